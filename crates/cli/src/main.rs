@@ -1,0 +1,2 @@
+//! The `foldback` command.
+fn main() {}

@@ -1,0 +1,141 @@
+//! The port between an agent's loop and whatever manages its context.
+
+use crate::{BlockId, Message, SeqNo, TodoId, ToolCall};
+use std::any::Any;
+use std::sync::Arc;
+
+/// What an agent's loop needs of a context policy. One implementation per policy, so that policies
+/// are exchanged in one line.
+///
+/// The loop records every message as it arrives, asks for a prompt before each call to the model,
+/// and hands calls of [`tools`](Self::tools) to [`call`](Self::call).
+pub trait ContextManager: Send {
+    /// The todo that this context belongs to.
+    fn todo(&self) -> &TodoId;
+
+    /// Takes the next message. When this returns, the message is durable wherever the policy keeps
+    /// a store.
+    ///
+    /// # Errors
+    /// When the message cannot be kept; then nothing of it is.
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError>;
+
+    /// The request to send to the model now. It is always valid for the chat APIs.
+    fn prompt(&self, budget: &Budget) -> Prompt;
+
+    /// The tools that the policy gives to the model, in a stable order.
+    fn tools(&self) -> &[ToolDefinition];
+
+    /// Runs a call of one of [`tools`](Self::tools). A mistake of the model (an unknown id, a bad
+    /// argument) is an answer, not an error.
+    ///
+    /// # Errors
+    /// When the store behind the policy fails.
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError>;
+
+    /// Keeps the message in every prompt from now on.
+    ///
+    /// # Errors
+    /// When there is no such message.
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError>;
+
+    /// A context of its own for a sub-task.
+    ///
+    /// # Errors
+    /// When the store behind the policy fails.
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
+
+    /// Work that may run beside the loop, as a value. Its result comes back by
+    /// [`absorb`](Self::absorb).
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        None
+    }
+
+    /// Takes the result of work that [`maintenance`](Self::maintenance) gave out.
+    ///
+    /// # Errors
+    /// When the work failed in a way that the policy cannot pass over.
+    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
+        Ok(())
+    }
+}
+
+/// What became of a recorded message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number.
+    pub seq: SeqNo,
+    /// The blocks that it closed, in order.
+    pub closed: Vec<BlockId>,
+}
+
+/// How large a prompt may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// The greatest number of estimated tokens; `None` for no bound.
+    pub tokens: Option<usize>,
+}
+
+/// A request to a model, neutral between providers.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    /// The messages, in order; each is valid for chat-completions by
+    /// [`Message::api_json`].
+    pub messages: Vec<Arc<Message>>,
+    /// The tools that the policy declares.
+    pub tools: Vec<ToolDefinition>,
+    /// The estimated tokens of messages and tools.
+    pub tokens: usize,
+    /// The latest closed block, where it is shown whole.
+    pub block: Option<BlockId>,
+    /// How many messages of the latest block and the open tail are shown, less those of a single
+    /// unit that is larger than the window on its own.
+    pub window: usize,
+    /// How many open messages are shown.
+    pub loose: usize,
+    /// How many pinned messages are shown.
+    pub pinned: usize,
+    /// Indexes into `messages` behind which a cache mark is worth setting, ascending.
+    pub cache_marks: Vec<usize>,
+    /// How many messages at the end change from call to call.
+    pub volatile: usize,
+    /// What did not fit into the budget, in sentences.
+    pub unfit: Vec<String>,
+}
+
+/// A tool as it is declared to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// The name to call it by.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The JSON schema of its arguments, as text.
+    pub parameters: String,
+}
+
+/// The answer to a call of a memory tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolAnswer {
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+/// Work that may run beside the loop, on any thread.
+pub struct Maintenance(pub Box<dyn FnOnce() -> MaintenanceDone + Send>);
+
+/// The result of such work; only the policy that gave the work out can read it.
+pub struct MaintenanceDone(pub Box<dyn Any + Send>);
+
+/// A context that could not be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ContextError {
+    /// What went wrong, as a sentence.
+    pub message: String,
+    /// The error underneath.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}

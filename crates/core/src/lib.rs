@@ -1,0 +1,52 @@
+//! The nouns of foldback, and the ports that cross crate lines.
+//!
+//! A conversation is a gapless sequence of [`Message`]s, each with a [`SeqNo`]. A closed part of
+//! it is a [`Block`]: a [`BlockHeader`] and a [`SeqRange`]. A large text that stands outside the
+//! conversation is named by a [`PayloadRef`]. Everything belongs to one [`TodoId`].
+//!
+//! This crate opens no file, holds no lock, knows no async runtime and no storage engine. It is
+//! what somebody depends on who only implements a port, such as [`Embedder`] or
+//! [`ContextManager`].
+//!
+//! ```
+//! use foldback_core::{Message, Role};
+//!
+//! // The parsed form stands beside the exact text, so that an export is exact.
+//! let text = r#"{"role": "user", "content": "caf\u00e9", "x-note": 1.50}"#;
+//! let message = Message::from_json(text)?;
+//! assert_eq!(message.role(), &Role::User);
+//! assert_eq!(message.text(), "café");
+//! assert_eq!(message.json(), text);
+//! # Ok::<(), foldback_core::MessageError>(())
+//! ```
+
+mod block;
+mod content;
+mod context;
+mod embedder;
+mod id;
+mod literal;
+mod message;
+mod pairing;
+mod payload;
+mod seq;
+mod stored;
+mod time;
+mod tokens;
+
+pub use block::{Block, BlockHeader, BlockType, CloseReason};
+pub use content::{Content, Part};
+pub use context::{
+    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Prompt, Recorded,
+    ToolAnswer, ToolDefinition,
+};
+pub use embedder::{EmbedError, Embedder, Vectors};
+pub use id::{BlockId, IdError, TodoId, ToolCallId};
+pub use literal::{Escape, decode_literal, escape_into};
+pub use message::{Message, MessageError, Role, ToolCall};
+pub use pairing::{Pairing, PairingTracker, Violation, check_request};
+pub use payload::{Check, PayloadKind, PayloadRef, PayloadRefError};
+pub use seq::{SeqNo, SeqRange};
+pub use stored::{Offload, Piece, Site, Source, StoredMessage};
+pub use time::Timestamp;
+pub use tokens::{Estimate, TokenCounter};

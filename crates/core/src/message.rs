@@ -1,0 +1,652 @@
+//! One message of a conversation, in the shape of chat-completions.
+
+use crate::{Content, Escape, Part, Timestamp, ToolCallId, decode_literal, escape_into};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, fmt};
+
+/// One message: the exact JSON text it came as, and beside it what the text says.
+///
+/// The text is never changed: not its number forms, escapes or order of keys, and no key that is
+/// unknown here is lost. Two messages are equal when their texts are.
+#[derive(Clone)]
+pub struct Message {
+    json: Box<str>,
+    role: Role,
+    content: Content,
+    tool_calls: Vec<ToolCall>,
+    tool_call_id: Option<ToolCallId>,
+    name: Option<String>,
+    id: Option<String>,
+    timestamp: Option<Timestamp>,
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Standing instructions.
+    System,
+    /// Standing instructions, as newer models name them.
+    Developer,
+    /// The person, or whoever stands in for one.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// A role that is unknown here; it passes through.
+    Other(String),
+}
+
+impl Role {
+    /// The role as it stands in JSON.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other(role) => role,
+        }
+    }
+
+    /// Whether messages of this role are standing instructions.
+    #[must_use]
+    pub fn is_instruction(&self) -> bool {
+        matches!(self, Self::System | Self::Developer)
+    }
+}
+
+impl From<&str> for Role {
+    fn from(role: &str) -> Self {
+        match role {
+            "system" => Self::System,
+            "developer" => Self::Developer,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// A request of the model to run a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The name of this call; its result carries the same.
+    pub id: ToolCallId,
+    /// The tool.
+    pub name: String,
+    /// The arguments as the model wrote them: usually, but not surely, a JSON object.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// A call.
+    #[must_use]
+    pub fn new(id: &str, name: &str, arguments: &str) -> Self {
+        Self { id: ToolCallId::new(id), name: name.to_owned(), arguments: arguments.to_owned() }
+    }
+}
+
+impl Message {
+    /// Reads one message in the shape of chat-completions, keeping `json` as it is.
+    ///
+    /// # Errors
+    /// When `json` is not one JSON object, has no `role`, or a known key has a value of another
+    /// shape than chat-completions gives it.
+    pub fn from_json(json: &str) -> Result<Self, MessageError> {
+        let json = json.trim();
+        let Fields(fields) = serde_json::from_str(json)?;
+        let mut role = None;
+        let mut content = Content::Empty;
+        let mut tool_calls = Vec::new();
+        let (mut tool_call_id, mut name, mut id, mut timestamp) = (None, None, None, None);
+        for (key, value) in &fields {
+            match key.as_ref() {
+                "role" => role = Some(Role::from(string("role", value)?.as_ref())),
+                "content" => content = read_content(value)?,
+                "tool_calls" if value.get() != "null" => tool_calls = read_calls(value)?,
+                "tool_call_id" if value.get() != "null" => {
+                    tool_call_id = Some(ToolCallId::new(&string("tool_call_id", value)?));
+                }
+                "name" => name = opt_string(value),
+                "id" => id = opt_string(value),
+                "timestamp" => timestamp = opt_string(value).and_then(|t| Timestamp::parse(&t)),
+                _ => {}
+            }
+        }
+        let role = role.ok_or(MessageError::Missing { key: "role" })?;
+        let json = json.into();
+        Ok(Self { json, role, content, tool_calls, tool_call_id, name, id, timestamp })
+    }
+
+    /// A user's message.
+    #[must_use]
+    pub fn user(text: &str) -> Self {
+        Self::compose(Role::User, Content::Text(text.to_owned()), Vec::new(), None)
+    }
+
+    /// A model's message.
+    #[must_use]
+    pub fn assistant(text: &str) -> Self {
+        Self::compose(Role::Assistant, Content::Text(text.to_owned()), Vec::new(), None)
+    }
+
+    /// A standing instruction.
+    #[must_use]
+    pub fn system(text: &str) -> Self {
+        Self::compose(Role::System, Content::Text(text.to_owned()), Vec::new(), None)
+    }
+
+    /// A model's message that calls tools; `text` may be empty.
+    #[must_use]
+    pub fn calls(text: &str, calls: Vec<ToolCall>) -> Self {
+        let content = if text.is_empty() { Content::Empty } else { Content::Text(text.to_owned()) };
+        Self::compose(Role::Assistant, content, calls, None)
+    }
+
+    /// The result of a call.
+    #[must_use]
+    pub fn tool_result(call: &ToolCallId, text: &str) -> Self {
+        Self::compose(Role::Tool, Content::Text(text.to_owned()), Vec::new(), Some(call.clone()))
+    }
+
+    /// A message made of its parts.
+    #[must_use]
+    pub fn compose(
+        role: Role,
+        content: Content,
+        tool_calls: Vec<ToolCall>,
+        tool_call_id: Option<ToolCallId>,
+    ) -> Self {
+        let mut message = Self {
+            json: "".into(),
+            role,
+            content,
+            tool_calls,
+            tool_call_id,
+            name: None,
+            id: None,
+            timestamp: None,
+        };
+        message.json = message.write_json(&[]).into();
+        message
+    }
+
+    /// The same message, said at `at`.
+    #[must_use]
+    pub fn at(self, at: Timestamp) -> Self {
+        let value = format!("\"{}\"", at.to_rfc3339());
+        let mut message = self.with_field("timestamp", &value);
+        message.timestamp = Some(at);
+        message
+    }
+
+    /// The same message with another content and other calls (a light stand-in of itself). Every
+    /// other key keeps its exact value.
+    #[must_use]
+    pub fn with_body(&self, content: Content, tool_calls: Vec<ToolCall>) -> Self {
+        let extra: Vec<_> = self
+            .fields()
+            .into_iter()
+            .filter(|(key, _)| !matches!(key.as_ref(), "role" | "content" | "tool_calls"))
+            .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
+            .collect();
+        let mut message = Self { content, tool_calls, ..self.clone() };
+        message.json = message.write_json(&extra).into();
+        message
+    }
+
+    /// The same message with one more key, whose value is the JSON `value`; a key of that name
+    /// that is there is replaced.
+    #[must_use]
+    fn with_field(self, key: &str, value: &str) -> Self {
+        let mut extra: Vec<_> = self
+            .fields()
+            .into_iter()
+            .filter(|(k, _)| !matches!(k.as_ref(), "role" | "content" | "tool_calls") && k != key)
+            .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
+            .collect();
+        extra.push((key.to_owned(), value.to_owned()));
+        let json = self.write_json(&extra).into();
+        Self { json, ..self }
+    }
+
+    /// The exact JSON text.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The message as a chat API takes it: the exact values, without the keys that only a
+    /// recording has (`id`, `timestamp` and whatever else no API knows).
+    #[must_use]
+    pub fn api_json(&self) -> String {
+        let mut out = String::with_capacity(self.json.len());
+        out.push('{');
+        for (key, value) in self.fields() {
+            if !is_api_key(&key) {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push(',');
+            }
+            push_string(&key, &mut out);
+            out.push(':');
+            out.push_str(value.get());
+        }
+        out.push('}');
+        out
+    }
+
+    /// Who speaks.
+    #[must_use]
+    pub fn role(&self) -> &Role {
+        &self.role
+    }
+
+    /// What is said.
+    #[must_use]
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// What is said, as one text: the text parts joined by newlines.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.content {
+            Content::Text(text) => Cow::Borrowed(text),
+            content => {
+                let mut texts = content.texts();
+                match (texts.next(), texts.next()) {
+                    (None, _) => Cow::Borrowed(""),
+                    (Some(only), None) => Cow::Borrowed(only),
+                    (Some(first), Some(second)) => {
+                        let mut all = vec![first, second];
+                        all.extend(texts);
+                        Cow::Owned(all.join("\n"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The tools that the model asks for.
+    #[must_use]
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        &self.tool_calls
+    }
+
+    /// The call that this message answers.
+    #[must_use]
+    pub fn tool_call_id(&self) -> Option<&ToolCallId> {
+        self.tool_call_id.as_ref()
+    }
+
+    /// The speaker's name, or the tool's.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The id that the source gave to the message.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// When it was said, where the source tells and it can be read.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        self.timestamp
+    }
+
+    /// The keys and their exact values, in the order of the text; of a key that stands twice, the
+    /// last.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(Cow<'_, str>, &RawValue)> {
+        // The text was read once by `from_json` or written here, so it can be read again.
+        serde_json::from_str::<Fields<'_>>(&self.json).map(|f| f.0).unwrap_or_default()
+    }
+
+    fn write_json(&self, extra: &[(String, String)]) -> String {
+        let mut out = String::from("{\"role\":");
+        push_string(self.role.as_str(), &mut out);
+        if !(self.content == Content::Empty && self.tool_call_id.is_none()) {
+            out.push_str(",\"content\":");
+            write_content(&self.content, &mut out);
+        } else if !self.tool_calls.is_empty() {
+            out.push_str(",\"content\":null");
+        }
+        if !self.tool_calls.is_empty() {
+            out.push_str(",\"tool_calls\":[");
+            for (i, call) in self.tool_calls.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                out.push_str("{\"id\":");
+                push_string(call.id.as_str(), &mut out);
+                out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
+                push_string(&call.name, &mut out);
+                out.push_str(",\"arguments\":");
+                push_string(&call.arguments, &mut out);
+                out.push_str("}}");
+            }
+            out.push(']');
+        }
+        if let Some(id) = self.tool_call_id.as_ref()
+            && !extra.iter().any(|(key, _)| key == "tool_call_id")
+        {
+            out.push_str(",\"tool_call_id\":");
+            push_string(id.as_str(), &mut out);
+        }
+        for (key, value) in extra {
+            out.push(',');
+            push_string(key, &mut out);
+            out.push(':');
+            out.push_str(value);
+        }
+        out.push('}');
+        out
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Message({})", self.json)
+    }
+}
+
+/// A text that is not a message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The text is not JSON, or not an object.
+    #[error("a message is a JSON object: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A key that every message has is missing.
+    #[error("a message has the key {key:?}, but this one does not")]
+    Missing {
+        /// The key.
+        key: &'static str,
+    },
+    /// A key has a value of another shape.
+    #[error("the key {key:?} of a message holds {expected}, not {found}")]
+    Shape {
+        /// The key.
+        key: &'static str,
+        /// What it holds in chat-completions.
+        expected: &'static str,
+        /// The beginning of what stands there.
+        found: String,
+    },
+}
+
+fn shape(key: &'static str, expected: &'static str, found: &RawValue) -> MessageError {
+    MessageError::Shape { key, expected, found: found.get().chars().take(60).collect() }
+}
+
+/// The keys of an object and their raw values; of a key that stands twice, the last value at the
+/// place of the first.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+                while let Some(Key(key)) = map.next_key()? {
+                    let value = map.next_value()?;
+                    match fields.iter_mut().find(|(k, _)| *k == key) {
+                        Some(field) => field.1 = value,
+                        None => fields.push((key, value)),
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// A key, borrowed where it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+/// The text of a JSON string, halves of surrogate pairs replaced.
+fn literal(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    Some(decode_literal(inside))
+}
+
+fn string<'a>(key: &'static str, value: &'a RawValue) -> Result<Cow<'a, str>, MessageError> {
+    literal(value).ok_or_else(|| shape(key, "a string", value))
+}
+
+fn opt_string(value: &RawValue) -> Option<String> {
+    literal(value).map(Cow::into_owned)
+}
+
+fn read_content(value: &RawValue) -> Result<Content, MessageError> {
+    const EXPECTED: &str = "a string, null or a list of parts";
+    match value.get().as_bytes().first() {
+        Some(b'"') => Ok(Content::Text(string("content", value)?.into_owned())),
+        Some(b'n') => Ok(Content::Empty),
+        Some(b'[') => {
+            let parts: Vec<&RawValue> = serde_json::from_str(value.get())?;
+            parts.into_iter().map(read_part).collect::<Result<_, _>>().map(Content::Parts)
+        }
+        _ => Err(shape("content", EXPECTED, value)),
+    }
+}
+
+fn read_part(value: &RawValue) -> Result<Part, MessageError> {
+    if value.get().starts_with('"') {
+        return Ok(Part::Text(string("content", value)?.into_owned()));
+    }
+    let Fields(fields) = serde_json::from_str(value.get())
+        .map_err(|_| shape("content", "parts that are objects or strings", value))?;
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
+    let kind = field("type").and_then(literal);
+    // A text part with further keys (a cache mark, annotations) passes through as it stands.
+    if kind.as_deref() == Some("text")
+        && fields.len() == 2
+        && let Some(text) = field("text").and_then(literal)
+    {
+        return Ok(Part::Text(text.into_owned()));
+    }
+    Ok(Part::Other(value.get().into()))
+}
+
+fn read_calls(value: &RawValue) -> Result<Vec<ToolCall>, MessageError> {
+    const EXPECTED: &str = "a list of calls, each with an id and a function";
+    let wrong = || shape("tool_calls", EXPECTED, value);
+    let calls: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
+    calls.into_iter().map(|call| read_call(call).ok_or_else(wrong)).collect()
+}
+
+fn read_call(value: &RawValue) -> Option<ToolCall> {
+    let Fields(fields) = serde_json::from_str(value.get()).ok()?;
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
+    let id = field("id").and_then(literal)?;
+    // A call of another type than `function` names its body by its type.
+    let kind = field("type").and_then(literal).unwrap_or(Cow::Borrowed("function"));
+    let body = field("function").or_else(|| field(&kind))?;
+    let Fields(body) = serde_json::from_str(body.get()).ok()?;
+    let field = |name: &str| body.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
+    let name = field("name").and_then(literal)?;
+    let arguments = match field("arguments").or_else(|| field("input")) {
+        Some(value) => literal(value).unwrap_or(Cow::Borrowed(value.get())),
+        None => Cow::Borrowed(""),
+    };
+    Some(ToolCall::new(&id, &name, &arguments))
+}
+
+fn write_content(content: &Content, out: &mut String) {
+    match content {
+        Content::Empty => out.push_str("null"),
+        Content::Text(text) => push_string(text, out),
+        Content::Parts(parts) => {
+            out.push('[');
+            for (i, part) in parts.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                match part {
+                    Part::Text(text) => {
+                        out.push_str("{\"type\":\"text\",\"text\":");
+                        push_string(text, out);
+                        out.push('}');
+                    }
+                    Part::Other(json) => out.push_str(json),
+                }
+            }
+            out.push(']');
+        }
+    }
+}
+
+fn push_string(text: &str, out: &mut String) {
+    out.push('"');
+    escape_into(text, Escape::Minimal, out);
+    out.push('"');
+}
+
+/// Keys of a message that chat APIs take, or that a provider gave and wants back.
+fn is_api_key(key: &str) -> bool {
+    matches!(
+        key,
+        "role"
+            | "content"
+            | "name"
+            | "tool_calls"
+            | "tool_call_id"
+            | "function_call"
+            | "refusal"
+            | "audio"
+            | "cache_control"
+            | "thinking"
+            | "thinking_blocks"
+    ) || key.starts_with("reasoning")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_exact_text_and_what_it_says() {
+        let json = r#"{"x":1.50,"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"p\": \"\u00e9\"}"}}],"timestamp":"2025-01-01T10:00:00Z"}"#;
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.json(), json);
+        assert_eq!(message.tool_calls(), [ToolCall::new("c1", "read", "{\"p\": \"é\"}")]);
+        assert_eq!(message.timestamp().unwrap().to_string(), "2025-01-01 10:00:00");
+        let api = message.api_json();
+        assert!(!api.contains("timestamp") && !api.contains("\"x\""), "{api}");
+        assert!(api.contains(r#""arguments":"{\"p\": \"\u00e9\"}""#), "{api}");
+    }
+
+    #[test]
+    fn unknown_parts_and_roles_pass_through() {
+        let json = r#"{"role":"critic","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}"#;
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.role().as_str(), "critic");
+        assert_eq!(message.text(), "a");
+        let Content::Parts(parts) = message.content() else { panic!("{message:?}") };
+        assert_eq!(parts.len(), 3);
+        let same = message.with_body(message.content().clone(), Vec::new());
+        assert_eq!(same.json(), json);
+    }
+
+    #[test]
+    fn composed_messages_read_back_as_themselves() {
+        let call = ToolCall::new("c", "t", "{}");
+        let at = Timestamp::parse("2025-01-01T10:00:00Z").unwrap();
+        for message in [
+            Message::user("问题 \"q\"\n"),
+            Message::assistant("").at(at),
+            Message::calls("", vec![call.clone()]),
+            Message::calls("so", vec![call.clone()]).at(at),
+            Message::tool_result(&call.id, ""),
+            Message::tool_result(&call.id, "r").at(at),
+        ] {
+            let read = Message::from_json(message.json()).unwrap();
+            assert_eq!(read.role(), message.role());
+            assert_eq!(read.content(), message.content(), "{message:?}");
+            assert_eq!(read.tool_calls(), message.tool_calls());
+            assert_eq!(read.tool_call_id(), message.tool_call_id());
+            assert_eq!(read.timestamp(), message.timestamp());
+        }
+    }
+
+    #[test]
+    fn bad_messages_are_named() {
+        for (json, expected) in [
+            ("[]", "a message is a JSON object"),
+            ("{}", "a message has the key \"role\""),
+            (r#"{"role":7}"#, "the key \"role\" of a message holds a string, not 7"),
+            (r#"{"role":"user","content":{}}"#, "a string, null or a list of parts"),
+            (r#"{"role":"user","content":[1]}"#, "parts that are objects or strings"),
+            (r#"{"role":"assistant","tool_calls":[{"id":"a"}]}"#, "a list of calls"),
+            (r#"{"role":"user","content":"#, "a message is a JSON object"),
+        ] {
+            let error = Message::from_json(json).unwrap_err().to_string();
+            assert!(error.contains(expected), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_keeps_its_text() {
+        let json = r#"{"role":"tool","tool_call_id":"c","content":"cut \ud83d"}"#;
+        let message = Message::from_json(json).unwrap();
+        assert_eq!(message.text(), "cut \u{fffd}");
+        assert_eq!(message.json(), json);
+    }
+
+    #[test]
+    fn of_a_key_that_stands_twice_the_last_counts() {
+        let message = Message::from_json(r#"{"role":"user","content":"a","content":"b"}"#).unwrap();
+        assert_eq!(message.text(), "b");
+    }
+}

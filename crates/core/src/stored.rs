@@ -1,0 +1,122 @@
+//! A message as it rests in the store: its exact text with holes where large or repeated parts
+//! stood, and what fills each hole.
+
+use crate::{Check, Escape, PayloadKind, PayloadRef, SeqNo, escape_into};
+use serde::{Deserialize, Serialize};
+
+/// A message at rest. The pieces, filled and joined, are its JSON text byte for byte.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredMessage {
+    /// The text, in order.
+    pub pieces: Vec<Piece>,
+    /// The parts that are stored outside, as the view shows them.
+    pub offloads: Vec<Offload>,
+    /// Whether it is the answer of a memory tool: it is not searched, and folds to a note.
+    pub recall: bool,
+    /// When it was recorded, in milliseconds since 1970, for messages without a time of their own.
+    pub recorded_at: i64,
+}
+
+/// A piece of a message's text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Piece {
+    /// As it stands.
+    Text(String),
+    /// A text from elsewhere, escaped by each layer in turn (the innermost first).
+    Hole {
+        /// Where the text is.
+        source: Source,
+        /// Which bytes of it: `None` for the whole.
+        range: Option<(u64, u64)>,
+        /// How it is escaped on its way into the JSON text.
+        layers: Vec<Escape>,
+    },
+}
+
+/// Where the text of a hole is. Sources belong to the message's own todo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Source {
+    /// The payload with this number.
+    Payload(u64),
+    /// A text of an earlier message.
+    Message(SeqNo, Site),
+}
+
+/// A place in a message where a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Site {
+    /// The content, where it is one text.
+    Content,
+    /// The content's part of this index.
+    Part(u32),
+    /// The whole arguments of the call of this index.
+    Arguments(u32),
+    /// The value of one key of the arguments: call index, and the key's index in their object.
+    Argument(u32, u32),
+}
+
+/// A part of a message that is stored outside the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offload {
+    /// Where it stood.
+    pub site: Site,
+    /// The payload's number in its todo.
+    pub n: u64,
+    /// The first characters of its hash.
+    pub check: Check,
+    /// What it holds.
+    pub kind: PayloadKind,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+    /// Its estimated tokens.
+    pub tokens: u64,
+    /// A short look at it, at most 200 tokens.
+    pub preview: String,
+}
+
+impl Offload {
+    /// The reference by which the payload is loaded, inside its own todo.
+    #[must_use]
+    pub fn reference(&self) -> PayloadRef {
+        PayloadRef::local(self.n, self.check)
+    }
+}
+
+impl StoredMessage {
+    /// The exact JSON text. `fetch` gives the text of a source (a range of it, in bytes).
+    ///
+    /// # Errors
+    /// The first error of `fetch`.
+    pub fn json<E>(
+        &self,
+        mut fetch: impl FnMut(Source, Option<(u64, u64)>) -> Result<String, E>,
+    ) -> Result<String, E> {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Hole { source, range, layers } => {
+                    let mut text = fetch(*source, *range)?;
+                    for layer in layers {
+                        let mut escaped = String::with_capacity(text.len() + text.len() / 8);
+                        escape_into(&text, *layer, &mut escaped);
+                        text = escaped;
+                    }
+                    out.push_str(&text);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The text, when nothing of it is stored elsewhere.
+    #[must_use]
+    pub fn whole(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
