@@ -27,6 +27,7 @@ mod embedder;
 mod id;
 mod literal;
 mod message;
+mod message_json;
 mod pairing;
 mod payload;
 mod seq;

@@ -1,7 +1,7 @@
 //! One message of a conversation, in the shape of chat-completions.
 
-use crate::{Content, Escape, Part, Timestamp, ToolCallId, decode_literal, escape_into};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use crate::message_json::{Fields, opt_string, read_calls, read_content, string};
+use crate::{Content, Escape, Part, Timestamp, ToolCallId, escape_into};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
@@ -88,6 +88,13 @@ impl ToolCall {
     #[must_use]
     pub fn new(id: &str, name: &str, arguments: &str) -> Self {
         Self { id: ToolCallId::new(id), name: name.to_owned(), arguments: arguments.to_owned() }
+    }
+
+    /// The members of the arguments, in the order of the text, each value as its exact JSON.
+    /// `None` when the arguments are no JSON object.
+    #[must_use]
+    pub fn members(&self) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+        serde_json::from_str::<Fields<'_>>(&self.arguments).ok().map(|fields| fields.0)
     }
 }
 
@@ -389,138 +396,6 @@ pub enum MessageError {
         /// The beginning of what stands there.
         found: String,
     },
-}
-
-fn shape(key: &'static str, expected: &'static str, found: &RawValue) -> MessageError {
-    MessageError::Shape { key, expected, found: found.get().chars().take(60).collect() }
-}
-
-/// The keys of an object and their raw values; of a key that stands twice, the last value at the
-/// place of the first.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
-                while let Some(Key(key)) = map.next_key()? {
-                    let value = map.next_value()?;
-                    match fields.iter_mut().find(|(k, _)| *k == key) {
-                        Some(field) => field.1 = value,
-                        None => fields.push((key, value)),
-                    }
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-/// A key, borrowed where it has no escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-/// The text of a JSON string, halves of surrogate pairs replaced.
-fn literal(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    Some(decode_literal(inside))
-}
-
-fn string<'a>(key: &'static str, value: &'a RawValue) -> Result<Cow<'a, str>, MessageError> {
-    literal(value).ok_or_else(|| shape(key, "a string", value))
-}
-
-fn opt_string(value: &RawValue) -> Option<String> {
-    literal(value).map(Cow::into_owned)
-}
-
-fn read_content(value: &RawValue) -> Result<Content, MessageError> {
-    const EXPECTED: &str = "a string, null or a list of parts";
-    match value.get().as_bytes().first() {
-        Some(b'"') => Ok(Content::Text(string("content", value)?.into_owned())),
-        Some(b'n') => Ok(Content::Empty),
-        Some(b'[') => {
-            let parts: Vec<&RawValue> = serde_json::from_str(value.get())?;
-            parts.into_iter().map(read_part).collect::<Result<_, _>>().map(Content::Parts)
-        }
-        _ => Err(shape("content", EXPECTED, value)),
-    }
-}
-
-fn read_part(value: &RawValue) -> Result<Part, MessageError> {
-    if value.get().starts_with('"') {
-        return Ok(Part::Text(string("content", value)?.into_owned()));
-    }
-    let Fields(fields) = serde_json::from_str(value.get())
-        .map_err(|_| shape("content", "parts that are objects or strings", value))?;
-    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let kind = field("type").and_then(literal);
-    // A text part with further keys (a cache mark, annotations) passes through as it stands.
-    if kind.as_deref() == Some("text")
-        && fields.len() == 2
-        && let Some(text) = field("text").and_then(literal)
-    {
-        return Ok(Part::Text(text.into_owned()));
-    }
-    Ok(Part::Other(value.get().into()))
-}
-
-fn read_calls(value: &RawValue) -> Result<Vec<ToolCall>, MessageError> {
-    const EXPECTED: &str = "a list of calls, each with an id and a function";
-    let wrong = || shape("tool_calls", EXPECTED, value);
-    let calls: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
-    calls.into_iter().map(|call| read_call(call).ok_or_else(wrong)).collect()
-}
-
-fn read_call(value: &RawValue) -> Option<ToolCall> {
-    let Fields(fields) = serde_json::from_str(value.get()).ok()?;
-    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let id = field("id").and_then(literal)?;
-    // A call of another type than `function` names its body by its type.
-    let kind = field("type").and_then(literal).unwrap_or(Cow::Borrowed("function"));
-    let body = field("function").or_else(|| field(&kind))?;
-    let Fields(body) = serde_json::from_str(body.get()).ok()?;
-    let field = |name: &str| body.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let name = field("name").and_then(literal)?;
-    let arguments = match field("arguments").or_else(|| field("input")) {
-        Some(value) => literal(value).unwrap_or(Cow::Borrowed(value.get())),
-        None => Cow::Borrowed(""),
-    };
-    Some(ToolCall::new(&id, &name, &arguments))
 }
 
 fn write_content(content: &Content, out: &mut String) {

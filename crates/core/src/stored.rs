@@ -1,8 +1,13 @@
 //! A message as it rests in the store: its exact text with holes where large or repeated parts
 //! stood, and what fills each hole.
 
-use crate::{Check, Escape, PayloadKind, PayloadRef, SeqNo, escape_into};
+use crate::{
+    Check, Content, Escape, Message, Part, PayloadKind, PayloadRef, SeqNo, decode_literal,
+    escape_into,
+};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// A message at rest. The pieces, filled and joined, are its JSON text byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +58,43 @@ pub enum Site {
     Arguments(u32),
     /// The value of one key of the arguments: call index, and the key's index in their object.
     Argument(u32, u32),
+}
+
+impl Site {
+    /// The text that stands at this place of `message`: of an argument that is a string the text
+    /// it says, of any other argument its JSON. `None` when the message has no such place.
+    #[must_use]
+    pub fn text(self, message: &Message) -> Option<Cow<'_, str>> {
+        let call = |index: u32| message.tool_calls().get(index as usize);
+        match self {
+            Self::Content => match message.content() {
+                Content::Text(text) => Some(Cow::Borrowed(text)),
+                Content::Empty | Content::Parts(_) => None,
+            },
+            Self::Part(index) => match message.content() {
+                Content::Parts(parts) => match parts.get(index as usize)? {
+                    Part::Text(text) => Some(Cow::Borrowed(text)),
+                    Part::Other(_) => None,
+                },
+                Content::Empty | Content::Text(_) => None,
+            },
+            Self::Arguments(index) => Some(Cow::Borrowed(&call(index)?.arguments)),
+            Self::Argument(index, key) => {
+                let members = call(index)?.members()?;
+                let (_, value) = *members.get(key as usize)?;
+                Some(argument_text(value))
+            }
+        }
+    }
+}
+
+/// What an argument says: of a string its text, of any other value its JSON.
+pub(crate) fn argument_text(value: &RawValue) -> Cow<'_, str> {
+    let json = value.get();
+    match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inside) => decode_literal(inside),
+        None => Cow::Borrowed(json),
+    }
 }
 
 /// A part of a message that is stored outside the conversation.
