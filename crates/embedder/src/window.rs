@@ -1,0 +1,78 @@
+//! The parts in which a long text is embedded.
+
+/// How long a window is at most, in bytes: about 85 words of English, 170 characters of Chinese.
+///
+/// Measured by asking for a long message (over 1,500 bytes) with half of the longer words of one of
+/// its lines, among 158 chat messages and among 114 tool outputs; mean reciprocal rank:
+///
+/// | bytes | 128 | 256 | **512** | 768 | 1,024 | 2,048 | whole |
+/// |---|---|---|---|---|---|---|---|
+/// | chat | .778 | .750 | **.685** | .624 | .617 | .589 | .577 |
+/// | tool output | .454 | .374 | **.282** | .258 | .257 | .258 | .217 |
+///
+/// At 768 most of what windows gain is gone; 256 gains more, for twice the vectors. (Windows were
+/// cut at white space only for this, and the questions are made of the text's own words, so the
+/// order of the columns means more than their height.)
+pub const WINDOW_BYTES: usize = 512;
+
+/// Cuts `text` into windows of at most [`WINDOW_BYTES`], without overlap and without a gap: joined,
+/// they are the text.
+///
+/// A window ends after the last line end in its last quarter, else after the last white space in
+/// its last half, else after the last CJK character there, else between two characters.
+pub fn windows(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (window, tail) = rest.split_at_checked(first_cut(rest))?;
+        rest = tail;
+        (!window.is_empty()).then_some(window)
+    })
+}
+
+/// At most `limit` windows of `text`, in order. Of a text with more, the first half of `limit`
+/// windows and the last half: what a long text is about stands at its beginning, how it came out at
+/// its end. Only these are read, however long the text is.
+pub(crate) fn windows_within(text: &str, limit: usize) -> Vec<&str> {
+    if text.len() <= WINDOW_BYTES {
+        return if limit == 0 || text.is_empty() { Vec::new() } else { vec![text] };
+    }
+    let mut windows: Vec<&str> = windows(text).take(limit.saturating_add(1)).collect();
+    if windows.len() > limit {
+        let tail = limit / 2;
+        windows.truncate(limit - tail);
+        let from = text.ceil_char_boundary(text.len().saturating_sub(tail * WINDOW_BYTES));
+        let read: usize = windows.iter().map(|window| window.len()).sum();
+        let rest = text.get(from.max(read)..).unwrap_or_default();
+        let last: Vec<&str> = self::windows(rest).collect();
+        windows.extend(last.into_iter().rev().take(tail).rev());
+    }
+    windows
+}
+
+fn first_cut(text: &str) -> usize {
+    if text.len() <= WINDOW_BYTES {
+        return text.len();
+    }
+    let end = text.floor_char_boundary(WINDOW_BYTES);
+    let after = |from: usize, wanted: fn(char) -> bool| {
+        let from = text.floor_char_boundary(from);
+        let part = text.get(from..end)?;
+        let (at, c) = part.char_indices().rev().find(|&(_, c)| wanted(c))?;
+        Some(from + at + c.len_utf8())
+    };
+    after(WINDOW_BYTES * 3 / 4, |c| c == '\n')
+        .or_else(|| after(WINDOW_BYTES / 2, char::is_whitespace))
+        .or_else(|| after(WINDOW_BYTES / 2, is_cjk))
+        .unwrap_or(end)
+}
+
+/// Characters of scripts that are written without spaces: CJK punctuation, kana, ideographs,
+/// full-width forms, and the ideographs of the higher planes.
+fn is_cjk(c: char) -> bool {
+    matches!(c,
+        '\u{3000}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff00}'..='\u{ffef}'
+        | '\u{20000}'..='\u{3ffff}')
+}
