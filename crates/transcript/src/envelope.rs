@@ -1,0 +1,113 @@
+//! Everything around the messages of a conversation, as it stood.
+
+use crate::format::Format;
+use crate::object::Object;
+use serde::{Deserialize, Serialize};
+
+/// The exact text of a conversation but for its messages: what stands before the first, between
+/// them and after the last. With the messages it is the original, byte for byte.
+///
+/// It can be kept in a store (it serialises), and asked for the other keys of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    format: Format,
+    before: String,
+    between: Between,
+    after: String,
+}
+
+/// What stands between neighbouring messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Between {
+    /// The same everywhere.
+    Same(String),
+    /// Something else each time.
+    Each(Vec<String>),
+}
+
+impl Default for Envelope {
+    /// The envelope of a line of foldback JSON Lines that holds nothing but messages.
+    fn default() -> Self {
+        Self {
+            format: Format::FoldbackJsonLines,
+            before: "{\"messages\":[".to_owned(),
+            between: Between::Same(",".to_owned()),
+            after: "]}".to_owned(),
+        }
+    }
+}
+
+impl Envelope {
+    /// Takes what is around `messages` in `text`. The messages are slices of `text`, in order;
+    /// `array` is the slice that holds them all, brackets included.
+    pub(crate) fn around(format: Format, text: &str, array: &str, messages: &[&str]) -> Self {
+        let at = |slice: &str| (slice.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        let cut = |from: usize, to: usize| text.get(from..to).unwrap_or("").to_owned();
+        let (Some(first), Some(last)) = (messages.first(), messages.last()) else {
+            let inside = at(array) + 1;
+            let (before, after) = (cut(0, inside), cut(inside, text.len()));
+            return Self { format, before, between: Between::Same(",".to_owned()), after };
+        };
+        let gaps = messages.windows(2).map(|pair| match pair {
+            [left, right] => text.get(at(left) + left.len()..at(right)).unwrap_or(","),
+            _ => ",",
+        });
+        let usual = gaps.clone().next().unwrap_or(",");
+        let between = if gaps.clone().all(|gap| gap == usual) {
+            Between::Same(usual.to_owned())
+        } else {
+            Between::Each(gaps.map(str::to_owned).collect())
+        };
+        let (before, after) = (cut(0, at(first)), cut(at(last) + last.len(), text.len()));
+        Self { format, before, between, after }
+    }
+
+    /// The format that the conversation came in.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The exact JSON of another key of the conversation (`boundaries`, `qa`, `tools`, ...); of
+    /// one that stands twice, the last. `None` where there is no such key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<String> {
+        let text = self.without_messages();
+        let fields: Object<'_> = serde_json::from_str(&text).ok()?;
+        fields.get(key).map(|value| value.get().to_owned())
+    }
+
+    /// The keys of the conversation and their exact values, in order, `messages` among them with
+    /// an empty list. A bare array has that one alone.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(String, String)> {
+        let text = self.without_messages();
+        match serde_json::from_str::<Object<'_>>(&text) {
+            Ok(Object(fields)) => fields
+                .into_iter()
+                .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
+                .collect(),
+            Err(_) => vec![("messages".to_owned(), "[]".to_owned())],
+        }
+    }
+
+    /// The original text, around these messages.
+    pub(crate) fn wrap<'m>(&self, messages: impl Iterator<Item = &'m str>) -> String {
+        let mut out = self.before.clone();
+        for (i, message) in messages.enumerate() {
+            if let Some(gap) = i.checked_sub(1) {
+                out.push_str(match &self.between {
+                    Between::Same(usual) => usual,
+                    Between::Each(gaps) => gaps.get(gap).map_or(",", String::as_str),
+                });
+            }
+            out.push_str(message);
+        }
+        out.push_str(&self.after);
+        out
+    }
+
+    fn without_messages(&self) -> String {
+        self.wrap(std::iter::empty())
+    }
+}

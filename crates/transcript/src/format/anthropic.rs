@@ -1,0 +1,360 @@
+//! Request bodies of the Anthropic Messages API: written, not read.
+
+use super::chat::push_schema;
+use crate::Options;
+use crate::object::{Object, push_one_line, push_string};
+use foldback_core::{Content, Message, Part, Role, ToolCallId, ToolDefinition};
+use std::collections::HashSet;
+
+/// A request body, on one line: `system` on top, tool calls and results as blocks, and every rule
+/// of the API kept whatever the messages are.
+///
+/// - All instructions go into `system`, in order.
+/// - Neighbours of one role are merged; results come first in a user's message. The first message
+///   is a user's: one sentence is put there when it is not.
+/// - Ids have 1 to 64 characters of `[a-zA-Z0-9_-]` and stand for one call each. An id that does
+///   not fit, or that stands for an earlier call, is mapped, always to the same one for the same
+///   messages.
+/// - Arguments are objects; a text that is none becomes `{"_raw": text}`, and no text `{}`.
+/// - Blank texts are left out, and messages in which nothing is left.
+/// - `is_error` of a result is kept. A call without a result gets one that says so, and a result
+///   without its call becomes a user's text.
+/// - Images in data URLs become base64 sources, other image URLs become URL sources. The
+///   `thinking_blocks` of a message are put back in front. Other parts pass through as they are.
+///
+/// The API has no place for a speaker's `name`; it is left out.
+#[must_use]
+pub fn body<'m>(
+    messages: impl IntoIterator<Item = &'m Message>,
+    tools: &[ToolDefinition],
+    options: &Options,
+) -> String {
+    let mut writer = Writer::default();
+    for message in messages {
+        writer.push(message);
+    }
+    let (system, turns) = writer.finish();
+    let mut out = String::from("{");
+    if let Some(model) = &options.model {
+        out.push_str("\"model\":");
+        push_string(model, &mut out);
+        out.push(',');
+    }
+    if let Some(max) = options.max_tokens {
+        out.push_str(&format!("\"max_tokens\":{max},"));
+    }
+    if !system.is_empty() {
+        out.push_str("\"system\":[");
+        out.push_str(&system.join(","));
+        out.push_str("],");
+    }
+    out.push_str("\"messages\":[");
+    for (i, turn) in turns.iter().enumerate() {
+        out.push_str(if i > 0 { ",{\"role\":\"" } else { "{\"role\":\"" });
+        out.push_str(if turn.assistant { "assistant" } else { "user" });
+        out.push_str("\",\"content\":[");
+        let mut blocks = turn.first.iter().chain(&turn.blocks);
+        if let Some(block) = blocks.next() {
+            out.push_str(block);
+        }
+        for block in blocks {
+            out.push(',');
+            out.push_str(block);
+        }
+        out.push_str("]}");
+    }
+    out.push(']');
+    if !tools.is_empty() {
+        out.push_str(",\"tools\":[");
+        for (i, tool) in tools.iter().enumerate() {
+            out.push_str(if i > 0 { ",{\"name\":" } else { "{\"name\":" });
+            push_string(&tool.name, &mut out);
+            out.push_str(",\"description\":");
+            push_string(&tool.description, &mut out);
+            out.push_str(",\"input_schema\":");
+            push_schema(&tool.parameters, &mut out);
+            out.push('}');
+        }
+        out.push(']');
+    }
+    out.push('}');
+    out
+}
+
+/// What stands first when the conversation does not begin with a user.
+const BEGINNING: &str = "(The conversation begins here.)";
+/// The result of a call that has none.
+const NO_RESULT: &str = "(No result was recorded for this call.)";
+/// What stands before a result whose call is not there.
+const NO_CALL: &str = "(A tool's result, whose call is not part of this conversation:)";
+
+/// The request as far as it was written.
+#[derive(Default)]
+struct Writer {
+    system: Vec<String>,
+    turns: Vec<Turn>,
+    /// Calls that wait for their result: their own id and the one that was written.
+    open: Vec<(ToolCallId, String)>,
+    used: HashSet<String>,
+}
+
+/// One message of the request.
+struct Turn {
+    assistant: bool,
+    /// Blocks that stand first: thinking in an assistant's turn, results in a user's.
+    first: Vec<String>,
+    blocks: Vec<String>,
+}
+
+impl Writer {
+    fn push(&mut self, message: &Message) {
+        match message.role() {
+            Role::System | Role::Developer => {
+                let blocks = blocks_of(message.content()).into_iter();
+                self.system.extend(blocks.map(|block| match block.kind {
+                    Kind::Text => block.json,
+                    // Only texts are taken there.
+                    Kind::Other => text_block(&block.json),
+                }));
+            }
+            Role::Tool => self.push_result(message),
+            Role::Assistant => self.push_assistant(message),
+            Role::User | Role::Other(_) => {
+                let blocks = blocks_of(message.content());
+                self.settle();
+                if !blocks.is_empty() {
+                    self.turn(false).blocks.extend(blocks.into_iter().map(|block| block.json));
+                }
+            }
+        }
+    }
+
+    fn push_assistant(&mut self, message: &Message) {
+        self.settle();
+        let mut blocks: Vec<_> = Vec::new();
+        for (key, value) in message.fields() {
+            // Signed thinking must come back as it was, or the API refuses the calls behind it.
+            if key == "thinking_blocks" {
+                blocks.extend(crate::object::array(value).into_iter().flatten().map(|block| {
+                    let mut json = String::new();
+                    push_one_line(block.get(), &mut json);
+                    json
+                }));
+            }
+        }
+        blocks.extend(blocks_of(message.content()).into_iter().map(|block| block.json));
+        for call in message.tool_calls() {
+            let id = self.legal(call.id.as_str());
+            let mut json = String::from("{\"type\":\"tool_use\",\"id\":");
+            push_string(&id, &mut json);
+            json.push_str(",\"name\":");
+            push_string(&call.name, &mut json);
+            json.push_str(",\"input\":");
+            push_input(&call.arguments, &mut json);
+            json.push('}');
+            blocks.push(json);
+            self.open.push((call.id.clone(), id));
+        }
+        if !blocks.is_empty() {
+            self.turn(true).blocks.extend(blocks);
+        }
+    }
+
+    fn push_result(&mut self, message: &Message) {
+        let blocks = blocks_of(message.content());
+        let at = message.tool_call_id().and_then(|id| self.open.iter().position(|o| o.0 == *id));
+        let Some(at) = at else {
+            // The results of the calls that are still open may follow, and stand first then.
+            let turn = self.turn(false);
+            turn.blocks.push(text_block(NO_CALL));
+            turn.blocks.extend(blocks.into_iter().map(|block| block.json));
+            return;
+        };
+        let (_, id) = self.open.remove(at);
+        let is_error = message
+            .fields()
+            .iter()
+            .any(|(key, value)| key == "is_error" && value.get().trim() == "true");
+        let json = result_block(&id, &blocks, is_error);
+        self.turn(false).first.push(json);
+    }
+
+    /// Answers the calls that are still open, because the conversation goes on without a result.
+    fn settle(&mut self) {
+        for (_, id) in std::mem::take(&mut self.open) {
+            let note = [Block { kind: Kind::Text, json: text_block(NO_RESULT) }];
+            self.turn(false).first.push(result_block(&id, &note, true));
+        }
+    }
+
+    fn finish(mut self) -> (Vec<String>, Vec<Turn>) {
+        self.settle();
+        if self.turns.first().is_none_or(|turn| turn.assistant) {
+            let blocks = vec![text_block(BEGINNING)];
+            self.turns.insert(0, Turn { assistant: false, first: Vec::new(), blocks });
+        }
+        (self.system, self.turns)
+    }
+
+    /// The turn to write to: the last one where it has that role.
+    fn turn(&mut self, assistant: bool) -> &mut Turn {
+        let at = match self.turns.last() {
+            Some(last) if last.assistant == assistant => self.turns.len() - 1,
+            _ => {
+                self.turns.push(Turn { assistant, first: Vec::new(), blocks: Vec::new() });
+                self.turns.len() - 1
+            }
+        };
+        #[expect(clippy::indexing_slicing, reason = "the turn was found or pushed above")]
+        &mut self.turns[at]
+    }
+
+    /// An id that the API takes and that no call has yet: `id` itself where it is one.
+    fn legal(&mut self, id: &str) -> String {
+        const LONGEST: usize = 64;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let mut legal: String =
+            id.chars().take(LONGEST).map(|c| if allowed(c) { c } else { '_' }).collect();
+        if legal.is_empty() {
+            legal.push_str("call");
+        }
+        if !self.used.contains(&legal) {
+            self.used.insert(legal.clone());
+            return legal;
+        }
+        // One of the first `used + 1` numbers is free.
+        for n in 2..=self.used.len() + 2 {
+            let suffix = format!("_{n}");
+            let stem = legal.get(..legal.len().min(LONGEST - suffix.len())).unwrap_or("call");
+            let candidate = format!("{stem}{suffix}");
+            if self.used.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
+        legal
+    }
+}
+
+/// A content block, as JSON on one line.
+struct Block {
+    kind: Kind,
+    json: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Other,
+}
+
+/// The blocks of a content; blank texts are left out.
+fn blocks_of(content: &Content) -> Vec<Block> {
+    let text = |text: &str| {
+        let json = text_block(text);
+        (!text.trim().is_empty()).then_some(Block { kind: Kind::Text, json })
+    };
+    match content {
+        Content::Empty => Vec::new(),
+        Content::Text(one) => text(one).into_iter().collect(),
+        Content::Parts(parts) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(one) => text(one),
+                Part::Other(json) => other_block(json),
+            })
+            .collect(),
+    }
+}
+
+fn text_block(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 24);
+    json.push_str("{\"type\":\"text\",\"text\":");
+    push_string(text, &mut json);
+    json.push('}');
+    json
+}
+
+/// A part of another kind: translated where both APIs know it, else as it is.
+fn other_block(json: &str) -> Option<Block> {
+    let passed = || {
+        let mut line = String::with_capacity(json.len());
+        push_one_line(json, &mut line);
+        line
+    };
+    let Ok(part) = serde_json::from_str::<Object<'_>>(json) else {
+        return Some(Block { kind: Kind::Other, json: passed() });
+    };
+    match part.text("type").as_deref() {
+        // A text with further keys, such as a cache mark.
+        Some("text") => {
+            let blank = part.text("text").is_some_and(|text| text.trim().is_empty());
+            (!blank).then(|| Block { kind: Kind::Text, json: passed() })
+        }
+        Some("refusal") => {
+            let refusal = part.text("refusal").unwrap_or_default();
+            (!refusal.trim().is_empty())
+                .then(|| Block { kind: Kind::Text, json: text_block(&refusal) })
+        }
+        Some("image_url") => {
+            let url = part
+                .object("image_url")
+                .and_then(|image| image.text("url"))
+                .or_else(|| part.text("image_url"));
+            let json = url.map_or_else(passed, |url| image_block(&url));
+            Some(Block { kind: Kind::Other, json })
+        }
+        _ => Some(Block { kind: Kind::Other, json: passed() }),
+    }
+}
+
+fn image_block(url: &str) -> String {
+    let mut json = String::with_capacity(url.len() + 80);
+    json.push_str("{\"type\":\"image\",\"source\":{\"type\":");
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    if let Some((media_type, data)) = data {
+        json.push_str("\"base64\",\"media_type\":");
+        // Parameters, as in `image/png;charset=x`, are not part of the type.
+        push_string(media_type.split(';').next().unwrap_or(media_type), &mut json);
+        json.push_str(",\"data\":");
+        push_string(data, &mut json);
+    } else {
+        json.push_str("\"url\",\"url\":");
+        push_string(url, &mut json);
+    }
+    json.push_str("}}");
+    json
+}
+
+fn result_block(id: &str, blocks: &[Block], is_error: bool) -> String {
+    let mut json = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
+    push_string(id, &mut json);
+    if !blocks.is_empty() {
+        json.push_str(",\"content\":[");
+        for (i, block) in blocks.iter().enumerate() {
+            if i > 0 {
+                json.push(',');
+            }
+            json.push_str(&block.json);
+        }
+        json.push(']');
+    }
+    if is_error {
+        json.push_str(",\"is_error\":true");
+    }
+    json.push('}');
+    json
+}
+
+/// Writes the arguments of a call as an object.
+fn push_input(arguments: &str, out: &mut String) {
+    let trimmed = arguments.trim();
+    if trimmed.is_empty() {
+        out.push_str("{}");
+    } else if serde_json::from_str::<Object<'_>>(trimmed).is_ok() {
+        push_one_line(trimmed, out);
+    } else {
+        out.push_str("{\"_raw\":");
+        push_string(arguments, out);
+        out.push('}');
+    }
+}

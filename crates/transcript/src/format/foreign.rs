@@ -1,0 +1,219 @@
+//! Shapes that are known but not read, so that the error can name them.
+
+use crate::object::{Object, array, object};
+use serde_json::value::RawValue;
+
+/// What a JSON object is, where it is known and not read here: a sentence without its full stop.
+pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
+    let kind = found.text("type");
+    let kind = kind.as_deref();
+    if matches!(
+        kind,
+        Some(
+            "session_meta"
+                | "response_item"
+                | "event_msg"
+                | "turn_context"
+                | "compacted"
+                | "world_state"
+        )
+    ) && found.object("payload").is_some()
+        || found.text("record_type").as_deref() == Some("state")
+        || (kind.is_none() && found.has("instructions") && found.text("timestamp").is_some())
+        || (found.object("session").is_some_and(|s| s.has("id")) && found.array("items").is_some())
+    {
+        return Some("This looks like a session log of Codex, which is not read yet");
+    }
+    if (found.has("sessionId") && found.has("parentUuid") && found.has("uuid"))
+        || (matches!(kind, Some("summary" | "last-prompt")) && found.has("leafUuid"))
+        || (kind == Some("file-history-snapshot") && found.has("messageId"))
+        || (kind.is_some() && found.has("sessionId"))
+    {
+        return Some("This looks like a session log of Claude Code, which is not read yet");
+    }
+    if matches!(kind, Some("system" | "assistant" | "result" | "user")) && found.has("session_id") {
+        return Some("This looks like the stream output of Claude Code, not a session log");
+    }
+    if matches!(kind, Some("thread.started" | "turn.started" | "item.completed")) {
+        return Some("This looks like the output of codex exec --json, not a session log");
+    }
+    if (found.has("session_id") && found.has("ts") && found.has("text"))
+        || (found.has("display") && found.has("timestamp") && found.has("project"))
+    {
+        return Some("This looks like a history of prompts, not a conversation");
+    }
+    if is_langchain(found) {
+        return Some("This looks like a LangChain message, which is not read yet");
+    }
+    if found.has("sessionId") && found.has("projectHash") {
+        return Some("This looks like a session of Gemini CLI, which is not read yet");
+    }
+    if (found.has("trajectory") && found.has("history"))
+        || found.has("trajectory_format")
+        || found.text("schema_version").is_some_and(|version| version.starts_with("ATIF-"))
+    {
+        return Some("This looks like an agent's trajectory file, which is not read yet");
+    }
+    if (found.text("object").as_deref() == Some("response") && found.has("output"))
+        || (found.has("input") && found.has("model") && !found.has("messages"))
+    {
+        return Some("This looks like a body of the OpenAI Responses API, which is not read yet");
+    }
+    if found.has("choices") {
+        return Some(
+            "This looks like a chat-completions response, which holds one answer and not a conversation",
+        );
+    }
+    if (found.object("request").is_some() && found.has("response"))
+        || (found.has("custom_id") && found.object("body").is_some())
+    {
+        return Some(
+            "This looks like a request inside a log or batch line; its body is not looked for yet",
+        );
+    }
+    if kind == Some("message") && found.array("content").is_some() && found.has("stop_reason") {
+        return Some(
+            "This looks like an Anthropic response, which holds one answer and not a conversation",
+        );
+    }
+    if is_anthropic_body(found) {
+        return Some(
+            "This looks like an Anthropic Messages body, which is written but not read yet",
+        );
+    }
+    if !found.has("messages") && found.text("role").is_some() {
+        return Some(
+            "This is one message and not a conversation (lines of single messages are taken where \
+             messages are recorded one by one)",
+        );
+    }
+    None
+}
+
+/// What an array is, where it is known and not read here.
+pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
+    let first = items.first()?;
+    let Some(found) = object(first) else {
+        return Some(format!(
+            "This is a list that begins with {}, not with a message",
+            first.get().chars().take(40).collect::<String>()
+        ));
+    };
+    if let Some(known) = recognise_object(&found)
+        && !found.has("role")
+    {
+        return Some(known.to_owned());
+    }
+    if found.has("messages") {
+        return Some(
+            "This is a list of conversations; expected was one conversation on each line"
+                .to_owned(),
+        );
+    }
+    if found.has("call_id") {
+        return Some(
+            "This looks like items of the OpenAI Responses API, which are not read yet".to_owned(),
+        );
+    }
+    if has_anthropic_blocks(items) {
+        return Some(
+            "This looks like a list of Anthropic messages, which is not read yet".to_owned(),
+        );
+    }
+    (!found.has("role")).then(|| describe(&found))
+}
+
+/// What an object is that nothing is known of: its keys.
+pub(super) fn describe(found: &Object<'_>) -> String {
+    let keys: Vec<_> = found
+        .0
+        .iter()
+        .take(8)
+        .map(|(key, _)| format!("{:?}", key.chars().take(30).collect::<String>()))
+        .collect();
+    if keys.is_empty() {
+        return "This is an object without keys".to_owned();
+    }
+    let more = if found.0.len() > keys.len() { " and others" } else { "" };
+    format!("This is an object with the keys {}{more}, of an unknown format", keys.join(", "))
+}
+
+/// What a text is that is no JSON object or array.
+pub(super) fn describe_text(text: &str) -> String {
+    if text.starts_with("## Summarized at ") {
+        return "This looks like a conversation history of deepagents, which is not read yet"
+            .to_owned();
+    }
+    let begin: String = text.lines().next().unwrap_or("").chars().take(40).collect();
+    format!("The text begins with {begin:?}, which is no JSON object or array")
+}
+
+/// What bytes are that no text begins with.
+pub(crate) fn describe_bytes(bytes: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 7] = [
+        (b"SQLite format 3\0", "This is an SQLite database"),
+        (b"\x1f\x8b", "This is packed with gzip; unpack it first, or pack it with zstd"),
+        (b"PK\x03\x04", "This is a zip archive; unpack it first"),
+        (b"BZh", "This is packed with bzip2; unpack it first, or pack it with zstd"),
+        (b"\xfd7zXZ\0", "This is packed with xz; unpack it first, or pack it with zstd"),
+        (b"\xff\xfe", "This is UTF-16 text; conversations are UTF-8"),
+        (b"\xfe\xff", "This is UTF-16 text; conversations are UTF-8"),
+    ];
+    known.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, name)| name)
+}
+
+fn is_langchain(found: &Object<'_>) -> bool {
+    let constructor = found.has("lc") && found.text("type").as_deref() == Some("constructor");
+    let dict = found.object("data").is_some_and(|data| data.has("content"))
+        && found.text("type").is_some();
+    let flat = found.has("content")
+        && (found.has("additional_kwargs") || found.has("response_metadata"))
+        && !found.has("role");
+    constructor || dict || flat
+}
+
+/// Whether a body is Anthropic's and would lose something when it is read as chat-completions.
+fn is_anthropic_body(found: &Object<'_>) -> bool {
+    let Some(messages) = found.array("messages") else { return false };
+    if has_anthropic_blocks(&messages) {
+        return true;
+    }
+    // A conversation of ours may carry a key of that name; a body has no id.
+    found.has("system") && !found.has("id") && !messages.iter().any(|m| is_chat_message(m))
+}
+
+/// Whether the messages hold blocks that chat-completions do not know and that carry meaning.
+fn has_anthropic_blocks(messages: &[&RawValue]) -> bool {
+    let mut blocks = false;
+    for message in messages {
+        if is_chat_message(message) {
+            return false;
+        }
+        // Looking for the name first spares most messages a second parse.
+        let may_hold = |name: &str| message.get().contains(name);
+        if !["\"tool_use\"", "\"tool_result\"", "\"thinking\"", "\"source\""]
+            .into_iter()
+            .any(may_hold)
+        {
+            continue;
+        }
+        let parts = object(message).and_then(|m| m.get("content")).and_then(array);
+        blocks |= parts.into_iter().flatten().filter_map(object).any(|part| {
+            match part.text("type").as_deref() {
+                Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking") => true,
+                Some("image" | "document") => part.object("source").is_some(),
+                _ => false,
+            }
+        });
+    }
+    blocks
+}
+
+/// Whether a message is surely one of chat-completions.
+fn is_chat_message(message: &RawValue) -> bool {
+    object(message).is_some_and(|m| {
+        m.has("tool_calls")
+            || m.has("tool_call_id")
+            || m.text("role").is_some_and(|role| role == "tool" || role == "system")
+    })
+}

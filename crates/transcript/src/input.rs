@@ -1,0 +1,184 @@
+//! Bytes in, plain or packed, whole lines out.
+
+use crate::{Error, Limits};
+use std::io::{self, BufRead, BufReader, Read};
+use zstd::stream::read::Decoder;
+
+/// An input that gives its lines one by one, within the limits.
+pub(crate) struct Input<'a> {
+    name: String,
+    limits: Limits,
+    reader: BufReader<Unpacked<'a>>,
+    /// Lines that were given out.
+    lines: u64,
+    /// Bytes that were given out.
+    bytes: u64,
+}
+
+/// One line, or the whole rest.
+pub(crate) struct Line {
+    /// Which line it begins with, counted from 1.
+    pub(crate) number: u64,
+    /// Its first byte, counted from 0.
+    pub(crate) offset: u64,
+    /// The bytes, line break included.
+    pub(crate) bytes: Vec<u8>,
+}
+
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+impl<'a> Input<'a> {
+    pub(crate) fn open(
+        name: String,
+        reader: Box<dyn Read + Send + 'a>,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let failed = |source| Error::Io { file: name.clone(), source };
+        let mut packed =
+            BufReader::with_capacity(1 << 16, Counted { inner: reader, bytes: 0, failed: false });
+        let unpacked = if packed.fill_buf().map_err(failed)?.starts_with(&ZSTD) {
+            let decoder = Decoder::with_buffer(packed).map_err(failed)?;
+            Unpacked::Zstd { decoder: Box::new(decoder), bytes: 0, limits, bomb: false }
+        } else {
+            Unpacked::Plain(packed)
+        };
+        let mut input = Self {
+            name,
+            limits,
+            reader: BufReader::with_capacity(1 << 16, unpacked),
+            lines: 0,
+            bytes: 0,
+        };
+        if input.peek()?.starts_with(BYTE_ORDER_MARK) {
+            input.reader.consume(BYTE_ORDER_MARK.len());
+            input.bytes = BYTE_ORDER_MARK.len() as u64;
+        }
+        Ok(input)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The bytes that come next, at least one unless the input is at its end.
+    pub(crate) fn peek(&mut self) -> Result<&[u8], Error> {
+        match self.reader.fill_buf() {
+            // The borrow of a buffer that is returned early would last too long; ask again.
+            Ok(_) => Ok(self.reader.buffer()),
+            Err(source) => Err(self.failed(source)),
+        }
+    }
+
+    /// The next line that is not blank; `None` at the end.
+    pub(crate) fn line(&mut self) -> Result<Option<Line>, Error> {
+        loop {
+            let mut line = self.begin();
+            self.read(&mut line, true)?;
+            if line.bytes.is_empty() {
+                return Ok(None);
+            }
+            if !line.bytes.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Adds everything that comes after it to `line`.
+    pub(crate) fn rest(&mut self, line: &mut Line) -> Result<(), Error> {
+        self.read(line, false)
+    }
+
+    fn begin(&self) -> Line {
+        Line { number: self.lines + 1, offset: self.bytes, bytes: Vec::new() }
+    }
+
+    fn read(&mut self, line: &mut Line, one_line: bool) -> Result<(), Error> {
+        let limit = self.limits.conversation_bytes;
+        let had = line.bytes.len();
+        // One byte more than allowed tells a text of just the allowed size from a larger one.
+        let left = limit.saturating_add(1).saturating_sub(had as u64);
+        let mut reader = self.reader.by_ref().take(left);
+        let read = if one_line {
+            reader.read_until(b'\n', &mut line.bytes)
+        } else {
+            reader.read_to_end(&mut line.bytes)
+        };
+        let read = read.map_err(|source| self.failed(source))?;
+        if line.bytes.len() as u64 > limit {
+            let place = crate::Place { file: self.name.clone(), line: line.number };
+            return Err(Error::LargeConversation { place, limit });
+        }
+        self.bytes += read as u64;
+        let new = line.bytes.get(had..).unwrap_or(&[]);
+        self.lines += new.iter().filter(|b| **b == b'\n').count() as u64;
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        let file = self.name.clone();
+        match self.reader.get_ref() {
+            Unpacked::Plain(_) => Error::Io { file, source },
+            Unpacked::Zstd { bomb: true, bytes, limits, .. } => {
+                Error::Bomb { file, ratio: limits.ratio, unpacked: *bytes }
+            }
+            Unpacked::Zstd { decoder, .. } => match decoder.get_ref().get_ref().failed {
+                true => Error::Io { file, source },
+                false => Error::Packed { file, reason: source.to_string() },
+            },
+        }
+    }
+}
+
+/// The plain bytes of an input that may be packed.
+enum Unpacked<'a> {
+    Plain(BufReader<Counted<'a>>),
+    Zstd {
+        decoder: Box<Decoder<'static, BufReader<Counted<'a>>>>,
+        /// Bytes that came out.
+        bytes: u64,
+        limits: Limits,
+        /// Whether reading stopped because too much came out.
+        bomb: bool,
+    },
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(reader) => reader.read(buf),
+            Self::Zstd { decoder, bytes, limits, bomb } => {
+                let read = decoder.read(buf)?;
+                *bytes += read as u64;
+                let packed = decoder.get_ref().get_ref().bytes.max(1);
+                if *bytes > limits.ratio_from && *bytes / packed > limits.ratio {
+                    *bomb = true;
+                    return Err(io::Error::other("too much came out"));
+                }
+                Ok(read)
+            }
+        }
+    }
+}
+
+/// Counts what is read, and remembers whether reading itself failed.
+struct Counted<'a> {
+    inner: Box<dyn Read + Send + 'a>,
+    bytes: u64,
+    failed: bool,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buf);
+        match &read {
+            Ok(read) => self.bytes += *read as u64,
+            Err(error) => self.failed |= error.kind() != io::ErrorKind::Interrupted,
+        }
+        read
+    }
+}

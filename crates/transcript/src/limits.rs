@@ -1,0 +1,32 @@
+//! How much of an input is taken.
+
+/// The bounds within which an input is read. Beyond one of them reading stops with an error that
+/// names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The greatest size of one message in bytes: 100 MB unless told otherwise.
+    pub message_bytes: u64,
+    /// The greatest size of one conversation in bytes, which is one line of JSON Lines or one
+    /// file of any other kind: 512 MiB unless told otherwise. It is held in memory at once.
+    pub conversation_bytes: u64,
+    /// The greatest depth of nested objects and arrays: 120 unless told otherwise, a little less
+    /// than what common JSON readers refuse.
+    pub depth: usize,
+    /// Packed input may unpack to this many times its size: 1,000 unless told otherwise. Logs
+    /// reach about 60.
+    pub ratio: u64,
+    /// The ratio counts only from this many unpacked bytes on: 64 MiB unless told otherwise.
+    pub ratio_from: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 100_000_000,
+            conversation_bytes: 512 << 20,
+            depth: 120,
+            ratio: 1_000,
+            ratio_from: 64 << 20,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is odd about a conversation is stated.
+
+use foldback_testkit::{generate, transcript};
+use foldback_transcript::{Conversation, Envelope};
+use proptest::prelude::*;
+
+fn findings(messages: Vec<foldback_core::Message>) -> Vec<String> {
+    let conversation = Conversation::from_parts(None, messages, Envelope::default());
+    conversation.check().iter().map(ToString::to_string).collect()
+}
+
+#[track_caller]
+fn check(script: &str, expected: &[&str]) {
+    let found = findings(transcript(script));
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_sound_conversation_has_no_finding() {
+    check(
+        "
+        system: be brief
+        user: 你好
+        @2025-01-01T10:00:00Z
+        assistant> a({}) #1
+        assistant> b({}) #2
+        tool #2: x
+        tool #1: [nothing]
+        assistant: done
+        ",
+        &[],
+    );
+}
+
+#[test]
+fn each_oddity_is_named_with_its_message() {
+    check("", &["the conversation has no message; nothing is recorded"]);
+    check(
+        "user: u\nassistant> a({}) #1\ntool: r\nassistant> b({}) #1\ntool: r",
+        &["message 3: the call \"1\" has the id of an earlier call"],
+    );
+    check(
+        "assistant> a({}) #1\nassistant> a({}) #1\ntool: r\ntool: r",
+        &["message 0: the call \"1\" has"],
+    );
+    check(
+        "user: u\nassistant> a({}) #1\nassistant> b({}) #2\ntool #2: r\nuser: go on",
+        &["message 1: the call \"1\" is never answered; views answer it"],
+    );
+    check("assistant> a({}) #1", &["message 0: the call \"1\" is never answered"]);
+    check("user: u\ntool #9: r", &["message 1: this is the result of the call \"9\""]);
+    check(
+        "json: {\"role\":\"tool\",\"content\":\"r\"}",
+        &["message 0: this tool message names no call"],
+    );
+    check("user:  \nassistant: [nothing]", &["message 0: the message is empty", "message 1: the"]);
+    check(
+        "@2025-01-01T10:00:00Z\nuser: a\n@-2m\nuser: b\n@+1m\nuser: c\n@+2m\nuser: d",
+        &[
+            "message 1: its time 2025-01-01 09:58:01 lies before 2025-01-01 10:00:00",
+            "message 2: its time 2025-01-01 09:59:02 lies before 2025-01-01 10:00:00",
+        ],
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn valid_conversations_have_no_finding(
+        messages in generate::conversation(generate::Shape::default())
+    ) {
+        prop_assert_eq!(findings(messages), Vec::<String>::new());
+    }
+
+    #[test]
+    fn findings_stand_in_the_order_of_messages(
+        messages in generate::conversation(generate::Shape { odd: true, ..Default::default() })
+    ) {
+        let count = messages.len();
+        let conversation = Conversation::from_parts(None, messages, Envelope::default());
+        let places: Vec<_> = conversation.check().iter().map(|finding| finding.at).collect();
+        prop_assert!(places.is_sorted());
+        prop_assert!(places.iter().flatten().all(|at| *at < count));
+    }
+}
