@@ -1,1 +1,58 @@
-//! To be written.
+//! A context of constant size that loses nothing: the memory of an agent, assembled.
+//!
+//! A [`Memory`] is a store of conversations. A [`Session`] is one of them while it goes on: it
+//! takes messages as they arrive, cuts them into closed blocks, keeps large inputs and outputs
+//! outside, and shows a live view of constant size. What is not in view is one tool call away,
+//! word for word: `search_block`, `list_blocks` and `load` are answered by [`Session::call`].
+//!
+//! It is **not** an agent: it calls no model and runs no tool but its own three. It summarises
+//! nothing.
+//!
+//! ```
+//! use foldback::{Memory, Options, Session};
+//! use foldback_core::{Budget, Message, TodoId, ToolCall};
+//!
+//! let memory = Memory::in_memory(Options::default())?;
+//! let mut session = memory.session(&TodoId::new("report")?)?;
+//! session.record(Message::user("Which port does the staging server use?"))?;
+//! session.record(Message::assistant("It listens on 8443."))?;
+//! for i in 0..60 {
+//!     session.record(Message::user(&format!("Now translate line {i} of the poem.")))?;
+//!     session.record(Message::assistant(&format!("Line {i} reads: the moon, again.")))?;
+//! }
+//!
+//! // The view stays small ...
+//! let prompt = session.prompt(&Budget::default());
+//! assert!(prompt.window <= 12);
+//!
+//! // ... and the rest comes back.
+//! let call = ToolCall::new("c1", "search_block", r#"{"query": "staging server port"}"#);
+//! assert!(session.call(&call)?.text.contains("8443"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod memory;
+mod session;
+
+mod ingest;
+mod live;
+mod offload;
+mod record;
+mod recovery;
+mod texts;
+
+mod conversations;
+mod indexer;
+mod upkeep;
+
+mod error;
+mod options;
+
+pub use error::Error;
+pub use foldback_blockstore::{Hit, SearchRequest};
+pub use memory::{Memory, TodoInfo};
+pub use offload::OffloadPolicy;
+pub use options::Options;
+pub use record::Close;
+pub use session::{RawResult, Session};
+pub use upkeep::Checkup;

@@ -1,0 +1,102 @@
+//! What can go wrong with a memory.
+
+use foldback_core::{ContextError, EmbedError, IdError, MessageError, SeqNo, TodoId};
+
+/// An error of a [`Memory`](crate::Memory) or a [`Session`](crate::Session).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store under everything failed.
+    #[error(transparent)]
+    Kv(#[from] foldback_kv::Error),
+    /// Messages, blocks or their search failed.
+    #[error(transparent)]
+    Blocks(#[from] foldback_blockstore::Error),
+    /// Payloads failed.
+    #[error(transparent)]
+    Payloads(#[from] foldback_backend_store::Error),
+    /// A recall tool failed below the model's reach.
+    #[error(transparent)]
+    Recall(#[from] foldback_disclosure::Error),
+    /// The chunker was told something that makes no sense.
+    #[error(transparent)]
+    Chunker(#[from] foldback_chunker::Error),
+    /// The embedder failed.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// A text is not an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// A text is not a message.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// A conversation could not be read or written.
+    #[error(transparent)]
+    Transcript(#[from] foldback_transcript::Error),
+    /// A file or folder of the store could not be used.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There is no such todo.
+    #[error("the store holds no todo {0}; `todos` lists those it holds")]
+    NoTodo(TodoId),
+    /// There is no such message.
+    #[error("todo {todo} holds {len} messages, numbered from 0, so there is no message {seq}")]
+    NoMessage {
+        /// The todo.
+        todo: TodoId,
+        /// The number that was asked for.
+        seq: SeqNo,
+        /// How many messages there are.
+        len: u64,
+    },
+    /// A conversation is to begin in a todo that already holds one.
+    #[error("todo {todo} already holds {len} messages; give the conversation another todo")]
+    NotEmpty {
+        /// The todo.
+        todo: TodoId,
+        /// How many messages it holds.
+        len: u64,
+    },
+    /// A recorded message cannot be rebuilt.
+    #[error("message {seq} of todo {todo} is damaged: {what}")]
+    Damaged {
+        /// The todo.
+        todo: TodoId,
+        /// The message.
+        seq: SeqNo,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A session's saved state cannot be read.
+    #[error("the saved state of todo {todo} cannot be read: {what}")]
+    State {
+        /// The todo.
+        todo: TodoId,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A session's saved state and the records do not agree.
+    #[error("the saved state of todo {todo} is of {state} messages, but {records} are recorded")]
+    StateMismatch {
+        /// The todo.
+        todo: TodoId,
+        /// The messages that the state knows.
+        state: u64,
+        /// The messages that are recorded.
+        records: u64,
+    },
+    /// Something that should be impossible; please report it.
+    #[error("internal error: {0}")]
+    Internal(&'static str),
+}
+
+impl From<Error> for ContextError {
+    fn from(error: Error) -> Self {
+        Self { message: error.to_string(), source: Some(Box::new(error)) }
+    }
+}

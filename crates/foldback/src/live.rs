@@ -1,0 +1,79 @@
+//! The state of a session between two messages: small, copied before each write, stored with it.
+
+use crate::Error;
+use foldback_chunker::{Chunker, ChunkerConfig, State};
+use foldback_core::{Message, Offload, SeqNo, StoredMessage, ToolCallId};
+use foldback_disclosure::{LiveView, Snapshot, ViewConfig};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a session knows beyond the records.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) chunker: Chunker,
+    pub(crate) view: LiveView,
+    /// The messages of the open tail.
+    pub(crate) open: Vec<Open>,
+    /// How many blocks are closed.
+    pub(crate) blocks: u32,
+}
+
+/// A message of the open tail, as the description of its block will need it.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub(crate) seq: SeqNo,
+    pub(crate) message: Arc<Message>,
+    pub(crate) offloads: Vec<Offload>,
+    pub(crate) recorded_at: i64,
+}
+
+/// The part of [`Live`] that the records do not tell.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Saved {
+    pub(crate) chunker: State,
+    pub(crate) view: Snapshot,
+    pub(crate) blocks: u32,
+}
+
+impl Live {
+    pub(crate) fn new(chunker: ChunkerConfig, view: ViewConfig) -> Self {
+        Self {
+            chunker: Chunker::new(chunker),
+            view: LiveView::new(view),
+            open: Vec::new(),
+            blocks: 0,
+        }
+    }
+
+    /// How many messages are recorded.
+    pub(crate) fn head(&self) -> u64 {
+        self.chunker.next().0
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let saved = Saved {
+            chunker: self.chunker.state().clone(),
+            view: self.view.snapshot(),
+            blocks: self.blocks,
+        };
+        rmp_serde::to_vec(&saved).map_err(|_| Error::Internal("the session's state has no bytes"))
+    }
+
+    /// The tool whose result `message` is, as the open tail tells.
+    pub(crate) fn tool_of<'a>(&'a self, message: &'a Message) -> Option<&'a str> {
+        let id: &ToolCallId = message.tool_call_id()?;
+        let calls = self.open.iter().rev().flat_map(|open| open.message.tool_calls());
+        calls.into_iter().find(|call| call.id == *id).map(|c| c.name.as_str()).or(message.name())
+    }
+}
+
+impl Open {
+    pub(crate) fn new(seq: SeqNo, message: &Arc<Message>, stored: &StoredMessage) -> Self {
+        Self {
+            seq,
+            message: message.clone(),
+            offloads: stored.offloads.clone(),
+            recorded_at: stored.recorded_at,
+        }
+    }
+}

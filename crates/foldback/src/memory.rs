@@ -1,0 +1,228 @@
+//! A store of conversations, opened.
+
+use crate::indexer::Indexer;
+use crate::{Error, OffloadPolicy, Options, Session, texts};
+use foldback_backend_store::{BackendConfig, BackendStore};
+use foldback_blockstore::{BlockStore, Hit, SearchRequest};
+use foldback_chunker::ChunkerConfig;
+use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
+use foldback_disclosure::{Answer, Shelf, ViewConfig};
+use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
+use foldback_transcript::Envelope;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A store of conversations, opened. Several processes may open one store at once (with the
+/// default engine), and several threads may use one `Memory`.
+#[derive(Clone)]
+pub struct Memory {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What every session of a memory uses.
+pub(crate) struct Shared {
+    /// Stopped first, while what it works on is still open.
+    pub(crate) indexer: Indexer,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) kv: Arc<dyn Kv>,
+    pub(crate) registry: Registry,
+    pub(crate) blocks: Arc<BlockStore>,
+    pub(crate) payloads: BackendStore,
+    pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) tokens: Arc<dyn TokenCounter>,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) offload: OffloadPolicy,
+    pub(crate) chunker: ChunkerConfig,
+    pub(crate) view: ViewConfig,
+}
+
+/// What is kept with a todo beside its records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TodoInfo {
+    /// The conversation's id as its source wrote it, where it had one that is no todo id.
+    pub foreign_id: Option<String>,
+    /// What stood around the messages in the source.
+    pub envelope: Option<Envelope>,
+}
+
+impl Memory {
+    /// Opens the store in `dir`; a new one is made where there is none.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, another engine or version wrote it, or it is damaged.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        if options.engine == Engine::Memory {
+            return Self::assemble(None, foldback_kv::memory(), options);
+        }
+        let kv = foldback_kv::open(dir, options.engine, options.mode)?;
+        Self::assemble(Some(dir.to_owned()), kv, options)
+    }
+
+    /// A store that lives as long as the value.
+    ///
+    /// # Errors
+    /// When a part of it cannot be made.
+    pub fn in_memory(options: Options) -> Result<Self, Error> {
+        Self::assemble(None, foldback_kv::memory(), options)
+    }
+
+    fn assemble(dir: Option<PathBuf>, kv: Arc<dyn Kv>, options: Options) -> Result<Self, Error> {
+        let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
+        let blocks = Arc::new(BlockStore::open(kv.clone(), folder("index"), options.index)?);
+        let config = BackendConfig::default();
+        let payloads = BackendStore::open(kv.clone(), folder("payloads"), config)?;
+        let indexer = if dir.is_some() && options.mode == Mode::ReadWrite {
+            let path = dir.clone().unwrap_or_default();
+            Indexer::start(blocks.clone()).map_err(|source| Error::Io { path, source })?
+        } else {
+            Indexer::idle()
+        };
+        let chunker = options.chunker.with_same_topic(options.embedder.same_topic())?;
+        let shared = Shared {
+            indexer,
+            dir,
+            registry: Registry::new(kv.clone()),
+            kv,
+            blocks,
+            payloads,
+            embedder: options.embedder,
+            tokens: options.tokens,
+            clock: options.clock,
+            offload: options.offload,
+            chunker,
+            view: options.view,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The session of a todo, where it was left; a new todo begins empty.
+    ///
+    /// # Errors
+    /// When the store fails or the todo's state is damaged.
+    pub fn session(&self, todo: &TodoId) -> Result<Session, Error> {
+        self.session_with(todo, &TodoInfo::default())
+    }
+
+    /// As [`session`](Self::session); a new todo keeps `info`.
+    ///
+    /// # Errors
+    /// As [`session`](Self::session).
+    pub fn session_with(&self, todo: &TodoId, info: &TodoInfo) -> Result<Session, Error> {
+        let info = rmp_serde::to_vec_named(info)
+            .map_err(|_| Error::Internal("what is kept with a todo has no bytes"))?;
+        let todo = self.shared.registry.create(todo, &info)?;
+        Session::resume(self.shared.clone(), todo)
+    }
+
+    /// Up to `limit` todos, in the order of their making, after `after`.
+    ///
+    /// # Errors
+    /// When the store fails or there is no todo `after`.
+    pub fn todos(&self, after: Option<&TodoId>, limit: usize) -> Result<Vec<TodoId>, Error> {
+        let after = after.map(|todo| self.find(todo)).transpose()?.map_or(0, |todo| todo.no());
+        let todos = self.shared.registry.list(after, limit)?;
+        Ok(todos.into_iter().map(|todo| todo.id().clone()).collect())
+    }
+
+    /// What is kept with a todo beside its records.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn info(&self, todo: &TodoId) -> Result<TodoInfo, Error> {
+        let bytes = self.shared.registry.info(&self.find(todo)?)?;
+        if bytes.is_empty() {
+            return Ok(TodoInfo::default());
+        }
+        rmp_serde::from_slice(&bytes)
+            .map_err(|error| Error::State { todo: todo.clone(), what: error.to_string() })
+    }
+
+    /// How many messages a todo holds.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn len(&self, todo: &TodoId) -> Result<u64, Error> {
+        Ok(self.shared.blocks.head(&self.find(todo)?)?)
+    }
+
+    /// The messages of a range, exactly as they were recorded.
+    ///
+    /// # Errors
+    /// When there is no such todo or message, or one is damaged.
+    pub fn messages(&self, todo: &TodoId, range: Range<u64>) -> Result<Vec<Message>, Error> {
+        texts::exact_messages(&self.shared, &self.find(todo)?, range)
+    }
+
+    /// Up to `limit` closed blocks behind the `after`-th, in the order of time.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn blocks(&self, todo: &TodoId, after: u32, limit: usize) -> Result<Vec<Block>, Error> {
+        Ok(self.shared.blocks.blocks(&self.find(todo)?, after, limit)?)
+    }
+
+    /// One closed block, by its id; its todo must be `todo`.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn block(&self, todo: &TodoId, id: &BlockId) -> Result<Option<Block>, Error> {
+        let todo = self.find(todo)?;
+        if id.todo() != todo.id() {
+            return Ok(None);
+        }
+        Ok(self.shared.blocks.block(&todo, id.n())?)
+    }
+
+    /// The blocks of a todo that answer a request best, best first. The request's vector is made
+    /// here.
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store or the embedder fails.
+    pub fn search(&self, todo: &TodoId, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
+        let todo = self.find(todo)?;
+        let embedder = self.shared.embedder.as_ref();
+        let vectors = embedder.embed(&[request.query()])?;
+        let searcher = self.shared.blocks.searcher(&todo)?;
+        Ok(match vectors.row(0) {
+            Some(vector) => searcher.search(&request.vector(embedder, vector))?,
+            None => searcher.search(request)?,
+        })
+    }
+
+    /// Runs one of the recall tools as a model would.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn recall(&self, todo: &TodoId, tool: &str, arguments: &str) -> Result<Answer, Error> {
+        let todo = self.find(todo)?;
+        let call = foldback_core::ToolCall::new("call", tool, arguments);
+        Ok(foldback_disclosure::run_tool(&self.shelf(&todo), &call)?)
+    }
+
+    /// The payloads of this memory, for reading by reference.
+    #[must_use]
+    pub fn payloads(&self) -> &BackendStore {
+        &self.shared.payloads
+    }
+
+    /// The todo with this id.
+    ///
+    /// # Errors
+    /// When there is none or the store fails.
+    pub fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
+        self.shared.registry.find(todo)?.ok_or_else(|| Error::NoTodo(todo.clone()))
+    }
+
+    fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {
+        Shelf {
+            todo,
+            blocks: &self.shared.blocks,
+            payloads: &self.shared.payloads,
+            embedder: self.shared.embedder.as_ref(),
+            tokens: self.shared.tokens.as_ref(),
+            complex: false,
+        }
+    }
+}

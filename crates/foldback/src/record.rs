@@ -1,0 +1,272 @@
+//! The write route. A message arrives; large parts go to the payload store; the chunker takes a
+//! step; ONE transaction makes message, closed blocks, vectors, payload references and the
+//! session's state durable; only then the live view changes.
+
+use crate::ingest::{large_parts, store_recall, store_with_holes};
+use crate::live::{Live, Open};
+use crate::{Error, Session};
+use foldback_backend_store::{Pending, preview};
+use foldback_blockstore::{Commit, NewMessage};
+use foldback_chunker::{Closed, Described, Event, Input, describe};
+use foldback_core::{
+    Block, BlockId, Message, Offload, Recorded, Role, StoredMessage, Timestamp, Vectors,
+};
+use foldback_disclosure::Shown;
+use std::sync::Arc;
+
+/// At most this many vectors are kept for one message; a longer text is embedded in its first
+/// windows, and found by its words beyond them.
+const MAX_WINDOWS: usize = 8;
+
+/// A preview stands in the view in place of a large part: at most this many tokens.
+const PREVIEW_TOKENS: usize = 200;
+
+/// What one transaction will hold.
+#[derive(Default)]
+pub(crate) struct Draft {
+    messages: Vec<NewMessage>,
+    blocks: Vec<Block>,
+    /// Why each of them closed.
+    whys: Vec<String>,
+    /// Begun with the first large part.
+    payloads: Option<Pending>,
+}
+
+impl Session {
+    /// Takes the next message. When this returns, the message is durable, and the blocks that it
+    /// closed can be found and loaded.
+    ///
+    /// # Errors
+    /// When the message cannot be kept; then nothing of it is, and the session stands as before.
+    pub fn record(&mut self, message: Message) -> Result<Recorded, Error> {
+        let mut recorded = self.record_all(vec![message])?;
+        recorded.pop().ok_or(Error::Internal("a recorded message has no receipt"))
+    }
+
+    /// Takes several messages in one transaction: all are durable when this returns, or none.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_all(&mut self, messages: Vec<Message>) -> Result<Vec<Recorded>, Error> {
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        self.write(|session, live, draft| {
+            messages.iter().map(|message| session.ingest(live, draft, message)).collect()
+        })
+    }
+
+    /// Closes what is open, because the conversation or the work on this todo is over. More may be
+    /// recorded afterwards.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing is closed.
+    pub fn close(&mut self, why: Close) -> Result<Vec<BlockId>, Error> {
+        let event = || match why {
+            Close::End => Event::End,
+            Close::Switch => Event::Switch,
+        };
+        self.write(|session, live, draft| {
+            let closed = live.chunker.push(event());
+            session.close_blocks(live, draft, &closed)
+        })
+    }
+
+    /// Says that the todo list shows the task being wrapped up: from here on blocks are cut finer.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn closing(&mut self) -> Result<(), Error> {
+        self.write(|session, live, draft| {
+            let closed = live.chunker.push(Event::Closing);
+            session.close_blocks(live, draft, &closed).map(|_| ())
+        })
+    }
+
+    /// Runs `step` on a copy of the live state and makes its draft durable. When another process
+    /// has written meanwhile, the state is read again and the step repeated.
+    pub(crate) fn write<T>(
+        &mut self,
+        step: impl Fn(&Self, &mut Live, &mut Draft) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let mut live = self.live.clone();
+            let mut draft = Draft::default();
+            let result = step(self, &mut live, &mut draft)?;
+            let commit = Commit {
+                todo: &self.todo,
+                head: self.live.head(),
+                messages: &draft.messages,
+                blocks: &draft.blocks,
+                session: live.to_bytes()?,
+                extra: draft.payloads.map(Pending::into_puts).unwrap_or_default(),
+                delete: Vec::new(),
+            };
+            let model = self.memory.embedder.model_id();
+            match self.memory.blocks.commit(commit, model) {
+                Ok(()) => {
+                    self.live = live;
+                    self.closed = draft.blocks.iter().cloned().zip(draft.whys).collect();
+                    if !draft.blocks.is_empty() {
+                        self.memory.indexer.wake(&self.todo);
+                    }
+                    return Ok(result);
+                }
+                Err(error) if error.is_conflict() => self.refresh()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn ingest(
+        &self,
+        live: &mut Live,
+        draft: &mut Draft,
+        message: &Arc<Message>,
+    ) -> Result<Recorded, Error> {
+        let seq = live.chunker.next();
+        let now = (self.memory.clock)();
+        let stored = match self.recalled(message, now.0) {
+            Some(stored) => stored,
+            None => self.offload(live, draft, message, now.0)?,
+        };
+        let vectors = self.embed(message, stored.recall)?;
+        let mean = mean(&vectors);
+        let mut input = Input::of(message);
+        if let Some(mean) = &mean {
+            input = input.with_vector(mean);
+        }
+        if stored.recall {
+            // What was said long ago must not steer where the present is cut.
+            input = input.without_text();
+        }
+        let closed = live.chunker.push(Event::Message(input));
+        let note = stored.recall.then(|| self.note_of(message));
+        let open = Open::new(seq, message, &stored);
+        live.view.append(Shown::new(seq, message.clone(), stored.offloads.clone(), note));
+        live.open.push(open);
+        draft.messages.push(NewMessage { stored, vectors });
+        let closed = self.close_blocks(live, draft, &closed)?;
+        Ok(Recorded { seq, closed })
+    }
+
+    /// Stores what is large outside, and leaves holes.
+    fn offload(
+        &self,
+        live: &Live,
+        draft: &mut Draft,
+        message: &Message,
+        now: i64,
+    ) -> Result<StoredMessage, Error> {
+        let tokens = self.memory.tokens.as_ref();
+        let tool = live.tool_of(message);
+        let large = large_parts(message, tool, &self.memory.offload, tokens);
+        let mut offloads = Vec::with_capacity(large.len());
+        for part in &large {
+            let payloads = &self.memory.payloads;
+            let pending = match &mut draft.payloads {
+                Some(pending) => pending,
+                none => none.insert(payloads.begin(&self.todo)?),
+            };
+            let meta = payloads.prepare(pending, part.text.as_bytes())?.meta;
+            offloads.push(Offload {
+                site: part.site(),
+                n: meta.n,
+                check: meta.check,
+                kind: meta.kind,
+                bytes: meta.bytes,
+                lines: meta.lines,
+                tokens: tokens.count(&part.text) as u64,
+                preview: preview(part.text.as_bytes(), meta.kind, PREVIEW_TOKENS, tokens),
+            });
+        }
+        Ok(store_with_holes(message, large, offloads, now))
+    }
+
+    /// The stored form of a message that carries the answer of a memory tool.
+    fn recalled(&self, message: &Message, now: i64) -> Option<StoredMessage> {
+        let answer = self.answers.get(message.tool_call_id()?)?;
+        if *message.role() != Role::Tool {
+            return None;
+        }
+        store_recall(message, &answer.text, &answer.fragments, now)
+    }
+
+    fn note_of(&self, message: &Message) -> String {
+        let answer = message.tool_call_id().and_then(|id| self.answers.get(id));
+        answer.map(|answer| answer.note.clone()).unwrap_or_default()
+    }
+
+    fn embed(&self, message: &Message, recall: bool) -> Result<Vectors, Error> {
+        let embedder = self.memory.embedder.as_ref();
+        if recall {
+            return Ok(Vectors::default());
+        }
+        let mut text = message.text().into_owned();
+        for call in message.tool_calls() {
+            text.push('\n');
+            text.push_str(&call.name);
+            text.push(' ');
+            text.push_str(&call.arguments);
+        }
+        let windows = embedder.windows(&text, MAX_WINDOWS);
+        Ok(embedder.embed(&windows)?)
+    }
+
+    fn close_blocks(
+        &self,
+        live: &mut Live,
+        draft: &mut Draft,
+        closed: &[Closed],
+    ) -> Result<Vec<BlockId>, Error> {
+        let mut ids = Vec::with_capacity(closed.len());
+        for closed in closed {
+            let id = BlockId::new(self.todo.id().clone(), live.blocks + 1);
+            let split = live.open.partition_point(|open| open.seq <= closed.range.last());
+            let rest = live.open.split_off(split);
+            let body = std::mem::replace(&mut live.open, rest);
+            let parts: Vec<_> = body
+                .iter()
+                .map(|open| Described {
+                    message: &open.message,
+                    offloads: &open.offloads,
+                    recorded_at: Timestamp(open.recorded_at),
+                })
+                .collect();
+            let header = describe(id.clone(), &parts);
+            let block = Block { header, range: closed.range, close_reason: closed.reason };
+            live.view.fold(&block);
+            live.blocks += 1;
+            draft.blocks.push(block);
+            draft.whys.push(closed.evidence.to_string());
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+}
+
+/// Why a session closes what is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The conversation is over.
+    End,
+    /// The work goes on in another todo.
+    Switch,
+}
+
+/// The direction of a message: the mean of its windows, of length 1.
+fn mean(vectors: &Vectors) -> Option<Vec<f32>> {
+    if vectors.is_empty() {
+        return None;
+    }
+    let mut sum = vec![0.0; vectors.dim()];
+    for row in vectors.rows() {
+        for (sum, value) in sum.iter_mut().zip(row) {
+            *sum += value;
+        }
+    }
+    let norm = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if norm == 0.0 {
+        return None;
+    }
+    sum.iter_mut().for_each(|value| *value /= norm);
+    Some(sum)
+}

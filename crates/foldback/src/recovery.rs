@@ -1,0 +1,77 @@
+//! A session as the store last knew it.
+
+use crate::Error;
+use crate::live::{Live, Open, Saved};
+use crate::memory::Shared;
+use crate::texts;
+use foldback_chunker::Chunker;
+use foldback_core::SeqNo;
+use foldback_disclosure::{LiveView, Shown};
+use foldback_kv::Todo;
+use std::sync::Arc;
+
+impl Live {
+    /// The state of a todo's session after its last durable message: the saved part, and around it
+    /// the latest block and the open tail, read from the records.
+    pub(crate) fn load(memory: &Shared, todo: &Todo) -> Result<Self, Error> {
+        // Another process may write between two reads; what is read must be of one moment.
+        loop {
+            let head = memory.blocks.head(todo)?;
+            let live = Self::load_at(memory, todo)?;
+            if memory.blocks.head(todo)? == head && live.head() == head {
+                return Ok(live);
+            }
+            if memory.blocks.head(todo)? == head {
+                let (state, records) = (live.head(), head);
+                return Err(Error::StateMismatch { todo: todo.id().clone(), state, records });
+            }
+        }
+    }
+
+    fn load_at(memory: &Shared, todo: &Todo) -> Result<Self, Error> {
+        let Some(bytes) = memory.blocks.session(todo)? else {
+            return Ok(Self::new(memory.chunker.clone(), memory.view.clone()));
+        };
+        let saved: Saved = rmp_serde::from_slice(&bytes)
+            .map_err(|error| Error::State { todo: todo.id().clone(), what: error.to_string() })?;
+        let chunker = Chunker::restore(memory.chunker.clone(), saved.chunker);
+        let open_from = chunker.open_from();
+        let open = read_open(memory, todo, open_from, chunker.next())?;
+        let latest = match saved.blocks {
+            0 => None,
+            n => memory.blocks.block(todo, n)?,
+        };
+        let before = match &latest {
+            Some(block) => read_open(memory, todo, block.range.first(), block.range.last().next())?,
+            None => Vec::new(),
+        };
+        let shown =
+            |open: &Open| Shown::new(open.seq, open.message.clone(), open.offloads.clone(), None);
+        let pins = saved.view.pins().iter().map(|seq| {
+            let message = texts::exact_message(memory, todo, *seq)?;
+            Ok((*seq, Arc::new(message)))
+        });
+        let pins = pins.collect::<Result<Vec<_>, Error>>()?;
+        let view = LiveView::restore(
+            memory.view.clone(),
+            saved.view,
+            pins,
+            latest.as_ref(),
+            before.iter().map(shown).collect(),
+            open.iter().map(shown).collect(),
+        );
+        Ok(Self { chunker, view, open, blocks: saved.blocks })
+    }
+}
+
+fn read_open(memory: &Shared, todo: &Todo, from: SeqNo, to: SeqNo) -> Result<Vec<Open>, Error> {
+    let stored = memory.blocks.messages(todo, from.0..to.0)?;
+    (from.0..to.0)
+        .map(SeqNo)
+        .zip(&stored)
+        .map(|(seq, stored)| {
+            let message = Arc::new(texts::fill(memory, todo, seq, stored, 0)?);
+            Ok(Open::new(seq, &message, stored))
+        })
+        .collect()
+}

@@ -1,0 +1,239 @@
+//! One todo's conversation while it goes on.
+
+use crate::live::Live;
+use crate::memory::Shared;
+use crate::{Error, texts};
+use foldback_core::{
+    Block, Budget, ContextError, ContextManager, Message, PayloadRef, Prompt, Recorded, SeqNo,
+    TodoId, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
+};
+use foldback_disclosure::{Answer, Shelf, definitions, run_tool};
+use foldback_kv::Todo;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
+/// the calls of the memory tools.
+///
+/// A session holds a constant number of messages, however long the conversation is. It may be
+/// dropped at any time; opened again it stands where it was.
+pub struct Session {
+    pub(crate) memory: Arc<Shared>,
+    pub(crate) todo: Todo,
+    pub(crate) live: Live,
+    /// Answers that were given to the model and are not recorded yet.
+    pub(crate) answers: BTreeMap<ToolCallId, Answer>,
+    /// The blocks that the last write closed, and why.
+    pub(crate) closed: Vec<(Block, String)>,
+    tools: Vec<ToolDefinition>,
+}
+
+/// Answers that wait for being recorded are few; a loop that never records them does not make the
+/// session grow.
+const MAX_ANSWERS: usize = 64;
+
+impl Session {
+    pub(crate) fn resume(memory: Arc<Shared>, todo: Todo) -> Result<Self, Error> {
+        let live = Live::load(&memory, &todo)?;
+        Ok(Self {
+            memory,
+            todo,
+            live,
+            answers: BTreeMap::new(),
+            closed: Vec::new(),
+            tools: definitions(),
+        })
+    }
+
+    /// The todo.
+    #[must_use]
+    pub fn todo(&self) -> &TodoId {
+        self.todo.id()
+    }
+
+    /// How many messages are recorded: the next one gets this number.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.live.head()
+    }
+
+    /// Whether no message is recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many blocks are closed.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.live.blocks
+    }
+
+    /// The blocks that the last write closed, each with a sentence that says why.
+    #[must_use]
+    pub fn last_closed(&self) -> &[(Block, String)] {
+        &self.closed
+    }
+
+    /// How many messages stand open behind the last closed block.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.live.open.len()
+    }
+
+    /// How often the prompt's stable part has moved so far.
+    #[must_use]
+    pub fn prefix_moves(&self) -> u64 {
+        self.live.view.prefix_moves()
+    }
+
+    /// The request to send to the model now.
+    #[must_use]
+    pub fn prompt(&self, budget: &Budget) -> Prompt {
+        let mut prompt = self.live.view.prompt(budget, self.memory.tokens.as_ref());
+        prompt.tools.clone_from(&self.tools);
+        prompt
+    }
+
+    /// Answers a call of `search_block`, `list_blocks` or `load`. A mistake of the model is an
+    /// answer. The answer is recorded as references when the loop records it as the call's result.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn call(&mut self, call: &ToolCall) -> Result<Answer, Error> {
+        let answer = run_tool(&self.shelf(), call)?;
+        while self.answers.len() >= MAX_ANSWERS {
+            self.answers.pop_first();
+        }
+        self.answers.insert(call.id.clone(), answer.clone());
+        Ok(answer)
+    }
+
+    /// Keeps the message in every prompt from now on.
+    ///
+    /// # Errors
+    /// When there is no such message, or the store fails.
+    pub fn pin(&mut self, seq: SeqNo) -> Result<(), Error> {
+        if seq.0 >= self.len() {
+            return Err(Error::NoMessage { todo: self.todo().clone(), seq, len: self.len() });
+        }
+        let message = Arc::new(texts::exact_message(&self.memory, &self.todo, seq)?);
+        self.write(|_, live, _| {
+            live.view.pin(seq, message.clone());
+            Ok(())
+        })
+    }
+
+    /// Recites `list` at the end of every prompt from now on; `None` for no list.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_todo_list(&mut self, list: Option<&str>) -> Result<(), Error> {
+        self.write(|_, live, _| {
+            live.view.set_todo_list(list.map(str::to_owned));
+            Ok(())
+        })
+    }
+
+    /// Reads the state again where another process has written to this todo.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        self.live = Live::load(&self.memory, &self.todo)?;
+        Ok(())
+    }
+
+    /// The results that the scene keeps raw for the tool `consumer`, in the order of recording.
+    /// Walks the whole conversation.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn raw_results(&self, consumer: &str) -> Result<Vec<RawResult>, Error> {
+        let policy = &self.memory.offload;
+        let mut results = Vec::new();
+        // Which tool a call id belongs to, until the id is used again.
+        let mut tools: BTreeMap<ToolCallId, String> = BTreeMap::new();
+        for seq in 0..self.len() {
+            for stored in self.memory.blocks.messages(&self.todo, seq..seq + 1)? {
+                let message = texts::light_message(&self.todo, SeqNo(seq), &stored)?;
+                for call in message.tool_calls() {
+                    tools.insert(call.id.clone(), call.name.clone());
+                }
+                let tool = message.tool_call_id().and_then(|id| tools.get(id));
+                let Some(tool) = tool.filter(|tool| policy.is_raw_for(tool, consumer)) else {
+                    continue;
+                };
+                results.extend(stored.offloads.iter().map(|offload| RawResult {
+                    seq: SeqNo(seq),
+                    tool: tool.clone(),
+                    reference: offload.reference(),
+                }));
+            }
+        }
+        Ok(results)
+    }
+
+    /// The bytes of a payload of this todo, verified.
+    ///
+    /// # Errors
+    /// When there is no such payload here, or it is damaged.
+    pub fn payload(&self, reference: &PayloadRef) -> Result<Vec<u8>, Error> {
+        let meta = self.memory.payloads.resolve(&self.todo, reference)?;
+        Ok(self.memory.payloads.get(&self.todo, meta.n)?)
+    }
+
+    pub(crate) fn shelf(&self) -> Shelf<'_> {
+        Shelf {
+            todo: &self.todo,
+            blocks: &self.memory.blocks,
+            payloads: &self.memory.payloads,
+            embedder: self.memory.embedder.as_ref(),
+            tokens: self.memory.tokens.as_ref(),
+            complex: self.live.chunker.complexity().is_complex(),
+        }
+    }
+}
+
+/// A tool's result whose original another tool reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawResult {
+    /// The message that carried it.
+    pub seq: SeqNo,
+    /// The tool that gave it.
+    pub tool: String,
+    /// Where its bytes are.
+    pub reference: PayloadRef,
+}
+
+impl ContextManager for Session {
+    fn todo(&self) -> &TodoId {
+        Self::todo(self)
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        Ok(Self::record(self, message)?)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        Self::prompt(self, budget)
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        let answer = Self::call(self, call)?;
+        Ok(ToolAnswer { text: answer.text, is_error: answer.is_error })
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        Ok(Self::pin(self, seq)?)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        let todo = self.memory.registry.create(&todo, b"").map_err(Error::from)?;
+        Ok(Box::new(Self::resume(self.memory.clone(), todo)?))
+    }
+}

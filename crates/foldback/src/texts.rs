@@ -1,0 +1,88 @@
+//! Stored messages filled again, byte for byte.
+
+use crate::Error;
+use crate::memory::Shared;
+use foldback_core::{Message, SeqNo, Source, StoredMessage};
+use foldback_kv::Todo;
+use std::ops::Range;
+
+/// How deep a quote may quote. Answers quote messages that are no answers, so one step is enough;
+/// the bound keeps a damaged record from running in circles.
+const MAX_DEPTH: usize = 4;
+
+/// The exact messages of a range, in order.
+pub(crate) fn exact_messages(
+    memory: &Shared,
+    todo: &Todo,
+    range: Range<u64>,
+) -> Result<Vec<Message>, Error> {
+    let stored = memory.blocks.messages(todo, range.clone())?;
+    range.zip(stored).map(|(seq, stored)| fill(memory, todo, SeqNo(seq), &stored, 0)).collect()
+}
+
+/// One message exactly as it was recorded.
+pub(crate) fn exact_message(memory: &Shared, todo: &Todo, seq: SeqNo) -> Result<Message, Error> {
+    exact_at_depth(memory, todo, seq, 0)
+}
+
+fn exact_at_depth(
+    memory: &Shared,
+    todo: &Todo,
+    seq: SeqNo,
+    depth: usize,
+) -> Result<Message, Error> {
+    let stored = memory.blocks.messages(todo, seq.0..seq.0 + 1)?;
+    match stored.first() {
+        Some(stored) => fill(memory, todo, seq, stored, depth),
+        None => {
+            let len = memory.blocks.head(todo)?;
+            Err(Error::NoMessage { todo: todo.id().clone(), seq, len })
+        }
+    }
+}
+
+/// The message without what is stored elsewhere.
+pub(crate) fn light_message(
+    todo: &Todo,
+    seq: SeqNo,
+    stored: &StoredMessage,
+) -> Result<Message, Error> {
+    let json = stored.json(|_, _| Ok::<_, Error>(String::new()))?;
+    Message::from_json(&json).map_err(|error| Error::Damaged {
+        todo: todo.id().clone(),
+        seq,
+        what: error.to_string(),
+    })
+}
+
+/// The exact message of a stored one.
+pub(crate) fn fill(
+    memory: &Shared,
+    todo: &Todo,
+    seq: SeqNo,
+    stored: &StoredMessage,
+    depth: usize,
+) -> Result<Message, Error> {
+    let damaged = |what: String| Error::Damaged { todo: todo.id().clone(), seq, what };
+    let json = stored.json(|source, range| match source {
+        Source::Payload(n) => {
+            let bytes = match range {
+                None => memory.payloads.get(todo, n)?,
+                Some((from, to)) => memory.payloads.read_range(todo, n, from..to)?,
+            };
+            String::from_utf8(bytes).map_err(|_| damaged(format!("payload {n} is not text")))
+        }
+        Source::Message(other, _) if depth >= MAX_DEPTH || other >= seq => {
+            Err(damaged(format!("it quotes message {other}, which quotes on")))
+        }
+        Source::Message(other, site) => {
+            let message = exact_at_depth(memory, todo, other, depth + 1)?;
+            let gone = || damaged(format!("it quotes a text of message {other} that is not there"));
+            let text = site.text(&message).ok_or_else(gone)?;
+            let (from, to) = range.unwrap_or((0, text.len() as u64));
+            let part = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+            part.and_then(|(from, to)| text.get(from..to)).map(str::to_owned).ok_or_else(gone)
+        }
+    })?;
+    Message::from_json(&json).map_err(|error| damaged(error.to_string()))
+}

@@ -1,0 +1,216 @@
+//! Checking a store, repairing what is derived, returning space, copying, forgetting.
+
+use crate::{Error, Memory, texts};
+use foldback_core::{SeqNo, TodoId};
+use foldback_kv::Todo;
+use serde::Serialize;
+use std::path::Path;
+
+/// Todos and messages are walked in steps of this many.
+const STEP: usize = 512;
+
+/// What a check of the whole store found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Checkup {
+    /// How many todos were checked.
+    pub todos: u64,
+    /// How many messages.
+    pub messages: u64,
+    /// How many blocks.
+    pub blocks: u64,
+    /// How many payloads.
+    pub payloads: u64,
+    /// What is wrong, in sentences, each naming the todo and the record.
+    pub findings: Vec<String>,
+    /// How many blocks the indexes are behind the truth: no fault, they are searched from there.
+    pub index_lag: u64,
+    /// How many messages stand open behind the last blocks.
+    pub tail: u64,
+}
+
+impl Checkup {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+impl Memory {
+    /// Checks every hash and rebuilds every message: that each record is whole, that numbers have
+    /// no gap, that blocks and open tail are the transcript, that every payload has its content.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all; damage is a finding.
+    pub fn verify(&self) -> Result<Checkup, Error> {
+        let mut checkup = Checkup::default();
+        let findings = self.shared.kv.check()?;
+        checkup.findings.extend(findings.iter().map(ToString::to_string));
+        self.for_each_todo(|todo| self.verify_todo(todo, &mut checkup))?;
+        Ok(checkup)
+    }
+
+    /// As [`verify`](Self::verify), and compares truth and indexes exhaustively; with `repair`,
+    /// indexes that do not agree are made again from the truth.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn doctor(&self, repair: bool) -> Result<Checkup, Error> {
+        let mut checkup = self.verify()?;
+        self.for_each_todo(|todo| {
+            let findings = self.shared.blocks.doctor(todo, repair)?;
+            checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
+            checkup.index_lag += self.shared.blocks.index_lag(todo)?;
+            Ok(())
+        })?;
+        Ok(checkup)
+    }
+
+    /// Lets every index catch up with the truth now.
+    ///
+    /// # Errors
+    /// When an index cannot be written.
+    pub fn index_now(&self) -> Result<(), Error> {
+        self.for_each_todo(|todo| {
+            self.shared.blocks.maintain(todo)?;
+            Ok(())
+        })
+    }
+
+    /// Returns unused space to the system.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn compact(&self) -> Result<(), Error> {
+        Ok(self.shared.kv.compact()?)
+    }
+
+    /// Writes a consistent copy of the store into `dir`, which must be empty or new. Others may
+    /// go on writing meanwhile; the copy is of one moment. Indexes are not copied: they come back
+    /// by themselves.
+    ///
+    /// # Errors
+    /// When a file cannot be written; then `dir` holds no store that opens.
+    pub fn backup(&self, dir: &Path) -> Result<(), Error> {
+        self.shared.kv.backup(dir)?;
+        // Payload files never change, and each is there before the record that names it: copied
+        // after the records, none is missing.
+        if let Some(own) = &self.shared.dir {
+            copy_folder(&own.join("payloads"), &dir.join("payloads"))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes and its name. No
+    /// search finds it from the moment this returns; `compact` takes its bytes from the files.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn forget(&self, id: &TodoId) -> Result<(), Error> {
+        let todo = self.find(id)?;
+        let mut delete = self.shared.blocks.forget(&todo)?;
+        delete.extend(self.shared.payloads.forget(&todo)?);
+        self.shared.registry.remove(&todo, delete)?;
+        Ok(())
+    }
+
+    fn for_each_todo(
+        &self,
+        mut visit: impl FnMut(&Todo) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut after = 0;
+        loop {
+            let todos = self.shared.registry.list(after, STEP)?;
+            let Some(last) = todos.last() else { return Ok(()) };
+            after = last.no();
+            todos.iter().try_for_each(&mut visit)?;
+        }
+    }
+
+    fn verify_todo(&self, todo: &Todo, checkup: &mut Checkup) -> Result<(), Error> {
+        let shared = &self.shared;
+        checkup.todos += 1;
+        let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
+        let len = match shared.blocks.head(todo) {
+            Ok(len) => len,
+            Err(error) => {
+                find(error.to_string());
+                return Ok(());
+            }
+        };
+        for seq in 0..len {
+            let found = shared.blocks.messages(todo, seq..seq + 1).map_err(Error::from);
+            let rebuilt = found.and_then(|stored| match stored.first() {
+                Some(stored) => texts::fill(shared, todo, SeqNo(seq), stored, 0).map(drop),
+                None => Err(Error::NoMessage { todo: todo.id().clone(), seq: SeqNo(seq), len }),
+            });
+            if let Err(error) = rebuilt {
+                find(error.to_string());
+            }
+        }
+        checkup.messages += len;
+        let mut after = 0;
+        let mut next = 0;
+        loop {
+            let blocks = match shared.blocks.blocks(todo, after, STEP) {
+                Ok(blocks) => blocks,
+                Err(error) => {
+                    checkup.findings.push(format!("{}: {error}", todo.id()));
+                    break;
+                }
+            };
+            let Some(last) = blocks.last() else { break };
+            after = last.header.block_id.n();
+            for block in &blocks {
+                let (first, id) = (block.range.first().0, &block.header.block_id);
+                if first != next {
+                    checkup.findings.push(format!(
+                        "{}: block {id} begins at message {first}, and the one before ends at {next}",
+                        todo.id()
+                    ));
+                }
+                next = block.range.last().0 + 1;
+                checkup.blocks += 1;
+            }
+        }
+        if next > len {
+            let todo = todo.id();
+            checkup.findings.push(format!("{todo}: the last block ends behind the last message"));
+        }
+        checkup.tail += len.saturating_sub(next);
+        let mut after = 0;
+        loop {
+            let metas = shared.payloads.metas(todo, after, STEP)?;
+            let Some(last) = metas.last() else { break };
+            after = last.n;
+            checkup.payloads += metas.len() as u64;
+        }
+        let findings = shared.payloads.verify(todo)?;
+        checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
+        Ok(())
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { path, source }
+    };
+    if !from.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(to).map_err(failed(to))?;
+    for entry in std::fs::read_dir(from).map_err(failed(from))? {
+        let entry = entry.map_err(failed(from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(failed(&source))?.is_dir() {
+            copy_folder(&source, &target)?;
+        } else {
+            std::fs::copy(&source, &target).map_err(failed(&source))?;
+            let copy = std::fs::File::open(&target).map_err(failed(&target))?;
+            copy.sync_all().map_err(failed(&target))?;
+        }
+    }
+    let folder = std::fs::File::open(to).map_err(failed(to))?;
+    folder.sync_all().map_err(failed(to))
+}

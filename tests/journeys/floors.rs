@@ -1,0 +1,87 @@
+//! Imports point down only. The table is in the root manifest.
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[test]
+fn imports_point_down() {
+    let metadata = metadata();
+    let floors = floors(&metadata);
+    let mut wrong = Vec::new();
+    for package in members(&metadata) {
+        let Some(floor) = floors.get(package.name.as_str()) else { continue };
+        for (kind, name) in dependencies(package) {
+            let down = floors.get(&name).is_none_or(|other| other < floor);
+            // Tests may look sideways and use what stands beside the floors.
+            if kind != DependencyKind::Development && (!down || beside(&metadata).contains(&name)) {
+                wrong.push(format!("{} imports {name}", package.name));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn every_crate_has_its_floor() {
+    let metadata = metadata();
+    let floors = floors(&metadata);
+    let beside = beside(&metadata);
+    let mut known: Vec<_> = floors.into_keys().chain(beside).collect();
+    let mut members: Vec<_> = members(&metadata).map(|p| p.name.to_string()).collect();
+    known.sort();
+    members.sort();
+    assert_eq!(known, members);
+}
+
+#[test]
+fn a_heavy_dependency_has_one_door() {
+    let metadata = metadata();
+    let doors = metadata.workspace_metadata["doors"].as_object().unwrap();
+    assert!(!doors.is_empty());
+    for (dependency, door) in doors {
+        let importers: Vec<_> = members(&metadata)
+            .filter(|package| {
+                dependencies(package)
+                    .any(|(kind, name)| kind != DependencyKind::Development && name == *dependency)
+            })
+            .map(|package| Value::from(package.name.as_str()))
+            .collect();
+        assert_eq!(importers, [door.clone()], "{dependency}");
+    }
+}
+
+#[test]
+fn pure_crates_say_what_they_must_not_touch() {
+    let root = crate::story::workspace_root();
+    for pure in ["chunker", "disclosure"] {
+        let lints = std::fs::read_to_string(root.join("crates").join(pure).join("clippy.toml"));
+        let lints = lints.unwrap_or_else(|error| panic!("{pure}: {error}"));
+        for forbidden in ["SystemTime::now", "std::fs", "std::env::var"] {
+            assert!(lints.contains(forbidden), "{pure} may use {forbidden}");
+        }
+    }
+}
+
+fn metadata() -> Metadata {
+    let manifest = crate::story::workspace_root().join("Cargo.toml");
+    MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap()
+}
+
+fn floors(metadata: &Metadata) -> BTreeMap<String, u64> {
+    let table = metadata.workspace_metadata["floors"].as_object().unwrap();
+    table.iter().map(|(name, floor)| (name.clone(), floor.as_u64().unwrap())).collect()
+}
+
+fn beside(metadata: &Metadata) -> Vec<String> {
+    let list = metadata.workspace_metadata["beside"]["packages"].as_array().unwrap();
+    list.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+fn members(metadata: &Metadata) -> impl Iterator<Item = &Package> {
+    metadata.workspace_packages().into_iter()
+}
+
+fn dependencies(package: &Package) -> impl Iterator<Item = (DependencyKind, String)> {
+    package.dependencies.iter().map(|dependency| (dependency.kind, dependency.name.clone()))
+}

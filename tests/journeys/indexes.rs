@@ -1,0 +1,105 @@
+//! Law 4, R11: indexes are derived. They can be deleted or damaged at any time and come back.
+
+use crate::story::{exchange, options, todo};
+use foldback::{Close, Memory, Options};
+use std::path::{Path, PathBuf};
+use tempfile::tempdir;
+
+/// Options under which small todos get indexes on disk.
+fn indexed() -> Options {
+    let mut options = options();
+    options.index.index_after_blocks = 16;
+    options.index.hnsw_after_vectors = 64;
+    options
+}
+
+fn filled(dir: &Path) {
+    let memory = Memory::open(dir, indexed()).unwrap();
+    let mut session = memory.session(&todo("indexed")).unwrap();
+    for n in 0..60 {
+        let result = format!("marker{n:03} stands here");
+        session.record_all(exchange(n, &format!("module{n}"), &result).to_vec()).unwrap();
+    }
+    session.close(Close::End).unwrap();
+    memory.index_now().unwrap();
+}
+
+/// What each of a few questions finds.
+fn answers(dir: &Path) -> Vec<String> {
+    let memory = Memory::open(dir, indexed()).unwrap();
+    ["marker007", "module42", "please look at module 13", "marker059 stands"]
+        .iter()
+        .map(|query| {
+            let arguments = serde_json::json!({ "query": query, "k": 2 }).to_string();
+            memory.recall(&todo("indexed"), "search_block", &arguments).unwrap().text
+        })
+        .collect()
+}
+
+fn index_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![dir.join("index")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn is_whole(dir: &Path) {
+    let memory = Memory::open(dir, indexed()).unwrap();
+    memory.doctor(true).unwrap();
+    let checkup = memory.doctor(false).unwrap();
+    assert_eq!(checkup.findings, Vec::<String>::new());
+    assert_eq!(checkup.messages, 240);
+}
+
+#[test]
+fn r11_a_deleted_index_folder_comes_back() {
+    let dir = tempdir().unwrap();
+    filled(dir.path());
+    let before = answers(dir.path());
+    assert!(!index_files(dir.path()).is_empty(), "there is an index to delete");
+    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+    assert_eq!(answers(dir.path()), before);
+    Memory::open(dir.path(), indexed()).unwrap().index_now().unwrap();
+    assert!(!index_files(dir.path()).is_empty(), "it came back");
+    assert_eq!(answers(dir.path()), before);
+    is_whole(dir.path());
+}
+
+#[test]
+fn r4_flipped_bytes_in_an_index_change_no_answer() {
+    let dir = tempdir().unwrap();
+    filled(dir.path());
+    let before = answers(dir.path());
+    let files = index_files(dir.path());
+    for (turn, file) in files.iter().enumerate() {
+        let mut bytes = std::fs::read(file).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        let at = (turn * 7_919 + 31) % bytes.len();
+        bytes[at] ^= 0x55;
+        std::fs::write(file, bytes).unwrap();
+        assert_eq!(answers(dir.path()), before, "{}: byte {at}", file.display());
+        is_whole(dir.path());
+        Memory::open(dir.path(), indexed()).unwrap().index_now().unwrap();
+    }
+}
+
+#[test]
+fn r11_truncated_index_files_change_no_answer() {
+    let dir = tempdir().unwrap();
+    filled(dir.path());
+    let before = answers(dir.path());
+    for file in index_files(dir.path()) {
+        let len = std::fs::metadata(&file).unwrap().len();
+        std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
+    }
+    assert_eq!(answers(dir.path()), before);
+    is_whole(dir.path());
+}

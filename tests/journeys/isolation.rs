@@ -1,0 +1,108 @@
+//! S2, TD1: what belongs to one todo is never seen from another.
+
+use crate::story::{in_memory, todo};
+use foldback::{Close, Memory, Session};
+use foldback_core::{Budget, Message, ToolCall, ToolCallId};
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use proptest::prelude::Rng;
+
+const TODOS: usize = 20;
+const OPERATIONS: usize = 20_000;
+
+fn canary(n: usize) -> String {
+    format!("canary{n:02}zq{}", n * 7_919 + 13)
+}
+
+#[test]
+fn s2_no_canary_is_seen_from_another_todo() {
+    let memory = in_memory();
+    let mut sessions: Vec<Session> =
+        (0..TODOS).map(|n| memory.session(&todo(&format!("todo-{n}"))).unwrap()).collect();
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut seen_own = 0;
+    for step in 0..OPERATIONS {
+        let own = rng.next_u32() as usize % TODOS;
+        let other = rng.next_u32() as usize % TODOS;
+        let text = operate(&memory, &mut sessions, own, other, step, rng.next_u32());
+        seen_own += usize::from(text.contains(&canary(own)));
+        for foreign in (0..TODOS).filter(|n| *n != own) {
+            // A model may name another's canary in its own query; only what comes back counts.
+            assert!(!text.contains(&canary(foreign)), "step {step}: {own} saw {foreign}: {text}");
+        }
+    }
+    assert!(seen_own > OPERATIONS / 20, "the test looked, and saw its own {seen_own} times");
+}
+
+/// One random operation on `own`; gives all that it shows.
+fn operate(
+    memory: &Memory,
+    sessions: &mut [Session],
+    own: usize,
+    other: usize,
+    step: usize,
+    dice: u32,
+) -> String {
+    let session = &mut sessions[own];
+    let id = session.todo().clone();
+    match dice % 10 {
+        0..=3 => {
+            let call = ToolCall::new(&format!("c{step}"), "fetch", "{}");
+            let size = if dice.is_multiple_of(31) { 600 } else { 1 };
+            let result = format!("{} says {step}\n", canary(own)).repeat(size);
+            session.record(Message::user(&format!("step {step} of {}", canary(own)))).unwrap();
+            session.record(Message::calls("", vec![call.clone()])).unwrap();
+            session.record(Message::tool_result(&ToolCallId::new(&format!("c{step}")), &result)).unwrap();
+            String::new()
+        }
+        4 => {
+            let queries = ["", "*", "says step", "canary", "canary OR 1=1", "[* TO *]", "步骤"];
+            let query = queries[dice as usize / 10 % queries.len()];
+            let query = if query.is_empty() { "canary says step" } else { query };
+            let arguments = serde_json::json!({ "query": query, "k": 20 }).to_string();
+            memory.recall(&id, "search_block", &arguments).unwrap().text
+        }
+        5 => memory.recall(&id, "list_blocks", "{}").unwrap().text,
+        6 => {
+            // A block and a payload of another todo, by their full names.
+            let reference = if dice.is_multiple_of(2) {
+                format!("b_todo-{other}_{:03}", dice % 5 + 1)
+            } else {
+                format!("store://todo-{other}/{}-aaaa", dice % 5 + 1)
+            };
+            let arguments = serde_json::json!({ "ref": reference }).to_string();
+            memory.recall(&id, "load", &arguments).unwrap().text
+        }
+        7 => {
+            let prompt = session.prompt(&Budget::default());
+            prompt.messages.iter().map(|message| message.api_json()).collect()
+        }
+        8 => {
+            session.close(Close::Switch).unwrap();
+            String::new()
+        }
+        _ => {
+            sessions[own] = memory.session(&id).unwrap();
+            String::new()
+        }
+    }
+}
+
+#[test]
+fn td1_a_block_of_another_todo_is_like_one_that_never_was() {
+    let memory = in_memory();
+    let mut a = memory.session(&todo("a")).unwrap();
+    let mut b = memory.session(&todo("b")).unwrap();
+    for n in 0..4 {
+        a.record(Message::user(&format!("secret {n}"))).unwrap();
+        b.record(Message::user(&format!("other {n}"))).unwrap();
+    }
+    a.close(Close::End).unwrap();
+    b.close(Close::End).unwrap();
+    let load = |reference: &str| {
+        let arguments = serde_json::json!({ "ref": reference }).to_string();
+        memory.recall(&todo("b"), "load", &arguments).unwrap()
+    };
+    let (foreign, never) = (load("b_a_001"), load("b_zzz_001"));
+    assert!(foreign.is_error && never.is_error);
+    assert_eq!(foreign.text.replace("b_a_001", "X"), never.text.replace("b_zzz_001", "X"));
+}

@@ -1,0 +1,50 @@
+//! A large todo goes through tantivy and HNSW and finds what the search in memory finds.
+
+use crate::story::{options, todo};
+use foldback::{Close, Memory};
+use foldback_core::Message;
+use tempfile::tempdir;
+
+const MESSAGES: usize = 20_000;
+
+fn line(n: usize) -> Message {
+    const NOUNS: [&str; 8] =
+        ["harbor", "ledger", "lantern", "orchard", "glacier", "violin", "quarry", "saddle"];
+    const VERBS: [&str; 6] = ["paints", "counts", "repairs", "carries", "measures", "forgets"];
+    let noun = NOUNS[n * 7 % NOUNS.len()];
+    let verb = VERBS[n * 5 % VERBS.len()];
+    let text = format!("The {noun} {verb} item-{n:05} near pier {}.", n % 97);
+    if n.is_multiple_of(2) { Message::user(&text) } else { Message::assistant(&text) }
+}
+
+#[test]
+fn c3_twenty_thousand_lines_are_found_as_in_memory() {
+    let dir = tempdir().unwrap();
+    let mut small = options();
+    small.index.hnsw_after_vectors = 5_000;
+    let on_disk = Memory::open(dir.path(), small).unwrap();
+    let mut never = options();
+    never.index.index_after_blocks = u32::MAX;
+    never.index.hnsw_after_vectors = usize::MAX;
+    let in_memory = Memory::in_memory(never).unwrap();
+    let id = todo("large");
+    let messages: Vec<Message> = (0..MESSAGES).map(line).collect();
+    for memory in [&on_disk, &in_memory] {
+        let mut session = memory.session(&id).unwrap();
+        for batch in messages.chunks(500) {
+            session.record_all(batch.to_vec()).unwrap();
+        }
+        session.close(Close::End).unwrap();
+    }
+    on_disk.index_now().unwrap();
+    assert_eq!(on_disk.doctor(false).unwrap().index_lag, 0);
+    for n in (0..MESSAGES).step_by(997) {
+        for query in [format!("item-{n:05}"), line(n).text().into_owned()] {
+            let arguments = serde_json::json!({ "query": query, "k": 1 }).to_string();
+            let answer = |memory: &Memory| memory.recall(&id, "search_block", &arguments).unwrap();
+            let (disk, plain) = (answer(&on_disk), answer(&in_memory));
+            assert!(disk.text.contains(&format!("item-{n:05}")), "{query}: {}", disk.text);
+            assert_eq!(disk.text, plain.text, "{query}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Law 1 on real conversations: whatever goes in comes back byte for byte, the view stays small
+//! and valid, and no unit is cut.
+
+use crate::story::{in_memory, todo};
+use foldback::{Close, Memory};
+use foldback_core::{Budget, Message, Pairing, PairingTracker, check_request};
+use foldback_transcript::Conversation;
+use rayon::prelude::*;
+
+/// What one conversation went through.
+#[derive(Default)]
+struct Passage {
+    messages: usize,
+    blocks: usize,
+    widest: usize,
+}
+
+#[test]
+fn every_recorded_conversation_comes_back() {
+    let conversations: Vec<_> =
+        foldback_testkit::data::conversations(&["agent", "dialogue", "segmentation", "examples"])
+            .map(|(_, conversation)| conversation)
+            .collect();
+    if conversations.is_empty() {
+        eprintln!("SKIPPED: the folder with recorded conversations is not here");
+        return;
+    }
+    let passages: Vec<Passage> = conversations.par_iter().map(pass).collect();
+    let (mut all, mut count) = (Passage::default(), 0);
+    for passage in passages {
+        count += 1;
+        all.messages += passage.messages;
+        all.blocks += passage.blocks;
+        all.widest = all.widest.max(passage.widest);
+    }
+    eprintln!(
+        "{count} conversations, {} messages, {} blocks, widest window {}",
+        all.messages, all.blocks, all.widest
+    );
+    assert!(count > 1_600, "only {count} conversations were found");
+}
+
+fn pass(conversation: &Conversation) -> Passage {
+    let id = conversation.id.clone().unwrap_or_default();
+    let memory = in_memory();
+    let name = todo("t");
+    let mut session = memory.session(&name).unwrap();
+    let mut calls = PairingTracker::default();
+    let mut widest = 0;
+    for (at, message) in conversation.messages.iter().enumerate() {
+        session.record(message.clone()).unwrap_or_else(|error| panic!("{id} {at}: {error}"));
+        calls.observe(message);
+        if !calls.open().is_empty() {
+            continue;
+        }
+        let prompt = session.prompt(&Budget::default());
+        let violations = check_request(prompt.messages.iter().map(AsRef::as_ref));
+        assert_eq!(violations, [], "{id}: the prompt behind message {at}");
+        assert!(prompt.window <= 12, "{id}: {} messages in view at {at}", prompt.window);
+        widest = widest.max(prompt.window);
+    }
+    session.close(Close::End).unwrap();
+    assert_blocks_are_the_transcript(&memory, &id, &conversation.messages);
+    let back = memory.export(&name).unwrap();
+    for (at, (sent, came)) in conversation.messages.iter().zip(&back.messages).enumerate() {
+        assert_eq!(came.json(), sent.json(), "{id}: message {at}");
+    }
+    assert_eq!(back.messages.len(), conversation.messages.len(), "{id}");
+    let blocks = memory.blocks(&name, 0, usize::MAX).unwrap().len();
+    Passage { messages: conversation.messages.len(), blocks, widest }
+}
+
+fn assert_blocks_are_the_transcript(memory: &Memory, id: &str, messages: &[Message]) {
+    let blocks = memory.blocks(&todo("t"), 0, usize::MAX).unwrap();
+    let mut next = 0;
+    for block in &blocks {
+        assert_eq!(block.range.first().0, next, "{id}: {}", block.header.block_id);
+        next = block.range.last().0 + 1;
+    }
+    assert_eq!(next, messages.len() as u64, "{id}: a closed conversation has no open tail");
+    // A unit is cut when its results stand in another block than its calls.
+    let mut tracker = PairingTracker::default();
+    let starts: Vec<u64> = blocks.iter().map(|block| block.range.first().0).collect();
+    for (at, message) in messages.iter().enumerate() {
+        let answers = tracker.observe(message) == Pairing::Answers;
+        let cut = answers && starts.contains(&(at as u64));
+        assert!(!cut, "{id}: a block begins at {at}, within a unit");
+    }
+}

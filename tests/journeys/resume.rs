@@ -1,0 +1,57 @@
+//! TD3: a session resumes exactly where it was.
+
+use crate::story::{exchange, open, todo};
+use foldback_core::{Budget, Message};
+use tempfile::tempdir;
+
+#[test]
+fn td3_a_dropped_session_resumes_at_every_message() {
+    let dir = tempdir().unwrap();
+    let id = todo("resume");
+    let large = "a line of a long file\n".repeat(400);
+    let messages: Vec<Message> = (0..12)
+        .flat_map(|n| exchange(n, "parser", if n % 3 == 0 { &large } else { "short" }))
+        .collect();
+    let straight = {
+        let memory = crate::story::in_memory();
+        let mut session = memory.session(&id).unwrap();
+        messages.iter().map(|m| after(&mut session, m)).collect::<Vec<_>>()
+    };
+    // The same with a new process's eyes after every message.
+    let broken: Vec<_> = messages
+        .iter()
+        .map(|message| after(&mut open(dir.path()).session(&id).unwrap(), message))
+        .collect();
+    assert_eq!(broken, straight);
+}
+
+/// Records and tells what the model would see, and which blocks closed.
+fn after(session: &mut foldback::Session, message: &Message) -> (Vec<String>, Vec<String>) {
+    let recorded = session.record(message.clone()).unwrap();
+    let prompt = session.prompt(&Budget::default());
+    (
+        prompt.messages.iter().map(|message| message.api_json()).collect(),
+        recorded.closed.iter().map(ToString::to_string).collect(),
+    )
+}
+
+#[test]
+fn a_failed_import_goes_on_where_it_stopped() {
+    let dir = tempdir().unwrap();
+    let id = todo("import");
+    let messages: Vec<Message> = (0..20).flat_map(|n| exchange(n, "lexer", "ok")).collect();
+    let conversation = foldback_transcript::Conversation::from_parts(
+        Some("import".to_owned()),
+        messages.clone(),
+        foldback_transcript::Envelope::default(),
+    );
+    let memory = open(dir.path());
+    let mut session = memory.session(&id).unwrap();
+    for message in messages.iter().take(33) {
+        session.record(message.clone()).unwrap();
+    }
+    drop(session);
+    assert!(memory.import(&id, &conversation).is_err(), "the todo already holds messages");
+    memory.continue_import(&id, &conversation).unwrap();
+    assert_eq!(memory.export(&id).unwrap().messages, messages);
+}

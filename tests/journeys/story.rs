@@ -1,0 +1,43 @@
+//! What the journeys have in common: small stores, and made-up conversations.
+
+use foldback::{Memory, Options};
+use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A todo id.
+pub(crate) fn todo(id: &str) -> TodoId {
+    TodoId::new(id).unwrap()
+}
+
+/// Options whose clock stands still, so that two runs are alike.
+pub(crate) fn options() -> Options {
+    Options { clock: Arc::new(|| Timestamp(1_700_000_000_000)), ..Options::default() }
+}
+
+/// A store on disk.
+pub(crate) fn open(dir: &Path) -> Memory {
+    Memory::open(dir, options()).unwrap()
+}
+
+/// A store in memory.
+pub(crate) fn in_memory() -> Memory {
+    Memory::in_memory(options()).unwrap()
+}
+
+/// A user's message, a call, its result, and a reply: one small exchange about `subject`.
+pub(crate) fn exchange(n: usize, subject: &str, result: &str) -> [Message; 4] {
+    let id = format!("call_{n}");
+    let arguments = serde_json::json!({ "path": format!("src/{subject}.rs") }).to_string();
+    [
+        Message::user(&format!("Please look at {subject} (step {n}).")),
+        Message::calls("", vec![ToolCall::new(&id, "read_file", &arguments)]),
+        Message::tool_result(&ToolCallId::new(&id), result),
+        Message::assistant(&format!("I have read {subject}: {}", result.lines().next().unwrap_or(""))),
+    ]
+}
+
+/// Where the project is.
+pub(crate) fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
