@@ -76,8 +76,10 @@ fn r4_flipped_bytes_in_an_index_change_no_answer() {
     let dir = tempdir().unwrap();
     filled(dir.path());
     let before = answers(dir.path());
-    let files = index_files(dir.path());
-    for (turn, file) in files.iter().enumerate() {
+    // Files are made anew by each repair, so that they are listed anew for each flip.
+    for turn in 0..24 {
+        let files = index_files(dir.path());
+        let file = &files[turn % files.len()];
         let mut bytes = std::fs::read(file).unwrap();
         if bytes.is_empty() {
             continue;
@@ -87,7 +89,6 @@ fn r4_flipped_bytes_in_an_index_change_no_answer() {
         std::fs::write(file, bytes).unwrap();
         assert_eq!(answers(dir.path()), before, "{}: byte {at}", file.display());
         is_whole(dir.path());
-        Memory::open(dir.path(), indexed()).unwrap().index_now().unwrap();
     }
 }
 
