@@ -1,8 +1,8 @@
 //! R9: a store of each format that was ever written opens.
 
+use crate::story::workspace_root;
 use crate::story::{exchange, open, todo};
 use foldback::Close;
-use crate::story::workspace_root;
 use std::path::{Path, PathBuf};
 use tempfile::tempdir;
 

@@ -3,8 +3,8 @@
 use crate::story::{in_memory, todo};
 use foldback::{Close, Memory, Session};
 use foldback_core::{Budget, Message, ToolCall, ToolCallId};
-use proptest::test_runner::{RngAlgorithm, TestRng};
 use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
 
 const TODOS: usize = 20;
 const OPERATIONS: usize = 20_000;
@@ -51,7 +51,9 @@ fn operate(
             let result = format!("{} says {step}\n", canary(own)).repeat(size);
             session.record(Message::user(&format!("step {step} of {}", canary(own)))).unwrap();
             session.record(Message::calls("", vec![call.clone()])).unwrap();
-            session.record(Message::tool_result(&ToolCallId::new(&format!("c{step}")), &result)).unwrap();
+            session
+                .record(Message::tool_result(&ToolCallId::new(&format!("c{step}")), &result))
+                .unwrap();
             String::new()
         }
         4 => {

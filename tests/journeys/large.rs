@@ -37,7 +37,9 @@ fn c3_twenty_thousand_lines_are_found_as_in_memory() {
         session.close(Close::End).unwrap();
     }
     on_disk.index_now().unwrap();
-    assert_eq!(on_disk.doctor(false).unwrap().index_lag, 0);
+    let checkup = on_disk.doctor(false).unwrap();
+    assert!(checkup.is_clean(), "{:?}", checkup.findings);
+    assert!(checkup.index_lag < 256, "{} blocks behind", checkup.index_lag);
     for n in (0..MESSAGES).step_by(997) {
         for query in [format!("item-{n:05}"), line(n).text().into_owned()] {
             let arguments = serde_json::json!({ "query": query, "k": 1 }).to_string();

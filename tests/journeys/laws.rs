@@ -2,9 +2,7 @@
 
 use crate::story::{in_memory, open, todo};
 use foldback::{Close, Memory, Session};
-use foldback_core::{
-    Budget, Message, PairingTracker, SeqNo, ToolCall, ToolCallId, check_request,
-};
+use foldback_core::{Budget, Message, PairingTracker, SeqNo, ToolCall, ToolCallId, check_request};
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use std::sync::Arc;
@@ -16,7 +14,11 @@ enum Step {
     User(String),
     Reply(String),
     /// So many calls, the last `unanswered` of which get no result, results of so many bytes.
-    Unit { calls: usize, unanswered: usize, bytes: usize },
+    Unit {
+        calls: usize,
+        unanswered: usize,
+        bytes: usize,
+    },
     /// A result that answers nothing.
     Orphan,
     /// Searches for a word, and records the exchange with the memory tool.
@@ -150,7 +152,8 @@ impl StateMachineTest for Laws {
             Step::Reply(text) => subject.record(Message::assistant(&text)),
             Step::Unit { calls, unanswered, bytes } => {
                 let ids: Vec<_> = (0..calls).map(|_| subject.call_id()).collect();
-                let arguments = serde_json::json!({ "path": "src/α.rs", "text": "x ".repeat(bytes / 4) });
+                let arguments =
+                    serde_json::json!({ "path": "src/α.rs", "text": "x ".repeat(bytes / 4) });
                 let made = ids.iter().map(|id| ToolCall::new(id, "write", &arguments.to_string()));
                 subject.record(Message::calls("", made.collect()));
                 for id in ids.iter().take(calls - unanswered) {

@@ -1,7 +1,7 @@
 //! The README's first command, and what it shows.
 
-use crate::story::{in_memory, todo};
 use crate::story::workspace_root;
+use crate::story::{in_memory, todo};
 
 #[test]
 fn the_example_offloads_folds_and_recalls() {

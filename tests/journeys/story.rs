@@ -33,7 +33,10 @@ pub(crate) fn exchange(n: usize, subject: &str, result: &str) -> [Message; 4] {
         Message::user(&format!("Please look at {subject} (step {n}).")),
         Message::calls("", vec![ToolCall::new(&id, "read_file", &arguments)]),
         Message::tool_result(&ToolCallId::new(&id), result),
-        Message::assistant(&format!("I have read {subject}: {}", result.lines().next().unwrap_or(""))),
+        Message::assistant(&format!(
+            "I have read {subject}: {}",
+            result.lines().next().unwrap_or("")
+        )),
     ]
 }
 

@@ -50,4 +50,4 @@ pub use payload::{Check, PayloadKind, PayloadRef, PayloadRefError};
 pub use seq::{SeqNo, SeqRange};
 pub use stored::{Offload, Piece, Site, Source, StoredMessage};
 pub use time::Timestamp;
-pub use tokens::{Estimate, TokenCounter};
+pub use tokens::{Estimate, TokenCounter, message_tokens};

@@ -9,6 +9,7 @@
 use divan::Bencher;
 use foldback::{Memory, Options, Session};
 use foldback_core::{Budget, Message, TodoId, ToolCall, ToolCallId};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use tempfile::TempDir;
 
@@ -61,12 +62,9 @@ fn append(bencher: Bencher<'_, '_>) {
     let dir = tempfile::tempdir().unwrap();
     let memory = Memory::open(dir.path(), Options::default()).unwrap();
     let session = Mutex::new(memory.session(&todo()).unwrap());
-    let mut n = 0;
+    let next = AtomicUsize::new(0);
     bencher
-        .with_inputs(|| {
-            n += 1;
-            message(n)
-        })
+        .with_inputs(|| message(next.fetch_add(1, Ordering::Relaxed)))
         .bench_values(|message| session.lock().unwrap().record(message).unwrap());
 }
 
@@ -76,10 +74,10 @@ fn append_256(bencher: Bencher<'_, '_>) {
     let dir = tempfile::tempdir().unwrap();
     let memory = Memory::open(dir.path(), Options::default()).unwrap();
     let session = Mutex::new(memory.session(&todo()).unwrap());
-    let mut n = 0;
+    let next = AtomicUsize::new(0);
     bencher
         .with_inputs(|| {
-            n += 256;
+            let n = next.fetch_add(256, Ordering::Relaxed);
             (n..n + 256).map(message).collect::<Vec<_>>()
         })
         .bench_values(|messages| session.lock().unwrap().record_all(messages).unwrap());
@@ -91,10 +89,10 @@ fn append_large_result(bencher: Bencher<'_, '_>) {
     let dir = tempfile::tempdir().unwrap();
     let memory = Memory::open(dir.path(), Options::default()).unwrap();
     let session = Mutex::new(memory.session(&todo()).unwrap());
-    let mut n = 0;
+    let next = AtomicUsize::new(0);
     bencher
         .with_inputs(|| {
-            n += 1;
+            let n = next.fetch_add(1, Ordering::Relaxed);
             let call = ToolCall::new(&format!("c{n}"), "read", "{}");
             session.lock().unwrap().record(Message::calls("", vec![call])).unwrap();
             let text: String = (0..140).map(|k| sentence(n * 1_000 + k) + "\n").collect();

@@ -25,7 +25,6 @@ pub struct Memory {
 pub(crate) struct Shared {
     /// Stopped first, while what it works on is still open.
     pub(crate) indexer: Indexer,
-    pub(crate) dir: Option<PathBuf>,
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
@@ -82,7 +81,6 @@ impl Memory {
         let chunker = options.chunker.with_same_topic(options.embedder.same_topic())?;
         let shared = Shared {
             indexer,
-            dir,
             registry: Registry::new(kv.clone()),
             kv,
             blocks,

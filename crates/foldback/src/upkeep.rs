@@ -5,9 +5,17 @@ use foldback_core::{SeqNo, TodoId};
 use foldback_kv::Todo;
 use serde::Serialize;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// Todos and messages are walked in steps of this many.
 const STEP: usize = 512;
+
+/// A payload file without a record is an orphan when it is this old; a younger one may belong to a
+/// write that is under way.
+const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
+
+/// How long to wait for another's turn at an index.
+const TURN: Duration = Duration::from_millis(10);
 
 /// What a check of the whole store found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -51,7 +59,8 @@ impl Memory {
     }
 
     /// As [`verify`](Self::verify), and compares truth and indexes exhaustively; with `repair`,
-    /// indexes that do not agree are made again from the truth.
+    /// indexes that do not agree are made again from the truth, and files that no commit came to
+    /// are removed.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -61,18 +70,30 @@ impl Memory {
             let findings = self.shared.blocks.doctor(todo, repair)?;
             checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
             checkup.index_lag += self.shared.blocks.index_lag(todo)?;
+            if repair {
+                self.shared.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now())?;
+            }
             Ok(())
         })?;
+        if repair {
+            self.shared.payloads.sweep_forgotten(|no| {
+                let next = self.shared.registry.list(no.saturating_sub(1), 1)?;
+                Ok(next.first().is_some_and(|todo| todo.no() == no))
+            })?;
+        }
         Ok(checkup)
     }
 
-    /// Lets every index catch up with the truth now.
+    /// Lets every index that is far enough behind catch up with the truth now.
     ///
     /// # Errors
     /// When an index cannot be written.
     pub fn index_now(&self) -> Result<(), Error> {
         self.for_each_todo(|todo| {
-            self.shared.blocks.maintain(todo)?;
+            // Another thread or process may be at it; then this waits for its turn.
+            while self.shared.blocks.maintain(todo)?.busy {
+                std::thread::sleep(TURN);
+            }
             Ok(())
         })
     }
@@ -95,9 +116,7 @@ impl Memory {
         self.shared.kv.backup(dir)?;
         // Payload files never change, and each is there before the record that names it: copied
         // after the records, none is missing.
-        if let Some(own) = &self.shared.dir {
-            copy_folder(&own.join("payloads"), &dir.join("payloads"))?;
-        }
+        self.shared.payloads.backup(&dir.join("payloads"))?;
         Ok(())
     }
 
@@ -189,28 +208,4 @@ impl Memory {
         checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
         Ok(())
     }
-}
-
-fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { path, source }
-    };
-    if !from.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(to).map_err(failed(to))?;
-    for entry in std::fs::read_dir(from).map_err(failed(from))? {
-        let entry = entry.map_err(failed(from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().map_err(failed(&source))?.is_dir() {
-            copy_folder(&source, &target)?;
-        } else {
-            std::fs::copy(&source, &target).map_err(failed(&source))?;
-            let copy = std::fs::File::open(&target).map_err(failed(&target))?;
-            copy.sync_all().map_err(failed(&target))?;
-        }
-    }
-    let folder = std::fs::File::open(to).map_err(failed(to))?;
-    folder.sync_all().map_err(failed(to))
 }

@@ -1,1 +1,30 @@
-//! To be written.
+//! What the tests of every crate share: transcripts in a tiny language, the folder of recorded
+//! conversations, and generators.
+//!
+//! - [`transcript`] turns a small script into messages; its language is described at [`script`].
+//! - [`data`] walks over recorded conversations where the folder is there, and says so where not.
+//! - [`generate`] holds proptest strategies for messages and whole conversations.
+//!
+//! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
+//! the test with a panic that says what was wrong.
+//!
+//! ```
+//! let messages = foldback_testkit::transcript(
+//!     "
+//!     user: what is in a.txt?
+//!     assistant> read({\"path\": \"a.txt\"})
+//!     tool: one line
+//!       and another
+//!     assistant: two lines
+//!     ",
+//! );
+//! assert_eq!(messages.len(), 4);
+//! assert_eq!(messages[2].text(), "one line\nand another");
+//! assert_eq!(foldback_core::check_request(&messages), []);
+//! ```
+
+pub mod data;
+pub mod generate;
+pub mod script;
+
+pub use script::transcript;

@@ -1,0 +1,465 @@
+//! The step that cuts a conversation.
+
+use crate::closed::{Closed, Evidence, Score};
+use crate::config::ChunkerConfig;
+use crate::cues::Cues;
+use crate::event::{Event, Input};
+use crate::features::{cohesion, topic_score};
+use crate::phase::{Complexity, Phase};
+use crate::sketch::{Sketch, similarity};
+use crate::state::{Joint, State, Unit};
+use crate::terms::{Terms, hash};
+use crate::window::{Said, Speaker};
+use foldback_core::{CloseReason, Role, SeqNo, SeqRange};
+
+/// Cuts a stream of messages into closed blocks.
+///
+/// Messages are counted from 0 as they are pushed. Every message is in exactly one block or in the
+/// open tail. A call and its results are never parted.
+///
+/// # The tail
+/// After every push, the tail holds at most as many messages as a block may (8), or it is exactly
+/// one unit that is larger on its own. Such a unit is sealed as soon as the next message shows
+/// that it is complete.
+///
+/// # When a block is sealed
+/// A change of topic is sealed when three newer messages than the first of the new topic are there
+/// (the look-ahead), a gap and a switch of todo at once. Without them, the pending rough block (one
+/// or more complete tool loops or exchanges that are about the same) is sealed when it is large
+/// enough for the phase of the task and a rough block of four messages or the beginning of one
+/// stands behind it, or when the tail is full; then, where units allow, three messages stay loose.
+/// What must be sealed earlier is decided with the newer messages that there are.
+///
+/// # Sizes
+/// A block holds 3 to 8 messages. It is larger when it is one unit. It is smaller only at the
+/// beginning or the end of the conversation, beside a topic cut (reasons topic, gap, switch), or
+/// when the unit behind it is so large that the two do not fit into one block.
+#[derive(Clone, Debug)]
+pub struct Chunker {
+    config: ChunkerConfig,
+    state: State,
+}
+
+impl Chunker {
+    /// A chunker at the beginning of a conversation.
+    #[must_use]
+    pub fn new(config: ChunkerConfig) -> Self {
+        Self { config, state: State::default() }
+    }
+
+    /// A chunker that goes on where the one whose `state` was stored stood.
+    #[must_use]
+    pub fn restore(config: ChunkerConfig, state: State) -> Self {
+        Self { config, state }
+    }
+
+    /// Takes what happened next, and gives the blocks that close by it, in order.
+    pub fn push(&mut self, event: Event<'_>) -> Vec<Closed> {
+        let mut closed = Vec::new();
+        match event {
+            Event::Message(input) => self.take(&input, &mut closed),
+            Event::OpenItems(items) => self.state.task.set_open_items(items),
+            Event::Closing => self.state.task.set_closing(),
+            Event::Switch if self.state.open.is_empty() => {
+                self.flush(CloseReason::Switch, Evidence::Switch, &mut closed);
+            }
+            Event::Switch => self.state.switching = true,
+            Event::End => {
+                self.state.open.set([]);
+                self.state.switching = false;
+                self.flush(CloseReason::End, Evidence::End, &mut closed);
+            }
+        }
+        closed
+    }
+
+    /// What is to be stored, so that the chunker can be restored.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The first message of the open tail; the number of the next message when the tail is empty.
+    #[must_use]
+    pub fn open_from(&self) -> SeqNo {
+        SeqNo(self.state.next.saturating_sub(u64::from(self.open_len())))
+    }
+
+    /// The number that the next message gets.
+    #[must_use]
+    pub fn next(&self) -> SeqNo {
+        SeqNo(self.state.next)
+    }
+
+    /// How many messages the open tail holds.
+    #[must_use]
+    pub fn open_len(&self) -> u32 {
+        self.state.tail.iter().fold(0, |sum, unit| sum.saturating_add(unit.len))
+    }
+
+    /// The first message of the newest unit of the tail: the latest message that is no tool's, with
+    /// everything behind it. `None` when the tail is empty.
+    #[must_use]
+    pub fn newest_unit(&self) -> Option<SeqNo> {
+        let unit = self.state.tail.last()?;
+        Some(SeqNo(self.state.next.saturating_sub(u64::from(unit.len))))
+    }
+
+    /// Whether a call waits for its result.
+    #[must_use]
+    pub fn has_open_call(&self) -> bool {
+        !self.state.open.is_empty()
+    }
+
+    /// Where the task stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.state.task.phase()
+    }
+
+    /// How tangled the task is.
+    #[must_use]
+    pub fn complexity(&self) -> Complexity {
+        self.state.task.complexity()
+    }
+
+    fn take(&mut self, input: &Input<'_>, closed: &mut Vec<Closed>) {
+        let speaker = Speaker::of(input.role, !input.calls.is_empty());
+        let before = self.state.window.said().back().map(|said| said.speaker);
+        let joint = Joint::between(before, speaker);
+        let is_tool = *input.role == Role::Tool;
+        if !is_tool {
+            // Only a tool's message may still answer the calls before.
+            self.state.open.set([]);
+            if self.state.switching {
+                self.state.switching = false;
+                self.flush(CloseReason::Switch, Evidence::Switch, closed);
+            }
+            if let Some(ms) = self.gap_before(input, joint) {
+                self.flush(CloseReason::Gap, Evidence::Gap(ms), closed);
+            }
+        }
+        if let Some(at) = input.at {
+            self.state.latest = Some(self.state.latest.map_or(at.0, |latest| latest.max(at.0)));
+        }
+        self.hear(input, speaker, before);
+        self.append(input, joint);
+        self.decide(closed);
+        self.settle(closed);
+        if self.state.switching && self.state.open.is_empty() {
+            self.state.switching = false;
+            self.flush(CloseReason::Switch, Evidence::Switch, closed);
+        }
+    }
+
+    /// The silence in front of a message, where it is long enough to end a block. An answer may be
+    /// slow: within an hour it still belongs to its question.
+    fn gap_before(&self, input: &Input<'_>, joint: Joint) -> Option<i64> {
+        const SLOW_ANSWER_MS: i64 = 60 * 60 * 1000;
+        let ms = input.at?.0.checked_sub(self.state.latest?)?;
+        let answers = matches!(joint, Joint::Answers | Joint::Reply);
+        (ms >= self.config.gap_ms() && !(answers && ms < SLOW_ANSWER_MS)).then_some(ms)
+    }
+
+    /// Remembers what a message says.
+    fn hear(&mut self, input: &Input<'_>, speaker: Speaker, before: Option<Speaker>) {
+        let state = &mut self.state;
+        if let Some(name) = input.speaker {
+            let name = hash(name);
+            if state.speakers.len() < MEETING && !state.speakers.contains(&name) {
+                state.speakers.push(name);
+            }
+        }
+        // In front of a tool's message, behind a call, between a question and the call that
+        // answers it, and behind an instruction the topic cannot change. A greeting and its answer
+        // are no topic either: nothing is cut before the third message, nor before mere thanks. Meetings have no such
+        // turns that words or cues would show, so they are left to the other signals.
+        let may_begin = !matches!(speaker, Speaker::Tool | Speaker::Instruction)
+            && !matches!(
+                (before, speaker),
+                (None | Some(Speaker::Caller | Speaker::Instruction), _)
+                    | (Some(Speaker::User), Speaker::Caller)
+            )
+            && state.task.spoken() >= 2
+            && state.speakers.len() < MEETING;
+        let text = input.text.as_ref();
+        let text = text.char_indices().nth(TEXT_LIMIT).map_or(text, |(at, _)| &text[..at]);
+        let mut room = TEXT_LIMIT.saturating_sub(text.chars().count());
+        let mut texts = vec![text];
+        for part in input.calls.iter().flat_map(|call| [&call.name, &call.arguments]) {
+            if room == 0 {
+                break;
+            }
+            let part = part.char_indices().nth(room).map_or(part.as_str(), |(at, _)| &part[..at]);
+            room -= part.chars().count();
+            texts.push(part);
+        }
+        let terms = Terms::of(texts);
+        let cues = Cues::of(text);
+        let may_begin = may_begin && !cues.has(Cues::COURTESY);
+        state.window.push(Said { terms, cues, speaker, may_begin });
+        if speaker != Speaker::Instruction {
+            let calls: Vec<u32> = input.calls.iter().map(|call| hash(&call.name)).collect();
+            state.task.observe(speaker == Speaker::Tool, speaker == Speaker::User, &calls);
+        }
+    }
+
+    /// Puts a message into the tail.
+    fn append(&mut self, input: &Input<'_>, joint: Joint) {
+        let state = &mut self.state;
+        state.next = state.next.saturating_add(1);
+        let is_tool = *input.role == Role::Tool;
+        if is_tool {
+            state.open.answer(input.answers);
+        } else if !input.calls.is_empty() {
+            state.open.set(input.calls.iter().map(|call| &call.id));
+        }
+        match state.tail.last_mut() {
+            Some(unit) if is_tool => {
+                unit.len = unit.len.saturating_add(1);
+                if let Some(vector) = input.vector {
+                    unit.sketch = match unit.sketch.take() {
+                        Some((sketch, n)) => Some((sketch.joined(n, vector), n.saturating_add(1))),
+                        None => Sketch::of(vector).map(|sketch| (sketch, 1)),
+                    };
+                }
+            }
+            _ => {
+                let sketch = input.vector.and_then(Sketch::of).map(|sketch| (sketch, 1));
+                state.tail.push(Unit { len: 1, joint, sketch });
+            }
+        }
+    }
+
+    /// Decides on changes of topic that enough newer messages are known for.
+    fn decide(&mut self, closed: &mut Vec<Closed>) {
+        let look_ahead = u64::from(self.config.look_ahead());
+        while self.state.undecided.saturating_add(look_ahead) < self.state.next {
+            let at = self.state.undecided;
+            self.state.undecided += 1;
+            if let Some(score) = self.topic_at(at) {
+                self.seal(at, CloseReason::Topic, Evidence::Topic(score), closed);
+            }
+        }
+    }
+
+    /// Seals rough blocks that are complete, and makes room in a tail that is full.
+    fn settle(&mut self, closed: &mut Vec<Closed>) {
+        while let Some(plan) = self.plan() {
+            let end = self.open_from().0.saturating_add(u64::from(plan.len));
+            // What is sealed now is decided now, with the newer messages that there are.
+            let topic = (self.state.undecided..=end).find_map(|at| Some((at, self.topic_at(at)?)));
+            match topic {
+                Some((at, score)) => {
+                    self.state.undecided = at + 1;
+                    self.seal(at, CloseReason::Topic, Evidence::Topic(score), closed);
+                }
+                None => {
+                    self.state.undecided = self.state.undecided.max(end.saturating_add(1));
+                    self.seal(end, plan.reason, plan.evidence, closed);
+                }
+            }
+        }
+    }
+
+    /// The score of a change of topic in front of the message `at`, where there is one.
+    fn topic_at(&self, at: u64) -> Option<Score> {
+        if at <= self.open_from().0 || self.state.hard_cut == at.checked_sub(1) {
+            return None;
+        }
+        let kept = self.state.window.said().len();
+        let behind = usize::try_from(self.state.next.checked_sub(at)?).ok()?;
+        let index = kept.checked_sub(behind)?;
+        let score = topic_score(&self.state.window, index)?;
+        if score.total < self.config.topic_threshold() + self.caution(index) {
+            return None;
+        }
+        // Of two neighbours, the topic changes at the one with the higher score.
+        let next = topic_score(&self.state.window, index + 1);
+        (!next.is_some_and(|next| next.total > score.total)).then_some(score)
+    }
+
+    /// How much surer than usual a change of topic must be: once tools were called, as service talk
+    /// changes its wording within one task more often than people who chat; unless the assistant
+    /// was not the last to speak, or took its leave.
+    fn caution(&self, index: usize) -> f32 {
+        const WITH_TOOLS: f32 = 0.8;
+        let before = index.checked_sub(1).and_then(|before| self.state.window.said().get(before));
+        let goes_on = before.is_some_and(|before| {
+            before.speaker == Speaker::Assistant && !before.cues.has(Cues::CLOSES | Cues::THANKS)
+        });
+        if goes_on && self.state.task.complexity().tools > 0 { WITH_TOOLS } else { 0.0 }
+    }
+
+    /// The rough block that is to be sealed now, if there is one.
+    fn plan(&self) -> Option<Plan> {
+        let tail = &self.state.tail;
+        let first = tail.first()?.len;
+        if tail.len() < 2 {
+            return None;
+        }
+        if first > self.config.max() {
+            return Some(Plan {
+                len: first,
+                reason: CloseReason::Size,
+                evidence: Evidence::Oversize,
+            });
+        }
+        // Where each unit but the first begins, counted from the beginning of the tail.
+        let mut total = 0_u32;
+        let mut starts = Vec::with_capacity(tail.len());
+        for unit in tail {
+            starts.push((total, unit.joint));
+            total = total.saturating_add(unit.len);
+        }
+        let (finest, coarsest) = self.grain();
+        let max = self.config.max();
+        let closes = |unit: usize| starts.get(unit).filter(|(_, joint)| joint.completes() == 2);
+        let is_full = total > max;
+
+        // The pending block: the first complete rough block that is large enough, and those behind
+        // it that are complete as well, are about the same and fit. In a full tail it takes no more
+        // than leaves a few messages loose.
+        let mut evidence = None;
+        let mut pending = (1..starts.len()).find(|&u| closes(u).is_some_and(|s| s.0 >= finest));
+        while let Some(end) = pending {
+            let next = (end + 1..starts.len()).find(|&unit| closes(unit).is_some());
+            let Some((next, &(len, _))) = next.and_then(|next| Some((next, starts.get(next)?)))
+            else {
+                break;
+            };
+            if len > coarsest || (is_full && total - len < LOOSE) {
+                break;
+            }
+            let (similarity, alike) = self.alike(end, next);
+            evidence = similarity;
+            if !alike {
+                break;
+            }
+            pending = Some(next);
+        }
+        if let Some((len, joint)) = pending.and_then(|unit| starts.get(unit)).copied()
+            && len <= max
+            && (is_full || total - len > self.config.look_ahead())
+        {
+            return Some(Plan::at(len, joint, evidence));
+        }
+        if !is_full {
+            return None;
+        }
+        // Something must go: a complete rough block if there is one within bounds, rather one that
+        // leaves a few messages loose; else what stands before a unit that is too large for
+        // company.
+        let (min, behind) = (self.config.min(), starts.iter().filter(|start| start.0 <= max));
+        let (len, joint) = *behind.skip(1).max_by_key(|(len, joint)| {
+            // Of what is too small anyhow, as much as goes.
+            let fits = *len >= min;
+            (fits, if fits { joint.completes() } else { 0 }, fits && total - len >= LOOSE, *len)
+        })?;
+        Some(Plan::at(len, joint, None))
+    }
+
+    /// How large blocks are meant to be where the task stands now.
+    fn grain(&self) -> (u32, u32) {
+        let (min, max) = (self.config.min(), self.config.max());
+        let (finest, coarsest) = match self.state.task.phase() {
+            Phase::Opening | Phase::Closing => (3, 5),
+            Phase::Middle if self.state.task.is_tool_heavy() => (5, 8),
+            Phase::Middle => (3, 6),
+        };
+        (u32::clamp(finest, min, max), u32::clamp(coarsest, min, max))
+    }
+
+    /// Whether the units before `end` and those from there to `next` are about the same, and how
+    /// similar they are: by their vectors, or by their words when there are none.
+    fn alike(&self, end: usize, next: usize) -> (Option<f32>, bool) {
+        let tail = &self.state.tail;
+        let sketches = |from: usize, to: usize| {
+            let units = tail.iter().take(to).skip(from);
+            units.filter_map(|unit| unit.sketch.as_ref().map(|(sketch, _)| sketch))
+        };
+        if let Some(similarity) = similarity(sketches(0, end), sketches(end, next)) {
+            return (Some(similarity), similarity >= self.config.merge_cosine());
+        }
+        let count = |from: usize| {
+            tail.iter().skip(from).fold(0_usize, |sum, unit| sum.saturating_add(unit.len as usize))
+        };
+        let kept = self.state.window.said().len();
+        let index = |from: usize| kept.saturating_sub(count(from));
+        let similarity = cohesion(&self.state.window, index(0), index(end), index(next));
+        (Some(similarity), similarity >= LEXICALLY_ALIKE)
+    }
+
+    /// Closes everything that is open.
+    fn flush(&mut self, reason: CloseReason, evidence: Evidence, closed: &mut Vec<Closed>) {
+        while self.state.undecided < self.state.next {
+            let at = self.state.undecided;
+            self.state.undecided += 1;
+            if let Some(score) = self.topic_at(at) {
+                self.seal(at, CloseReason::Topic, Evidence::Topic(score), closed);
+            }
+        }
+        self.seal(self.state.next, reason, evidence, closed);
+    }
+
+    /// Closes what is open in front of the message `end`, which begins a unit.
+    fn seal(
+        &mut self,
+        end: u64,
+        reason: CloseReason,
+        evidence: Evidence,
+        closed: &mut Vec<Closed>,
+    ) {
+        let first = self.open_from();
+        let Some(range) = end.checked_sub(1).and_then(|last| SeqRange::new(first, SeqNo(last)))
+        else {
+            return;
+        };
+        let mut taken = 0_u64;
+        let units = self.state.tail.iter().take_while(|unit| {
+            let inside = taken < range.len();
+            taken = taken.saturating_add(u64::from(unit.len));
+            inside
+        });
+        let units = units.count();
+        self.state.tail.drain(..units);
+        if reason.is_topic_cut() {
+            self.state.hard_cut = Some(end);
+        }
+        let oversize = range.len() > u64::from(self.config.max());
+        let (reason, evidence) = match reason {
+            CloseReason::End if oversize => (CloseReason::Size, Evidence::Oversize),
+            reason => (reason, evidence),
+        };
+        closed.push(Closed { range, reason, oversize, evidence });
+    }
+}
+
+/// With so many named speakers, a talk is a meeting.
+const MEETING: usize = 3;
+
+/// How many characters of a message are looked at. More would cost time and tell no more.
+const TEXT_LIMIT: usize = 3_000;
+
+/// The cosine of summed word vectors over which two rough blocks are about the same.
+const LEXICALLY_ALIKE: f32 = 0.12;
+
+/// How many messages stay loose, where the units let them, when a full tail makes room.
+const LOOSE: u32 = 3;
+
+/// A block that is to be sealed: the first messages of the tail.
+struct Plan {
+    len: u32,
+    reason: CloseReason,
+    evidence: Evidence,
+}
+
+impl Plan {
+    fn at(len: u32, joint: Joint, similarity: Option<f32>) -> Self {
+        if matches!(joint, Joint::Answered | Joint::NextCall) {
+            let evidence = Evidence::Complete(similarity);
+            return Self { len, reason: CloseReason::Loop, evidence };
+        }
+        Self { len, reason: CloseReason::Size, evidence: Evidence::Full }
+    }
+}

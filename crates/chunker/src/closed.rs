@@ -1,0 +1,87 @@
+//! A block that closed, and why.
+
+use crate::weights::{BIAS, NAMES};
+use foldback_core::{CloseReason, SeqRange};
+use std::fmt;
+
+/// A run of messages that is closed for good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closed {
+    /// The messages.
+    pub range: SeqRange,
+    /// Why the block closed.
+    pub reason: CloseReason,
+    /// Whether the block is one unit that is larger than a block may be.
+    pub oversize: bool,
+    /// What the decision rests on.
+    pub evidence: Evidence,
+}
+
+/// What the decision to close a block rests on. It displays as a sentence.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The score of a change of topic behind the block.
+    Topic(Score),
+    /// The silence behind the block, in milliseconds.
+    Gap(i64),
+    /// The work went to another todo.
+    Switch,
+    /// A tool loop or an exchange is complete, and what follows is a rough block of its own. The
+    /// similarity to it, where it is known: on the embedder's own scale, or lexical.
+    Complete(Option<f32>),
+    /// The tail has no room for more.
+    Full,
+    /// One unit that is larger than a block may be.
+    Oversize,
+    /// The conversation ended.
+    End,
+}
+
+/// The score of one possible change of topic, and its terms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    pub(crate) total: f32,
+    pub(crate) terms: [f32; NAMES.len()],
+}
+
+impl Score {
+    /// The whole score.
+    #[must_use]
+    pub fn total(&self) -> f32 {
+        self.total
+    }
+
+    /// What each feature contributes, without those that contribute nothing. Together with the
+    /// bias, they sum up to the total.
+    pub fn terms(&self) -> impl Iterator<Item = (&'static str, f32)> {
+        std::iter::once(("bias", BIAS))
+            .chain(NAMES.iter().copied().zip(self.terms))
+            .filter(|(_, term)| *term != 0.0)
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topic(score) => {
+                write!(f, "the topic changes (score {:.1}:", score.total)?;
+                let mut terms: Vec<_> = score.terms().collect();
+                terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+                for (name, term) in terms.iter().take(5) {
+                    write!(f, " {name} {term:+.1}")?;
+                }
+                f.write_str(")")
+            }
+            Self::Gap(ms) => write!(f, "nothing was said for {} minutes", ms / 60_000),
+            Self::Switch => f.write_str("the work goes to another todo"),
+            Self::Complete(Some(similarity)) => {
+                write!(f, "an exchange is complete (similarity to the next {similarity:.2})")
+            }
+            Self::Complete(None) => f.write_str("an exchange is complete"),
+            Self::Full => f.write_str("the block is full"),
+            Self::Oversize => f.write_str("one call with its results is larger than a block"),
+            Self::End => f.write_str("the conversation ends"),
+        }
+    }
+}

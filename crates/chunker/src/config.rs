@@ -1,0 +1,198 @@
+//! The settings of a chunker.
+
+/// How large blocks are and when they close. Checked at birth: every value of this type is
+/// usable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChunkerConfig {
+    min: u32,
+    max: u32,
+    gap_ms: i64,
+    look_ahead: u32,
+    topic_threshold: f32,
+    same_topic: f32,
+    merge_over: f32,
+}
+
+impl ChunkerConfig {
+    /// Blocks of `min` to `max` messages; the open tail holds at most `max` as well.
+    ///
+    /// # Errors
+    /// When `min` is 0 or greater than `max`, or `max` is greater than 8: the live view shows the
+    /// tail whole, so that a greater block would break its bound.
+    pub fn with_sizes(self, min: u32, max: u32) -> Result<Self, Error> {
+        if min == 0 || min > max || max > 8 {
+            return Err(Error::Sizes { min, max });
+        }
+        Ok(Self { min, max, ..self })
+    }
+
+    /// The silence, in seconds, that ends a block (300 in the design).
+    ///
+    /// # Errors
+    /// When it is 0.
+    pub fn with_gap_seconds(self, seconds: u32) -> Result<Self, Error> {
+        if seconds == 0 {
+            return Err(Error::Gap);
+        }
+        Ok(Self { gap_ms: i64::from(seconds) * 1000, ..self })
+    }
+
+    /// The score from which on a change of topic is a cut; -1.0 suits dialogues, service sessions
+    /// and tool use alike, -0.5 cuts more surely and -1.25 more often.
+    ///
+    /// # Errors
+    /// When it is not a finite number.
+    pub fn with_topic_threshold(self, score: f32) -> Result<Self, Error> {
+        if !score.is_finite() {
+            return Err(Error::Threshold(score));
+        }
+        Ok(Self { topic_threshold: score, ..self })
+    }
+
+    /// How many newer messages a change of topic waits for, 0 to 3.
+    ///
+    /// # Errors
+    /// When it is greater than 3: the tail would have no room for the block that waits.
+    pub fn with_look_ahead(self, messages: u32) -> Result<Self, Error> {
+        if messages > 3 {
+            return Err(Error::LookAhead(messages));
+        }
+        Ok(Self { look_ahead: messages, ..self })
+    }
+
+    /// The cosine that stands for "same topic" on the scale of the embedder whose vectors are
+    /// pushed: `Embedder::same_topic`.
+    ///
+    /// # Errors
+    /// When it is not strictly between 0 and 1.
+    pub fn with_same_topic(self, cosine: f32) -> Result<Self, Error> {
+        if !(cosine > 0.0 && cosine < 1.0) {
+            return Err(Error::Cosine(cosine));
+        }
+        Ok(Self { same_topic: cosine, ..self })
+    }
+
+    /// The calibrated similarity over which neighbouring rough blocks are merged: 0.70 to 0.75 in
+    /// the design, where 0.72 is "same topic" for every embedder.
+    ///
+    /// # Errors
+    /// When it is not strictly between 0 and 1.
+    pub fn with_merge_over(self, calibrated: f32) -> Result<Self, Error> {
+        if !(calibrated > 0.0 && calibrated < 1.0) {
+            return Err(Error::Cosine(calibrated));
+        }
+        Ok(Self { merge_over: calibrated, ..self })
+    }
+
+    /// The fewest messages of a block that has neither an end of the conversation nor a hard
+    /// signal beside it.
+    #[must_use]
+    pub fn min(&self) -> u32 {
+        self.min
+    }
+
+    /// The most messages of a block, unless it is one larger unit; and of the open tail.
+    #[must_use]
+    pub fn max(&self) -> u32 {
+        self.max
+    }
+
+    pub(crate) fn gap_ms(&self) -> i64 {
+        self.gap_ms
+    }
+
+    pub(crate) fn look_ahead(&self) -> u32 {
+        self.look_ahead
+    }
+
+    pub(crate) fn topic_threshold(&self) -> f32 {
+        self.topic_threshold
+    }
+
+    /// The cosine, on the embedder's own scale, over which rough blocks are merged. It is the
+    /// inverse of `Embedder::calibrated`: linear on each side of "same topic".
+    pub(crate) fn merge_cosine(&self) -> f32 {
+        if self.merge_over <= CALIBRATED_SAME_TOPIC {
+            self.merge_over / CALIBRATED_SAME_TOPIC * self.same_topic
+        } else {
+            let beyond = (self.merge_over - CALIBRATED_SAME_TOPIC) / (1.0 - CALIBRATED_SAME_TOPIC);
+            self.same_topic + beyond * (1.0 - self.same_topic)
+        }
+    }
+}
+
+/// Where "same topic" lies on the common scale of `Embedder::calibrated`.
+const CALIBRATED_SAME_TOPIC: f32 = 0.72;
+
+/// The design's values: blocks of 3 to 8, a gap of five minutes, look-ahead 3, threshold -1.0. The
+/// cosine of "same topic" is a middling 0.5 until the embedder's own is set.
+impl Default for ChunkerConfig {
+    fn default() -> Self {
+        Self {
+            min: 3,
+            max: 8,
+            gap_ms: 5 * 60 * 1000,
+            look_ahead: 3,
+            topic_threshold: -1.0,
+            same_topic: 0.5,
+            merge_over: CALIBRATED_SAME_TOPIC,
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The sizes of blocks do not fit together.
+    #[error("blocks hold {min} to {max} messages, but 1 <= min <= max <= 8 is expected")]
+    Sizes {
+        /// The fewest messages.
+        min: u32,
+        /// The most messages.
+        max: u32,
+    },
+    /// The gap is nothing.
+    #[error("the gap that ends a block is 0 seconds, but at least 1 is expected")]
+    Gap,
+    /// The threshold is no number.
+    #[error("the topic threshold is {0}, but a finite number is expected")]
+    Threshold(f32),
+    /// The look-ahead is too long.
+    #[error("a topic change waits for {0} newer messages, but at most 3 fit into the tail")]
+    LookAhead(u32),
+    /// A similarity is out of range.
+    #[error("the similarity is {0}, but a number between 0 and 1 is expected")]
+    Cosine(f32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused_with_a_sentence() {
+        let config = ChunkerConfig::default;
+        for error in [
+            config().with_sizes(0, 8).unwrap_err(),
+            config().with_sizes(5, 4).unwrap_err(),
+            config().with_sizes(3, 9).unwrap_err(),
+            config().with_gap_seconds(0).unwrap_err(),
+            config().with_topic_threshold(f32::NAN).unwrap_err(),
+            config().with_look_ahead(4).unwrap_err(),
+            config().with_same_topic(1.0).unwrap_err(),
+            config().with_merge_over(f32::NAN).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("expected") || error.to_string().contains("fit"));
+        }
+    }
+
+    #[test]
+    fn bl5_the_merge_threshold_lies_on_the_embedders_scale() {
+        let config = ChunkerConfig::default().with_same_topic(0.4).unwrap();
+        assert!((config.merge_cosine() - 0.4).abs() < 1e-6);
+        let strict = config.clone().with_merge_over(0.75).unwrap();
+        let loose = config.with_merge_over(0.70).unwrap();
+        assert!(loose.merge_cosine() < 0.4 && 0.4 < strict.merge_cosine());
+    }
+}

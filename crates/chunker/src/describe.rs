@@ -1,0 +1,380 @@
+//! The metadata of a closed block, made without a model.
+
+use crate::background::background;
+use crate::cues::Cues;
+use crate::names::{Kind, each_name};
+use crate::sentence;
+use crate::terms::{damped, each_cjk_run, each_word, hash, is_cjk, is_stop_word};
+use foldback_core::{
+    BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
+};
+use std::collections::BTreeMap;
+
+/// A message of a block, with its full text.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// The parts of it that are stored outside.
+    pub offloads: &'a [Offload],
+    /// When it was recorded, for a block whose messages carry no time.
+    pub recorded_at: Timestamp,
+}
+
+/// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
+/// the messages of the block, in order. It costs a bounded amount of work for each message.
+#[must_use]
+pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
+    let at = parts.iter().find_map(|part| part.message.timestamp());
+    let at = at.or_else(|| parts.first().map(|part| part.recorded_at)).unwrap_or_default();
+    let data_ids = data_ids(id.todo(), parts);
+    let names = Names::of(parts, &data_ids);
+    let block_type = block_type(parts);
+    BlockHeader {
+        todo_id: id.todo().clone(),
+        block_id: id,
+        block_type,
+        keywords: keywords(&names, parts),
+        core_semantic: sentence::of(block_type, &names, parts),
+        create_time: at.to_string(),
+        data_ids,
+    }
+}
+
+/// How many keywords a header holds at most.
+const KEYWORDS: usize = 12;
+
+/// How many references a header holds at most. A block of eight messages with more is a listing of
+/// references, not a reader of them.
+const DATA_IDS: usize = 64;
+
+/// How much of a text is looked at: its first characters and its last ones, where errors stand.
+const HEAD: usize = 3_000;
+const TAIL: usize = 1_500;
+
+/// What a block names, each kind without repetition and in the order of its first mention: what is
+/// called and said first, what tools answered last.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) tools: Vec<String>,
+    pub(crate) files: Vec<String>,
+    pub(crate) ids: Vec<String>,
+    pub(crate) errors: Vec<String>,
+    pub(crate) references: Vec<String>,
+    /// The first name that stands in the arguments of a call.
+    pub(crate) target: Option<String>,
+}
+
+impl Names {
+    fn of(parts: &[Described<'_>], data_ids: &[String]) -> Self {
+        let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
+        for call in parts.iter().flat_map(|part| part.message.tool_calls()) {
+            add(&mut names.tools, &call.name);
+            names.read(&call.arguments);
+            if names.target.is_none() {
+                let first = names.files.first().or(names.ids.first());
+                names.target = first.cloned().or_else(|| only_value(&call.arguments));
+            }
+        }
+        let is_tool = |part: &&Described<'_>| *part.message.role() == Role::Tool;
+        // Instructions speak of everything; they say nothing about what happened.
+        let spoken =
+            parts.iter().filter(|part| !is_tool(part) && !part.message.role().is_instruction());
+        for part in spoken.chain(parts.iter().filter(is_tool)) {
+            names.read(&part.message.text());
+        }
+        names
+    }
+
+    fn read(&mut self, text: &str) {
+        let (head, tail) = ends(text);
+        for text in [head, tail] {
+            each_name(text, |kind, name| match kind {
+                Kind::File => add(&mut self.files, name),
+                Kind::Id => add(&mut self.ids, name),
+                Kind::Error => add(&mut self.errors, name.rsplit('.').next().unwrap_or(name)),
+                Kind::Reference => {}
+            });
+        }
+    }
+}
+
+/// Adds a name that is not there yet. A listing of hundreds of names says no more than its first.
+fn add(names: &mut Vec<String>, name: &str) {
+    const OF_A_KIND: usize = 24;
+    if names.len() < OF_A_KIND && !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
+}
+
+/// The value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
+fn only_value(arguments: &str) -> Option<String> {
+    let inside = arguments.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let value = inside.split_once(':')?.1.trim().strip_prefix('"')?;
+    let value = value.split('"').next()?;
+    let words = value.split_whitespace().count();
+    ((1..=4).contains(&words) && value.chars().count() <= 30 && !value.contains('\\'))
+        .then(|| value.to_owned())
+}
+
+/// The first and the last characters of a text, without overlap.
+fn ends(text: &str) -> (&str, &str) {
+    let Some((head_end, _)) = text.char_indices().nth(HEAD) else { return (text, "") };
+    let (head, rest) = text.split_at(head_end);
+    let tail = rest.char_indices().nth_back(TAIL - 1).map_or(rest, |(at, _)| &rest[at..]);
+    (head, tail)
+}
+
+fn block_type(parts: &[Described<'_>]) -> BlockType {
+    let calls = |part: &Described<'_>| {
+        *part.message.role() == Role::Tool || !part.message.tool_calls().is_empty()
+    };
+    if parts.iter().any(calls) {
+        return BlockType::ToolCall;
+    }
+    let asked = parts.iter().position(|part| {
+        *part.message.role() == Role::User && Cues::of(&part.message.text()).has(Cues::ASKS)
+    });
+    let answered = asked.is_some_and(|asked| {
+        parts.iter().skip(asked + 1).any(|part| {
+            *part.message.role() == Role::Assistant && !part.message.content().is_blank()
+        })
+    });
+    if answered { BlockType::Qa } else { BlockType::Chat }
+}
+
+/// References inside the own todo lose its name, so that one payload has one id.
+fn data_ids(todo: &TodoId, parts: &[Described<'_>]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut add = |reference: String| {
+        if found.len() < DATA_IDS && !found.contains(&reference) {
+            found.push(reference);
+        }
+    };
+    for part in parts {
+        for offload in part.offloads {
+            add(offload.reference().to_string());
+        }
+        let read = |text: &str, add: &mut dyn FnMut(String)| {
+            let (head, tail) = ends(text);
+            for text in [head, tail].iter().filter(|text| text.contains(PayloadRef::SCHEME)) {
+                each_name(text, |kind, name| {
+                    if kind != Kind::Reference {
+                        return;
+                    }
+                    match name.parse::<PayloadRef>() {
+                        Ok(known) if known.todo.as_ref() == Some(todo) => {
+                            add(PayloadRef::local(known.n, known.check).to_string());
+                        }
+                        _ => add(name.to_owned()),
+                    }
+                });
+            }
+        };
+        if let Content::Text(_) | Content::Parts(_) = part.message.content() {
+            read(&part.message.text(), &mut add);
+        }
+        for call in part.message.tool_calls() {
+            read(&call.arguments, &mut add);
+        }
+    }
+    found
+}
+
+/// Names first, then the words that tell most.
+fn keywords(names: &Names, parts: &[Described<'_>]) -> Vec<String> {
+    let mut keywords: Vec<String> = Vec::with_capacity(KEYWORDS);
+    let kinds = [
+        (&names.tools, 4),
+        (&names.files, 4),
+        (&names.ids, 3),
+        (&names.errors, 2),
+        (&names.references, 2),
+    ];
+    for (kind, most) in kinds {
+        for name in kind.iter().take(most) {
+            let name = sentence::word(name);
+            if keywords.len() < KEYWORDS && !keywords.contains(&name) {
+                keywords.push(name);
+            }
+        }
+    }
+    for word in words(parts) {
+        if keywords.len() >= KEYWORDS {
+            break;
+        }
+        let known = |keyword: &String| keyword.to_lowercase().contains(&word);
+        if !keywords.iter().any(known) {
+            keywords.push(word);
+        }
+    }
+    keywords
+}
+
+/// The words of what was said, those that tell most first. Where nobody said a word, those of what
+/// the tools answered.
+fn words(parts: &[Described<'_>]) -> Vec<String> {
+    let mut counts: BTreeMap<String, u8> = BTreeMap::new();
+    let is_spoken = |part: &&Described<'_>| {
+        matches!(part.message.role(), Role::User | Role::Assistant | Role::Other(_))
+    };
+    for part in parts.iter().filter(is_spoken) {
+        count_words(&part.message.text(), &mut counts);
+    }
+    if counts.is_empty() {
+        for part in parts.iter().filter(|part| !is_spoken(part)) {
+            count_words(&part.message.text(), &mut counts);
+        }
+        counts.retain(|_, count| *count > 1);
+    }
+    // A run of Chinese characters is a phrase rather than a word, unless it is said again.
+    let is_phrase = |word: &str| word.chars().any(is_cjk);
+    let some_names = counts.keys().any(|word| !is_phrase(word));
+    let tool_talk = parts.iter().any(|part| !part.message.tool_calls().is_empty());
+    counts.retain(|word, count| !is_phrase(word) || *count > 1 || !(some_names || tool_talk));
+    let weight = |word: &str, count: u8| {
+        let stem = hash(&sentence::stem(word));
+        background(stem) * damped(count)
+    };
+    let mut words: Vec<(f32, String)> =
+        counts.into_iter().map(|(word, count)| (weight(&word, count), word)).collect();
+    words.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    words.into_iter().map(|(_, word)| word).take(2 * KEYWORDS).collect()
+}
+
+fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
+    let (head, _) = ends(text);
+    let mut count = |word: &str| {
+        let count = counts.entry(word.to_owned()).or_default();
+        *count = count.saturating_add(1);
+    };
+    each_word(head, |word| {
+        let fits =
+            (3..=24).contains(&word.len()) && word.chars().all(|c| c.is_alphabetic() && !is_cjk(c));
+        if fits && !is_stop_word(word) {
+            count(word);
+        }
+    });
+    each_cjk_run(head, &mut count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::{ToolCall, ToolCallId};
+
+    fn header(messages: &[Message]) -> BlockHeader {
+        let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
+        let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
+        let parts: Vec<Described<'_>> = messages
+            .iter()
+            .map(|message| Described { message, offloads: &[], recorded_at })
+            .collect();
+        describe(id, &parts)
+    }
+
+    #[track_caller]
+    fn check(messages: &[Message], kind: BlockType, sentence: &str, keywords: &[&str]) {
+        let header = header(messages);
+        assert_eq!(header.core_semantic, sentence);
+        assert_eq!(header.block_type, kind);
+        assert_eq!(header.keywords, keywords);
+    }
+
+    fn call(name: &str, arguments: &str) -> Message {
+        Message::calls("", vec![ToolCall::new("c", name, arguments)])
+    }
+
+    fn result(text: &str) -> Message {
+        Message::tool_result(&ToolCallId::new("c"), text)
+    }
+
+    /// The design's sample header. One deviation: references carry a check, `store://1-k4qd`; the
+    /// sample's own are kept as they stand in the text.
+    #[test]
+    fn md4_the_designs_own_example() {
+        let header = header(&[
+            Message::user("用read工具读data.txt"),
+            call("read", r#"{"path": "data.txt"}"#),
+            result("结果存储至store://001"),
+            Message::user("好的"),
+        ]);
+        assert_eq!(header.block_id.to_string(), "b_todo001_001");
+        assert_eq!(header.todo_id.as_str(), "todo001");
+        assert_eq!(header.block_type, BlockType::ToolCall);
+        assert_eq!(header.keywords, ["read", "data.txt", "store://001"]);
+        assert_eq!(header.core_semantic, "调用read工具读取data.txt，结果存储至store://001");
+        assert_eq!(header.create_time, "2025-01-01 10:00:00");
+        assert_eq!(header.data_ids, ["store://001"]);
+    }
+
+    #[test]
+    fn md2_a_sentence_says_who_did_what_with_what() {
+        check(
+            &[
+                Message::user("Hi! Please run the tests in tests/test_api.py. Thanks."),
+                call("bash", r#"{"command": "pytest tests/test_api.py"}"#),
+                result("Traceback (most recent call last):\n ...\nkeyring.errors.KeyError: 'x'"),
+            ],
+            BlockType::ToolCall,
+            "User asks \"Please run the tests in tests/test_api.py\"; assistant calls bash on \
+             tests/test_api.py, which fails with KeyError.",
+            &["bash", "tests/test_api.py", "KeyError", "run"],
+        );
+        check(
+            &[
+                Message::user("How many moons does Saturn have?"),
+                Message::assistant("Saturn has 146 known moons. The largest is Titan."),
+            ],
+            BlockType::Qa,
+            "User asks \"How many moons does Saturn have?\"; assistant answers \"Saturn has 146 \
+             known moons\".",
+            &["moons", "saturn", "titan", "largest", "known", "many"],
+        );
+        check(
+            &[Message::user("今天天气怎么样？"), Message::assistant("今天上海小雨，气温二十度。")],
+            BlockType::Qa,
+            "用户问：今天天气怎么样？；助手答：今天上海小雨，气温二十度",
+            &["今天上海小雨", "今天天气", "气温二十度"],
+        );
+        check(&[], BlockType::Chat, "Nothing is said.", &[]);
+    }
+
+    #[test]
+    fn md1_everything_in_a_header_is_bounded() {
+        let long = "x".repeat(10_000);
+        let names: String =
+            (0..5_000).map(|i| format!("dir/file{i}.rs store://{i}-aaaa ")).collect();
+        for text in [long.as_str(), names.as_str(), &"长".repeat(9_000), "\u{0}\n\t", "\"\"\""] {
+            let arguments = format!("{{\"q\": \"{text}\"}}");
+            for messages in [
+                vec![Message::user(text), Message::assistant(text)],
+                vec![call(text, &arguments), result(text), Message::assistant(text)],
+                vec![Message::system(text)],
+                vec![result(text)],
+            ] {
+                let header = header(&messages);
+                let sentence = &header.core_semantic;
+                let is_cjk_text = sentence.chars().any(is_cjk);
+                let words = sentence.split_whitespace().count();
+                assert!(!sentence.is_empty() && !sentence.contains(char::is_control));
+                if is_cjk_text {
+                    assert!(sentence.chars().count() <= 50, "{sentence}");
+                } else {
+                    assert!(words <= 20 && sentence.len() < 20 * 150, "{sentence}");
+                }
+                assert!(header.keywords.len() <= KEYWORDS);
+                assert!(header.keywords.iter().all(|word| word.chars().count() <= 48));
+                assert!(header.data_ids.len() <= DATA_IDS);
+            }
+        }
+    }
+
+    #[test]
+    fn references_of_the_own_todo_lose_its_name() {
+        let header = header(&[Message::user(
+            "see store://todo001/3-k4qd, store://3-k4qd and store://t2/3-k4qd",
+        )]);
+        assert_eq!(header.data_ids, ["store://3-k4qd", "store://t2/3-k4qd"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a chunker is told.
+
+use foldback_core::{Message, Role, Timestamp, ToolCall, ToolCallId};
+use std::borrow::Cow;
+
+/// What happened next.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A message arrived.
+    Message(Input<'a>),
+    /// So many items of the todo list are open. It says something about the task's complexity,
+    /// and cuts nothing.
+    OpenItems(u32),
+    /// The todo list says that the task is being wrapped up: blocks become finer.
+    Closing,
+    /// The work goes to another todo. What is open closes; if a call still waits for its result,
+    /// it closes as soon as the result is there.
+    Switch,
+    /// The conversation is over. What is open closes.
+    End,
+}
+
+/// What the chunker looks at in a message.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// Who speaks.
+    pub role: &'a Role,
+    /// What is said. Only the first 3,000 characters count.
+    pub text: Cow<'a, str>,
+    /// The tools that are called.
+    pub calls: &'a [ToolCall],
+    /// The call that is answered.
+    pub answers: Option<&'a ToolCallId>,
+    /// The speaker's name, where several people share a role; never a tool's name.
+    pub speaker: Option<&'a str>,
+    /// When it was said.
+    pub at: Option<Timestamp>,
+    /// A vector of what is said, of length 1 or all zeros; one dimension per conversation.
+    pub vector: Option<&'a [f32]>,
+}
+
+impl<'a> Input<'a> {
+    /// The parts of `message` that matter here.
+    #[must_use]
+    pub fn of(message: &'a Message) -> Self {
+        let role = message.role();
+        Self {
+            role,
+            text: message.text(),
+            calls: message.tool_calls(),
+            answers: message.tool_call_id(),
+            speaker: if *role == Role::Tool { None } else { message.name() },
+            at: message.timestamp(),
+            vector: None,
+        }
+    }
+
+    /// The same with a vector.
+    #[must_use]
+    pub fn with_vector(self, vector: &'a [f32]) -> Self {
+        Self { vector: Some(vector), ..self }
+    }
+
+    /// The same without what is said: answers of memory tools repeat old texts, which must not
+    /// steer where the conversation is cut.
+    #[must_use]
+    pub fn without_text(self) -> Self {
+        Self { text: Cow::Borrowed(""), vector: None, ..self }
+    }
+}

@@ -1,0 +1,166 @@
+//! Names that stand in texts: files, ids, errors, references.
+
+use crate::terms::is_cjk;
+use foldback_core::PayloadRef;
+
+/// What a name names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    File,
+    Id,
+    Error,
+    Reference,
+}
+
+/// Calls `take` with each name in `text`, in order.
+pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) {
+    for token in text.split(|c: char| !is_name_char(c)) {
+        // A path of the web or of a store holds `:`, which elsewhere ends a name.
+        let parts = if token.contains("://") { (token, "") } else { part_at_colon(token) };
+        for name in [parts.0, parts.1] {
+            let name = name.trim_matches(|c: char| matches!(c, '.' | ':' | '-' | '+' | '%' | '@'));
+            if let Some(kind) = kind(name) {
+                take(kind, name);
+            }
+        }
+    }
+}
+
+/// The longest name. What is longer is data.
+const LONGEST: usize = 120;
+
+fn is_name_char(c: char) -> bool {
+    (c.is_alphanumeric() && !is_cjk(c))
+        || matches!(c, '_' | '.' | '/' | '-' | ':' | '#' | '@' | '~' | '+' | '%')
+}
+
+/// `src/a.rs:12` names a file and a line, `ValueError:x` an error and a word.
+fn part_at_colon(token: &str) -> (&str, &str) {
+    token.split_once(':').unwrap_or((token, ""))
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    if name.len() < 3 || name.len() > LONGEST || name.contains("..") {
+        return None;
+    }
+    if let Some(rest) = name.strip_prefix(PayloadRef::SCHEME) {
+        return rest.contains(|c: char| c.is_ascii_digit()).then_some(Kind::Reference);
+    }
+    if is_error(name) {
+        return Some(Kind::Error);
+    }
+    if is_file(name) {
+        return Some(Kind::File);
+    }
+    is_id(name).then_some(Kind::Id)
+}
+
+fn is_error(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let is_class = ["Error", "Exception", "Warning", "Panic", "Failure"]
+        .iter()
+        .any(|end| last.strip_suffix(end).is_some_and(|stem| !stem.is_empty()))
+        && last.starts_with(|c: char| c.is_ascii_uppercase());
+    let errno = last.len() >= 4 && ERRNO.split(' ').any(|known| known == last);
+    let code = last.strip_prefix('E').is_some_and(|rest| {
+        rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_digit()) && name == last
+    });
+    let signal = ["SIGSEGV", "SIGKILL", "SIGABRT"].contains(&last);
+    is_class || errno || code || signal
+}
+
+const ERRNO: &str = "ENOENT EACCES EPERM EEXIST ECONNREFUSED ECONNRESET ETIMEDOUT EADDRINUSE \
+    ENOTDIR EISDIR ENOSPC EPIPE EINVAL ENOMEM ENOTFOUND";
+
+fn is_file(name: &str) -> bool {
+    if name.starts_with("http://") || name.starts_with("https://") {
+        return name.len() > 12;
+    }
+    if name.contains("://") || name.contains("//") {
+        return false;
+    }
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let has_extension = file.rsplit_once('.').is_some_and(|(stem, extension)| {
+        !stem.is_empty()
+            && EXTENSIONS.split(' ').any(|known| known.eq_ignore_ascii_case(extension))
+            && stem.contains(|c: char| c.is_alphanumeric())
+    });
+    let is_rooted = (name.starts_with('/') || name.starts_with("~/") || name.starts_with("./"))
+        && name.matches('/').count() >= 2
+        && name.contains(char::is_alphabetic);
+    has_extension || is_rooted
+}
+
+const EXTENSIONS: &str = "txt md rst csv tsv json jsonl yaml yml toml ini cfg conf xml html htm \
+    css js jsx ts tsx mjs py pyi ipynb rs go java kt scala c h cc cpp hpp cs rb php swift lua pl sh \
+    bash zsh ps1 bat sql db sqlite log lock pdf doc docx xls xlsx ppt pptx png jpg jpeg gif svg webp \
+    mp3 mp4 wav zip tar gz tgz zst xz bin exe dll so jar class proto graphql vue svelte gradle \
+    properties env diff patch pony cmake mk tex bib parquet npy pkl";
+
+/// Letters and digits in one name, in a form that people do not write by chance.
+fn is_id(name: &str) -> bool {
+    let has = |test: fn(&char) -> bool| name.chars().any(|c| test(&c));
+    let digit = has(char::is_ascii_digit);
+    let upper = has(char::is_ascii_uppercase);
+    let letter = has(|c| c.is_alphabetic());
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '#'));
+    if !digit || !plain || name.len() < 4 || name.len() > 48 {
+        return false;
+    }
+    // A date, an encoding and a colour are no ids.
+    let dated = name.get(..5).is_some_and(|head| {
+        head.ends_with('-') && head.bytes().take(4).all(|b| b.is_ascii_digit())
+    });
+    if dated || name.starts_with("UTF-") || name.starts_with("utf-") || is_colour(name) {
+        return false;
+    }
+    let tagged = name.strip_prefix('#').is_some_and(|rest| rest.len() >= 3);
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let needed = if name.starts_with(|c: char| c.is_ascii_digit()) { 4 } else { 2 };
+    let joined = letter && digits >= needed && name.contains(['_', '-']);
+    let coded = upper && letter && name.len() >= 5;
+    tagged || joined || coded
+}
+
+fn is_colour(name: &str) -> bool {
+    name.strip_prefix('#').is_some_and(|rest| {
+        matches!(rest.len(), 3 | 6)
+            && rest.bytes().all(|b| b.is_ascii_hexdigit())
+            && rest.bytes().any(|b| b.is_ascii_alphabetic())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(Kind, &str)]) {
+        let mut found = Vec::new();
+        each_name(text, |kind, name| found.push((kind, name)));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn names_stand_out_of_the_text() {
+        use Kind::{Error, File, Id, Reference};
+        check("用read工具读data.txt。", &[(File, "data.txt")]);
+        check("结果存储至store://3-k4qd", &[(Reference, "store://3-k4qd")]);
+        check(
+            "see src/main.rs:12, /etc/ssl/certs.",
+            &[(File, "src/main.rs"), (File, "/etc/ssl/certs")],
+        );
+        check("raise json.JSONDecodeError: x", &[(Error, "json.JSONDecodeError")]);
+        check("error[E0382]: ENOENT", &[(Error, "E0382"), (Error, "ENOENT")]);
+        check(
+            "order #W2378156 of omar_davis_3817, H9ZU1C",
+            &[(Id, "#W2378156"), (Id, "omar_davis_3817"), (Id, "H9ZU1C")],
+        );
+        check(
+            "On 2024-05-01T10 at 10am, 3.14 e.g. U.S. the 2nd, UTF-8, #6c757d, mt-5, 30-minute",
+            &[],
+        );
+        check(r#"{"path":"data.txt"}"#, &[(File, "data.txt")]);
+        check("https://example.org/a?b", &[(File, "https://example.org/a")]);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a chunker remembers between two messages.
+
+use crate::phase::Task;
+use crate::sketch::Sketch;
+use crate::terms::hash;
+use crate::window::{Speaker, Window};
+use foldback_core::ToolCallId;
+use serde::{Deserialize, Serialize};
+
+/// What a chunker remembers between two messages: a value to be stored with each of them. A chunker
+/// that is restored from it goes on exactly as the one that it was taken from.
+///
+/// As MessagePack it takes 1 to 4 KB for conversations of people and for most tool use, and never
+/// more than [`State::MAX_BYTES`], however long the messages or the conversation are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// How many messages were pushed.
+    pub(crate) next: u64,
+    /// The open tail.
+    pub(crate) tail: Vec<Unit>,
+    /// The first message in front of which a change of topic is not yet decided.
+    pub(crate) undecided: u64,
+    /// The first message behind the latest hard cut.
+    pub(crate) hard_cut: Option<u64>,
+    pub(crate) open: OpenCalls,
+    /// Whether the work goes to another todo as soon as no call is open.
+    pub(crate) switching: bool,
+    /// The latest time that a message carried, in milliseconds.
+    pub(crate) latest: Option<i64>,
+    /// Hashes of the names of the speakers, up to three.
+    pub(crate) speakers: Vec<u32>,
+    pub(crate) task: Task,
+    pub(crate) window: Window,
+}
+
+impl State {
+    /// The most bytes that a state takes as MessagePack.
+    pub const MAX_BYTES: usize = 10 * 1024;
+}
+
+/// What belongs together whatever happens: one message that is no tool's, and the tool messages
+/// that follow it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Unit {
+    /// How many messages it holds.
+    pub(crate) len: u32,
+    /// How it stands to the unit before.
+    pub(crate) joint: Joint,
+    /// What it is about; how many vectors went into it.
+    pub(crate) sketch: Option<(Sketch, u32)>,
+}
+
+/// How a unit stands to the message before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Joint {
+    /// The other one speaks again: what was asked before is answered.
+    Answered,
+    /// The next call: the unit before is closed.
+    NextCall,
+    /// The same one goes on.
+    GoesOn,
+    /// It answers what was asked directly before.
+    Answers,
+    /// A reply in words to the results directly before.
+    Reply,
+    /// It follows an instruction, or nothing.
+    Begins,
+}
+
+impl Joint {
+    pub(crate) fn between(before: Option<Speaker>, speaker: Speaker) -> Self {
+        use Speaker::{Assistant, Caller, Instruction, Tool, User};
+        match (before, speaker) {
+            (None | Some(Instruction), _) => Self::Begins,
+            (Some(User), Assistant | Caller) => Self::Answers,
+            (Some(Tool | Caller), Assistant) => Self::Reply,
+            (Some(Tool | Caller), Caller) => Self::NextCall,
+            (Some(Assistant | Tool | Caller), User) => Self::Answered,
+            (Some(_), _) => Self::GoesOn,
+        }
+    }
+
+    /// How complete what stands before it is: 2 for a tool loop or an exchange that came to its
+    /// end, 1 where one speaker goes on, 0 where something is left open.
+    pub(crate) fn completes(self) -> u8 {
+        match self {
+            Self::Answered | Self::NextCall => 2,
+            Self::GoesOn => 1,
+            Self::Answers | Self::Reply | Self::Begins => 0,
+        }
+    }
+}
+
+/// The calls that wait for their results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OpenCalls {
+    ids: Vec<u32>,
+    /// Calls beyond those whose ids are kept; any result may answer them.
+    more: u32,
+}
+
+/// How many ids of open calls are kept. It bounds the state.
+const OPEN_KEPT: usize = 256;
+
+impl OpenCalls {
+    pub(crate) fn set<'a>(&mut self, calls: impl IntoIterator<Item = &'a ToolCallId>) {
+        self.ids.clear();
+        self.more = 0;
+        for id in calls {
+            if self.ids.len() < OPEN_KEPT {
+                self.ids.push(hash(id.as_str()));
+            } else {
+                self.more = self.more.saturating_add(1);
+            }
+        }
+    }
+
+    pub(crate) fn answer(&mut self, id: Option<&ToolCallId>) {
+        let Some(id) = id.map(|id| hash(id.as_str())) else { return };
+        match self.ids.iter().position(|open| *open == id) {
+            Some(at) => drop(self.ids.remove(at)),
+            None => self.more = self.more.saturating_sub(1),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.more == 0
+    }
+}

@@ -1,0 +1,244 @@
+//! The terms of a text: what two texts must share to be about the same thing.
+
+use crate::background::background;
+use rust_stemmers::{Algorithm, Stemmer};
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A stem, as 24 bits of its hash. A conversation's window holds about a thousand terms, so that
+/// two of them share a hash in one of thirty windows, and then add a little noise.
+pub(crate) type Term = u32;
+
+/// The terms of one message with how often they occur, in the order of their hashes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Terms(Vec<u32>);
+
+/// How many terms of one message are kept: those that tell most. It bounds the state.
+pub(crate) const TERMS_PER_MESSAGE: usize = 48;
+
+impl Terms {
+    /// The terms of several texts together.
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut counts: BTreeMap<Term, u8> = BTreeMap::new();
+        let mut stemmer = CachedStemmer::default();
+        for text in texts {
+            each_word(text, |word| {
+                if let Some(term) = stemmer.term(word) {
+                    let count = counts.entry(term).or_default();
+                    *count = count.saturating_add(1);
+                }
+            });
+        }
+        let mut terms: Vec<(Term, u8)> = counts.into_iter().collect();
+        if terms.len() > TERMS_PER_MESSAGE {
+            let weight = |&(term, count): &(Term, u8)| background(term) * damped(count);
+            terms.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.0.cmp(&b.0)));
+            terms.truncate(TERMS_PER_MESSAGE);
+            terms.sort_unstable();
+        }
+        Self(terms.into_iter().map(|(term, count)| term << 8 | u32::from(count)).collect())
+    }
+
+    /// Each term and how often it occurs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Term, u8)> {
+        self.0.iter().map(|packed| (packed >> 8, *packed as u8))
+    }
+
+    /// The packed form: four bytes for each term.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|packed| packed.to_be_bytes()).collect()
+    }
+
+    /// Reads the packed form; `None` when it is none.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (chunks, rest) = bytes.as_chunks::<4>();
+        let terms: Vec<u32> = chunks.iter().map(|chunk| u32::from_be_bytes(*chunk)).collect();
+        let ordered = terms.windows(2).all(|pair| matches!(pair, [a, b] if a >> 8 < b >> 8));
+        (rest.is_empty() && ordered && terms.len() <= TERMS_PER_MESSAGE).then_some(Self(terms))
+    }
+}
+
+/// A count, damped: the second mention says less than the first.
+pub(crate) fn damped(count: u8) -> f32 {
+    1.0 + f32::from(count.max(1)).ln()
+}
+
+/// The hash of a stem (FNV-1a). It is part of stored states, so it never changes.
+pub(crate) fn hash(text: &str) -> Term {
+    let mut hash: u32 = 0x811c_9dc5;
+    for byte in text.bytes() {
+        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    }
+    (hash ^ hash >> 24) & 0x00ff_ffff
+}
+
+/// Calls `take` with each word and number of `text` in lower case, without a possessive ending;
+/// Chinese, Japanese and Korean, which write no spaces, as pairs of characters.
+pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut before: Option<char> = None;
+    let mut pair = String::new();
+    let mut flush = |word: &mut String| {
+        if !word.is_empty() {
+            let plain = word.trim_end_matches('\'');
+            let plain = plain.strip_suffix("'s").unwrap_or(plain);
+            if !plain.is_empty() {
+                take(plain);
+            }
+            word.clear();
+        }
+    };
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if is_cjk(c) {
+            flush(&mut word);
+            let next_is_cjk = chars.peek().is_some_and(|&next| is_cjk(next));
+            if let Some(before) = before {
+                pair.clear();
+                pair.push(before);
+                pair.push(c);
+                flush(&mut pair);
+            } else if !next_is_cjk {
+                pair.clear();
+                pair.push(c);
+                flush(&mut pair);
+            }
+            before = Some(c);
+            continue;
+        }
+        before = None;
+        let c = if c == '\u{2019}' { '\'' } else { c };
+        let digit = c.is_ascii_digit();
+        let joins = word.chars().next_back().is_none_or(|last| last.is_ascii_digit() == digit);
+        if c.is_alphanumeric() {
+            // Letters and digits part ways: `line42` is a line, and a number.
+            if !joins {
+                flush(&mut word);
+            }
+            word.extend(c.to_lowercase());
+        } else if c == '\'' && word.chars().next_back().is_some_and(char::is_alphabetic) {
+            word.push('\'');
+        } else {
+            flush(&mut word);
+        }
+    }
+    flush(&mut word);
+}
+
+/// Whether `c` belongs to a script that is written without spaces, or, as Korean, with endings
+/// that a word list would not match.
+pub(crate) fn is_cjk(c: char) -> bool {
+    matches!(
+        c as u32,
+        0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff
+            | 0x2_0000..=0x3_134f
+    )
+}
+
+/// Calls `take` with each run of two to six CJK characters that stands between marks, spaces and
+/// the most frequent function characters: the nearest thing to a word without a dictionary.
+pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
+    const FUNCTION: &str =
+        "的了是在我你他她它们这那吗呢吧啊和与及把被用从到对为有不也都就还要会能可请给让很什么怎";
+    for run in text.split(|c: char| !is_cjk(c) || FUNCTION.contains(c)) {
+        if (2..=6).contains(&run.chars().count()) {
+            take(run);
+        }
+    }
+}
+
+/// Stems each distinct word of a message once.
+struct CachedStemmer {
+    stemmer: Stemmer,
+    seen: rustc_hash::FxHashMap<String, Option<Term>>,
+}
+
+impl Default for CachedStemmer {
+    fn default() -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English), seen: Default::default() }
+    }
+}
+
+impl CachedStemmer {
+    /// The term of a word; `None` for a stop word.
+    fn term(&mut self, word: &str) -> Option<Term> {
+        if let Some(term) = self.seen.get(word) {
+            return *term;
+        }
+        let term = (!is_stop_word(word)).then(|| hash(&stem(&self.stemmer, word)));
+        self.seen.insert(word.to_owned(), term);
+        term
+    }
+}
+
+fn stem<'w>(stemmer: &Stemmer, word: &'w str) -> Cow<'w, str> {
+    // The English rules know ASCII only; what else there is stays as it stands.
+    if word.is_ascii() { stemmer.stem(word) } else { Cow::Borrowed(word) }
+}
+
+/// Whether `word` says nothing about a topic.
+pub(crate) fn is_stop_word(word: &str) -> bool {
+    static STOP: LazyLock<FxHashSet<&str>> =
+        LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+    STOP.contains(word)
+}
+
+/// Function words, contractions and courtesies of English; then pairs of characters that are
+/// frequent in any Chinese talk.
+const STOP_WORDS: &str = "
+a about after again all also am an and any are aren't as at be because been before being both but
+by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for
+from further get got had hadn't has hasn't have haven't having he he'd he'll her here hers him his
+how i i'd i'll i'm i've if in into is isn't it it'd it'll its just let like me more most my no nor
+not now of off on once one only or other our ours out over own same she she'd she'll should
+shouldn't so some such than that that'll the their theirs them then there these they they'd they'll
+they're they've this those through to too under until up us very was wasn't we we'd we'll we're
+we've were weren't what when where which while who whom why will with won't would wouldn't yes you
+you'd you'll you're you've your yours yeah ok okay oh well really hi hello hey thank thanks please
+want need know good great sure
+我们 你们 他们 什么 怎么 这个 那个 可以 没有 不是 就是 还是 一个 一下 请问 谢谢 好的 你好 知道 需要
+现在 因为 所以 但是 如果 的话 时候 已经 还有 这样 那么 可能 应该 我的 你的 是的 的是 了吗 帮我 想要
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let mut words = Vec::new();
+        each_word(text, |word| words.push(word.to_owned()));
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn words_are_cut_in_every_script() {
+        check("The user's get_order(#W42)", &["the", "user", "get", "order", "w", "42"]);
+        check("I’m fine, don't worry", &["i'm", "fine", "don't", "worry"]);
+        check("订机票", &["订机", "机票"]);
+        check("去 北京 2024年", &["去", "北京", "2024", "年"]);
+        check("Größe Привет", &["größe", "привет"]);
+        check("한국어", &["한국", "국어"]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn forms_of_a_word_are_one_term() {
+        let terms = |text: &str| Terms::of([text]);
+        assert_eq!(terms("booking flights"), terms("booked flight"));
+        assert_eq!(terms("the of and"), Terms::default());
+        assert_eq!(terms("flight flight").iter().map(|t| t.1).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_long_text_is_bounded_and_packs_exactly() {
+        let text: String = (0..500).map(|i| format!("{}x{} ", i, "abc".repeat(i % 7))).collect();
+        let terms = Terms::of([text.as_str()]);
+        assert_eq!(terms.iter().count(), TERMS_PER_MESSAGE);
+        assert_eq!(Terms::from_bytes(&terms.to_bytes()), Some(terms));
+        assert_eq!(Terms::from_bytes(&[0; 3]), None);
+        assert_eq!(Terms::from_bytes(&[0; 8]), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! The public face of the chunker.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod corpus;
+mod laws;
+mod restore;
+mod transcripts;

@@ -1,0 +1,87 @@
+//! What a commit holds.
+
+use std::ops::Range;
+
+use crate::{Error, Key, Space};
+
+/// The largest value that a record holds, in bytes (512 MiB). SQLite's own limit is 10^9.
+pub const MAX_VALUE_BYTES: usize = 512 << 20;
+
+/// Changes that become durable together.
+///
+/// Deletions come first, then the puts in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The head that a todo must have for the batch to be taken, if any.
+    pub expect: Option<Expect>,
+    /// Records to write, in place of what the keys held.
+    pub put: Vec<(Key, Vec<u8>)>,
+    /// Ranges to delete. What is not there is deleted without a word.
+    pub delete: Vec<Delete>,
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.expect.is_none() && self.put.is_empty() && self.delete.is_empty()
+    }
+
+    /// Refuses a batch that an engine could not hold, before anything of it is written.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(expect) = self.expect {
+            Key { space: Space::Todo, todo: expect.todo, n: 0 }.check()?;
+        }
+        for (key, value) in &self.put {
+            key.check()?;
+            if value.len() > MAX_VALUE_BYTES {
+                return Err(Error::ValueTooLarge {
+                    key: *key,
+                    bytes: value.len(),
+                    most: MAX_VALUE_BYTES,
+                });
+            }
+        }
+        for delete in &self.delete {
+            Key { space: delete.space, todo: delete.todo, n: 0 }.check()?;
+        }
+        Ok(())
+    }
+}
+
+/// Compare-and-set of one todo's head.
+///
+/// The batch is taken only if the head is `head`, and makes it `next`. A head is whatever number
+/// the caller orders a todo's writes by; 0 is the head of a todo that has none, and setting it to
+/// 0 forgets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expect {
+    /// The todo whose head is compared.
+    pub todo: u32,
+    /// The head that the writer has seen; 0 for a new todo.
+    pub head: u64,
+    /// The head after the batch.
+    pub next: u64,
+}
+
+/// A range of records to delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delete {
+    /// The space to delete from.
+    pub space: Space,
+    /// The todo to delete from.
+    pub todo: u32,
+    /// The numbers to delete, half open.
+    pub range: Range<u64>,
+}
+
+impl Delete {
+    /// Deletes one record.
+    pub const fn one(key: Key) -> Self {
+        // Saturating: a key that is out of range is refused by the store, with its own words.
+        Self { space: key.space, todo: key.todo, range: key.n..key.n.saturating_add(1) }
+    }
+
+    /// Deletes everything that a todo has in a space.
+    pub const fn todo(space: Space, todo: u32) -> Self {
+        Self { space, todo, range: 0..Key::N_END }
+    }
+}

@@ -1,0 +1,59 @@
+//! The choice of an engine.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// A storage engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Engine {
+    /// One SQLite file; any number of processes. The default.
+    #[default]
+    Sqlite,
+    /// A sled folder; one process at a time.
+    Sled,
+    /// Nothing on disk; gone with the last handle. For tests.
+    Memory,
+}
+
+impl Engine {
+    /// Every engine.
+    pub const ALL: [Self; 3] = [Self::Sqlite, Self::Sled, Self::Memory];
+
+    /// The engine's name, as in the command line and in the store's format file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Sled => "sled",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|engine| engine.name() == name)
+            .ok_or_else(|| Error::UnknownEngine { name: name.to_owned() })
+    }
+}
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Reading and writing. The store is created if the folder has none.
+    #[default]
+    ReadWrite,
+    /// Reading. The store must exist; every write answers [`Error::ReadOnly`].
+    ReadOnly,
+}

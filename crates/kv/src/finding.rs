@@ -1,0 +1,53 @@
+//! What a check of a store can find.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::Key;
+
+/// One piece of damage, as [`Kv::check`](crate::Kv::check) reports it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A record whose version or checksum does not hold.
+    Record {
+        /// The key under which the engine has it.
+        key: Key,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The head of a todo whose version or checksum does not hold.
+    Head {
+        /// The todo.
+        todo: u32,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The engine's own structures are damaged.
+    Engine {
+        /// The engine's words.
+        detail: String,
+    },
+    /// The engine's log is damaged before its end, so commits that were acknowledged are gone.
+    Log {
+        /// The log's file.
+        path: PathBuf,
+        /// Where, and what lies behind it.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record { key, detail } => write!(f, "the record {key} is damaged: {detail}"),
+            Self::Head { todo, detail } => {
+                write!(f, "the head of todo {todo} is damaged: {detail}")
+            }
+            Self::Engine { detail } => write!(f, "the engine reports: {detail}"),
+            Self::Log { path, detail } => {
+                write!(f, "the log {} is damaged: {detail}", path.display())
+            }
+        }
+    }
+}

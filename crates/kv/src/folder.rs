@@ -1,0 +1,232 @@
+//! The folder of a store: its format file, and how it comes to be.
+//!
+//! `FORMAT` is a text of three lines, the first thing written: the words `foldback store`,
+//! `version 1`, and `engine` with a name. While the engine's files are being made it has a fourth
+//! line, `unfinished`; the next opener for writing then makes them again. A folder whose format
+//! file is whole and whose database is missing is damaged, and is never filled with an empty one.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{reading, writing};
+use crate::lock::Lock;
+use crate::{Engine, Error, FORMAT_VERSION, Mode};
+
+const MAGIC: &str = "foldback store";
+const FORMAT: &str = "FORMAT";
+const UNFINISHED: &str = "unfinished";
+/// How long one creator waits for another.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What an engine calls its database in the folder.
+pub(crate) const SQLITE_FILE: &str = "store.sqlite";
+pub(crate) const SLED_FOLDER: &str = "store.sled";
+
+/// Checks the folder's format, and for writing makes the store if there is none. `make` builds the
+/// engine's files; it may find the remains of an earlier try.
+pub(crate) fn open(
+    dir: &Path,
+    engine: Engine,
+    mode: Mode,
+    make: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    match (read(dir, engine)?, mode) {
+        (Some(State::Finished), _) => return Ok(()),
+        (None, Mode::ReadOnly) => return Err(Error::NotFound { path: dir.to_owned() }),
+        (Some(State::Unfinished), Mode::ReadOnly) => {
+            return Err(Error::Format {
+                path: dir.to_owned(),
+                detail: "its creation has not finished; open it once for writing".to_owned(),
+            });
+        }
+        (_, Mode::ReadWrite) => {}
+    }
+    make_private(dir)?;
+    let lock = Lock::open(dir)?;
+    if !lock.take(PATIENCE, Duration::from_millis(2))? {
+        let doing = "another process created it";
+        return Err(Error::Busy { path: dir.to_owned(), doing });
+    }
+    // Another process may have done it while this one waited.
+    match read(dir, engine)? {
+        Some(State::Finished) => return Ok(()),
+        Some(State::Unfinished) => {}
+        None => {
+            for name in [SQLITE_FILE, SLED_FOLDER] {
+                if dir.join(name).exists() {
+                    let detail = format!("it has {name} and no {FORMAT} file");
+                    return Err(Error::Format { path: dir.to_owned(), detail });
+                }
+            }
+            write(dir, engine, State::Unfinished)?;
+        }
+    }
+    make()?;
+    write(dir, engine, State::Finished)
+}
+
+/// Fills an empty folder with a copy of a store. The format file comes last, so that a copy that
+/// was cut short is not a store.
+pub(crate) fn fill(
+    dir: &Path,
+    engine: Engine,
+    copy: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    make_private(dir)?;
+    let mut entries = fs::read_dir(dir).map_err(reading("list", dir))?;
+    if entries.next().is_some() {
+        return Err(Error::NotEmpty { path: dir.to_owned() });
+    }
+    copy()?;
+    write(dir, engine, State::Finished)
+}
+
+/// Makes what was renamed, made or removed in a folder durable.
+pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
+    File::open(dir).and_then(|file| file.sync_all()).map_err(writing("sync", dir))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unfinished,
+    Finished,
+}
+
+fn read(dir: &Path, engine: Engine) -> Result<Option<State>, Error> {
+    let path = dir.join(FORMAT);
+    let mut text = Vec::new();
+    match File::open(&path) {
+        // A bound, because a file of this name may be anything.
+        Ok(file) => file.take(4096).read_to_end(&mut text).map_err(reading("read", &path))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(reading("open", &path)(error)),
+    };
+    parse(dir, engine, &String::from_utf8_lossy(&text)).map(Some)
+}
+
+fn parse(dir: &Path, engine: Engine, text: &str) -> Result<State, Error> {
+    let wrong = |detail: String| Error::Format { path: dir.to_owned(), detail };
+    let mut lines = text.lines();
+    if lines.next() != Some(MAGIC) {
+        return Err(wrong(format!("its {FORMAT} file does not begin with {MAGIC:?}")));
+    }
+    let version = lines.next().and_then(|line| line.strip_prefix("version ")?.parse().ok());
+    let version: u64 =
+        version.ok_or_else(|| wrong(format!("its {FORMAT} file states no version")))?;
+    if version != FORMAT_VERSION {
+        let (path, expected) = (dir.to_owned(), FORMAT_VERSION);
+        return Err(Error::FormatVersion { path, found: version, expected });
+    }
+    let found = lines.next().and_then(|line| line.strip_prefix("engine "));
+    let found = found.ok_or_else(|| wrong(format!("its {FORMAT} file states no engine")))?;
+    if found != engine.name() {
+        let (path, found) = (dir.to_owned(), found.to_owned());
+        return Err(Error::FormatEngine { path, found, expected: engine });
+    }
+    match (lines.next(), lines.next()) {
+        (None, None) => Ok(State::Finished),
+        (Some(UNFINISHED), None) => Ok(State::Unfinished),
+        _ => Err(wrong(format!("its {FORMAT} file has lines of no meaning in this version"))),
+    }
+}
+
+fn write(dir: &Path, engine: Engine, state: State) -> Result<(), Error> {
+    let mut text = format!("{MAGIC}\nversion {FORMAT_VERSION}\nengine {engine}\n");
+    if state == State::Unfinished {
+        text.push_str(UNFINISHED);
+        text.push('\n');
+    }
+    let new = dir.join("FORMAT.new");
+    let mut file = File::create(&new).map_err(writing("create", &new))?;
+    file.write_all(text.as_bytes()).map_err(writing("write", &new))?;
+    file.sync_all().map_err(writing("sync", &new))?;
+    let path = dir.join(FORMAT);
+    fs::rename(&new, &path).map_err(writing("rename into", &path))?;
+    sync(dir)
+}
+
+/// Makes the folder if there is none, and closes it to everybody but its owner.
+fn make_private(dir: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(writing("create", dir))?;
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(dir, mode).map_err(writing("close to others", dir))?;
+    }
+    // Best effort: the folder above may be one that this user cannot open.
+    if let Some(parent) = dir.parent() {
+        let _ = sync(parent);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_read_as_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), None);
+        for state in [State::Unfinished, State::Finished] {
+            write(dir.path(), Engine::Sqlite, state).unwrap();
+            assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), Some(state));
+        }
+        let text = fs::read_to_string(dir.path().join(FORMAT)).unwrap();
+        assert_eq!(text, "foldback store\nversion 1\nengine sqlite\n");
+    }
+
+    #[test]
+    fn a_foreign_format_says_what_is_wrong() {
+        #[track_caller]
+        fn check(text: &str, expected: &str) {
+            let error = parse(Path::new("/s"), Engine::Sqlite, text).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+        check(
+            "",
+            r#"the folder /s is not a whole store: its FORMAT file does not begin with "foldback store""#,
+        );
+        check(
+            "foldback store\nversion 2\nanything",
+            "the store at /s has format version 2, and this program reads version 1",
+        );
+        check(
+            "foldback store\nversion 1\nengine sled\n",
+            "the store at /s was made with the engine sled, and sqlite was asked for",
+        );
+        check(
+            "foldback store\nversion x\n",
+            "the folder /s is not a whole store: its FORMAT file states no version",
+        );
+        check(
+            "foldback store\nversion 1\nengine sqlite\nmore\n",
+            "the folder /s is not a whole store: its FORMAT file has lines of no meaning in this version",
+        );
+    }
+
+    #[test]
+    fn a_creation_that_was_cut_short_is_done_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let failing = || Err(Error::Full { path: "/".into() });
+        assert!(open(dir.path(), Engine::Sqlite, Mode::ReadWrite, failing).is_err());
+        assert!(matches!(
+            open(dir.path(), Engine::Sqlite, Mode::ReadOnly, || Ok(())),
+            Err(Error::Format { .. })
+        ));
+        let mut made = 0;
+        for _ in 0..2 {
+            open(dir.path(), Engine::Sqlite, Mode::ReadWrite, || {
+                made += 1;
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(made, 1);
+    }
+}

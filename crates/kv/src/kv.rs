@@ -1,0 +1,100 @@
+//! The trait that every engine implements.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::{Batch, Engine, Error, Finding, Key, Space};
+
+/// A transactional store of records, shared by any number of threads.
+///
+/// The trait is object safe and takes no closures, so a store is held as `Arc<dyn Kv>`. No method
+/// leaves a transaction open when it returns.
+///
+/// Ranges are half open and in ascending order of `n`. A bound above [`Key::N_END`] means
+/// [`Key::N_END`]; an empty or backward range holds nothing and is not an error.
+pub trait Kv: Send + Sync {
+    /// Makes all of the batch durable, or none of it.
+    ///
+    /// Deletions come first, then the puts in their order, so one batch can replace a range; of
+    /// two puts of one key the later one stays. An empty batch is a no-op.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when the todo's head is not the expected one; nothing was written.
+    /// [`Error::KeyOutOfRange`] and [`Error::ValueTooLarge`] before anything is written.
+    /// [`Error::Busy`] when other writers held the store for half a minute. [`Error::Full`] when
+    /// the disk is full; nothing was written. After an IO error, whether the batch is durable is
+    /// unknown until the store is opened again, and until then every write answers
+    /// [`Error::Poisoned`].
+    fn commit(&self, batch: Batch) -> Result<(), Error>;
+
+    /// The todo's head as the last batch that named it left it; 0 for a todo that has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CorruptHead`] when its checksum does not hold.
+    fn head(&self, todo: u32) -> Result<u64, Error>;
+
+    /// The value of a key, verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] when the record's checksum does not hold.
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error>;
+
+    /// At most `limit` records of a todo with `n` in `range`, ascending, each verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] naming the first bad record of what would have been returned. The rest
+    /// stays readable: scan up to the key, then from the one after it.
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error>;
+
+    /// The record with the greatest `n` of a todo, verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] when that record's checksum does not hold.
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error>;
+
+    /// A number that is another one whenever any process, this one included, has committed.
+    ///
+    /// Only equality means something, and only between two answers of the same open store. It
+    /// may move when nothing was committed, and costs a few microseconds. Ask it before reading:
+    /// what is read afterwards is at least as new.
+    fn changed(&self) -> Result<u64, Error>;
+
+    /// Returns unused space to the file system. Bytes that were deleted or overwritten before the
+    /// call are in none of the store's files afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] when another connection kept old pages in use, so that the promise could
+    /// not be kept; nothing is lost, call it again.
+    fn compact(&self) -> Result<(), Error>;
+
+    /// Writes a consistent copy into `dir`, which is created, or must be empty.
+    ///
+    /// The copy is made by the engine's own means while other threads and processes go on
+    /// reading, and with SQLite writing. It is durable when the call returns and opens as a
+    /// store. A copy that was cut short does not open.
+    fn backup(&self, dir: &Path) -> Result<(), Error>;
+
+    /// Checks the engine's structures and the checksum of every record and head.
+    ///
+    /// Damage is a [`Finding`], not an error: the call goes on past it as far as it can. An empty
+    /// answer means that everything that is there is sound. It does not prove that nothing is
+    /// missing: SQLite's log is searched for commits that damage cut off, but sled drops its newest
+    /// commits after a flipped byte without a trace. Only an index that is ahead of the store, or a
+    /// backup, can show that.
+    fn check(&self) -> Result<Vec<Finding>, Error>;
+
+    /// Which engine this is.
+    fn engine(&self) -> Engine;
+}

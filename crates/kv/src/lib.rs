@@ -1,0 +1,71 @@
+//! One door to the storage engines: SQLite, sled and memory behind one narrow trait.
+//!
+//! A store is a folder that holds records. A record is found by a [`Key`] (a [`Space`] from a
+//! closed set, the number of a todo, and a number inside the todo) and is a run of bytes that
+//! this crate does not interpret. Everything that changes is a [`Batch`]: it is committed whole or
+//! not at all, is durable when [`Kv::commit`] returns, and may name the head of the todo that it
+//! [`Expect`]s, so that two processes can write one todo and the one that came second is told.
+//! Every record carries a version and a checksum over its key and its value, verified each time
+//! it is read.
+//!
+//! It is **not** a query language, not a cache, and not a place for large files: a value is
+//! copied whole on its way in and out. It knows nothing of messages or blocks, starts no async
+//! runtime, and holds no read transaction while its caller works.
+//!
+//! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine.
+//!
+//! ```
+//! use foldback_kv::{Batch, Error, Expect, Key, Space};
+//!
+//! let kv = foldback_kv::memory();
+//! let key = Key { space: Space::Message, todo: 7, n: 0 };
+//! let first = Batch {
+//!     expect: Some(Expect { todo: 7, head: 0, next: 1 }),
+//!     put: vec![(key, b"hello".to_vec())],
+//!     delete: vec![],
+//! };
+//! kv.commit(first.clone())?;
+//! assert_eq!(kv.get(key)?, Some(b"hello".to_vec()));
+//!
+//! // The head has moved, so a writer that still expects the old one is refused.
+//! let again = kv.commit(first);
+//! assert!(matches!(again, Err(Error::Conflict { todo: 7, expected: 0, found: 1 })));
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! Do not carry a store across `fork`: SQLite's locks and connections and sled's threads belong
+//! to the process that opened them. A child opens the folder again.
+
+mod kv;
+
+mod batch;
+mod key;
+
+mod engine;
+mod error;
+mod finding;
+mod open;
+mod registry;
+
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod folder;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod lock;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod record;
+
+mod memory;
+#[cfg(feature = "sled")]
+mod sled;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use crate::batch::{Batch, Delete, Expect, MAX_VALUE_BYTES};
+pub use crate::engine::{Engine, Mode};
+pub use crate::error::Error;
+pub use crate::finding::Finding;
+pub use crate::key::{Key, Space};
+pub use crate::kv::Kv;
+pub use crate::memory::memory;
+pub use crate::open::{FORMAT_VERSION, open};
+pub use crate::registry::{Registry, Todo};

@@ -1,0 +1,39 @@
+//! Opening a store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::memory::Memory;
+use crate::{Engine, Error, Kv, Mode};
+
+/// The version of the store's layout on disk that this crate reads and writes.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.
+///
+/// Any number of processes may create and open one SQLite store at once. The folder is made for
+/// its owner alone (mode 0700). For [`Engine::Memory`] the folder is not touched, and every call
+/// gives a new, empty store.
+///
+/// # Errors
+///
+/// [`Error::FormatVersion`] and [`Error::FormatEngine`] when the folder's store is not one that
+/// was asked for, naming both; [`Error::Format`] when the folder is not a whole store;
+/// [`Error::NotFound`] when there is none to read; [`Error::Locked`] within a second when sled's
+/// store is in use; [`Error::ReadOnly`] when the folder cannot be written and
+/// [`Mode::ReadWrite`] was asked for; [`Error::Unsupported`] when the engine was left out of this
+/// build.
+pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error> {
+    match engine {
+        #[cfg(feature = "sqlite")]
+        Engine::Sqlite => Ok(Arc::new(crate::sqlite::Sqlite::open(dir, mode)?)),
+        #[cfg(feature = "sled")]
+        Engine::Sled => Ok(Arc::new(crate::sled::Sled::open(dir, mode)?)),
+        Engine::Memory => {
+            let _ = dir;
+            Ok(Arc::new(Memory::new(mode)))
+        }
+        #[cfg(not(all(feature = "sqlite", feature = "sled")))]
+        engine => Err(Error::Unsupported { engine, what: "was left out of this build" }),
+    }
+}

@@ -1,0 +1,243 @@
+//! Which todos a store holds, and the small number that each one's records are keyed by.
+
+use crate::{Batch, Delete, Error, Expect, Key, Kv, Space};
+use foldback_core::TodoId;
+use std::sync::Arc;
+
+/// A todo that exists in a store. Only a [`Registry`] makes one, so that no record can be read
+/// without the todo's id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Todo {
+    no: u32,
+    id: TodoId,
+}
+
+impl Todo {
+    /// The todo's id.
+    #[must_use]
+    pub fn id(&self) -> &TodoId {
+        &self.id
+    }
+
+    /// The number that the todo's records are keyed by. It is never given out again, not even when
+    /// the todo is forgotten and another of the same id begins.
+    #[must_use]
+    pub fn no(&self) -> u32 {
+        self.no
+    }
+}
+
+/// The todos of one store.
+///
+/// A todo is found by a hash of its id, so the cost does not grow with the number of todos, and
+/// nothing of the registry is held in memory.
+#[derive(Clone)]
+pub struct Registry {
+    kv: Arc<dyn Kv>,
+}
+
+/// The registry's own records are keyed by this number; its head counts the todos ever made.
+const REGISTRY: u32 = 0;
+
+impl Registry {
+    /// The registry of this store.
+    #[must_use]
+    pub fn new(kv: Arc<dyn Kv>) -> Self {
+        Self { kv }
+    }
+
+    /// The todo with this id, if there is one.
+    ///
+    /// # Errors
+    /// When the store fails or the record is damaged.
+    pub fn find(&self, id: &TodoId) -> Result<Option<Todo>, Error> {
+        let names = self.names(id)?;
+        Ok(names.into_iter().find(|todo| todo.id == *id))
+    }
+
+    /// The todo with this id, made now if there is none. `info` is kept with a new one; an existing
+    /// one keeps its own. Safe when several processes ask at once.
+    ///
+    /// # Errors
+    /// When the store fails or is full.
+    pub fn create(&self, id: &TodoId, info: &[u8]) -> Result<Todo, Error> {
+        loop {
+            let head = self.kv.head(REGISTRY)?;
+            if let Some(todo) = self.find(id)? {
+                return Ok(todo);
+            }
+            // The greatest number that a key takes bounds the todos of a store.
+            let no = u32::try_from(head + 1).unwrap_or(u32::MAX);
+            let todo = Todo { no, id: id.clone() };
+            let mut names = self.names(id)?;
+            names.push(todo.clone());
+            let batch = Batch {
+                expect: Some(Expect { todo: REGISTRY, head, next: head + 1 }),
+                put: vec![
+                    (name_key(id), write_names(&names)),
+                    (
+                        Key { space: Space::Todo, todo: REGISTRY, n: u64::from(no) },
+                        record(id, info),
+                    ),
+                ],
+                delete: Vec::new(),
+            };
+            match self.kv.commit(batch) {
+                Ok(()) => return Ok(todo),
+                // Another process made a todo meanwhile, perhaps this one.
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What was kept with the todo.
+    ///
+    /// # Errors
+    /// When the store fails, or the record is missing or damaged.
+    pub fn info(&self, todo: &Todo) -> Result<Vec<u8>, Error> {
+        let key = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) };
+        let value = self.kv.get(key)?.unwrap_or_default();
+        match parse(&value) {
+            Some((_, info)) => Ok(info.to_vec()),
+            None => Err(corrupt(key)),
+        }
+    }
+
+    /// Up to `limit` todos with numbers above `after`, in the order of their making.
+    ///
+    /// # Errors
+    /// When the store fails or a record is damaged.
+    pub fn list(&self, after: u32, limit: usize) -> Result<Vec<Todo>, Error> {
+        let from = u64::from(after) + 1;
+        self.kv
+            .scan(Space::Todo, REGISTRY, from..u64::from(u32::MAX), limit)?
+            .into_iter()
+            .map(|(n, value)| {
+                let no = u32::try_from(n).unwrap_or(u32::MAX);
+                let id = parse(&value).map(|(id, _)| id);
+                let key = Key { space: Space::Todo, todo: REGISTRY, n };
+                id.map(|id| Todo { no, id }).ok_or_else(|| corrupt(key))
+            })
+            .collect()
+    }
+
+    /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
+    /// transaction. Its head goes back to 0.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing is gone.
+    pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
+        loop {
+            // The registry's head is expected as it is, so that a name is never lost to a todo that
+            // another process makes at the same time.
+            let head = self.kv.head(REGISTRY)?;
+            let mut names = self.names(&todo.id)?;
+            names.retain(|other| other.no != todo.no);
+            let name = name_key(&todo.id);
+            let mut put = Vec::new();
+            if names.is_empty() {
+                delete.push(Delete::one(name));
+            } else {
+                put.push((name, write_names(&names)));
+            }
+            delete.push(Delete::one(Key {
+                space: Space::Todo,
+                todo: REGISTRY,
+                n: u64::from(todo.no),
+            }));
+            let expect = Some(Expect { todo: REGISTRY, head, next: head });
+            match self.kv.commit(Batch { expect, put, delete: delete.clone() }) {
+                Err(Error::Conflict { .. }) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// The todos whose ids share a hash with `id`: hardly ever more than one.
+    fn names(&self, id: &TodoId) -> Result<Vec<Todo>, Error> {
+        let key = name_key(id);
+        let Some(value) = self.kv.get(key)? else { return Ok(Vec::new()) };
+        read_names(&value).ok_or_else(|| corrupt(key))
+    }
+}
+
+/// 63 bits of the id's hash.
+fn name_key(id: &TodoId) -> Key {
+    let hash = xxhash_rust::xxh3::xxh3_64(id.as_str().as_bytes());
+    let todo = (hash >> 33) as u32;
+    Key { space: Space::Name, todo, n: hash & 0xffff_ffff }
+}
+
+fn write_names(names: &[Todo]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for todo in names {
+        out.extend_from_slice(format!("{} {}\n", todo.no, todo.id).as_bytes());
+    }
+    out
+}
+
+fn read_names(value: &[u8]) -> Option<Vec<Todo>> {
+    std::str::from_utf8(value)
+        .ok()?
+        .lines()
+        .map(|line| {
+            let (no, id) = line.split_once(' ')?;
+            Some(Todo { no: no.parse().ok()?, id: TodoId::new(id).ok()? })
+        })
+        .collect()
+}
+
+/// A todo's record: its id, a line break, and what is kept with it.
+fn record(id: &TodoId, info: &[u8]) -> Vec<u8> {
+    let mut out = id.as_str().as_bytes().to_vec();
+    out.push(b'\n');
+    out.extend_from_slice(info);
+    out
+}
+
+fn parse(value: &[u8]) -> Option<(TodoId, &[u8])> {
+    let end = value.iter().position(|&b| b == b'\n')?;
+    let id = std::str::from_utf8(value.get(..end)?).ok()?;
+    Some((TodoId::new(id).ok()?, value.get(end + 1..)?))
+}
+
+fn corrupt(key: Key) -> Error {
+    Error::Corrupt { key, detail: "it is no record of a todo".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Mode};
+
+    fn registry() -> Registry {
+        let dir = tempfile::tempdir().unwrap();
+        Registry::new(crate::open(dir.path(), Engine::Memory, Mode::ReadWrite).unwrap())
+    }
+
+    #[test]
+    fn a_todo_is_made_once_and_found_by_its_id() {
+        let registry = registry();
+        let id = TodoId::new("a").unwrap();
+        assert_eq!(registry.find(&id).unwrap(), None);
+        let todo = registry.create(&id, b"first").unwrap();
+        assert_eq!(registry.create(&id, b"second").unwrap(), todo);
+        assert_eq!(registry.find(&id).unwrap(), Some(todo.clone()));
+        assert_eq!(registry.info(&todo).unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_number_is_never_given_out_again() {
+        let registry = registry();
+        let (a, b) = (TodoId::new("a").unwrap(), TodoId::new("b").unwrap());
+        let first = registry.create(&a, b"").unwrap();
+        registry.remove(&first, Vec::new()).unwrap();
+        assert_eq!(registry.find(&a).unwrap(), None);
+        let again = registry.create(&a, b"").unwrap();
+        let other = registry.create(&b, b"").unwrap();
+        assert_ne!(first.no(), again.no());
+        assert_eq!(registry.list(0, 10).unwrap(), [again.clone(), other]);
+        assert_eq!(registry.list(again.no(), 10).unwrap().len(), 1);
+    }
+}

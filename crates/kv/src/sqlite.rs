@@ -1,0 +1,555 @@
+//! The default engine: one SQLite file in WAL mode, for any number of processes.
+//!
+//! What is relied on: `synchronous=FULL` syncs the log before a commit returns; a writer begins
+//! with `BEGIN IMMEDIATE`, so it never finds out half way that another was first; readers see a
+//! whole commit or nothing and never wait for a writer. Inside a process one connection writes,
+//! others read, and one only watches; each is opened when it is first needed.
+//!
+//! The database file is never opened by other means while it is in use: closing such a handle
+//! would drop the locks of the whole process. The log may be (SQLite holds no locks on it).
+
+mod checkpoint;
+mod connection;
+mod fault;
+mod log;
+mod table;
+
+use std::fs;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use self::checkpoint::Checkpointer;
+use self::connection::{Access, PATIENCE};
+use crate::folder::{self, SQLITE_FILE};
+use crate::lock::Lock;
+use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space, record};
+
+/// How many idle readers are kept.
+const IDLE_READERS: usize = 4;
+/// How often a writer that is not next asks whether it is.
+const TURN_STEP: Duration = Duration::from_micros(500);
+/// How many records a check reads in one transaction.
+const CHECK_STEP: usize = 1000;
+
+pub(crate) struct Sqlite {
+    dir: PathBuf,
+    file: PathBuf,
+    /// How readers may open the file; `Access::Write` for a store that is open for writing.
+    access: Access,
+    writer: Mutex<Option<Writer>>,
+    readers: Mutex<Vec<Connection>>,
+    /// A connection that never writes, so that `data_version` moves for this process too.
+    watcher: Mutex<Option<Connection>>,
+    commits: AtomicU64,
+    poisoned: Arc<AtomicBool>,
+    checkpointer: Checkpointer,
+    /// What the log showed before anything else looked at it. A later commit may write over the
+    /// damage, so it is remembered.
+    log_at_open: Option<Finding>,
+}
+
+struct Writer {
+    connection: Connection,
+    /// Held while the writer waits to begin, and given back as soon as it has begun. So only one
+    /// process at a time asks SQLite for its write lock, one that has just committed queues behind
+    /// those that waited, and none is starved.
+    turn: Lock,
+}
+
+impl Sqlite {
+    pub(crate) fn open(dir: &Path, mode: Mode) -> Result<Self, Error> {
+        let dir = std::path::absolute(dir).map_err(crate::error::reading("find", dir))?;
+        let file = dir.join(SQLITE_FILE);
+        folder::open(&dir, Engine::Sqlite, mode, || {
+            publish(&dir, |connection| table::create(connection).map_err(|e| fault::of(&dir, e)))
+        })?;
+        if !file.exists() {
+            let detail = format!("it has lost its {SQLITE_FILE}");
+            return Err(Error::Format { path: dir, detail });
+        }
+        // Before a connection, which may bring the log in.
+        let suspected = log::damage(&connection::log_of(&file));
+        let access = match mode {
+            Mode::ReadWrite => Access::Write,
+            Mode::ReadOnly => connection::reading_access(&dir, &file)?,
+        };
+        let poisoned = Arc::new(AtomicBool::new(false));
+        let mut store = Self {
+            checkpointer: Checkpointer::new(file.clone(), poisoned.clone()),
+            dir,
+            file,
+            access,
+            writer: Mutex::new(None),
+            readers: Mutex::new(Vec::new()),
+            watcher: Mutex::new(None),
+            commits: AtomicU64::new(0),
+            poisoned,
+            log_at_open: None,
+        };
+        if suspected.is_some() {
+            store.log_at_open = store.log_damage().unwrap_or(suspected);
+        }
+        Ok(store)
+    }
+
+    fn fault(&self, error: rusqlite::Error) -> Error {
+        fault::of(&self.dir, error)
+    }
+
+    /// Opens a connection that reads. In a store that is open for writing it is opened like the
+    /// writer's (the log's index must be writable to be shared) and told to refuse changes.
+    fn connect(&self) -> Result<Connection, Error> {
+        connection::open(&self.file, self.access, PATIENCE)
+            .and_then(|connection| {
+                connection.pragma_update(None, "query_only", true)?;
+                Ok(connection)
+            })
+            .map_err(|error| self.fault(error))
+    }
+
+    /// Lends a reader's connection. Reads run beside each other and beside the writer.
+    fn read<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, Error> {
+        let idle = self.readers.lock().pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => self.connect()?,
+        };
+        // A connection that failed is closed rather than lent again.
+        let answer = ask(&reader).map_err(|error| self.fault(error))?;
+        let mut readers = self.readers.lock();
+        if readers.len() < IDLE_READERS {
+            readers.push(reader);
+        }
+        Ok(answer)
+    }
+
+    /// Runs one piece of work on the writer's connection while holding the write lock's queue.
+    fn write<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Writer) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.access != Access::Write {
+            return Err(Error::ReadOnly { path: self.dir.clone() });
+        }
+        let busy = || Error::Busy { path: self.dir.clone(), doing };
+        let mut slot = self.writer.try_lock_for(PATIENCE).ok_or_else(busy)?;
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(Error::Poisoned { path: self.dir.clone() });
+        }
+        let writer = match slot.take() {
+            Some(writer) => slot.insert(writer),
+            None => {
+                let connection = connection::open(&self.file, Access::Write, PATIENCE)
+                    .map_err(|error| self.fault(error))?;
+                slot.insert(Writer { connection, turn: Lock::open(&self.dir)? })
+            }
+        };
+        if !writer.turn.take(PATIENCE, TURN_STEP)? {
+            return Err(busy());
+        }
+        let answer = work(writer);
+        // A second giving back is harmless, and the work may have failed before its own.
+        writer.turn.give()?;
+        answer
+    }
+
+    /// Poisons the writer if the disk, rather than a rule, refused.
+    fn refused(&self, error: rusqlite::Error, committing: bool) -> Error {
+        if fault::poisons(&error, committing) {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        self.fault(error)
+    }
+
+    fn apply(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
+        let refused = |error| self.refused(error, false);
+        if let Some(Expect { todo, head: expected, next }) = batch.expect {
+            let found = match head_record(connection, todo).map_err(refused)? {
+                Some(stored) => stored
+                    .and_then(|bytes| record::open_head(todo, &bytes))
+                    .map_err(|detail| Error::CorruptHead { todo, detail })?,
+                None => 0,
+            };
+            if found != expected {
+                return Err(Error::Conflict { todo, expected, found });
+            }
+            if next == 0 {
+                table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
+            } else if next != found {
+                let sealed = record::seal_head(todo, next);
+                table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
+            }
+        }
+        for delete in &batch.delete {
+            let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
+            let (first, last) = ids(delete.todo, &span);
+            let sql = table::of(delete.space).delete;
+            table::run(connection, sql, (first, last)).map_err(refused)?;
+        }
+        for (key, value) in &batch.put {
+            let sealed = record::seal(*key, value);
+            let sql = table::of(key.space).put;
+            table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// The records of a span, in the order of the statement, each verified.
+    fn select(
+        &self,
+        sql: &'static str,
+        (space, todo): (Space, u32),
+        span: &RangeInclusive<u32>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let (first, last) = ids(todo, span);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        // The checksum is verified on SQLite's own bytes, so a value is copied once.
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query((first, last, limit))?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let n = u64::from(low(row.get(0)?));
+                let key = Key { space, todo, n };
+                match blob(row, 1)?.and_then(|bytes| record::open(key, bytes)) {
+                    Ok(value) => found.push((n, value)),
+                    Err(detail) => {
+                        return Ok(Err(Error::Corrupt { key, detail }));
+                    }
+                }
+            }
+            Ok(Ok(found))
+        })?
+    }
+
+    fn check_records(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
+        for space in Space::ALL {
+            self.check_table(table::of(space).walk, findings, |id, stored| {
+                let key = Key { space, todo: high(id), n: u64::from(low(id)) };
+                let whole = stored.and_then(|bytes| record::check(key, bytes));
+                let whole = if id < 0 { Err("its key is out of range".to_owned()) } else { whole };
+                whole.err().map(|detail| Finding::Record { key, detail })
+            })?;
+        }
+        self.check_table(table::HEADS.walk, findings, |id, stored| {
+            let todo = low(id);
+            let head = stored.and_then(|bytes| record::open_head(todo, bytes));
+            let head = if high(id) == 0 { head } else { Err(format!("{id} is no todo")) };
+            head.err().map(|detail| Finding::Head { todo, detail })
+        })
+    }
+
+    /// Walks a table in steps, so that a long check keeps no old pages in use.
+    fn check_table(
+        &self,
+        sql: &'static str,
+        findings: &mut Vec<Finding>,
+        judge: impl Fn(i64, Result<&[u8], String>) -> Option<Finding>,
+    ) -> Result<(), Error> {
+        let mut from = i64::MIN;
+        loop {
+            let step = self.read(|connection| {
+                let mut statement = connection.prepare_cached(sql)?;
+                let mut rows = statement.query((from, i64::try_from(CHECK_STEP).unwrap_or(1)))?;
+                let mut last = None;
+                let mut seen = 0;
+                while let Some(row) = rows.next()? {
+                    let id: i64 = row.get(0)?;
+                    findings.extend(judge(id, blob(row, 1)?));
+                    last = Some(id);
+                    seen += 1;
+                }
+                Ok(last.filter(|_| seen == CHECK_STEP))
+            });
+            match step.map(|last| last.and_then(|id| id.checked_add(1))) {
+                Ok(Some(next)) => from = next,
+                Ok(None) => return Ok(()),
+                // The table cannot be walked to its end; the others may.
+                Err(error @ (Error::Damaged { .. } | Error::Engine { .. })) => {
+                    findings.push(Finding::Engine { detail: fault::words(&error) });
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn check_engine(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
+        let answer = self.read(|connection| {
+            let mut lines = table::check_identity(connection)?;
+            let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+            let mut rows = statement.query(())?;
+            while let Some(row) = rows.next()? {
+                let line: String = row.get(0)?;
+                if line != "ok" {
+                    lines.push(line);
+                }
+            }
+            Ok(lines)
+        });
+        match answer {
+            Ok(lines) => {
+                findings.extend(lines.into_iter().map(|detail| Finding::Engine { detail }));
+            }
+            Err(error @ (Error::Damaged { .. } | Error::Engine { .. })) => {
+                findings.push(Finding::Engine { detail: fault::words(&error) });
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The log's damage. What looks like it while others write may be a frame that was not whole
+    /// yet, so it is looked at again while nobody can write.
+    fn log_damage(&self) -> Result<Option<Finding>, Error> {
+        let log = connection::log_of(&self.file);
+        if log::damage(&log).is_none() {
+            return Ok(None);
+        }
+        if self.access != Access::Write || self.poisoned.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(20));
+            return Ok(log::damage(&log));
+        }
+        self.write("its log was checked", |writer| {
+            let begun = writer.connection.execute_batch("BEGIN IMMEDIATE");
+            begun.map_err(|error| self.fault(error))?;
+            let found = log::damage(&log);
+            roll_back(&writer.connection);
+            Ok(found)
+        })
+    }
+}
+
+impl Kv for Sqlite {
+    fn commit(&self, batch: Batch) -> Result<(), Error> {
+        if self.access != Access::Write {
+            return Err(Error::ReadOnly { path: self.dir.clone() });
+        }
+        batch.check()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.write("others wrote", |writer| {
+            let connection = &writer.connection;
+            table::run(connection, "BEGIN IMMEDIATE", ())
+                .map_err(|error| self.refused(error, false))?;
+            let applied =
+                writer.turn.give().and_then(|()| self.apply(connection, &batch)).and_then(|()| {
+                    table::run(connection, "COMMIT", ()).map_err(|error| self.refused(error, true))
+                });
+            if applied.is_err() {
+                roll_back(connection);
+            }
+            applied.map(|_| ())
+        })?;
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        self.checkpointer.committed(&batch);
+        Ok(())
+    }
+
+    fn head(&self, todo: u32) -> Result<u64, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        match self.read(|connection| head_record(connection, todo))? {
+            Some(stored) => stored
+                .and_then(|bytes| record::open_head(todo, &bytes))
+                .map_err(|detail| Error::CorruptHead { todo, detail }),
+            None => Ok(0),
+        }
+    }
+
+    fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        key.check()?;
+        let found = self.read(|connection| {
+            let mut statement = connection.prepare_cached(table::of(key.space).get)?;
+            let mut rows = statement.query((id(key),))?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            Ok(Some(blob(row, 0)?.and_then(|bytes| record::open(key, bytes))))
+        })?;
+        found.transpose().map_err(|detail| Error::Corrupt { key, detail })
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        todo: u32,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &range)? else { return Ok(Vec::new()) };
+        self.select(table::of(space).scan, (space, todo), &span, limit)
+    }
+
+    fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let Some(span) = Key::span(space, todo, &(0..Key::N_END))? else { return Ok(None) };
+        Ok(self.select(table::of(space).last, (space, todo), &span, 1)?.pop())
+    }
+
+    fn changed(&self) -> Result<u64, Error> {
+        // Read first: a commit between the two then shows in the next answer at the latest.
+        let own = self.commits.load(Ordering::Acquire);
+        let mut slot = self.watcher.lock();
+        let watcher = match slot.take() {
+            Some(watcher) => slot.insert(watcher),
+            None => slot.insert(self.connect()?),
+        };
+        let version: u32 = watcher
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row((), |row| row.get(0)))
+            .map_err(|error| self.fault(error))?;
+        Ok(own << 32 | u64::from(version))
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.write("space was returned", |writer| {
+            let refused = |error| self.refused(error, false);
+            // The log first: what was already copied out of it need not be written again.
+            checkpoint::truncate(&writer.connection).map_err(refused)?;
+            writer.connection.execute_batch("VACUUM").map_err(refused)?;
+            if checkpoint::truncate(&writer.connection).map_err(refused)? {
+                Ok(())
+            } else {
+                let doing = "a reader kept old pages in use";
+                Err(Error::Busy { path: self.dir.clone(), doing })
+            }
+        })
+    }
+
+    fn backup(&self, dir: &Path) -> Result<(), Error> {
+        let dir = std::path::absolute(dir).map_err(crate::error::reading("find", dir))?;
+        let source = self.connect()?;
+        folder::fill(&dir, Engine::Sqlite, || {
+            publish(&dir, |target| {
+                let fault = |error| fault::of(&dir, error);
+                let copy = Backup::new(&source, target).map_err(fault)?;
+                // All pages in one step: one snapshot, however much is written meanwhile.
+                match copy.step(-1).map_err(fault)? {
+                    StepResult::Done => Ok(()),
+                    _ => Err(Error::Busy { path: self.dir.clone(), doing: "it was copied" }),
+                }
+            })
+        })
+    }
+
+    fn check(&self) -> Result<Vec<Finding>, Error> {
+        // The log first, before a connection of this check brings it in.
+        let log = self.log_damage()?.or_else(|| self.log_at_open.clone());
+        let mut findings: Vec<Finding> = log.into_iter().collect();
+        self.check_engine(&mut findings)?;
+        self.check_records(&mut findings)?;
+        findings.sort();
+        findings.dedup();
+        Ok(findings)
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::Sqlite
+    }
+}
+
+impl Drop for Sqlite {
+    /// Brings the log into the file and empties it: damage to a log silently drops commits, damage
+    /// to the file is noticed. After a failed write everything is left as the disk has it.
+    fn drop(&mut self) {
+        self.checkpointer.stop();
+        let poisoned = self.poisoned.load(Ordering::Acquire);
+        self.readers.get_mut().clear();
+        *self.watcher.get_mut() = None;
+        let Some(Writer { mut connection, .. }) = self.writer.get_mut().take() else { return };
+        if poisoned {
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        } else if connection::set_patience(&mut connection, checkpoint::PATIENCE).is_ok() {
+            // If others keep the log in use, the last of them empties it.
+            let _ = checkpoint::truncate(&connection);
+        }
+    }
+}
+
+/// Builds a database beside its place and renames it into it, whole and synced.
+fn publish(
+    dir: &Path,
+    fill: impl FnOnce(&mut Connection) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let file = dir.join(SQLITE_FILE);
+    let new = dir.join("store.sqlite.new");
+    for old in [new.clone(), connection::log_of(&new), connection::log_index_of(&new)] {
+        if old.exists() {
+            fs::remove_file(&old).map_err(crate::error::writing("remove", &old))?;
+        }
+    }
+    let fault = |error| fault::of(dir, error);
+    let mut connection = connection::create(&new).map_err(fault)?;
+    fill(&mut connection)?;
+    connection::finish(connection).map_err(fault)?;
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&new, mode).map_err(crate::error::writing("close to others", &new))?;
+    }
+    folder::sync(&new)?;
+    fs::rename(&new, &file).map_err(crate::error::writing("rename into", &file))?;
+    folder::sync(dir)
+}
+
+fn roll_back(connection: &Connection) {
+    // Some errors have already rolled back; then there is nothing to do. If this fails, SQLite
+    // rolls back when the connection is used next or closed.
+    if !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+}
+
+type Stored<T> = Result<T, String>;
+
+fn head_record(
+    connection: &Connection,
+    todo: u32,
+) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {
+    connection
+        .prepare_cached(table::HEADS.get)?
+        .query_row((todo,), |row| Ok(blob(row, 0)?.map(<[u8]>::to_vec)))
+        .optional()
+}
+
+/// A column's bytes, or why it has none: a damaged cell may claim to be of another type.
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<Stored<&'a [u8]>, rusqlite::Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Blob(bytes) => Ok(bytes),
+        other => Err(format!("it should be a blob and is {}", other.data_type())),
+    })
+}
+
+fn id(key: Key) -> i64 {
+    let (first, _) = ids(key.todo, &(0..=0));
+    // The key was checked: its number is below 2^32.
+    first | i64::from(u32::try_from(key.n).unwrap_or(u32::MAX))
+}
+
+/// The ids of a span of one todo, both ends in it.
+fn ids(todo: u32, span: &RangeInclusive<u32>) -> (i64, i64) {
+    let base = i64::from(todo) << 32;
+    (base | i64::from(*span.start()), base | i64::from(*span.end()))
+}
+
+/// The todo in an id.
+fn high(id: i64) -> u32 {
+    (id >> 32) as u32
+}
+
+/// The number in an id.
+fn low(id: i64) -> u32 {
+    id as u32
+}

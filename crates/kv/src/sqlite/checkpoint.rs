@@ -1,0 +1,154 @@
+//! Bringing the log into the file, away from the commits.
+//!
+//! A thread of its own copies pages after about 4 MiB of commits, and empties the log when nothing
+//! was committed for a while: a flipped byte in the log silently drops every commit behind it,
+//! while one in the file is noticed. The thread starts with the first commit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode};
+
+use super::connection::{self, Access};
+use crate::Batch;
+
+/// How long emptying the log waits for readers of old pages. Writers wait with it, so it is short.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+/// The store is idle after so long without a commit.
+const IDLE: Duration = Duration::from_secs(2);
+/// The longest pause between two tries to empty a log that others keep in use.
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+const PAGE_BYTES: usize = 4096;
+/// Pages of commits after which the log is copied (4 MiB).
+const PAGES: usize = 1024;
+
+/// Copies the log into the file and empties it. Says whether it could: a reader of old pages
+/// prevents it.
+pub(super) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let busy: i64 =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+    Ok(busy == 0)
+}
+
+/// The thread's handle.
+pub(super) struct Checkpointer {
+    file: PathBuf,
+    /// Set after a failed write; then nothing is moved any more.
+    poisoned: Arc<AtomicBool>,
+    thread: Mutex<Option<Thread>>,
+}
+
+struct Thread {
+    commits: SyncSender<usize>,
+    handle: JoinHandle<()>,
+}
+
+impl Checkpointer {
+    pub(super) fn new(file: PathBuf, poisoned: Arc<AtomicBool>) -> Self {
+        Self { file, poisoned, thread: Mutex::new(None) }
+    }
+
+    /// Tells the thread that a batch was committed. Never waits for it.
+    pub(super) fn committed(&self, batch: &Batch) {
+        // At least a leaf and the head's leaf; inner pages are few. An estimate is enough here.
+        let pages = batch.put.iter().map(|(_, value)| value.len() / PAGE_BYTES + 2).sum::<usize>()
+            + 2 * batch.delete.len()
+            + 1;
+        let mut slot = self.thread.lock();
+        if slot.is_none() {
+            let (commits, heard) = sync_channel(256);
+            let (file, poisoned) = (self.file.clone(), self.poisoned.clone());
+            let spawned = thread::Builder::new()
+                .name("kv-checkpoint".to_owned())
+                .spawn(move || run(&file, &poisoned, &heard));
+            // Without a thread the log is still bounded by SQLite's own checkpoints.
+            *slot = spawned.ok().map(|handle| Thread { commits, handle });
+        }
+        if let Some(thread) = &*slot {
+            match thread.commits.try_send(pages) {
+                // A full queue means that the thread is at work and hears of the others.
+                Ok(()) | Err(TrySendError::Full(_)) => {}
+                // The thread gave up on a failing disk; the commits will hear of it themselves.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+    }
+
+    /// Ends the thread and waits until its connection is closed.
+    pub(super) fn stop(&mut self) {
+        if let Some(Thread { commits, handle }) = self.thread.get_mut().take() {
+            drop(commits);
+            let _ = handle.join();
+        }
+    }
+}
+
+fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
+    let mut pages = 0;
+    let mut pause = IDLE;
+    let mut clean = true;
+    let mut connection = None;
+    loop {
+        let message = if clean {
+            heard.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            heard.recv_timeout(pause)
+        };
+        let work = match message {
+            Ok(more) => {
+                clean = false;
+                pause = IDLE;
+                pages += more;
+                if pages < PAGES {
+                    continue;
+                }
+                pages = 0;
+                Work::Copy
+            }
+            Err(RecvTimeoutError::Timeout) => Work::Empty,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if poisoned.load(Ordering::Acquire) {
+            return;
+        }
+        let opened = match connection.take() {
+            Some(open) => open,
+            None => match connection::open(file, Access::Write, PATIENCE) {
+                Ok(open) => open,
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    continue;
+                }
+                Err(_) => return,
+            },
+        };
+        match work {
+            Work::Copy => {
+                let copied = opened.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+                if copied.is_err() {
+                    return;
+                }
+                connection = Some(opened);
+            }
+            // An idle store keeps one connection less.
+            Work::Empty => match truncate(&opened) {
+                Ok(true) => {
+                    clean = true;
+                    pages = 0;
+                }
+                Ok(false) => pause = (pause * 2).min(LONGEST_PAUSE),
+                Err(_) => return,
+            },
+        }
+    }
+}
+
+enum Work {
+    Copy,
+    Empty,
+}

@@ -1,0 +1,172 @@
+//! Opening connections, with the settings that the store's promises rest on.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{checkpoint, fault};
+use crate::Error;
+
+/// How long anybody waits for others before it is an error.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a database file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// For writing, and for reading beside writers.
+    Write,
+    /// For reading; the folder lets the log's index be shared with writers.
+    Read,
+    /// For reading a file in a folder that cannot be written and has no log: SQLite takes no
+    /// locks and notices no changes. If somebody else can write there after all, what is read may
+    /// be old or fail its checksum.
+    Frozen,
+}
+
+/// Opens an existing database.
+pub(super) fn open(
+    file: &Path,
+    access: Access,
+    patience: Duration,
+) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = match access {
+        Access::Write => {
+            Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?
+        }
+        Access::Read => {
+            Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?
+        }
+        Access::Frozen => Connection::open_with_flags(
+            frozen(file),
+            flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+        )?,
+    };
+    set_patience(&mut connection, patience)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // A damaged schema must not run anything, and a damaged page must be noticed before it is
+    // followed.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    if access == Access::Write {
+        make_durable(&connection)?;
+    }
+    Ok(connection)
+}
+
+/// Makes a new database.
+pub(super) fn create(file: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut connection = Connection::open_with_flags(file, flags)?;
+    set_patience(&mut connection, PATIENCE)?;
+    make_durable(&connection)?;
+    Ok(connection)
+}
+
+/// Closes a new database with everything in the file itself and nothing in a log.
+pub(super) fn finish(connection: Connection) -> Result<(), rusqlite::Error> {
+    // A copy brings its own header along, so the mode is set again.
+    make_durable(&connection)?;
+    checkpoint::truncate(&connection)?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Waits for others in short steps. SQLite's own handler sleeps up to 100 ms at a time, and
+/// measured over four processes some then got a tenth of the turns.
+pub(super) fn set_patience(
+    connection: &mut Connection,
+    patience: Duration,
+) -> Result<(), rusqlite::Error> {
+    let mut begin = Instant::now();
+    connection.busy_handler(Some(move |count| {
+        if count == 0 {
+            begin = Instant::now();
+        }
+        let wait = if count < 100 { Duration::from_micros(100) } else { Duration::from_millis(1) };
+        thread::sleep(wait);
+        begin.elapsed() < patience
+    }))
+}
+
+/// Finds out how a store can be read: beside writers if the folder allows it, and otherwise as a
+/// frozen file.
+pub(super) fn reading_access(dir: &Path, file: &Path) -> Result<Access, Error> {
+    let asked = open(file, Access::Read, PATIENCE).and_then(|connection| {
+        connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))
+    });
+    let Err(error) = asked else { return Ok(Access::Read) };
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            let pending = std::fs::metadata(log_of(file)).is_ok_and(|log| log.len() > 0);
+            if pending {
+                Err(Error::PendingLog { path: dir.to_owned() })
+            } else {
+                Ok(Access::Frozen)
+            }
+        }
+        _ => Err(fault::of(dir, error)),
+    }
+}
+
+/// The log (`-wal`) of a database.
+pub(super) fn log_of(file: &Path) -> PathBuf {
+    beside(file, "-wal")
+}
+
+/// The log's shared index (`-shm`).
+pub(super) fn log_index_of(file: &Path) -> PathBuf {
+    beside(file, "-shm")
+}
+
+fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn make_durable(connection: &Connection) -> Result<(), rusqlite::Error> {
+    // SQLite answers with the mode that it has, which is another one when it could not change it.
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+            Some(format!("the journal mode is {mode} and could not be made WAL")),
+        ));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Without it the bytes of deleted records stay in free pages (45 copies of 40 canaries did).
+    connection.pragma_update(None, "secure_delete", true)?;
+    // A backstop of 32 MiB; the checkpointer's thread is there before it.
+    connection.pragma_update(None, "wal_autocheckpoint", 8192)
+}
+
+/// The address that opens a file as one that nobody changes. Every byte that could mean something
+/// in an address is escaped.
+fn frozen(file: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in file.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address.push_str("?immutable=1");
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_address_escapes_what_means_something() {
+        assert_eq!(frozen(Path::new("/a b/?#%/库")), "file:/a%20b/%3F%23%25/%E5%BA%93?immutable=1");
+    }
+}

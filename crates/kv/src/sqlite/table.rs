@@ -1,0 +1,105 @@
+//! The tables: one for each space, and one for the heads.
+//!
+//! Each has an integer key, `todo << 32 | n`, and a blob. An integer primary key is SQLite's own
+//! row number: measured at 1.03x the raw bytes, where blob keys without row numbers took 2.34x.
+
+use rusqlite::{Connection, Params};
+
+use crate::Space;
+
+/// The statements of one table.
+pub(super) struct Table {
+    pub(super) create: &'static str,
+    pub(super) get: &'static str,
+    pub(super) put: &'static str,
+    /// Both ends are in the range, here and below.
+    pub(super) delete: &'static str,
+    pub(super) scan: &'static str,
+    pub(super) last: &'static str,
+    /// From an id on, at most so many.
+    pub(super) walk: &'static str,
+}
+
+macro_rules! table {
+    ($name:literal) => {
+        Table {
+            create: concat!(
+                "CREATE TABLE ",
+                $name,
+                " (id INTEGER PRIMARY KEY, record BLOB NOT NULL)"
+            ),
+            get: concat!("SELECT record FROM ", $name, " WHERE id = ?1"),
+            put: concat!("INSERT OR REPLACE INTO ", $name, " (id, record) VALUES (?1, ?2)"),
+            delete: concat!("DELETE FROM ", $name, " WHERE id BETWEEN ?1 AND ?2"),
+            scan: concat!(
+                "SELECT id, record FROM ",
+                $name,
+                " WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3"
+            ),
+            last: concat!(
+                "SELECT id, record FROM ",
+                $name,
+                " WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3"
+            ),
+            walk: concat!("SELECT id, record FROM ", $name, " WHERE id >= ?1 ORDER BY id LIMIT ?2"),
+        }
+    };
+}
+
+/// The heads: the id is the todo.
+pub(super) const HEADS: Table = table!("heads");
+
+/// The table of a space. Its name carries the number, so that a number is not used twice.
+pub(super) const fn of(space: Space) -> &'static Table {
+    match space {
+        Space::Meta => &const { table!("s00_meta") },
+        Space::Name => &const { table!("s01_name") },
+        Space::Todo => &const { table!("s02_todo") },
+        Space::Message => &const { table!("s03_message") },
+        Space::Block => &const { table!("s04_block") },
+        Space::Vector => &const { table!("s05_vector") },
+        Space::Payload => &const { table!("s06_payload") },
+        Space::PayloadBytes => &const { table!("s07_payload_bytes") },
+        Space::PayloadHash => &const { table!("s08_payload_hash") },
+        Space::Session => &const { table!("s09_session") },
+        Space::Index => &const { table!("s10_index") },
+        Space::File => &const { table!("s11_file") },
+    }
+}
+
+/// `fldb`, so that tools can tell the file.
+const APPLICATION_ID: i32 = 0x666c_6462;
+const USER_VERSION: i32 = 1;
+
+/// Makes all tables in an empty database.
+pub(super) fn create(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction()?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", USER_VERSION)?;
+    transaction.execute_batch(HEADS.create)?;
+    for space in Space::ALL {
+        transaction.execute_batch(of(space).create)?;
+    }
+    transaction.commit()
+}
+
+/// What the file says of itself, where that is not what it should say.
+pub(super) fn check_identity(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let mut wrong = Vec::new();
+    for (name, expected) in [("application_id", APPLICATION_ID), ("user_version", USER_VERSION)] {
+        let found: i32 = connection.pragma_query_value(None, name, |row| row.get(0))?;
+        if found != expected {
+            wrong.push(format!("the {name} is {found} and should be {expected}"));
+        }
+    }
+    Ok(wrong)
+}
+
+/// Runs a statement that gives no rows, prepared once for each connection.
+pub(super) fn run(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<usize, rusqlite::Error> {
+    connection.prepare_cached(sql)?.execute(parameters)
+}

@@ -1,0 +1,312 @@
+//! A store as a folder: creating, opening again, opening what is something else, copying.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use foldback_kv::{Batch, Engine, Error, Expect, FORMAT_VERSION, Key, Mode, Space, open};
+
+use crate::script::check;
+
+/// The engines of this build that keep anything.
+pub(crate) fn engines() -> Vec<Engine> {
+    let mut engines = Vec::new();
+    if cfg!(feature = "sqlite") {
+        engines.push(Engine::Sqlite);
+    }
+    if cfg!(feature = "sled") {
+        engines.push(Engine::Sled);
+    }
+    engines
+}
+
+#[test]
+fn reopening_keeps_everything() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("a folder #1 ?é 库/deep");
+        let kv = open(&dir, engine, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 你好\nput file 0/9 f\nexpect 7 0->1\ncommit", "ok");
+        drop(kv);
+        for mode in [Mode::ReadOnly, Mode::ReadWrite, Mode::ReadOnly] {
+            let kv = open(&dir, engine, mode).unwrap();
+            check(&*kv, "get message 7/0\nget file 0/9\nhead 7", "你好\nf\n1");
+        }
+    }
+}
+
+#[test]
+fn a_closed_sqlite_store_has_no_log() {
+    if !cfg!(feature = "sqlite") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let kv = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    check(&*kv, "put message 7/0 a\ncommit", "ok");
+    let log = dir.path().join("store.sqlite-wal");
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    drop(kv);
+    assert!(!log.exists());
+}
+
+#[test]
+fn an_idle_sqlite_store_empties_its_log() {
+    if !cfg!(feature = "sqlite") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let kv = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    check(&*kv, "put message 7/0 a\ncommit", "ok");
+    let log = dir.path().join("store.sqlite-wal");
+    let begin = Instant::now();
+    while fs::metadata(&log).unwrap().len() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the log stayed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    check(&*kv, "get message 7/0\nput message 7/1 b\ncommit\nget message 7/1", "a\nok\nb");
+}
+
+#[test]
+fn another_version_or_engine_is_named() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), engine, Mode::ReadWrite).unwrap());
+        let format = dir.path().join("FORMAT");
+        let text = fs::read_to_string(&format).unwrap();
+        assert_eq!(text, format!("foldback store\nversion 1\nengine {engine}\n"));
+        for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+            let refused = |text: &str| {
+                fs::write(&format, text).unwrap();
+                open(dir.path(), engine, mode).err().unwrap()
+            };
+            assert!(matches!(
+                refused("foldback store\nversion 99\nwhatever comes\n"),
+                Error::FormatVersion { found: 99, expected: FORMAT_VERSION, .. }
+            ));
+            let error = refused("foldback store\nversion 1\nengine papyrus\n");
+            assert!(matches!(
+                error,
+                Error::FormatEngine { ref found, expected, .. }
+                    if found == "papyrus" && expected == engine
+            ));
+            for text in ["", "\0\0\0", "foldback store\n", "foldback store\nversion 1\n", "x\n"] {
+                let error = refused(text);
+                assert!(matches!(error, Error::Format { .. }), "{text:?}: {error}");
+            }
+        }
+        fs::write(&format, text).unwrap();
+        assert!(open(dir.path(), engine, Mode::ReadWrite).is_ok());
+    }
+}
+
+#[test]
+fn a_store_that_lost_its_database_is_not_made_anew() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), engine, Mode::ReadWrite).unwrap());
+        let place = dir.path().join(format!("store.{engine}"));
+        let aside = dir.path().join("aside");
+        fs::rename(&place, &aside).unwrap();
+        for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+            let error = open(dir.path(), engine, mode).err().unwrap();
+            assert!(matches!(error, Error::Format { .. }), "{error}");
+        }
+        // And a database without a format file is not taken for a new folder.
+        fs::rename(&aside, &place).unwrap();
+        fs::remove_file(dir.path().join("FORMAT")).unwrap();
+        let error = open(dir.path(), engine, Mode::ReadWrite).err().unwrap();
+        assert!(matches!(error, Error::Format { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_store_to_read_must_exist() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        for dir in [dir.path().to_owned(), dir.path().join("none")] {
+            let error = open(&dir, engine, Mode::ReadOnly).err().unwrap();
+            assert!(matches!(error, Error::NotFound { .. }), "{error}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "reading made something");
+    }
+}
+
+#[test]
+fn a_store_for_reading_refuses_writes() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 a\ncommit", "ok");
+        drop(kv);
+        let kv = open(dir.path(), engine, Mode::ReadOnly).unwrap();
+        let key = Key { space: Space::Message, todo: 7, n: 1 };
+        let refused = kv.commit(Batch { put: vec![(key, vec![])], ..Batch::default() });
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
+        assert!(matches!(kv.compact(), Err(Error::ReadOnly { .. })));
+        check(&*kv, "scan message 7/0..9", "0=a");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_is_its_owners() {
+    use std::os::unix::fs::PermissionsExt;
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let kv = open(&store, engine, Mode::ReadWrite).unwrap();
+        let copy = dir.path().join("copy");
+        kv.backup(&copy).unwrap();
+        for dir in [store, copy] {
+            assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+}
+
+#[test]
+fn eight_threads_create_one_store() {
+    if !cfg!(feature = "sqlite") {
+        return;
+    }
+    for _ in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let barrier = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for todo in 0..8 {
+                let (dir, barrier) = (dir.path().join("store"), &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let kv = open(&dir, Engine::Sqlite, Mode::ReadWrite).unwrap();
+                    check(&*kv, &format!("put todo {todo}/0 x\ncommit"), "ok");
+                });
+            }
+        });
+        let kv = open(&dir.path().join("store"), Engine::Sqlite, Mode::ReadOnly).unwrap();
+        assert!((0..8).all(|todo| kv.last(Space::Todo, todo).unwrap().is_some()));
+    }
+}
+
+#[test]
+fn one_handle_sees_at_once_what_another_wrote() {
+    if !cfg!(feature = "sqlite") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let one = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let two = open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let reader = open(dir.path(), Engine::Sqlite, Mode::ReadOnly).unwrap();
+    let mut before = [one.changed().unwrap(), two.changed().unwrap(), reader.changed().unwrap()];
+    for n in 0..20_u64 {
+        let writer = if n % 3 == 0 { &two } else { &one };
+        let put = vec![(Key { space: Space::Message, todo: 7, n }, n.to_be_bytes().to_vec())];
+        let expect = Some(Expect { todo: 7, head: n, next: n + 1 });
+        writer.commit(Batch { expect, put, delete: vec![] }).unwrap();
+        let after = [one.changed().unwrap(), two.changed().unwrap(), reader.changed().unwrap()];
+        assert!(before.iter().zip(after).all(|(before, after)| *before != after), "at {n}");
+        before = after;
+        for kv in [&one, &two, &reader] {
+            let expected = Some((n, n.to_be_bytes().to_vec()));
+            assert_eq!(kv.last(Space::Message, 7).unwrap(), expected);
+            assert_eq!(kv.head(7).unwrap(), n + 1);
+        }
+    }
+    let stale = two
+        .commit(Batch { expect: Some(Expect { todo: 7, head: 19, next: 20 }), ..Batch::default() });
+    assert!(matches!(stale, Err(Error::Conflict { expected: 19, found: 20, .. })));
+}
+
+#[test]
+fn r10_a_second_opener_of_sled_is_told_within_a_second() {
+    if !cfg!(feature = "sled") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap();
+    for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+        let begin = Instant::now();
+        let second = open(dir.path(), Engine::Sled, mode).err().unwrap();
+        assert!(matches!(second, Error::Locked { .. }), "{second}");
+        assert!(begin.elapsed() < Duration::from_secs(1), "it took {:?}", begin.elapsed());
+    }
+    drop(first);
+    assert!(open(dir.path(), Engine::Sled, Mode::ReadWrite).is_ok());
+}
+
+#[test]
+fn a_sled_compaction_that_was_cut_short_is_undone_or_finished() {
+    if !cfg!(feature = "sled") {
+        return;
+    }
+    #[track_caller]
+    fn cut(at: &str, prepare: fn(&Path)) {
+        let dir = tempfile::tempdir().unwrap();
+        let kv = open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap();
+        check(&*kv, "put message 7/0 a\ncommit", "ok");
+        drop(kv);
+        prepare(dir.path());
+        let kv = open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap();
+        check(&*kv, "get message 7/0", "a");
+        let mut names: Vec<String> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["FORMAT", "LOCK", "store.sled"], "{at}");
+    }
+    cut("while copying", |dir| fs::create_dir(dir.join("store.sled.new")).unwrap());
+    cut("between the two renames", |dir| {
+        fs::rename(dir.join("store.sled"), dir.join("store.sled.old")).unwrap();
+        fs::create_dir(dir.join("store.sled.new")).unwrap();
+    });
+    cut("before the old one was removed", |dir| {
+        fs::create_dir(dir.join("store.sled.old")).unwrap();
+    });
+}
+
+#[test]
+fn a_backup_is_a_store_of_one_moment() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let kv = open(&dir.path().join("store"), engine, Mode::ReadWrite).unwrap();
+        // Two records that always change together, and a head.
+        let round = |n: u64| Batch {
+            expect: Some(Expect { todo: 1, head: n, next: n + 1 }),
+            put: [0, 4_000_000_000]
+                .map(|at| (Key { space: Space::Meta, todo: 1, n: at }, n.to_le_bytes().to_vec()))
+                .into(),
+            delete: vec![],
+        };
+        kv.commit(round(0)).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..60).for_each(|n| kv.commit(round(n)).unwrap()));
+            for copy in 0..3 {
+                let to = dir.path().join(format!("copy {copy}"));
+                kv.backup(&to).unwrap();
+                let copy = open(&to, engine, Mode::ReadWrite).unwrap();
+                let head = copy.head(1).unwrap();
+                let both = copy.scan(Space::Meta, 1, 0..Key::N_END, 9).unwrap();
+                assert_eq!(both.len(), 2);
+                for (_, value) in both {
+                    assert_eq!(value, (head - 1).to_le_bytes(), "{engine}");
+                }
+                assert_eq!(copy.check().unwrap(), []);
+            }
+            writer.join().unwrap();
+        });
+        let again = kv.backup(&dir.path().join("copy 0"));
+        assert!(matches!(again, Err(Error::NotEmpty { .. })), "{again:?}");
+        let onto_itself = kv.backup(&dir.path().join("store"));
+        assert!(matches!(onto_itself, Err(Error::NotEmpty { .. })));
+        assert_eq!(kv.head(1).unwrap(), 60);
+    }
+}
+
+#[test]
+fn names_of_engines_go_both_ways() {
+    for engine in Engine::ALL {
+        assert_eq!(engine.to_string().parse::<Engine>().unwrap(), engine);
+    }
+    let error = "SQLite".parse::<Engine>().unwrap_err().to_string();
+    assert_eq!(error, r#""SQLite" is not an engine; expected sqlite, sled or memory"#);
+}

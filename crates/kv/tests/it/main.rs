@@ -1,0 +1,20 @@
+//! The public face of the crate, one binary.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
+
+mod conformance;
+mod model;
+mod script;
+
+#[cfg(feature = "sqlite")]
+mod damage;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod folder;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod forget;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod golden;
+#[cfg(feature = "sqlite")]
+mod processes;
+#[cfg(all(unix, feature = "sqlite"))]
+mod refusals;

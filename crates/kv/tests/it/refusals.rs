@@ -1,0 +1,153 @@
+//! A disk that refuses, and a folder that cannot be written.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use foldback_kv::{Batch, Engine, Error, Key, Kv, Mode, Space, open};
+
+use crate::script::check;
+
+const ROLE: &str = "FOLDBACK_KV_TEST_REFUSAL";
+const STORE: &str = "FOLDBACK_KV_TEST_STORE";
+
+#[test]
+fn the_child() {
+    let (Ok(role), Ok(store)) = (std::env::var(ROLE), std::env::var(STORE)) else { return };
+    let store = Path::new(&store);
+    match role.as_str() {
+        "limited" => limited(store),
+        "unwritable" => unwritable(store),
+        "pending" => pending(store),
+        other => panic!("{other:?} is no role"),
+    }
+}
+
+fn child(role: &str, store: &Path, wrap: &[&str]) -> Command {
+    let this = std::env::current_exe().unwrap();
+    let mut words = wrap.to_vec();
+    words.extend([this.to_str().unwrap(), "--exact", "refusals::the_child", "--nocapture"]);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env(ROLE, role).env(STORE, store);
+    command
+}
+
+fn put(kv: &dyn Kv, n: u64, size: usize) -> Result<(), Error> {
+    let key = Key { space: Space::Message, todo: 1, n };
+    kv.commit(Batch { put: vec![(key, vec![n as u8; size])], ..Batch::default() })
+}
+
+#[test]
+fn r3_a_failed_write_poisons_until_reopened() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    // Files of this child may not grow beyond half a megabyte or so; without the signal, a write
+    // beyond that is an IO error.
+    let script = "trap '' XFSZ; ulimit -f 800; exec \"$@\"";
+    let status = child("limited", &store, &["sh", "-c", script, "sh"]).status().unwrap();
+    assert!(status.success());
+    let kv = open(&store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let acknowledged: u64 = fs::read_to_string(dir.path().join("acks")).unwrap().parse().unwrap();
+    let kept = kv.scan(Space::Message, 1, 0..1000, 1000).unwrap();
+    assert!(kept.len() as u64 >= acknowledged, "{} of {acknowledged}", kept.len());
+    assert!(kept.iter().all(|(n, value)| *value == vec![*n as u8; 20_000]));
+    put(&*kv, 1000, 20_000).unwrap();
+    assert_eq!(kv.check().unwrap(), []);
+}
+
+fn limited(store: &Path) {
+    let kv = open(store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let mut acknowledged = 0;
+    let first = loop {
+        assert!(acknowledged < 900, "the limit was not felt");
+        match put(&*kv, acknowledged, 20_000) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(acknowledged > 3);
+    assert!(matches!(first, Error::Engine { .. }), "{first:?}");
+    for _ in 0..2 {
+        let second = put(&*kv, acknowledged, 1);
+        assert!(matches!(second, Err(Error::Poisoned { .. })), "{second:?}");
+        assert!(matches!(kv.compact(), Err(Error::Poisoned { .. })));
+    }
+    // Reading goes on.
+    let kept = kv.scan(Space::Message, 1, 0..1000, 1000).unwrap();
+    assert_eq!(kept.len() as u64, acknowledged);
+    fs::write(store.with_file_name("acks"), acknowledged.to_string()).unwrap();
+}
+
+/// Runs a child that the folder's modes bind: the superuser's is another user.
+fn as_a_user(role: &str, dir: &Path, store: &Path) {
+    let mut command = child(role, store, &["env"]);
+    if is_superuser(dir) {
+        let nobody = 65_534;
+        for path in fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path()) {
+            chown(&path, Some(nobody), Some(nobody)).unwrap();
+        }
+        chown(store, Some(nobody), Some(nobody)).unwrap();
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+        command.uid(nobody).gid(nobody).current_dir("/");
+    }
+    fs::set_permissions(store, fs::Permissions::from_mode(0o500)).unwrap();
+    let status = command.status().unwrap();
+    fs::set_permissions(store, fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(status.success());
+}
+
+/// Whether modes do not bind this process.
+fn is_superuser(dir: &Path) -> bool {
+    let probe = dir.join("probe");
+    fs::create_dir(&probe).unwrap();
+    fs::set_permissions(&probe, fs::Permissions::from_mode(0o500)).unwrap();
+    fs::write(probe.join("x"), "").is_ok()
+}
+
+#[test]
+fn r11_a_folder_that_cannot_be_written_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let kv = open(&store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+    check(&*kv, "put message 7/0 a\nexpect 7 0->1\ncommit", "ok");
+    drop(kv);
+    as_a_user("unwritable", dir.path(), &store);
+}
+
+fn unwritable(store: &Path) {
+    let kv = open(store, Engine::Sqlite, Mode::ReadOnly).unwrap();
+    check(&*kv, "get message 7/0\nscan message 7/0..9\nlast message 7\nhead 7", "a\n0=a\n0=a\n1");
+    assert_eq!(kv.changed().unwrap(), kv.changed().unwrap());
+    assert_eq!(kv.check().unwrap(), []);
+    assert!(matches!(put(&*kv, 0, 1), Err(Error::ReadOnly { .. })));
+    let before = fs::read_dir(store).unwrap().count();
+    // A store that is opened for writing says by its error that it can only be read.
+    let writing = open(store, Engine::Sqlite, Mode::ReadWrite).and_then(|kv| put(&*kv, 0, 1));
+    assert!(matches!(writing, Err(Error::ReadOnly { .. })), "{writing:?}");
+    assert_eq!(fs::read_dir(store).unwrap().count(), before);
+}
+
+#[test]
+fn r11_a_log_that_cannot_be_read_is_not_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join("live");
+    let kv = open(&live, Engine::Sqlite, Mode::ReadWrite).unwrap();
+    check(&*kv, "put message 7/0 a\ncommit", "ok");
+    let store = dir.path().join("store");
+    fs::create_dir(&store).unwrap();
+    for name in ["FORMAT", "store.sqlite", "store.sqlite-wal"] {
+        // By another process: closing a handle in this one would drop the store's locks.
+        let status = Command::new("cp").args([live.join(name), store.join(name)]).status().unwrap();
+        assert!(status.success());
+    }
+    as_a_user("pending", dir.path(), &store);
+    let kv = open(&store, Engine::Sqlite, Mode::ReadWrite).unwrap();
+    check(&*kv, "get message 7/0", "a");
+}
+
+fn pending(store: &Path) {
+    let error = open(store, Engine::Sqlite, Mode::ReadOnly).err().unwrap();
+    assert!(matches!(error, Error::PendingLog { .. }), "{error:?}");
+}

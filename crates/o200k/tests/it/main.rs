@@ -1,0 +1,4 @@
+//! Exact counts, and how close the estimate comes to them.
+
+mod counts;
+mod estimate;

@@ -1,0 +1,89 @@
+//! The folder of recorded conversations, for tests that measure on real ones.
+//!
+//! It is no part of the project. The environment variable `FOLDBACK_DATA` names it; else it is
+//! looked for at `../shared/data` beside the workspace. A test that needs it begins with
+//! [`skip_without_data!`](crate::skip_without_data), which says aloud that nothing was tested.
+
+use foldback_transcript::{Conversation, read_file};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders that hold conversations, in the order in which they are walked.
+pub const FOLDERS: [&str; 4] = ["agent", "dialogue", "segmentation", "examples"];
+
+/// The folder, if there is one.
+#[must_use]
+pub fn folder() -> Option<PathBuf> {
+    let folder = match std::env::var_os("FOLDBACK_DATA") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+    };
+    folder.is_dir().then_some(folder)
+}
+
+/// The files of some of the [`FOLDERS`] (all of them for an empty list), sorted within each. Empty
+/// when the data are not there.
+#[must_use]
+pub fn files(folders: &[&str]) -> Vec<PathBuf> {
+    let Some(root) = folder() else { return Vec::new() };
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        if !folders.is_empty() && !folders.contains(&folder) {
+            continue;
+        }
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+        let mut here: Vec<_> = entries
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.to_string_lossy();
+                [".json", ".jsonl", ".jsonl.zst"].iter().any(|end| name.ends_with(end))
+            })
+            .collect();
+        here.sort();
+        files.extend(here);
+    }
+    files
+}
+
+/// Every conversation of some of the [`FOLDERS`] (all of them for an empty list), with the name of
+/// its file, such as `agent/openhands.jsonl.zst`. `examples` repeats conversations of the others.
+///
+/// # Panics
+/// The iterator panics when a file cannot be read.
+pub fn conversations(folders: &[&str]) -> impl Iterator<Item = (String, Conversation)> {
+    files(folders).into_iter().flat_map(|path| {
+        let name = name(&path);
+        file(&path).map(move |conversation| (name.clone(), conversation))
+    })
+}
+
+/// The conversations of one file.
+///
+/// # Panics
+/// When the file cannot be read, and the iterator when one of its lines cannot.
+#[expect(clippy::panic, reason = "data that cannot be read end the test")]
+pub fn file(path: &Path) -> impl Iterator<Item = Conversation> + use<> {
+    let conversations = read_file(path).unwrap_or_else(|error| panic!("{error}"));
+    conversations.map(|conversation| conversation.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The name of a file of the data: its folder and its own, as in `agent/openhands.jsonl.zst`.
+#[must_use]
+pub fn name(path: &Path) -> String {
+    let last = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    format!("{}/{}", path.parent().map(last).unwrap_or_default(), last(path))
+}
+
+/// Ends a test, with a visible word, where the recorded conversations are not there.
+#[macro_export]
+macro_rules! skip_without_data {
+    () => {
+        if $crate::data::folder().is_none() {
+            eprintln!(
+                "SKIPPED {}: the recorded conversations are not there (FOLDBACK_DATA names them)",
+                module_path!()
+            );
+            return;
+        }
+    };
+}
