@@ -1,0 +1,216 @@
+//! Reads a payload's file by range, checking what it reads.
+
+use super::format::{
+    CHUNK, ENTRY, Entry, FOOTER, Footer, HEADER, check_header, check_of, chunks_of, seal,
+};
+use crate::Fault;
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+};
+
+/// An open payload file whose table is checked.
+pub(crate) struct Reader {
+    file: File,
+    bytes: u64,
+    hash: [u8; 32],
+    seal: [u8; 32],
+    chunks: Vec<Chunk>,
+    decompressor: zstd::bulk::Decompressor<'static>,
+    /// The chunk that was read last.
+    at: Option<usize>,
+    raw: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Chunk {
+    offset: u64,
+    /// The line feeds of all chunks before it.
+    feeds_before: u64,
+    entry: Entry,
+}
+
+impl Reader {
+    /// Opens the file of a payload of this hash and size. With a `seal`, the file must be the one
+    /// that was sealed so.
+    pub(crate) fn open(
+        mut file: File,
+        hash: &[u8; 32],
+        bytes: u64,
+        sealed: Option<&[u8; 32]>,
+    ) -> Result<Self, Fault> {
+        let count = chunks_of(bytes);
+        let table_size = count * ENTRY as u64;
+        let length = file.metadata()?.len();
+        let Some(table_at) = length.checked_sub(table_size + FOOTER as u64) else {
+            return Fault::damaged("its file is cut short");
+        };
+        let mut head = [0; HEADER];
+        file.read_exact(&mut head)?;
+        check_header(&head)?;
+
+        // What is allocated follows from the payload's size, and the file was seen to be as long.
+        file.seek(SeekFrom::Start(table_at))?;
+        let mut table = vec![0; table_size as usize];
+        file.read_exact(&mut table)?;
+        let mut footer = [0; FOOTER];
+        file.read_exact(&mut footer)?;
+        let (before_seal, _) = footer.split_at(FOOTER - 32);
+        let Some((fields, found_seal)) = Footer::read(&footer) else {
+            return Fault::damaged("the end of its file cannot be read");
+        };
+        if seal(&table, before_seal) != found_seal {
+            return Fault::damaged("the table of its file does not agree with its seal");
+        }
+        if fields.hash != *hash || fields.bytes != bytes || fields.chunks != count {
+            return Fault::damaged("its file is that of another payload");
+        }
+        if sealed.is_some_and(|sealed| *sealed != found_seal) {
+            return Fault::damaged("its file is not the one that was written");
+        }
+
+        let mut chunks = Vec::with_capacity(count as usize);
+        let (mut offset, mut feeds_before) = (HEADER as u64, 0);
+        for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
+            let Some(entry) = Entry::read(entry) else {
+                return Fault::damaged("the table of its file cannot be read");
+            };
+            let raw = raw_size(bytes, i);
+            if entry.stored as usize > raw || (!entry.compressed && entry.stored as usize != raw) {
+                return Fault::damaged(format!("the size of chunk {i} of its file is wrong"));
+            }
+            chunks.push(Chunk { offset, feeds_before, entry });
+            offset += u64::from(entry.stored);
+            feeds_before += u64::from(entry.feeds);
+        }
+        if offset != table_at || feeds_before != fields.feeds {
+            return Fault::damaged("the table of its file does not add up");
+        }
+        Ok(Self {
+            file,
+            bytes,
+            hash: *hash,
+            seal: found_seal,
+            chunks,
+            decompressor: zstd::bulk::Decompressor::new()?,
+            at: None,
+            raw: Vec::new(),
+            packed: Vec::new(),
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn seal(&self) -> [u8; 32] {
+        self.seal
+    }
+
+    /// The bytes from `at` to the end of its chunk; none at the end of the payload.
+    pub(crate) fn fill(&mut self, at: u64) -> Result<&[u8], Fault> {
+        if at >= self.bytes {
+            return Ok(&[]);
+        }
+        let inside = (at % CHUNK as u64) as usize;
+        let raw = self.chunk((at / CHUNK as u64) as usize)?;
+        Ok(raw.get(inside..).unwrap_or_default())
+    }
+
+    /// The line feeds before `at`.
+    pub(crate) fn feeds_before(&mut self, at: u64) -> Result<u64, Fault> {
+        let i = (at / CHUNK as u64) as usize;
+        let inside = (at % CHUNK as u64) as usize;
+        let Some(before) = self.chunks.get(i).map(|chunk| chunk.feeds_before) else {
+            return Ok(self.feeds());
+        };
+        let raw = self.chunk(i)?;
+        Ok(before + count_feeds(raw.get(..inside).unwrap_or_default()))
+    }
+
+    /// Where the byte after the `nth` line feed stands, counted from 1.
+    pub(crate) fn after_feed(&mut self, nth: u64) -> Result<Option<u64>, Fault> {
+        if nth == 0 {
+            return Ok(Some(0));
+        }
+        if nth > self.feeds() {
+            return Ok(None);
+        }
+        let after = self.chunks.partition_point(|chunk| chunk.feeds_before < nth);
+        let Some(i) = after.checked_sub(1) else { return Ok(None) };
+        let before = self.chunks.get(i).map_or(0, |chunk| chunk.feeds_before);
+        let raw = self.chunk(i)?;
+        let inside = nth_feed(raw, nth - before);
+        Ok(inside.map(|inside| (i * CHUNK) as u64 + inside as u64 + 1))
+    }
+
+    /// Reads everything and compares it with the payload's hash; hands each part to `each` after
+    /// its own check.
+    pub(crate) fn whole<E: From<Fault>>(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut hasher = blake3::Hasher::new();
+        for i in 0..self.chunks.len() {
+            let raw = self.chunk(i)?;
+            hasher.update(raw);
+            each(raw)?;
+        }
+        if *hasher.finalize().as_bytes() != self.hash {
+            Fault::damaged("its bytes do not agree with its hash")?;
+        }
+        Ok(())
+    }
+
+    fn feeds(&self) -> u64 {
+        self.chunks.last().map_or(0, |last| last.feeds_before + u64::from(last.entry.feeds))
+    }
+
+    fn chunk(&mut self, i: usize) -> Result<&[u8], Fault> {
+        if self.at == Some(i) {
+            return Ok(&self.raw);
+        }
+        self.at = None;
+        let Some(Chunk { offset, entry, .. }) = self.chunks.get(i).copied() else {
+            return Fault::damaged(format!("its file has no chunk {i}"));
+        };
+        self.packed.resize(entry.stored as usize, 0);
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(&mut self.packed)?;
+        if check_of(&self.packed) != entry.check {
+            return Fault::damaged(format!(
+                "{} bytes at {offset} of its file do not agree with their check",
+                entry.stored
+            ));
+        }
+        let size = raw_size(self.bytes, i);
+        if entry.compressed {
+            self.raw.resize(size, 0);
+            let found =
+                self.decompressor.decompress_to_buffer(&self.packed, self.raw.as_mut_slice());
+            if !found.is_ok_and(|found| found == size) {
+                return Fault::damaged(format!("chunk {i} of its file does not decompress"));
+            }
+        } else {
+            std::mem::swap(&mut self.raw, &mut self.packed);
+        }
+        self.at = Some(i);
+        Ok(&self.raw)
+    }
+}
+
+/// The raw size of chunk `i` of a payload of `bytes` bytes.
+fn raw_size(bytes: u64, i: usize) -> usize {
+    bytes.saturating_sub((i * CHUNK) as u64).min(CHUNK as u64) as usize
+}
+
+pub(crate) fn count_feeds(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Where the `nth` line feed stands, counted from 1.
+pub(crate) fn nth_feed(bytes: &[u8], nth: u64) -> Option<usize> {
+    let nth = usize::try_from(nth).ok()?.checked_sub(1)?;
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(i, _)| i).nth(nth)
+}

@@ -1,0 +1,115 @@
+//! Writes a payload's file, chunk by chunk.
+
+use super::format::{CHUNK, ENTRY, Entry, Footer, check_of, header, seal};
+use std::io::{self, Write};
+
+/// Takes a payload in pieces of any size and writes its file.
+pub(crate) struct Writer<W> {
+    out: W,
+    compressor: zstd::bulk::Compressor<'static>,
+    /// What does not fill a chunk yet.
+    part: Vec<u8>,
+    packed: Vec<u8>,
+    table: Vec<u8>,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    feeds: u64,
+    written: u64,
+}
+
+/// A file that is written.
+pub(crate) struct Written {
+    pub(crate) hash: [u8; 32],
+    pub(crate) seal: [u8; 32],
+    pub(crate) bytes: u64,
+    /// The file's length.
+    pub(crate) stored: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub(crate) fn new(mut out: W, level: i32) -> io::Result<Self> {
+        let header = header();
+        out.write_all(&header)?;
+        Ok(Self {
+            out,
+            compressor: zstd::bulk::Compressor::new(level)?,
+            part: Vec::new(),
+            packed: Vec::with_capacity(CHUNK),
+            table: Vec::new(),
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+            feeds: 0,
+            written: header.len() as u64,
+        })
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.part.is_empty()
+                && let Some((chunk, rest)) = bytes.split_at_checked(CHUNK)
+            {
+                self.chunk(chunk)?;
+                bytes = rest;
+                continue;
+            }
+            let room = CHUNK.saturating_sub(self.part.len());
+            let (now, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+            self.part.extend_from_slice(now);
+            bytes = rest;
+            if self.part.len() == CHUNK {
+                self.part_chunk()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, the table and the footer. What `out` did with it is for the caller to
+    /// make durable.
+    pub(crate) fn finish(mut self) -> io::Result<(W, Written)> {
+        if !self.part.is_empty() {
+            self.part_chunk()?;
+        }
+        let hash = *self.hasher.finalize().as_bytes();
+        let chunks = (self.table.len() / ENTRY) as u64;
+        let footer = Footer { chunks, bytes: self.bytes, feeds: self.feeds, hash }.write();
+        let seal = seal(&self.table, &footer);
+        self.out.write_all(&self.table)?;
+        self.out.write_all(&footer)?;
+        self.out.write_all(&seal)?;
+        self.out.flush()?;
+        let stored = self.written + (self.table.len() + footer.len() + seal.len()) as u64;
+        Ok((self.out, Written { hash, seal, bytes: self.bytes, stored }))
+    }
+
+    fn part_chunk(&mut self) -> io::Result<()> {
+        let mut part = std::mem::take(&mut self.part);
+        self.chunk(&part)?;
+        part.clear();
+        self.part = part;
+        Ok(())
+    }
+
+    fn chunk(&mut self, raw: &[u8]) -> io::Result<()> {
+        // The buffer has room for what would be worth keeping only, so zstd gives up early on
+        // bytes that do not shrink.
+        let worth = raw.len() - raw.len() / 16;
+        self.packed.resize(worth, 0);
+        let packed = self.compressor.compress_to_buffer(raw, self.packed.as_mut_slice());
+        let packed = packed.ok().and_then(|size| self.packed.get(..size));
+        let stored = packed.unwrap_or(raw);
+        let feeds = raw.iter().filter(|&&byte| byte == b'\n').count();
+        let entry = Entry {
+            stored: stored.len() as u32,
+            compressed: packed.is_some(),
+            feeds: feeds as u32,
+            check: check_of(stored),
+        };
+        self.out.write_all(stored)?;
+        self.written += stored.len() as u64;
+        self.feeds += feeds as u64;
+        entry.write(&mut self.table);
+        Ok(())
+    }
+}

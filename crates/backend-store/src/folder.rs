@@ -1,0 +1,421 @@
+//! The folder of payload files.
+//!
+//! A path is made of the todo's number and the hexadecimal digits of a hash, and of nothing else,
+//! so no text that a model or a user wrote ever reaches the file system:
+//!
+//! ```text
+//! <root>/<todo number>/lock               held while a file takes its name or is swept
+//! <root>/<todo number>/new-<pid>-<count>  a file that is being written
+//! <root>/<todo number>/<2 hex>/<64 hex>   the payload of this hash
+//! ```
+//!
+//! Below the root nothing that is a link is followed.
+
+use crate::Error;
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs::{self, DirBuilder, File, Metadata, OpenOptions},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+pub(crate) struct Folder {
+    root: PathBuf,
+    /// Folders whose own entry this process has made durable.
+    synced: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Folder {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root, synced: Mutex::default() }
+    }
+
+    pub(crate) fn path(&self, todo: u32, hash: &[u8; 32]) -> PathBuf {
+        let name = hex(hash);
+        let shard = name.get(..2).unwrap_or_default();
+        self.todo(todo).join(shard).join(&name)
+    }
+
+    /// The file of a payload, if there is one.
+    pub(crate) fn open(&self, todo: u32, hash: &[u8; 32]) -> Result<Option<File>, Error> {
+        let path = self.path(todo, hash);
+        for folder in path.ancestors().skip(1).take(2) {
+            match fs::symlink_metadata(folder) {
+                Ok(found) => real_folder(folder, &found)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(Error::io("look at", folder, error)),
+            }
+        }
+        open_file(&path, OpenOptions::new().read(true))
+    }
+
+    /// A new file to write, gone again unless it is published.
+    pub(crate) fn temp(&self, todo: u32) -> Result<Temp, Error> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let folder = self.todo(todo);
+        self.make(&folder)?;
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{TEMP}{}-{count}", std::process::id()));
+            match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
+                Ok(file) => return Ok(Temp { file: Some(file), path, kept: false }),
+                // Left by a process that had the same number.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("create", path, error)),
+            }
+        }
+    }
+
+    /// Makes the written file durable under the name of its hash. If there is a file of that name
+    /// that `good` takes, that one stays, and what `good` said of it is given back.
+    ///
+    /// When this returns, the file and its name survive a loss of power.
+    pub(crate) fn publish<T>(
+        &self,
+        mut temp: Temp,
+        todo: u32,
+        hash: &[u8; 32],
+        good: impl FnOnce(File) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        if let Some(file) = temp.file.take() {
+            file.sync_all().map_err(|error| Error::io("sync", &temp.path, error))?;
+        }
+        let path = self.path(todo, hash);
+        let Some(shard) = path.parent() else { return Ok(None) };
+        self.make(shard)?;
+        let _lock = self.lock(todo)?;
+        // What is no plain file is replaced, and not followed.
+        let there = match self.open(todo, hash) {
+            Err(Error::Refused { .. }) => None,
+            other => other?,
+        };
+        if let Some(said) = there.and_then(good) {
+            // Left by a writer that did not come to its commit. It is young again, so that it is
+            // not swept before this one does, and durable, whatever that writer came to.
+            let open = OpenOptions::new().read(true).write(true).to_owned();
+            if let Some(file) = open_file(&path, &open)? {
+                file.set_modified(SystemTime::now())
+                    .and_then(|()| file.sync_all())
+                    .map_err(|error| Error::io("sync", &path, error))?;
+                sync_folder(shard)?;
+                return Ok(Some(said));
+            }
+        }
+        fs::rename(&temp.path, &path).map_err(|error| Error::io("rename", &temp.path, error))?;
+        temp.kept = true;
+        if let Err(error) = sync_folder(shard) {
+            // A second sync may answer well without having done anything, so the next try has
+            // to find nothing here and write anew.
+            fs::remove_file(&path).ok();
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    /// Removes files that were left unfinished, and payloads for which `wanted` says no, when
+    /// they are older than `age`. Says how many.
+    pub(crate) fn sweep(
+        &self,
+        todo: u32,
+        age: Duration,
+        now: SystemTime,
+        wanted: impl Fn(&[u8; 32]) -> bool,
+    ) -> Result<u64, Error> {
+        let folder = self.todo(todo);
+        if !is_real_folder(&folder)? {
+            return Ok(0);
+        }
+        let _lock = self.lock(todo)?;
+        let mut gone = 0;
+        for (path, name, found) in list(&folder)? {
+            if found.is_file() && name.starts_with(TEMP) && older(&path, &found, age, now)? {
+                gone += u64::from(remove(&path)?);
+            }
+            if !found.is_dir() || !is_hex(&name, 2) {
+                continue;
+            }
+            for (path, file, found) in list(&path)? {
+                let Some(hash) = unhex(&file).filter(|_| file.starts_with(&name)) else { continue };
+                if found.is_file() && !wanted(&hash) && older(&path, &found, age, now)? {
+                    gone += u64::from(remove(&path)?);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Removes everything of a todo.
+    pub(crate) fn forget(&self, todo: u32) -> Result<(), Error> {
+        let folder = self.todo(todo);
+        if !is_real_folder(&folder)? {
+            return Ok(());
+        }
+        let _lock = self.lock(todo)?;
+        fs::remove_dir_all(&folder).map_err(|error| Error::io("remove", &folder, error))?;
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        synced.retain(|path| !path.starts_with(&folder));
+        drop(synced);
+        sync_folder(&self.root)
+    }
+
+    /// The numbers of the todos that have a folder, ascending.
+    pub(crate) fn todos(&self) -> Result<Vec<u32>, Error> {
+        if !self.root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut todos: Vec<u32> = list(&self.root)?
+            .into_iter()
+            .filter(|(_, _, found)| found.is_dir())
+            .filter_map(|(_, name, _)| name.parse().ok().filter(|no: &u32| no.to_string() == name))
+            .collect();
+        todos.sort_unstable();
+        Ok(todos)
+    }
+
+    /// Copies the payload files of every todo into another folder. Says how many.
+    pub(crate) fn copy(&self, to: PathBuf) -> Result<u64, Error> {
+        let to = Self::new(to);
+        let mut copied = 0;
+        for todo in self.todos()? {
+            for (shard, name, found) in list(&self.todo(todo))? {
+                if !found.is_dir() || !is_hex(&name, 2) {
+                    continue;
+                }
+                for (_, name, found) in list(&shard)? {
+                    let Some(hash) = unhex(&name).filter(|_| found.is_file()) else { continue };
+                    // Forgotten or swept meanwhile: then the copy does not need it either.
+                    let Some(mut from) = self.open(todo, &hash)? else { continue };
+                    let mut temp = to.temp(todo)?;
+                    let path = temp.path.clone();
+                    io::copy(&mut from, temp.file()?)
+                        .map_err(|error| Error::io("write", path, error))?;
+                    to.publish(temp, todo, &hash, |_| None::<()>)?;
+                    copied += 1;
+                }
+            }
+        }
+        Ok(copied)
+    }
+
+    fn todo(&self, todo: u32) -> PathBuf {
+        self.root.join(todo.to_string())
+    }
+
+    /// Makes a folder below the root and everything above it, durable each.
+    fn make(&self, folder: &Path) -> Result<(), Error> {
+        let inside: Vec<&Path> =
+            folder.ancestors().take_while(|path| path.starts_with(&self.root)).collect();
+        for path in inside.into_iter().rev() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(path == self.root);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            let made = match builder.create(path) {
+                // A recursive builder is content with what it finds. The root may be wherever the
+                // caller likes, and may be a link that they made.
+                Ok(()) => path != self.root,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+                Err(error) => return Err(Error::io("create", path, error)),
+            };
+            if path != self.root {
+                let found = fs::symlink_metadata(path)
+                    .map_err(|error| Error::io("look at", path, error))?;
+                real_folder(path, &found)?;
+            }
+            // Whoever made it may have died before making it durable, so it is not enough to
+            // look at what was made here.
+            let known = self.synced.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
+            if (made || !known)
+                && let Some(above) = path.parent()
+            {
+                let here = Path::new(".");
+                sync_folder(if above.as_os_str().is_empty() { here } else { above })?;
+                let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+                if synced.len() > 4096 {
+                    synced.clear();
+                }
+                synced.insert(path.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps other writers and sweepers of the todo out, of this and of other processes.
+    fn lock(&self, todo: u32) -> Result<File, Error> {
+        let path = self.todo(todo).join("lock");
+        loop {
+            let mut open = OpenOptions::new();
+            open.read(true).write(true);
+            let file = match open_file(&path, &open)? {
+                Some(file) => file,
+                None => match private(open.create_new(true)).open(&path) {
+                    Ok(file) => file,
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    Err(error) => return Err(Error::io("create", path, error)),
+                },
+            };
+            match file.lock() {
+                Ok(()) => {}
+                // Without locks, the age that sweeping waits for has to be enough.
+                Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(file),
+                Err(error) => return Err(Error::io("lock", path, error)),
+            }
+            // The todo may have been forgotten while this waited, and the lock with it.
+            match fs::symlink_metadata(&path) {
+                Ok(found) if same_file(&file, &found) => return Ok(file),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io("look at", path, error)),
+            }
+        }
+    }
+}
+
+/// A file that is being written.
+pub(crate) struct Temp {
+    file: Option<File>,
+    pub(crate) path: PathBuf,
+    kept: bool,
+}
+
+impl Temp {
+    pub(crate) fn file(&mut self) -> Result<&mut File, Error> {
+        let path = &self.path;
+        self.file
+            .as_mut()
+            .ok_or_else(|| Error::Refused { path: path.clone(), what: "it is closed already" })
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What stays is swept later.
+            fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+const TEMP: &str = "new-";
+
+pub(crate) fn hex(hash: &[u8]) -> String {
+    hash.iter().fold(String::with_capacity(hash.len() * 2), |mut out, byte| {
+        write!(out, "{byte:02x}").ok();
+        out
+    })
+}
+
+fn is_hex(name: &str, length: usize) -> bool {
+    name.len() == length && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn unhex(name: &str) -> Option<[u8; 32]> {
+    if !is_hex(name, 64) {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (i, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(name.get(2 * i..2 * i + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// Opens a plain file, and never what a link points to. `None` when there is none.
+fn open_file(path: &Path, options: &OpenOptions) -> Result<Option<File>, Error> {
+    let refuse = |what| Err(Error::Refused { path: path.to_owned(), what });
+    let before = match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => return refuse("it is a link or no plain file"),
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("look at", path, error)),
+    };
+    match options.open(path) {
+        // It may have become a link between the look and the opening.
+        Ok(file) if !same_file(&file, &before) => refuse("it changed while it was opened"),
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", path, error)),
+    }
+}
+
+#[cfg(unix)]
+fn same_file(file: &File, found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn same_file(file: &File, found: &Metadata) -> bool {
+    found.is_file() && file.metadata().is_ok_and(|opened| opened.is_file())
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+fn real_folder(path: &Path, found: &Metadata) -> Result<(), Error> {
+    if found.is_dir() {
+        Ok(())
+    } else {
+        Err(Error::Refused { path: path.to_owned(), what: "it is a link or no folder" })
+    }
+}
+
+/// Whether there is a folder. A link is an error.
+fn is_real_folder(path: &Path) -> Result<bool, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => real_folder(path, &found).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("look at", path, error)),
+    }
+}
+
+/// What is in a folder, by name; links are not followed. Names that are not Unicode are none that
+/// this store made, and what vanishes meanwhile is left out.
+fn list(folder: &Path) -> Result<Vec<(PathBuf, String, Metadata)>, Error> {
+    let wrong = |error| Error::io("list", folder, error);
+    let mut out = Vec::new();
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        match fs::symlink_metadata(entry.path()) {
+            Ok(found) => out.push((entry.path(), name, found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("look at", entry.path(), error)),
+        }
+    }
+    out.sort_by(|a, b| a.1.cmp(&b.1));
+    Ok(out)
+}
+
+fn older(path: &Path, found: &Metadata, age: Duration, now: SystemTime) -> Result<bool, Error> {
+    let modified = found.modified().map_err(|error| Error::io("look at", path, error))?;
+    // A file from the future is young.
+    Ok(now.duration_since(modified).is_ok_and(|been| been >= age))
+}
+
+fn remove(path: &Path) -> Result<bool, Error> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("remove", path, error)),
+    }
+}
+
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    #[cfg(unix)]
+    File::open(folder)
+        .and_then(|opened| opened.sync_all())
+        .map_err(|error| Error::io("sync", folder, error))?;
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! What is known of a payload without reading it.
+
+use crate::Fault;
+use foldback_core::{Check, PayloadKind, PayloadRef};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a payload without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meta {
+    /// Its number in its todo, from 1.
+    pub n: u64,
+    /// The first characters of its hash, as references carry them.
+    pub check: Check,
+    /// The BLAKE3 hash of its bytes.
+    pub hash: [u8; 32],
+    /// What it holds.
+    pub kind: PayloadKind,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its lines: its line feeds, and one more when bytes follow the last of them.
+    pub lines: u64,
+    /// The bytes that it takes on disk.
+    pub stored: u64,
+    /// Of a payload in a file: the hash that binds the file's table, so that a part of it is as
+    /// well checked as the whole.
+    pub(crate) seal: Option<[u8; 32]>,
+}
+
+impl Meta {
+    /// The reference by which the payload is loaded, inside its own todo.
+    #[must_use]
+    pub fn reference(&self) -> PayloadRef {
+        PayloadRef::local(self.n, self.check)
+    }
+
+    /// Whether it is a file of its own, rather than a record.
+    #[must_use]
+    pub fn in_file(&self) -> bool {
+        self.seal.is_some()
+    }
+
+    /// Its record.
+    pub(crate) fn write(&self) -> Result<Vec<u8>, Fault> {
+        let record = Record {
+            hash: self.hash,
+            kind: self.kind,
+            bytes: self.bytes,
+            lines: self.lines,
+            stored: self.stored,
+            seal: self.seal,
+        };
+        rmp_serde::to_vec(&record)
+            .map_err(|error| Fault::Damaged(format!("its record cannot be written: {error}")))
+    }
+
+    pub(crate) fn read(n: u64, value: &[u8]) -> Result<Self, Fault> {
+        let record: Record = rmp_serde::from_slice(value)
+            .map_err(|error| Fault::Damaged(format!("its record cannot be read: {error}")))?;
+        let Record { hash, kind, bytes, lines, stored, seal } = record;
+        let check = Check::of_hash(&blake3::Hash::from_bytes(hash));
+        Ok(Self { n, check, hash, kind, bytes, lines, stored, seal })
+    }
+}
+
+/// The record as MessagePack: an array of these in this order. New fields come last and have a
+/// default.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(with = "serde_bytes")]
+    hash: [u8; 32],
+    kind: PayloadKind,
+    bytes: u64,
+    lines: u64,
+    stored: u64,
+    #[serde(with = "serde_bytes")]
+    seal: Option<[u8; 32]>,
+}

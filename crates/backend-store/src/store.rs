@@ -1,0 +1,671 @@
+//! The store of payloads.
+
+use crate::{
+    BackendConfig, Error, Excerpt, Fault, Finding, Meta, Pending, Position, Prepared, Usage,
+    body::Body,
+    excerpt::{self, Failure, Matching},
+    file::{
+        format::CHUNK,
+        reader::Reader,
+        writer::{Writer, Written},
+    },
+    folder::{Folder, Temp},
+    sniff::Sniffer,
+};
+use foldback_core::{Check, PayloadRef};
+use foldback_kv::{Delete, Key, Kv, Space, Todo};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read, Write},
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// The payloads of all todos of one store. Nothing is read or written without a [`Todo`], and no
+/// two todos share anything.
+///
+/// Any number of threads and processes may use one store at once.
+pub struct BackendStore {
+    kv: Arc<dyn Kv>,
+    files: Option<Folder>,
+    config: BackendConfig,
+}
+
+impl BackendStore {
+    /// The payloads of this store. Large ones become files in the folder `files`, which is made
+    /// with the first of them; without a folder all of them live in `kv`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a setting that makes no sense.
+    pub fn open(
+        kv: Arc<dyn Kv>,
+        files: Option<PathBuf>,
+        config: BackendConfig,
+    ) -> Result<Self, Error> {
+        let config = config.check()?;
+        Ok(Self { kv, files: files.map(Folder::new), config })
+    }
+
+    /// Begins a commit that may bring payloads. What a todo is numbered with next is read here, so
+    /// the batch has to expect the todo's head as it was **before** this call.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn begin(&self, todo: &Todo) -> Result<Pending, Error> {
+        Ok(Pending::new(todo, self.last(todo)? + 1))
+    }
+
+    /// Makes bytes ready to be committed: known ones become the payload that the todo has already,
+    /// new ones get the next number. Large ones are in a durable file when this returns; nothing
+    /// is committed. Known bytes whose stored form is gone or visibly damaged are stored anew under
+    /// their number.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::Io`] and the store's own; then nothing was prepared.
+    pub fn prepare(&self, pending: &mut Pending, bytes: &[u8]) -> Result<Prepared, Error> {
+        self.check_size(bytes.len() as u64)?;
+        let hash = *blake3::hash(bytes).as_bytes();
+        if let Some(meta) = self.known(pending, &hash)? {
+            return Ok(Prepared { meta, new: false });
+        }
+        let mut sniffer = Sniffer::new();
+        sniffer.push(bytes);
+        let Some(files) = self.files.as_ref().filter(|_| bytes.len() > self.config.inline_max)
+        else {
+            return self.keep_record(pending, hash, &sniffer, bytes);
+        };
+        let mut temp = files.temp(pending.todo.no())?;
+        let path = temp.path.clone();
+        let written = Writer::new(temp.file()?, self.config.level)
+            .and_then(|mut writer| {
+                writer.push(bytes)?;
+                writer.finish()
+            })
+            .map(|(_, written)| written)
+            .map_err(|error| Error::io("write", path, error))?;
+        self.keep_file(files, pending, temp, written, &sniffer)
+    }
+
+    /// Like [`prepare`](Self::prepare), for bytes that need not fit into memory: with a folder for
+    /// files, this takes a few megabytes, whatever the size.
+    ///
+    /// # Errors
+    /// Like [`prepare`](Self::prepare), and [`Error::Stream`] when `reader` fails.
+    pub fn prepare_stream(
+        &self,
+        pending: &mut Pending,
+        mut reader: impl Read,
+    ) -> Result<Prepared, Error> {
+        let read_error = |source| Error::Stream { doing: "read", source };
+        let Some(files) = &self.files else {
+            let most = self.most();
+            let mut bytes = Vec::new();
+            reader.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(read_error)?;
+            return self.prepare(pending, &bytes);
+        };
+        let mut first = Vec::new();
+        let inline = self.config.inline_max as u64;
+        reader.by_ref().take(inline + 1).read_to_end(&mut first).map_err(read_error)?;
+        if first.len() as u64 <= inline {
+            return self.prepare(pending, &first);
+        }
+
+        let mut temp = files.temp(pending.todo.no())?;
+        let path = temp.path.clone();
+        let write_error = |error| Error::io("write", &path, error);
+        let mut sniffer = Sniffer::new();
+        let mut writer = Writer::new(temp.file()?, self.config.level).map_err(write_error)?;
+        sniffer.push(&first);
+        writer.push(&first).map_err(write_error)?;
+        let mut size = first.len() as u64;
+        let mut buffer = first;
+        buffer.resize(CHUNK, 0);
+        loop {
+            let count = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(read_error(error)),
+            };
+            let bytes = buffer.get(..count).unwrap_or(&buffer);
+            size += bytes.len() as u64;
+            self.check_size(size)?;
+            sniffer.push(bytes);
+            writer.push(bytes).map_err(write_error)?;
+        }
+        let (_, written) = writer.finish().map_err(write_error)?;
+        if let Some(meta) = self.known(pending, &written.hash)? {
+            return Ok(Prepared { meta, new: false });
+        }
+        self.keep_file(files, pending, temp, written, &sniffer)
+    }
+
+    /// What is known of the payload with this number.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none, [`Error::Corrupt`] when its record is damaged.
+    pub fn meta(&self, todo: &Todo, n: u64) -> Result<Meta, Error> {
+        self.find(todo, n)?.ok_or_else(|| Error::NotFound { reference: format!("payload {n}") })
+    }
+
+    /// Up to `limit` payloads with numbers above `after`, ascending. One whose record is damaged is
+    /// left out; [`verify`](Self::verify) names it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn metas(&self, todo: &Todo, after: u64, limit: usize) -> Result<Vec<Meta>, Error> {
+        let mut metas = Vec::new();
+        let mut from = after.saturating_add(1);
+        while metas.len() < limit {
+            match self.kv.scan(Space::Payload, todo.no(), from..Key::N_END, limit - metas.len()) {
+                Ok(found) => {
+                    let Some((last, _)) = found.last() else { break };
+                    from = last + 1;
+                    metas.extend(found.iter().filter_map(|(n, value)| Meta::read(*n, value).ok()));
+                }
+                Err(foldback_kv::Error::Corrupt { key, .. }) if key.n >= from => {
+                    let most = limit - metas.len();
+                    let found = self.kv.scan(Space::Payload, todo.no(), from..key.n, most)?;
+                    metas.extend(found.iter().filter_map(|(n, value)| Meta::read(*n, value).ok()));
+                    from = match found.last() {
+                        Some((last, _)) if found.len() == most => last + 1,
+                        _ => key.n + 1,
+                    };
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(metas)
+    }
+
+    /// All bytes of a payload.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Corrupt`] when what is stored is not what was prepared.
+    pub fn get(&self, todo: &Todo, n: u64) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        self.write_to(todo, n, &mut out)?;
+        Ok(out)
+    }
+
+    /// The bytes of a range, reading no more of the payload than that takes.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when the range is backward or ends behind the payload, and like
+    /// [`get`](Self::get).
+    pub fn read_range(&self, todo: &Todo, n: u64, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let meta = self.meta(todo, n)?;
+        if range.start > range.end || range.end > meta.bytes {
+            return Err(Error::BadRange {
+                asked: format!("bytes {} to {}", range.start, range.end),
+                has: format!("{} bytes", meta.bytes),
+            });
+        }
+        let mut body = self.body(todo, &meta)?;
+        body.range(range).map_err(|fault| self.blame(todo, &meta, fault))
+    }
+
+    /// Writes a payload to `out`, each part after it was checked, and says how many bytes. This
+    /// takes a few megabytes of memory, whatever the size.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] when `out` fails, and like [`get`](Self::get). When the damage is found in
+    /// a later part, the ones before it are written already.
+    pub fn write_to(&self, todo: &Todo, n: u64, mut out: impl Write) -> Result<u64, Error> {
+        let meta = self.meta(todo, n)?;
+        let write_error = |source| Error::Stream { doing: "write", source };
+        match self.body(todo, &meta)? {
+            Body::Record(bytes) => out.write_all(&bytes).map_err(write_error)?,
+            Body::File(mut reader) => reader
+                .whole(|part| out.write_all(part).map_err(|error| Trouble::Out(write_error(error))))
+                .map_err(|trouble| match trouble {
+                    Trouble::Out(error) => error,
+                    Trouble::Fault(fault) => self.blame(todo, &meta, fault),
+                })?,
+        }
+        Ok(meta.bytes)
+    }
+
+    /// The payload that a reference names, as seen from inside `todo`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for a number that does not exist and for any reference into another
+    /// todo, whether that exists or not, with the same words; [`Error::WrongCheck`] when the number
+    /// exists in this todo and the check is another one.
+    pub fn resolve(&self, todo: &Todo, reference: &PayloadRef) -> Result<Meta, Error> {
+        let not_found = || Error::NotFound { reference: reference.to_string() };
+        if reference.todo.as_ref().is_some_and(|named| named != todo.id()) {
+            return Err(not_found());
+        }
+        let meta = self.find(todo, reference.n)?.ok_or_else(not_found)?;
+        if meta.check == reference.check {
+            Ok(meta)
+        } else {
+            Err(Error::WrongCheck { reference: reference.clone(), meant: meta.reference() })
+        }
+    }
+
+    /// The lines from `first` to `last`, counted from 1, as far as `budget_tokens` go; the rest by
+    /// the excerpt's `next`. A `last` behind the end means the end. The runs of successive excerpts
+    /// joined are the payload's bytes.
+    ///
+    /// # Errors
+    /// [`Error::BadRange`] when there is no line `first` or `last` comes before it, and like
+    /// [`get`](Self::get).
+    pub fn lines(
+        &self,
+        todo: &Todo,
+        n: u64,
+        first: impl Into<Position>,
+        last: u64,
+        budget_tokens: usize,
+    ) -> Result<Excerpt, Error> {
+        let meta = self.meta(todo, n)?;
+        let mut body = self.body(todo, &meta)?;
+        excerpt::lines(&meta, &mut body, first.into(), last, budget_tokens)
+            .map_err(|failure| self.failed(todo, &meta, failure))
+    }
+
+    /// The lines that a regular expression matches, from `from` on, with up to 100 lines of context
+    /// around each, as far as `budget_tokens` go; the rest by the excerpt's `next`.
+    ///
+    /// The pattern is matched line by line, without the line's end. A line of more than 64 KiB is
+    /// cut into parts of that size that are matched each alone, and of any line over 2 KiB only the
+    /// part around the match is shown.
+    ///
+    /// # Errors
+    /// [`Error::BadPattern`], [`Error::BadRange`] when there is no line `from`, and like
+    /// [`get`](Self::get).
+    pub fn matching(
+        &self,
+        todo: &Todo,
+        n: u64,
+        pattern: &str,
+        context_lines: usize,
+        budget_tokens: usize,
+        from: impl Into<Position>,
+    ) -> Result<Excerpt, Error> {
+        let matching = Matching::new(pattern, context_lines)?;
+        let meta = self.meta(todo, n)?;
+        let mut body = self.body(todo, &meta)?;
+        matching
+            .search(&meta, &mut body, from.into(), budget_tokens)
+            .map_err(|failure| self.failed(todo, &meta, failure))
+    }
+
+    /// Reads every payload of the todo and checks it, and that no number is missing. Damage is a
+    /// finding and not an error; an empty answer means that all of them are sound.
+    ///
+    /// # Errors
+    /// When the store or the disk fails otherwise than by damage.
+    pub fn verify(&self, todo: &Todo) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        for n in 1..=self.last(todo)? {
+            match self.write_to(todo, n, io::sink()) {
+                Ok(_) => {}
+                Err(error) => match error {
+                    Error::Corrupt { what, .. } => findings.push(Finding { n, what }),
+                    Error::NotFound { .. } => {
+                        findings.push(Finding { n, what: "it is missing".to_owned() });
+                    }
+                    Error::Refused { .. } => {
+                        findings.push(Finding { n, what: error.to_string() });
+                    }
+                    error => return Err(error),
+                },
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Removes files that no commit came to: what a crash left unfinished, and payloads that no
+    /// record names. Only those last written at least `older_than` before `now` are taken, which
+    /// has to be longer than any writer takes from [`prepare`](Self::prepare) to its commit; an
+    /// hour is plenty. Says how many files are gone.
+    ///
+    /// # Errors
+    /// When a record is damaged, because what it names is not known then; and when the store or
+    /// the disk fails.
+    pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
+        let Some(files) = &self.files else { return Ok(0) };
+        let mut wanted = BTreeSet::new();
+        let mut from = 1;
+        loop {
+            let found = self.kv.scan(Space::Payload, todo.no(), from..Key::N_END, PAGE)?;
+            let Some((last, _)) = found.last() else { break };
+            from = last + 1;
+            for (n, value) in &found {
+                let meta = Meta::read(*n, value).map_err(|fault| fault.of(*n, "record"))?;
+                if meta.in_file() {
+                    wanted.insert(meta.hash);
+                }
+            }
+        }
+        files.sweep(todo.no(), older_than, now, |hash| wanted.contains(hash))
+    }
+
+    /// Removes the folders of todos that are no more, which a writer may leave behind whose todo
+    /// was forgotten under it. `lives` says whether a todo of this number exists, and is asked
+    /// after the folder was seen. Says how many todos that were.
+    ///
+    /// # Errors
+    /// What `lives` says, and when the disk fails.
+    pub fn sweep_forgotten(
+        &self,
+        mut lives: impl FnMut(u32) -> Result<bool, Error>,
+    ) -> Result<u64, Error> {
+        let Some(files) = &self.files else { return Ok(0) };
+        let mut gone = 0;
+        for no in files.todos()? {
+            if !lives(no)? {
+                files.forget(no)?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Removes all payload files of the todo for good, and gives the deletions that belong into the
+    /// batch that forgets the rest of it. When that batch does not come, the payloads are damaged:
+    /// forget again.
+    ///
+    /// # Errors
+    /// When the disk fails; then some of the files may be gone.
+    pub fn forget(&self, todo: &Todo) -> Result<Vec<Delete>, Error> {
+        if let Some(files) = &self.files {
+            files.forget(todo.no())?;
+        }
+        let spaces = [Space::Payload, Space::PayloadBytes, Space::PayloadHash];
+        Ok(spaces.map(|space| Delete::todo(space, todo.no())).to_vec())
+    }
+
+    /// Copies the payload files of all todos into another folder, durably, and says how many. A
+    /// backup copies the records **first**: every file that they name exists by then.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn backup(&self, folder: &Path) -> Result<u64, Error> {
+        self.files.as_ref().map_or(Ok(0), |files| files.copy(folder.to_owned()))
+    }
+
+    /// How much the todo has in payloads. Reads every payload's record.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn usage(&self, todo: &Todo) -> Result<Usage, Error> {
+        let mut usage = Usage::default();
+        let mut after = 0;
+        loop {
+            let metas = self.metas(todo, after, PAGE)?;
+            let Some(last) = metas.last() else { return Ok(usage) };
+            after = last.n;
+            for meta in &metas {
+                usage.payloads += 1;
+                usage.files += u64::from(meta.in_file());
+                usage.bytes += meta.bytes;
+                usage.stored += meta.stored;
+            }
+        }
+    }
+
+    /// The payload of these bytes, if the todo has it and it can still be read.
+    fn known(&self, pending: &mut Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
+        if let Some(meta) = pending.by_hash.get(hash) {
+            return Ok(Some(meta.clone()));
+        }
+        let Some(meta) = self.committed(pending, hash)? else { return Ok(None) };
+        // Reads the table of a file, and not all of it: what is missing or was replaced shows.
+        let sound = match self.body(&pending.todo, &meta) {
+            Ok(_) => true,
+            Err(Error::Corrupt { .. } | Error::Refused { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        Ok(sound.then_some(meta))
+    }
+
+    /// What the todo's records say of these bytes.
+    fn committed(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
+        for n in self.bucket(pending, hash)? {
+            match self.find(&pending.todo, n) {
+                Ok(Some(meta)) if meta.hash == *hash => return Ok(Some(meta)),
+                // Numbers of this commit are looked up by their whole hash, and a damaged record
+                // is no reason not to store the bytes once more.
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The numbers that share a hash key with these bytes.
+    fn bucket(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Vec<u64>, Error> {
+        let key = hash_key(&pending.todo, hash);
+        if let Some(numbers) = pending.buckets.get(&key.n) {
+            return Ok(numbers.clone());
+        }
+        match self.kv.get(key) {
+            Ok(value) => {
+                let value = value.unwrap_or_default();
+                Ok(rmp_serde::from_slice(&value).unwrap_or_default())
+            }
+            // It costs nothing but the chance to store once what is stored already.
+            Err(foldback_kv::Error::Corrupt { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn keep_record(
+        &self,
+        pending: &mut Pending,
+        hash: [u8; 32],
+        sniffer: &Sniffer,
+        bytes: &[u8],
+    ) -> Result<Prepared, Error> {
+        let value = pack(bytes, self.config.level);
+        let stored = value.len() as u64;
+        self.keep(pending, sniffer, hash, bytes.len() as u64, stored, None, Some(value))
+    }
+
+    fn keep_file(
+        &self,
+        files: &Folder,
+        pending: &mut Pending,
+        temp: Temp,
+        written: Written,
+        sniffer: &Sniffer,
+    ) -> Result<Prepared, Error> {
+        let Written { hash, bytes, .. } = written;
+        let good = |file: File| {
+            let stored = file.metadata().ok()?.len();
+            let mut reader = Reader::open(file, &hash, bytes, None).ok()?;
+            reader.whole(|_| Ok::<(), Fault>(())).ok()?;
+            Some((reader.seal(), stored))
+        };
+        let found = files.publish(temp, pending.todo.no(), &hash, good)?;
+        let (seal, stored) = found.unwrap_or((written.seal, written.stored));
+        self.keep(pending, sniffer, hash, bytes, stored, Some(seal), None)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of one record")]
+    fn keep(
+        &self,
+        pending: &mut Pending,
+        sniffer: &Sniffer,
+        hash: [u8; 32],
+        bytes: u64,
+        stored: u64,
+        seal: Option<[u8; 32]>,
+        value: Option<Vec<u8>>,
+    ) -> Result<Prepared, Error> {
+        // Known bytes come here when they have to be stored anew, and keep their number.
+        let known = self.committed(pending, &hash)?.map(|meta| meta.n);
+        let n = known.unwrap_or(pending.next_n);
+        let meta = Meta {
+            n,
+            check: Check::of_hash(&blake3::Hash::from_bytes(hash)),
+            hash,
+            kind: sniffer.kind(),
+            bytes,
+            lines: sniffer.lines(),
+            stored,
+            seal,
+        };
+        let record = meta.write().map_err(|fault| fault.of(n, "record"))?;
+        let key = hash_key(&pending.todo, &hash);
+        let mut numbers = self.bucket(pending, &hash)?;
+        if !numbers.contains(&n) {
+            numbers.push(n);
+        }
+        let bucket = rmp_serde::to_vec(&numbers).map_err(|error| Error::Corrupt {
+            n,
+            what: format!("its hash record cannot be written: {error}"),
+        })?;
+
+        let todo = pending.todo.no();
+        pending.puts.insert(key, bucket);
+        pending.puts.insert(Key { space: Space::Payload, todo, n }, record);
+        if let Some(value) = value {
+            pending.puts.insert(Key { space: Space::PayloadBytes, todo, n }, value);
+        }
+        pending.buckets.insert(key.n, numbers);
+        pending.by_hash.insert(hash, meta.clone());
+        if known.is_none() {
+            pending.next_n += 1;
+        }
+        Ok(Prepared { meta, new: known.is_none() })
+    }
+
+    fn find(&self, todo: &Todo, n: u64) -> Result<Option<Meta>, Error> {
+        if n == 0 || n >= Key::N_END {
+            return Ok(None);
+        }
+        let value = self.kv.get(Key { space: Space::Payload, todo: todo.no(), n })?;
+        value.map(|value| Meta::read(n, &value).map_err(|fault| fault.of(n, "record"))).transpose()
+    }
+
+    /// A record of one payload, whose damage is that payload's.
+    fn record(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
+        self.kv.get(key).map_err(|error| match error {
+            foldback_kv::Error::Corrupt { .. } => {
+                Error::Corrupt { n: key.n, what: error.to_string() }
+            }
+            error => error.into(),
+        })
+    }
+
+    /// The greatest number that the todo has given out; 0 for none.
+    fn last(&self, todo: &Todo) -> Result<u64, Error> {
+        match self.kv.last(Space::Payload, todo.no()) {
+            Ok(last) => Ok(last.map_or(0, |(n, _)| n)),
+            Err(foldback_kv::Error::Corrupt { key, .. }) => Ok(key.n),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn body(&self, todo: &Todo, meta: &Meta) -> Result<Body, Error> {
+        let gone = |what: &str| Error::Corrupt { n: meta.n, what: what.to_owned() };
+        if let Some(seal) = &meta.seal {
+            let files = self.files.as_ref().ok_or_else(|| {
+                gone("it is a file, and the store was opened without a folder for files")
+            })?;
+            let file =
+                files.open(todo.no(), &meta.hash)?.ok_or_else(|| gone("its file is missing"))?;
+            return Reader::open(file, &meta.hash, meta.bytes, Some(seal))
+                .map(|reader| Body::File(Box::new(reader)))
+                .map_err(|fault| self.blame(todo, meta, fault));
+        }
+        let key = Key { space: Space::PayloadBytes, todo: todo.no(), n: meta.n };
+        let value = self.record(key)?.ok_or_else(|| gone("its bytes are missing"))?;
+        unpack(value, meta).map(Body::Record).map_err(|fault| self.blame(todo, meta, fault))
+    }
+
+    fn blame(&self, todo: &Todo, meta: &Meta, fault: Fault) -> Error {
+        let path = self.files.as_ref().map(|files| files.path(todo.no(), &meta.hash));
+        fault.of(meta.n, path.unwrap_or_default())
+    }
+
+    fn failed(&self, todo: &Todo, meta: &Meta, failure: Failure) -> Error {
+        match failure {
+            Failure::Fault(fault) => self.blame(todo, meta, fault),
+            Failure::Range { asked } => Error::BadRange {
+                asked,
+                has: match meta.lines {
+                    1 => "1 line".to_owned(),
+                    lines => format!("{lines} lines"),
+                },
+            },
+        }
+    }
+
+    /// The greatest payload.
+    fn most(&self) -> u64 {
+        // One byte of a record says how the others are packed.
+        let record = foldback_kv::MAX_VALUE_BYTES as u64 - 1;
+        if self.files.is_some() { self.config.max_bytes } else { self.config.max_bytes.min(record) }
+    }
+
+    fn check_size(&self, bytes: u64) -> Result<(), Error> {
+        let most = self.most();
+        if bytes > most { Err(Error::TooLarge { bytes, most }) } else { Ok(()) }
+    }
+}
+
+/// Why a payload could not be passed on.
+enum Trouble {
+    Out(Error),
+    Fault(Fault),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// How many records are read at once.
+const PAGE: usize = 1000;
+
+/// The first byte of a payload's record: the rest is the bytes, or a zstd frame of them.
+const PLAIN: u8 = 0;
+const PACKED: u8 = 1;
+
+fn hash_key(todo: &Todo, hash: &[u8; 32]) -> Key {
+    let [a, b, c, d, ..] = *hash;
+    let n = u64::from(u32::from_le_bytes([a, b, c, d]));
+    Key { space: Space::PayloadHash, todo: todo.no(), n }
+}
+
+fn pack(bytes: &[u8], level: i32) -> Vec<u8> {
+    // Larger ones are in a record only when the store lives in memory.
+    if (256..=BackendConfig::INLINE_LIMIT).contains(&bytes.len())
+        && let Ok(packed) = zstd::bulk::compress(bytes, level)
+        && packed.len() < bytes.len() - bytes.len() / 16
+    {
+        return [&[PACKED], packed.as_slice()].concat();
+    }
+    [&[PLAIN], bytes].concat()
+}
+
+fn unpack(mut value: Vec<u8>, meta: &Meta) -> Result<Vec<u8>, Fault> {
+    let bytes = match value.first() {
+        Some(&PLAIN) => {
+            value.remove(0);
+            value
+        }
+        Some(&PACKED) if meta.bytes <= BackendConfig::INLINE_LIMIT as u64 => {
+            let packed = value.get(1..).unwrap_or_default();
+            match zstd::bulk::decompress(packed, meta.bytes as usize) {
+                Ok(bytes) => bytes,
+                Err(_) => return Fault::damaged("its bytes do not decompress"),
+            }
+        }
+        _ => return Fault::damaged("its bytes are in a form that is not known"),
+    };
+    if *blake3::hash(&bytes).as_bytes() != meta.hash {
+        return Fault::damaged("its bytes do not agree with its hash");
+    }
+    Ok(bytes)
+}

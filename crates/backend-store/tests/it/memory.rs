@@ -1,0 +1,140 @@
+//! BS2, P10: a large payload is streamed in and out in a few megabytes, and a part of it is quick.
+
+use crate::world::{Random, World};
+use std::{
+    io::{self, Read, Write},
+    process::Command,
+    time::Instant,
+};
+
+#[test]
+fn bs2_256_megabytes_stream_in_under_8_of_memory() {
+    in_a_child("256", 8 << 10);
+}
+
+/// `cargo test --release -p foldback-backend-store --test it -- --ignored --nocapture 1_gigabyte`
+#[test]
+#[ignore = "takes a while and a gigabyte of disk; the command stands above"]
+fn bs2_1_gigabyte_streams_in_under_8_of_memory() {
+    in_a_child("1024", 8 << 10);
+}
+
+const SIZE: &str = "FOLDBACK_TEST_STREAM_MEGABYTES";
+
+/// Runs the streaming alone in a process of its own, so that the peak of its memory is that of the
+/// streaming.
+fn in_a_child(megabytes: &str, most_kilobytes: u64) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "memory::child_that_streams", "--nocapture", "--test-threads=1"])
+        .env(SIZE, megabytes)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let grown = said.lines().find_map(|line| line.split_once("grown ")?.1.parse::<u64>().ok());
+    println!("{said}");
+    // Without a way to see the peak, the streaming was still run.
+    if let Some(grown) = grown {
+        assert!(grown < most_kilobytes, "{grown} kB");
+    }
+}
+
+#[test]
+fn child_that_streams() {
+    let Ok(megabytes) = std::env::var(SIZE) else { return };
+    let bytes = megabytes.parse::<u64>().unwrap() << 20;
+    let world = World::new();
+    world.put(b"warm");
+    let before = peak();
+
+    let begin = Instant::now();
+    let mut pending = world.store.begin(&world.todo).unwrap();
+    let prepared = world.store.prepare_stream(&mut pending, Source::new(bytes)).unwrap();
+    let batch = foldback_kv::Batch { put: pending.into_puts(), ..Default::default() };
+    world.kv.commit(batch).unwrap();
+    let written = begin.elapsed();
+
+    let begin = Instant::now();
+    let mut sink = Compare(Source::new(bytes));
+    assert_eq!(world.store.write_to(&world.todo, 2, &mut sink).unwrap(), bytes);
+    assert_eq!(sink.0.read(&mut [0]).unwrap(), 0);
+    let read = begin.elapsed();
+
+    let begin = Instant::now();
+    let middle = bytes / 2 + 12_345;
+    let range = middle..middle + (64 << 10);
+    assert_eq!(world.store.read_range(&world.todo, 2, range).unwrap().len(), 64 << 10);
+    let part = begin.elapsed();
+    let begin = Instant::now();
+    let line = prepared.meta.lines / 2;
+    let excerpt = world.store.lines(&world.todo, 2, line, line + 10, 2000).unwrap();
+    assert_eq!((excerpt.first_line(), excerpt.last_line()), (line, line + 10));
+    let lines = begin.elapsed();
+
+    println!("in {written:?}, out {read:?}, 64 KiB of it {part:?}, 10 lines {lines:?}");
+    println!("stored {} of {bytes}", prepared.meta.stored);
+    if let (Some(before), Some(after)) = (before, peak()) {
+        println!("\ngrown {}", after - before);
+    }
+}
+
+/// The greatest resident memory so far, in kilobytes.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Lines of a log that compress about as logs do, without ever being in memory as a whole.
+struct Source {
+    left: u64,
+    block: Vec<u8>,
+    at: usize,
+    random: Random,
+}
+
+impl Source {
+    fn new(left: u64) -> Self {
+        let mut random = Random(1);
+        let block = (0..2000)
+            .flat_map(|i| format!("{i} GET /item/{} {:x}\n", i * 7, random.next()).into_bytes())
+            .collect();
+        Self { left, block, at: 0, random }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.block.len() {
+            // Another block, a little different.
+            for _ in 0..200 {
+                let at = self.random.below(self.block.len());
+                if self.block[at] != b'\n' {
+                    self.block[at] = b'a' + (self.random.next() % 26) as u8;
+                }
+            }
+            self.at = 0;
+        }
+        let count = out.len().min(self.block.len() - self.at).min(self.left as usize);
+        out[..count].copy_from_slice(&self.block[self.at..self.at + count]);
+        self.at += count;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Takes what comes out and compares it with the source.
+struct Compare(Source);
+
+impl Write for Compare {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut expected = vec![0; bytes.len()];
+        self.0.read_exact(&mut expected)?;
+        assert!(expected == bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
