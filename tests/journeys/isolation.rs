@@ -108,3 +108,38 @@ fn td1_a_block_of_another_todo_is_like_one_that_never_was() {
     assert!(foreign.is_error && never.is_error);
     assert_eq!(foreign.text.replace("b_a_001", "X"), never.text.replace("b_zzz_001", "X"));
 }
+
+#[test]
+fn s9_a_forgotten_todo_is_gone_and_takes_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = crate::story::open(dir.path());
+    let id = todo("gone");
+    let mut session = memory.session(&id).unwrap();
+    for n in 0..30 {
+        let large = format!("{} in a large result\n", canary(3)).repeat(3_000);
+        session.record_all(crate::story::exchange(n, &canary(3), &large).to_vec()).unwrap();
+    }
+    session.close(Close::End).unwrap();
+    memory.forget(&id).unwrap();
+    assert!(memory.recall(&id, "list_blocks", "{}").is_err());
+    assert!(session.record(Message::user("still here?")).is_err(), "the session's todo is gone");
+    drop(session);
+    memory.compact().unwrap();
+    drop(memory);
+    let mut folders = vec![dir.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(8).any(|window| window == &canary(3).as_bytes()[..8]);
+            assert!(!found, "{} still holds it", path.display());
+        }
+    }
+    // The name is free again.
+    let memory = crate::story::open(dir.path());
+    assert!(memory.session(&id).unwrap().is_empty());
+}

@@ -162,3 +162,38 @@ impl StoredMessage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ToolCall;
+
+    #[test]
+    fn each_place_says_its_text() {
+        let arguments = r#"{"path": "a.rs", "text": "\u4e2d\n", "lines": [1, 2]}"#;
+        let message = Message::calls("so", vec![ToolCall::new("c", "write", arguments)]);
+        let at = |site: Site| site.text(&message).map(Cow::into_owned);
+        assert_eq!(at(Site::Content).as_deref(), Some("so"));
+        assert_eq!(at(Site::Arguments(0)).as_deref(), Some(arguments));
+        assert_eq!(at(Site::Argument(0, 1)).as_deref(), Some("中\n"));
+        assert_eq!(at(Site::Argument(0, 2)).as_deref(), Some("[1, 2]"));
+        for nowhere in [Site::Part(0), Site::Arguments(1), Site::Argument(0, 3)] {
+            assert_eq!(at(nowhere), None);
+        }
+    }
+
+    #[test]
+    fn filled_holes_are_the_text() {
+        let hole = Piece::Hole {
+            source: Source::Payload(1),
+            range: None,
+            layers: vec![Escape::Minimal, Escape::Ascii],
+        };
+        let pieces = vec![Piece::Text("\"".to_owned()), hole, Piece::Text("\"".to_owned())];
+        let stored = StoredMessage { pieces, offloads: Vec::new(), recall: false, recorded_at: 0 };
+        let filled = stored.json(|_, _| Ok::<_, ()>("ü\n".to_owned()));
+        assert_eq!(filled.as_deref(), Ok(r#""\u00fc\\n""#));
+        assert_eq!(stored.json(|_, _| Err(())), Err(()));
+        assert_eq!(stored.whole(), None);
+    }
+}

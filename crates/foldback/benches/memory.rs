@@ -4,7 +4,7 @@
 //! The baseline of an append is one fsync (`strace -f -c -e trace=fsync,fdatasync` counts them).
 //! Messages are made up by a fixed rule, so that runs compare.
 
-#![expect(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
 
 use divan::Bencher;
 use foldback::{Memory, Options, Session};

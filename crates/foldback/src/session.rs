@@ -138,8 +138,12 @@ impl Session {
     /// Reads the state again where another process has written to this todo.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the todo was forgotten meanwhile, or the store fails.
     pub fn refresh(&mut self) -> Result<(), Error> {
+        let current = self.memory.registry.find(self.todo.id())?;
+        if current.as_ref() != Some(&self.todo) {
+            return Err(Error::NoTodo(self.todo().clone()));
+        }
         self.live = Live::load(&self.memory, &self.todo)?;
         Ok(())
     }

@@ -123,31 +123,27 @@ impl Registry {
     }
 
     /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
-    /// transaction. Its head goes back to 0.
+    /// transaction. Its head goes back to 0, so that a writer that still holds the todo is told of
+    /// a conflict.
     ///
     /// # Errors
     /// When the store fails; then nothing is gone.
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
+        let name = name_key(&todo.id);
+        delete.push(Delete::one(Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) }));
         loop {
-            // The registry's head is expected as it is, so that a name is never lost to a todo that
-            // another process makes at the same time.
-            let head = self.kv.head(REGISTRY)?;
+            let head = self.kv.head(todo.no)?;
             let mut names = self.names(&todo.id)?;
             names.retain(|other| other.no != todo.no);
-            let name = name_key(&todo.id);
-            let mut put = Vec::new();
+            let (mut put, mut delete) = (Vec::new(), delete.clone());
             if names.is_empty() {
                 delete.push(Delete::one(name));
             } else {
                 put.push((name, write_names(&names)));
             }
-            delete.push(Delete::one(Key {
-                space: Space::Todo,
-                todo: REGISTRY,
-                n: u64::from(todo.no),
-            }));
-            let expect = Some(Expect { todo: REGISTRY, head, next: head });
-            match self.kv.commit(Batch { expect, put, delete: delete.clone() }) {
+            let expect = Some(Expect { todo: todo.no, head, next: 0 });
+            match self.kv.commit(Batch { expect, put, delete }) {
+                // Somebody wrote to the todo meanwhile; that goes too.
                 Err(Error::Conflict { .. }) => {}
                 other => return other,
             }

@@ -340,7 +340,8 @@ struct Database {
     sled: ::sled::Db,
     log: File,
     folder: PathBuf,
-    /// The greatest number of a large value's file that is known to be durable.
+    /// The greatest number of a large value's file that is known to be durable. Nothing is known
+    /// of a store that was just opened: the one before may have died before it synced.
     blob: AtomicI64,
 }
 
