@@ -1,2 +1,28 @@
-//! The `foldback` command.
-fn main() {}
+//! The `foldback` command: records conversations, folds them, searches and loads what folded, and
+//! proves that everything came back byte for byte.
+//!
+//! This is a face and nothing more: it parses arguments, calls the library, and prints. What it
+//! prints as JSON is a contract that scripts depend on.
+
+mod cli;
+mod commands;
+mod error;
+mod output;
+mod replay;
+mod sources;
+mod store;
+mod walk;
+
+use clap::Parser;
+use cli::Cli;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let Cli { globals, command } = Cli::parse();
+    let mut out = Output::new(&globals);
+    match commands::run(command, &globals, &mut out) {
+        Ok(outcome) => outcome.code(),
+        Err(error) => error.report(),
+    }
+}

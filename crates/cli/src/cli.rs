@@ -1,0 +1,81 @@
+//! The command line: what every command takes, and the list of commands.
+
+use crate::commands::Command;
+use clap::builder::{PossibleValuesParser, Styles, TypedValueParser as _};
+use clap::{Args, Parser};
+use foldback_kv::Engine;
+use std::path::PathBuf;
+
+/// A context of constant size that loses nothing.
+///
+/// foldback takes a conversation message by message, cuts it into closed blocks, keeps large tool
+/// results outside, and shows a live view of constant size. What left the view is found by a search
+/// and comes back word for word.
+#[derive(Parser)]
+#[command(
+    name = "foldback",
+    version,
+    max_term_width = 100,
+    styles = STYLES,
+    after_help = EXAMPLES,
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Globals {
+    /// Print JSON on stdout: one document, or JSON Lines where a command streams
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// The store's folder [default: the user's data folder] [env: FOLDBACK_STORE]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+
+    /// The storage engine [default: sqlite]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ENGINE",
+        value_parser = PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+            .try_map(|name| name.parse::<Engine>()),
+    )]
+    pub(crate) engine: Option<Engine>,
+
+    /// Print results only: no progress, no notes
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  foldback replay examples/coding-session.jsonl     watch a session fold, and see the proof
+  foldback import examples/coding-session.jsonl     keep it in the store
+  foldback search --todo coding-session \"retry limit\"
+  foldback load --todo coding-session b_coding-session_001
+
+Exit codes: 0 done; 1 what was asked for is not there, or is not clean; 2 bad usage or bad input.";
+
+/// The colours of help and of usage errors: as sparse as those of the output.
+const STYLES: Styles = Styles::styled()
+    .header(anstyle::Style::new().bold())
+    .usage(anstyle::Style::new().bold())
+    .literal(anstyle::AnsiColor::Cyan.on_default())
+    .placeholder(anstyle::Style::new());
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

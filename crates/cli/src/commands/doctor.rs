@@ -1,0 +1,95 @@
+use super::verify;
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::{Output, text};
+use crate::{store, walk};
+use clap::Args;
+use foldback::Memory;
+use serde::Serialize;
+
+/// Compare truth and indexes exhaustively; with --repair, make indexes again
+///
+/// Everything that `verify` checks, and every index against the records that it was made from. An
+/// index is derived: making it again loses nothing.
+///
+/// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
+/// "log_bytes", "messages"}; `index_lag` counts closed blocks that are searched from the records
+/// because the indexes do not hold them yet, `tail` messages behind the last closed blocks, `folds`
+/// how often prompts have moved their stable part, `log_bytes` what stands in the engine's log. The
+/// exit code is 1 when something was found.
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// Make indexes that do not agree with the records again, and let those behind catch up
+    #[arg(long)]
+    repair: bool,
+}
+
+#[derive(Serialize)]
+struct DoctorJson<'a> {
+    clean: bool,
+    todos: u64,
+    blocks: u64,
+    payloads: u64,
+    findings: &'a [String],
+    index_lag: u64,
+    tail: u64,
+    folds: u64,
+    log_bytes: u64,
+    messages: u64,
+}
+
+impl Doctor {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let memory = if self.repair {
+            store::open_existing(globals)?
+        } else {
+            store::open_for_reading(globals)?
+        };
+        let log_bytes = store::log_bytes(&store::folder(globals)?);
+        let mut checkup = memory.doctor(self.repair)?;
+        if self.repair {
+            memory.index_now()?;
+            // What was found is mended now, or it is damage of the truth, which stays.
+            let repaired = checkup.findings;
+            checkup = memory.doctor(false)?;
+            for finding in repaired.iter().filter(|found| !checkup.findings.contains(found)) {
+                out.note(format_args!("repaired: {finding}"));
+            }
+        }
+        let folds = folds(&memory)?;
+        if out.is_json() {
+            out.json(&DoctorJson {
+                clean: checkup.is_clean(),
+                todos: checkup.todos,
+                blocks: checkup.blocks,
+                payloads: checkup.payloads,
+                findings: &checkup.findings,
+                index_lag: checkup.index_lag,
+                tail: checkup.tail,
+                folds,
+                log_bytes,
+                messages: checkup.messages,
+            })?;
+        } else {
+            verify::print(out, &checkup)?;
+            out.line(format!(
+                "  {} behind the indexes, {} open, {}, {} in the log",
+                text::count(checkup.index_lag, "block"),
+                text::count(checkup.tail, "message"),
+                text::count(folds, "fold"),
+                text::bytes(log_bytes),
+            ))?;
+        }
+        Ok(Outcome::clean_if(checkup.is_clean()))
+    }
+}
+
+/// How often prompts have moved their stable part, over all todos whose state can be read.
+fn folds(memory: &Memory) -> Result<u64, CliError> {
+    let mut folds = 0;
+    for todo in walk::todos(memory) {
+        // A state that cannot be read is a finding of the check; here it only does not count.
+        folds += memory.session(&todo?).map_or(0, |session| session.prefix_moves());
+    }
+    Ok(folds)
+}

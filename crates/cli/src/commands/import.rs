@@ -1,0 +1,135 @@
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::{Output, style, text};
+use crate::sources::{Sourced, Sources};
+use crate::store;
+use clap::Args;
+use foldback::Memory;
+use foldback_core::TodoId;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Write recorded conversations into the store
+///
+/// Each conversation goes into the todo of its own id; an id that is no todo's is mapped to a
+/// readable one, and kept. All inputs are read through before anything is written. A conversation
+/// that an earlier import left half-way goes on where it stopped; one whose todo holds something
+/// else is refused.
+///
+/// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",
+/// "blocks"}; `recorded` counts the messages written now, `held` those that were there before,
+/// `blocks` the blocks closed now.
+#[derive(Args)]
+#[command(after_long_help = "Examples:
+  foldback import examples/coding-session.jsonl
+  foldback import --todo release-7 chat.json
+  zcat old.jsonl.gz | foldback import -")]
+pub(crate) struct Import {
+    /// Files (foldback JSON Lines, chat-completions arrays or bodies, plain or .zst), folders of
+    /// such files, or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// The todo for the only conversation, in place of its own id
+    #[arg(long, value_name = "ID")]
+    todo: Option<TodoId>,
+}
+
+#[derive(Serialize)]
+struct ImportJson<'a> {
+    id: Option<&'a str>,
+    todo_id: &'a TodoId,
+    messages: u64,
+    recorded: u64,
+    held: u64,
+    blocks: u64,
+}
+
+/// Of what is odd in a conversation, this much is told.
+const ODD_MOST: usize = 5;
+
+impl Import {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let sources = Sources::new(&self.files)?;
+        let survey = sources.survey(out)?;
+        survey.check_todos(self.todo.as_ref())?;
+        let memory = store::open_for_writing(globals, out)?;
+        let mut progress = out.progress("importing", survey.messages);
+        for sourced in sources.conversations() {
+            let sourced = sourced?;
+            let todo = self.todo.clone().unwrap_or_else(|| sourced.todo());
+            progress.around(|| tell(out, &sourced, &todo));
+            let imported = import(&memory, &todo, &sourced)?;
+            progress.around(|| print(out, &imported))?;
+            progress.advance(sourced.conversation.messages.len() as u64);
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn import<'a>(
+    memory: &Memory,
+    todo: &'a TodoId,
+    sourced: &'a Sourced,
+) -> Result<ImportJson<'a>, CliError> {
+    let conversation = &sourced.conversation;
+    let held = match memory.len(todo) {
+        Err(foldback::Error::NoTodo(_)) => 0,
+        len => len?,
+    };
+    let recorded = memory.continue_import(todo, conversation)?;
+    Ok(ImportJson {
+        id: conversation.id.as_deref(),
+        todo_id: todo,
+        messages: conversation.messages.len() as u64,
+        recorded: recorded.len() as u64,
+        held,
+        blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
+    })
+}
+
+/// Says what is not as a reader might expect it.
+pub(crate) fn tell(out: &Output, sourced: &Sourced, todo: &TodoId) {
+    let conversation = &sourced.conversation;
+    match &conversation.id {
+        Some(id) if id != todo.as_str() => {
+            out.note(format_args!("{id:?} goes into the todo {todo}"));
+        }
+        None => out.note(format_args!(
+            "the conversation in {} has no id and goes into the todo {todo}",
+            sourced.file
+        )),
+        Some(_) => {}
+    }
+    tell_odd(out, sourced);
+}
+
+/// Says what is odd about a conversation.
+pub(crate) fn tell_odd(out: &Output, sourced: &Sourced) {
+    if out.is_quiet() {
+        return;
+    }
+    let odd = sourced.conversation.check();
+    for finding in odd.iter().take(ODD_MOST) {
+        out.note(format_args!("{}: {finding}", sourced.id()));
+    }
+    if let Some(more) = odd.len().checked_sub(ODD_MOST).filter(|more| *more > 0) {
+        out.note(format_args!("{}: {more} more of this kind", sourced.id()));
+    }
+}
+
+fn print(out: &Output, imported: &ImportJson<'_>) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(imported);
+    }
+    let held = match imported.held {
+        0 => String::new(),
+        held => format!(" behind {} that were there", text::number(held)),
+    };
+    out.line(format!(
+        "{}: {}{held}, {} closed",
+        style::paint(style::NAME, imported.todo_id),
+        text::count(imported.recorded, "message"),
+        text::count(imported.blocks, "block"),
+    ))
+}

@@ -1,0 +1,302 @@
+use super::TodoArg;
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::block::range;
+use crate::output::json::Exact;
+use crate::output::{Output, message, style};
+use crate::store;
+use clap::Args;
+use data_encoding::BASE64;
+use foldback::Memory;
+use foldback_backend_store::{Excerpt, Meta, Position};
+use foldback_core::{BlockHeader, BlockId, PayloadRef};
+use serde::Serialize;
+use std::io::Write as _;
+use std::str::FromStr;
+
+/// Bring back a block or a payload, word for word
+///
+/// A block is printed message by message, each exactly as it was recorded. A payload goes out byte
+/// for byte, so that it can be sent into a file; with --lines or --match, only those lines.
+///
+/// JSON, of a block: {"kind": "block", "header": {...}, "messages": [...]}; of a payload: {"kind":
+/// "payload", "ref", "bytes", "first_line", "last_line", "text" or "base64", "next"}; `bytes` is the
+/// size of the whole payload, `next` the place to go on at when the answer was cut short, as --lines
+/// and --from take it.
+#[derive(Args)]
+#[command(after_long_help = "Examples:
+  foldback load --todo coding-session b_coding-session_003
+  foldback load --todo coding-session store://2-k4qd > config.toml
+  foldback load --todo coding-session store://5-ab2c --lines 100-140
+  foldback load --todo coding-session store://5-ab2c --match 'FAILED|Error'")]
+pub(crate) struct Load {
+    #[command(flatten)]
+    todo: TodoArg,
+
+    /// A block's id (b_...) or a payload's reference (store://...), as `blocks`, `search` and `view`
+    /// show them
+    #[arg(value_name = "REF", value_parser = Ref::from_str)]
+    reference: Ref,
+
+    /// Of a payload, only these lines: A-B, A- or A, counted from 1
+    #[arg(long, value_name = "A-B", value_parser = Lines::from_str)]
+    lines: Option<Lines>,
+
+    /// Of a payload, only lines that this regular expression matches
+    #[arg(long = "match", value_name = "RE", conflicts_with = "lines")]
+    pattern: Option<String>,
+
+    /// With --match, this many lines around each match
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "pattern")]
+    context: usize,
+
+    /// With --match, begin at this line
+    #[arg(long, value_name = "LINE", requires = "pattern")]
+    from: Option<Position>,
+
+    /// With --lines or --match, print about this many tokens at most
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<usize>,
+}
+
+/// What can be loaded.
+#[derive(Clone, Debug, PartialEq)]
+enum Ref {
+    Block(BlockId),
+    Payload(PayloadRef),
+}
+
+/// Lines of a payload, first and last included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lines {
+    first: Position,
+    last: u64,
+}
+
+#[derive(Serialize)]
+struct BlockJson<'a> {
+    kind: &'static str,
+    header: &'a BlockHeader,
+    messages: Vec<Exact<&'a str>>,
+}
+
+#[derive(Serialize)]
+struct PayloadJson {
+    kind: &'static str,
+    r#ref: String,
+    bytes: u64,
+    first_line: u64,
+    last_line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    next: Option<String>,
+}
+
+impl Load {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let memory = store::open_for_reading(globals)?;
+        match &self.reference {
+            Ref::Block(id) => self.block(&memory, id, out),
+            Ref::Payload(reference) => self.payload(&memory, reference, out),
+        }
+    }
+
+    fn block(&self, memory: &Memory, id: &BlockId, out: &Output) -> Result<Outcome, CliError> {
+        if self.lines.is_some() || self.pattern.is_some() {
+            let what = "--lines and --match are for payloads (store://...); a block comes whole";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let todo = &self.todo.todo;
+        let Some(block) = memory.block(todo, id)? else {
+            // Of a block of another todo nothing is told, not even whether there is one.
+            return Err(CliError::NotFound(format!(
+                "todo {todo} has no block {id}; `foldback blocks --todo {todo}` lists its blocks"
+            )));
+        };
+        let messages = memory.messages(todo, block.range.as_u64())?;
+        if out.is_json() {
+            let messages = messages.iter().map(|message| Exact(message.json())).collect();
+            out.json(&BlockJson { kind: "block", header: &block.header, messages })?;
+            return Ok(Outcome::Done);
+        }
+        out.line(format!(
+            "{} · messages {} · {} · closed by {}",
+            style::paint(style::NAME, id),
+            range(block.range),
+            block.header.block_type,
+            block.close_reason
+        ))?;
+        for (seq, shown) in block.range.iter().zip(&messages) {
+            out.line("")?;
+            message::print(out, seq.0, shown, "")?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn payload(
+        &self,
+        memory: &Memory,
+        reference: &PayloadRef,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
+        let todo = memory.find(&self.todo.todo)?;
+        let payloads = memory.payloads();
+        let meta = payloads.resolve(&todo, reference)?;
+        let budget = self.max_tokens.unwrap_or(usize::MAX);
+        let excerpt = match (&self.pattern, self.lines) {
+            (Some(pattern), _) => {
+                let from = self.from.unwrap_or_else(|| Position::from(1));
+                Some(payloads.matching(&todo, meta.n, pattern, self.context, budget, from)?)
+            }
+            (None, Some(Lines { first, last })) => {
+                Some(payloads.lines(&todo, meta.n, first, last, budget)?)
+            }
+            // A budget without lines is one from the first line on.
+            (None, None) if self.max_tokens.is_some() => {
+                Some(payloads.lines(&todo, meta.n, 1, u64::MAX, budget)?)
+            }
+            (None, None) => None,
+        };
+        match excerpt {
+            Some(excerpt) => self.excerpt(&meta, &excerpt, out),
+            None if out.is_json() => {
+                let bytes = payloads.get(&todo, meta.n)?;
+                out.json(&PayloadJson::new(&meta, bytes, 1.min(meta.lines), meta.lines, None))?;
+                Ok(Outcome::Done)
+            }
+            None => {
+                let mut stdout = std::io::stdout().lock();
+                payloads.write_to(&todo, meta.n, &mut stdout)?;
+                stdout.flush().map_err(CliError::Output)?;
+                Ok(Outcome::Done)
+            }
+        }
+    }
+
+    fn excerpt(&self, meta: &Meta, excerpt: &Excerpt, out: &Output) -> Result<Outcome, CliError> {
+        let mut bytes = Vec::new();
+        for run in &excerpt.runs {
+            // Runs that are apart begin on lines of their own.
+            if bytes.last().is_some_and(|last| *last != b'\n') {
+                bytes.push(b'\n');
+            }
+            bytes.extend_from_slice(&run.content);
+        }
+        let (first, last) = (excerpt.first_line(), excerpt.last_line());
+        if out.is_json() {
+            out.json(&PayloadJson::new(meta, bytes, first, last, excerpt.next))?;
+        } else {
+            let open = bytes.last().is_some_and(|last| *last != b'\n');
+            out.bytes(&bytes)?;
+            if open {
+                out.bytes(b"\n")?;
+            }
+            if let Some(next) = excerpt.next {
+                out.note(format_args!(
+                    "there is more, from line {next} of {}",
+                    excerpt.total_lines
+                ));
+            } else if self.pattern.is_some() && excerpt.matches == 0 {
+                out.note("no line matches; the pattern is a regular expression and minds case");
+            }
+        }
+        Ok(Outcome::clean_if(self.pattern.is_none() || excerpt.matches > 0))
+    }
+}
+
+impl PayloadJson {
+    fn new(meta: &Meta, bytes: Vec<u8>, first: u64, last: u64, next: Option<Position>) -> Self {
+        let (text, base64) = text_or_base64(bytes);
+        Self {
+            kind: "payload",
+            r#ref: meta.reference().to_string(),
+            bytes: meta.bytes,
+            first_line: first,
+            last_line: last,
+            text,
+            base64,
+            next: next.map(|next| next.to_string()),
+        }
+    }
+}
+
+/// Bytes as JSON can hold them.
+fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(BASE64.encode(error.as_bytes()))),
+    }
+}
+
+impl FromStr for Ref {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with("store:") {
+            return text.parse().map(Self::Payload).map_err(|error| error.to_string());
+        }
+        if text.starts_with("b_") {
+            return text.parse().map(Self::Block).map_err(|error| error.to_string());
+        }
+        Err("expected a block's id such as b_todo001_003, or a reference such as store://3-k4qd"
+            .to_owned())
+    }
+}
+
+impl FromStr for Lines {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let first = first.parse::<Position>().ok();
+        let last = if last.is_empty() { Some(u64::MAX) } else { last.parse().ok() };
+        first
+            .zip(last)
+            .map(|(first, last)| Self { first, last })
+            .filter(|lines| lines.first.line > 0 && lines.first.line <= lines.last)
+            .ok_or_else(|| "lines look like 10-20, 10- or 10, and count from 1".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_in_three_forms() {
+        for (text, first, last) in [("3-9", 3, 9), ("3-", 3, u64::MAX), ("3", 3, 3)] {
+            assert_eq!(text.parse(), Ok(Lines { first: Position::from(first), last }));
+        }
+        let inside = Position { line: 3, skip: 4096 };
+        assert_eq!("3+4096-9".parse(), Ok(Lines { first: inside, last: 9 }));
+        for bad in ["", "-", "0", "0-3", "9-3", "-3", "a-b", "3-4-5", "99999999999999999999"] {
+            assert!(bad.parse::<Lines>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_base64() {
+        assert_eq!(text_or_base64("中".into()), (Some("中".to_owned()), None));
+        assert_eq!(text_or_base64(vec![0xff, 0x00]), (None, Some("/wA=".to_owned())));
+    }
+
+    #[test]
+    fn s4_a_reference_cannot_name_a_path() {
+        for bad in [
+            "../../etc/passwd",
+            "/etc/passwd",
+            "store://../7-abcd",
+            "store://7-abcd/../../x",
+            "store:7-abcd",
+            "b_../x_001",
+            "b_a/b_001",
+            "file:///etc/passwd",
+            "",
+        ] {
+            assert!(bad.parse::<Ref>().is_err(), "{bad}");
+        }
+        assert!(matches!("b_t_001".parse(), Ok(Ref::Block(_))));
+    }
+}

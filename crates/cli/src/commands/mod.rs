@@ -1,0 +1,76 @@
+//! The commands, one file each: arguments, help, behaviour.
+
+mod backup;
+mod blocks;
+mod compact;
+mod completions;
+mod doctor;
+mod export;
+mod forget;
+mod import;
+mod load;
+mod record;
+mod replay;
+mod search;
+mod todos;
+mod verify;
+mod view;
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Subcommand;
+use foldback_core::TodoId;
+
+/// What foldback can do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Replay(replay::Replay),
+    Import(import::Import),
+    Record(record::Record),
+    Export(export::Export),
+    Todos(todos::Todos),
+    Blocks(blocks::Blocks),
+    Search(search::Search),
+    Load(load::Load),
+    View(view::View),
+    Verify(verify::Verify),
+    Doctor(doctor::Doctor),
+    Compact(compact::Compact),
+    Backup(backup::Backup),
+    Forget(forget::Forget),
+    Completions(completions::Completions),
+}
+
+/// Runs a command.
+pub(crate) fn run(
+    command: Command,
+    globals: &Globals,
+    out: &mut Output,
+) -> Result<Outcome, CliError> {
+    match command {
+        Command::Replay(replay) => replay.run(globals, out),
+        Command::Import(import) => import.run(globals, out),
+        Command::Record(record) => record.run(globals, out),
+        Command::Export(export) => export.run(globals, out),
+        Command::Todos(todos) => todos.run(globals, out),
+        Command::Blocks(blocks) => blocks.run(globals, out),
+        Command::Search(search) => search.run(globals, out),
+        Command::Load(load) => load.run(globals, out),
+        Command::View(view) => view.run(globals, out),
+        Command::Verify(verify) => verify.run(globals, out),
+        Command::Doctor(doctor) => doctor.run(globals, out),
+        Command::Compact(compact) => compact.run(globals, out),
+        Command::Backup(backup) => backup.run(globals, out),
+        Command::Forget(forget) => forget.run(globals, out),
+        Command::Completions(completions) => completions.run(out),
+    }
+}
+
+/// The todo that a command works on.
+#[derive(clap::Args)]
+pub(crate) struct TodoArg {
+    /// The todo; `foldback todos` lists those there are
+    #[arg(long, value_name = "ID")]
+    pub(crate) todo: TodoId,
+}

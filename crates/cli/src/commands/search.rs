@@ -1,0 +1,272 @@
+use super::TodoArg;
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::block::range;
+use crate::output::json::rounded;
+use crate::output::snippet::{Snippet, show, snippets, words};
+use crate::output::{Output, style, text};
+use crate::store;
+use clap::Args;
+use foldback::Memory;
+use foldback_blockstore::{Hit, SearchRequest};
+use foldback_core::{BlockId, BlockType, Message, SeqNo, Timestamp};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::time::Instant;
+
+/// Find the blocks of a todo that answer a question, best first
+///
+/// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
+/// hit on an id, a path or a rare word goes first. Only blocks of this todo are ever looked at.
+///
+/// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text"}],
+/// "took_us"}; of messages over 4,000 characters `text` has beginning and end. With --explain each hit
+/// has "explanation" too. The exit code is 1 when nothing was found.
+#[derive(Args)]
+#[command(after_long_help = "Examples:
+  foldback search --todo coding-session what was the retry limit
+  foldback search --todo coding-session -k 1 --explain \"no such column: lease_token\"")]
+pub(crate) struct Search {
+    #[command(flatten)]
+    todo: TodoArg,
+
+    /// The question: words, names, paths, error messages
+    #[arg(required = true, value_name = "QUERY")]
+    query: Vec<String>,
+
+    /// At most this many blocks
+    #[arg(short, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u16).range(1..=SearchRequest::MAX_K as i64))]
+    k: u16,
+
+    /// Only blocks of this type: tool_call, qa or chat
+    #[arg(long = "type", value_name = "TYPE", value_parser = block_type)]
+    block_type: Option<BlockType>,
+
+    /// Only blocks that began at this time or later, for example 2025-01-01T10:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+
+    /// Only blocks that began at this time or earlier
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
+
+    /// Show how each score came about: the terms that matched, words against meaning
+    #[arg(long)]
+    explain: bool,
+}
+
+#[derive(Serialize)]
+struct SearchJson<'a> {
+    hits: Vec<HitJson<'a>>,
+    took_us: u64,
+}
+
+#[derive(Serialize)]
+struct HitJson<'a> {
+    block_id: &'a BlockId,
+    score: f64,
+    bm25: f64,
+    cosine: f64,
+    first_seq: SeqNo,
+    last_seq: SeqNo,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<ExplanationJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ExplanationJson<'a> {
+    exact: bool,
+    relevance: f64,
+    bonus: f64,
+    lexical_weight: f64,
+    best_bm25: f64,
+    best_seq: Option<SeqNo>,
+    terms: Vec<TermJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct TermJson<'a> {
+    term: &'a str,
+    idf: f64,
+    tf: u32,
+    bm25: f64,
+    exact: bool,
+}
+
+/// Of a longer message, about this much stands in a hit's text; `load` gives it whole.
+const TEXT_CHARS: usize = 4_000;
+
+/// Lines of a block that are shown for a hit.
+const SNIPPETS: usize = 3;
+
+impl Search {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let memory = store::open_for_reading(globals)?;
+        let todo = &self.todo.todo;
+        let query = self.query.join(" ");
+        let request = SearchRequest::new(&query)
+            .k(usize::from(self.k))
+            .block_type(self.block_type)
+            .since(self.since)
+            .until(self.until);
+        let begun = Instant::now();
+        let mut hits = memory.search(todo, &request)?;
+        let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        // A block that shares neither a word nor any meaning answers nothing.
+        hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
+        let mut found = Vec::with_capacity(hits.len());
+        for hit in &hits {
+            found.push((hit, body(&memory, hit)?));
+        }
+        if out.is_json() {
+            let hits = found.iter().map(|(hit, body)| self.hit_json(hit, body)).collect();
+            out.json(&SearchJson { hits, took_us })?;
+        } else if found.is_empty() {
+            out.note("nothing was found; try other words, a name, or `foldback blocks`");
+        } else {
+            let words = words(&query);
+            for (at, (hit, body)) in found.iter().enumerate() {
+                self.print(out, at + 1, hit, body, &words)?;
+            }
+        }
+        Ok(Outcome::clean_if(!found.is_empty()))
+    }
+
+    fn hit_json<'a>(&self, hit: &'a Hit, body: &[(SeqNo, Message)]) -> HitJson<'a> {
+        let told = &hit.explanation;
+        let term = |share: &'a foldback_blockstore::TermShare| TermJson {
+            term: &share.term,
+            idf: rounded(share.idf),
+            tf: share.tf,
+            bm25: rounded(share.bm25),
+            exact: share.exact,
+        };
+        HitJson {
+            block_id: &hit.block.header.block_id,
+            score: rounded(hit.score),
+            bm25: rounded(hit.bm25),
+            cosine: rounded(hit.cosine),
+            first_seq: hit.block.range.first(),
+            last_seq: hit.block.range.last(),
+            text: text_of(body),
+            explanation: self.explain.then(|| ExplanationJson {
+                exact: hit.exact,
+                relevance: rounded(hit.relevance),
+                bonus: rounded(told.bonus),
+                lexical_weight: rounded(told.lexical_weight),
+                best_bm25: rounded(told.best_bm25),
+                best_seq: hit.best_seq,
+                terms: told.terms.iter().map(term).collect(),
+            }),
+        }
+    }
+
+    fn print(
+        &self,
+        out: &Output,
+        rank: usize,
+        hit: &Hit,
+        body: &[(SeqNo, Message)],
+        words: &[String],
+    ) -> Result<(), CliError> {
+        let header = &hit.block.header;
+        if rank > 1 {
+            out.line("")?;
+        }
+        out.line(format!(
+            "{rank}. {}  score {:.2}{}",
+            style::paint(style::NAME, &header.block_id),
+            hit.score,
+            style::paint(
+                style::DIM,
+                format!(
+                    "  {} {} · {} · {}",
+                    if hit.block.range.len() == 1 { "message" } else { "messages" },
+                    range(hit.block.range),
+                    header.block_type,
+                    header.create_time
+                )
+            ),
+        ))?;
+        for line in text::wrap(&text::one_line(&header.core_semantic), out.width() - 3, 0) {
+            out.line(format!("   {}", style::paint(style::HEAD, line)))?;
+        }
+        let messages: Vec<_> = body.iter().map(|(seq, message)| (*seq, message)).collect();
+        for snippet in snippets(&messages, words, SNIPPETS) {
+            out.line(format!("   {}", snippet_line(&snippet, words, out.width() - 3)))?;
+        }
+        if self.explain {
+            for line in text::wrap(&text::one_line(&hit.to_string()), out.width() - 3, 0) {
+                out.line(format!("   {}", style::paint(style::DIM, line)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A line of a hit with the message that it stands in.
+pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) -> String {
+    let place = format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&snippet.role, 9));
+    let room = width.saturating_sub(text::columns(&place));
+    format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
+}
+
+/// The messages of a hit's block, with their numbers.
+fn body(memory: &Memory, hit: &Hit) -> Result<Vec<(SeqNo, Message)>, CliError> {
+    let range = hit.block.range;
+    let messages = memory.messages(&hit.block.header.todo_id, range.as_u64())?;
+    Ok(range.iter().zip(messages).collect())
+}
+
+/// What a block says, message by message, each with its role in front.
+fn text_of(body: &[(SeqNo, Message)]) -> String {
+    let mut out = String::new();
+    for (_, message) in body {
+        out.push_str(&format!("{}: {}\n", message.role().as_str(), cut(&message.text())));
+        for call in message.tool_calls() {
+            out.push_str(&format!("→ {} {}\n", call.name, cut(&call.arguments)));
+        }
+    }
+    out
+}
+
+fn block_type(name: &str) -> Result<BlockType, String> {
+    let all = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
+    let found = all.into_iter().find(|known| known.as_str() == name);
+    found.ok_or_else(|| "a block is of the type tool_call, qa or chat".to_owned())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    let expected = "a time looks like 2025-01-01T10:00:00Z, or 2025-01-01 10:00:00 for UTC";
+    Timestamp::parse(text).ok_or_else(|| expected.to_owned())
+}
+
+/// A long text without its middle: logs end with what counts.
+fn cut(text: &str) -> Cow<'_, str> {
+    let half = TEXT_CHARS / 2;
+    let Some((head, _)) = text.char_indices().nth(half) else { return Cow::Borrowed(text) };
+    let Some((tail, _)) = text.char_indices().nth_back(half) else { return Cow::Borrowed(text) };
+    if tail <= head {
+        return Cow::Borrowed(text);
+    }
+    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
+    Cow::Owned(format!("{}\n[...]\n{}", part(0..head), part(tail..text.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(cut("short 短"), "short 短");
+        let exact = "长".repeat(TEXT_CHARS);
+        assert_eq!(cut(&exact), exact);
+        let long = format!("begin {} end", "长".repeat(TEXT_CHARS));
+        let shown = cut(&long);
+        assert!(shown.starts_with("begin 长") && shown.ends_with("长 end"), "{shown}");
+        assert!(shown.chars().count() < TEXT_CHARS + 20);
+    }
+}

@@ -1,0 +1,83 @@
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::json::JsonList;
+use crate::output::table::{Column, Table};
+use crate::output::{Output, text};
+use crate::{store, walk};
+use clap::Args;
+use foldback::Memory;
+use foldback_core::TodoId;
+use serde::Serialize;
+
+/// List the todos of the store, in the order of their making
+///
+/// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages behind
+/// the last closed block, `foreign_id` is the conversation's own id where it is not the todo's.
+/// What of a todo cannot be read is null.
+#[derive(Args)]
+pub(crate) struct Todos {}
+
+#[derive(Serialize)]
+struct Row {
+    todo_id: TodoId,
+    messages: Option<u64>,
+    blocks: Option<u32>,
+    open: Option<usize>,
+    foreign_id: Option<String>,
+}
+
+impl Todos {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let memory = store::open_for_reading(globals)?;
+        let mut clean = true;
+        if out.is_json() {
+            let mut list = JsonList::begin(out)?;
+            for todo in walk::todos(&memory) {
+                let row = row(&memory, todo?, out);
+                clean &= row.blocks.is_some();
+                list.push(&row)?;
+            }
+            list.end()?;
+            return Ok(Outcome::clean_if(clean));
+        }
+        let mut table = Table::new(
+            out,
+            &[
+                Column::Name("todo"),
+                Column::Number("messages"),
+                Column::Number("blocks"),
+                Column::Number("open"),
+                Column::Text("own id"),
+            ],
+        );
+        for todo in walk::todos(&memory) {
+            let row = row(&memory, todo?, out);
+            clean &= row.blocks.is_some();
+            let number = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), text::number);
+            table.row([
+                row.todo_id.to_string(),
+                number(row.messages),
+                number(row.blocks.map(u64::from)),
+                number(row.open.map(|open| open as u64)),
+                text::one_line(&row.foreign_id.unwrap_or_default()),
+            ]);
+        }
+        if table.is_empty() {
+            out.note("the store holds no todo yet; `foldback import FILE` brings one");
+        } else {
+            table.print(out)?;
+        }
+        Ok(Outcome::clean_if(clean))
+    }
+}
+
+/// What is known of a todo. Damage is told and does not hide the others.
+fn row(memory: &Memory, todo: TodoId, out: &Output) -> Row {
+    let told = |error: &foldback::Error| out.note(format_args!("{todo}: {error}"));
+    let foreign_id = memory.info(&todo).inspect_err(told).ok().and_then(|info| info.foreign_id);
+    let session = memory.session(&todo).inspect_err(told).ok();
+    let messages = session.as_ref().map(foldback::Session::len).or_else(|| memory.len(&todo).ok());
+    let blocks = session.as_ref().map(foldback::Session::blocks);
+    let open = session.as_ref().map(foldback::Session::open);
+    Row { todo_id: todo, messages, blocks, open, foreign_id }
+}

@@ -1,0 +1,135 @@
+//! What a command can end with.
+
+use std::error::Error as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// How a command that could be run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is done.
+    Done,
+    /// What was asked for is not there, or is not clean; the output says so.
+    NotClean,
+}
+
+impl Outcome {
+    /// Done when `clean`.
+    pub(crate) fn clean_if(clean: bool) -> Self {
+        if clean { Self::Done } else { Self::NotClean }
+    }
+
+    pub(crate) fn code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::SUCCESS,
+            Self::NotClean => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// What was asked for is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The arguments, or the input, make no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A conversation could not be read.
+    #[error(transparent)]
+    Input(#[from] foldback_transcript::Error),
+    /// The memory failed.
+    #[error(transparent)]
+    Memory(#[from] foldback::Error),
+    /// A file or folder of the user's could not be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried, with which file.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The output could not be written.
+    #[error("the output could not be written: {0}")]
+    Output(#[source] io::Error),
+}
+
+impl CliError {
+    /// Says on stderr what went wrong, and gives the exit code for it.
+    pub(crate) fn report(&self) -> ExitCode {
+        if self.is_broken_pipe() {
+            // Whoever read the output has seen enough.
+            return ExitCode::SUCCESS;
+        }
+        let style = crate::output::style::BAD;
+        let mut stderr = anstream::stderr();
+        // There is nobody left to tell when stderr is gone.
+        drop(writeln!(stderr, "{style}error:{style:#} {}", self.sentence()));
+        ExitCode::from(self.code())
+    }
+
+    /// The message, and those of its sources where they add something. What recorded text may
+    /// stand in it reaches no terminal as a control character.
+    fn sentence(&self) -> String {
+        let mut sentence = self.to_string();
+        let mut source = self.source();
+        while let Some(error) = source {
+            let text = error.to_string();
+            if !sentence.contains(&text) {
+                sentence.push_str(&format!(": {text}"));
+            }
+            source = error.source();
+        }
+        crate::output::text::plain(&sentence).into_owned()
+    }
+
+    /// 1 for what is not there or is damaged, 2 for what the caller has to change.
+    fn code(&self) -> u8 {
+        match self {
+            Self::NotFound(_) => 1,
+            Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
+            Self::Memory(error) => memory_code(error),
+        }
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        let io = match self {
+            Self::Output(io) => io,
+            Self::Memory(foldback::Error::Payloads(foldback_backend_store::Error::Stream {
+                source,
+                ..
+            })) => source,
+            _ => return false,
+        };
+        io.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+fn memory_code(error: &foldback::Error) -> u8 {
+    use foldback::Error as E;
+    use foldback_backend_store::Error as P;
+    use foldback_blockstore::Error as B;
+    match error {
+        E::NoTodo(_) | E::NoMessage { .. } => 1,
+        E::Damaged { .. } | E::State { .. } | E::StateMismatch { .. } => 1,
+        E::Payloads(P::NotFound { .. } | P::WrongCheck { .. } | P::BadRange { .. }) => 1,
+        E::Payloads(P::Corrupt { .. } | P::Refused { .. }) | E::Blocks(B::Corrupt { .. }) => 1,
+        E::Kv(error) | E::Payloads(P::Kv(error)) | E::Blocks(B::Kv(error)) => kv_code(error),
+        _ => 2,
+    }
+}
+
+fn kv_code(error: &foldback_kv::Error) -> u8 {
+    use foldback_kv::Error as E;
+    match error {
+        E::NotFound { .. } | E::Corrupt { .. } | E::CorruptHead { .. } | E::Damaged { .. } => 1,
+        _ => 2,
+    }
+}
+
+impl From<foldback_backend_store::Error> for CliError {
+    fn from(error: foldback_backend_store::Error) -> Self {
+        Self::Memory(error.into())
+    }
+}

@@ -1,0 +1,38 @@
+//! A closed block as a person reads it: one line of facts, and what happened below.
+
+use super::{Output, style, text};
+use crate::error::CliError;
+use foldback_core::{Block, SeqRange};
+
+/// How far what belongs to a block stands from the margin.
+pub(crate) const INDENT: &str = "    ";
+
+/// Prints a block's id, its messages, its type, why it closed and `more`; below, what happened. A
+/// long id gets a line of its own.
+pub(crate) fn print(out: &Output, block: &Block, more: &str) -> Result<(), CliError> {
+    let header = &block.header;
+    let id = header.block_id.to_string();
+    let facts =
+        format!("{} · {} · {} · {more}", range(block.range), header.block_type, block.close_reason);
+    let noun = if block.range.len() == 1 { "message" } else { "messages" };
+    let long = format!("{noun} {facts}");
+    let room = out.width().saturating_sub(text::columns(&id) + 2);
+    let name = style::paint(style::NAME, &id);
+    if text::columns(&facts) > room {
+        out.line(name)?;
+        out.line(format!("{INDENT}{}", style::paint(style::DIM, long)))?;
+    } else {
+        let facts = if text::columns(&long) <= room { long } else { facts };
+        out.line(format!("{name}  {}", style::paint(style::DIM, facts)))?;
+    }
+    let width = out.width() - INDENT.len();
+    for line in text::wrap(&text::one_line(&header.core_semantic), width, 0) {
+        out.line(format!("{INDENT}{line}"))?;
+    }
+    Ok(())
+}
+
+/// `12-19`, or `12` where first and last are one.
+pub(crate) fn range(range: SeqRange) -> String {
+    if range.len() == 1 { range.first().to_string() } else { range.to_string() }
+}

@@ -1,0 +1,87 @@
+//! What a command prints: results on stdout, everything else on stderr.
+
+pub(crate) mod block;
+pub(crate) mod json;
+pub(crate) mod message;
+pub(crate) mod progress;
+pub(crate) mod prompt;
+pub(crate) mod snippet;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod text;
+
+use crate::cli::Globals;
+use crate::error::CliError;
+use progress::Progress;
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write};
+
+/// Where a command prints, and how.
+pub(crate) struct Output {
+    json: bool,
+    quiet: bool,
+    width: usize,
+}
+
+/// The width of anything that is no terminal.
+const WIDTH: usize = 80;
+
+/// A narrower terminal is treated as this wide: nothing could be laid out in it.
+const LEAST_WIDTH: usize = 40;
+
+impl Output {
+    pub(crate) fn new(globals: &Globals) -> Self {
+        Self { json: globals.json, quiet: globals.quiet, width: width().max(LEAST_WIDTH) }
+    }
+
+    /// Whether results are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether only results are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// The columns of a line.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Prints a line for a person. Styles in it reach terminals only, and none when `NO_COLOR` is
+    /// set.
+    pub(crate) fn line(&self, line: impl Display) -> Result<(), CliError> {
+        // One write for one line, so that lines of a progress bar do not come between.
+        let line = format!("{line}\n");
+        anstream::stdout().write_all(line.as_bytes()).map_err(CliError::Output)
+    }
+
+    /// Prints bytes exactly as they are.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CliError::Output)
+    }
+
+    /// Says something on stderr that is no result; nothing with `--quiet`.
+    pub(crate) fn note(&self, note: impl Display) {
+        if !self.quiet {
+            let style = style::DIM;
+            let note = text::plain(&note.to_string()).into_owned();
+            // A note that nobody can read is no reason to stop.
+            drop(writeln!(anstream::stderr(), "{style}note:{style:#} {note}"));
+        }
+    }
+
+    /// A bar for long work, on stderr, when that is a terminal.
+    pub(crate) fn progress(&self, what: &'static str, steps: u64) -> Progress {
+        Progress::new(what, steps, !self.quiet && std::io::stderr().is_terminal())
+    }
+}
+
+/// `COLUMNS` where it is set (shells rarely export it, so it was meant), else the terminal's width.
+fn width() -> usize {
+    let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || comfy_table::Table::new().width().map(usize::from);
+    named.or_else(terminal).unwrap_or(WIDTH)
+}

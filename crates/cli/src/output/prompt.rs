@@ -1,0 +1,88 @@
+//! A prompt as the model would get it, for a person and for a program.
+
+use super::{Output, json::Exact, message, style, text};
+use crate::error::CliError;
+use foldback_core::{BlockId, Prompt, TodoId, ToolDefinition};
+use serde::Serialize;
+
+/// A prompt with the keys that scripts read.
+#[derive(Serialize)]
+struct PromptJson<'a> {
+    messages: Vec<Exact<String>>,
+    tools: Vec<ToolJson<'a>>,
+    tokens: usize,
+    block: Option<&'a BlockId>,
+    loose: usize,
+    pinned: usize,
+}
+
+#[derive(Serialize)]
+struct ToolJson<'a> {
+    r#type: &'static str,
+    function: FunctionJson<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionJson<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Exact<&'a str>,
+}
+
+/// Prints a prompt, as JSON or numbered and with its marks.
+pub(crate) fn print(out: &Output, todo: &TodoId, prompt: &Prompt) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(&PromptJson {
+            messages: prompt.messages.iter().map(|m| Exact(m.api_json())).collect(),
+            tools: prompt.tools.iter().map(tool).collect(),
+            tokens: prompt.tokens,
+            block: prompt.block.as_ref(),
+            loose: prompt.loose,
+            pinned: prompt.pinned,
+        });
+    }
+    let block = match &prompt.block {
+        Some(block) => format!("block {} whole, ", style::paint(style::NAME, block)),
+        None => String::new(),
+    };
+    out.line(format!(
+        "{} · {}, about {}",
+        style::paint(style::NAME, todo),
+        text::count(prompt.messages.len() as u64, "message"),
+        text::count(prompt.tokens as u64, "token"),
+    ))?;
+    out.line(format!(
+        "{block}{} open, {} pinned",
+        text::number(prompt.loose as u64),
+        text::number(prompt.pinned as u64),
+    ))?;
+    if !prompt.tools.is_empty() {
+        let names: Vec<_> = prompt.tools.iter().map(|tool| tool.name.as_str()).collect();
+        out.line(style::paint(style::DIM, format!("memory tools: {}", names.join(", "))))?;
+    }
+    let volatile = prompt.messages.len().saturating_sub(prompt.volatile);
+    for (at, shown) in prompt.messages.iter().enumerate() {
+        out.line("")?;
+        let mark = if at >= volatile { "changes from call to call" } else { "" };
+        message::print(out, at as u64 + 1, shown, mark)?;
+        if prompt.cache_marks.contains(&at) {
+            let line = "┄┄┄┄ cache mark: from call to call, what stands above stays, until a fold";
+            out.line(style::paint(style::DIM, text::fit(line, out.width())))?;
+        }
+    }
+    for unfit in &prompt.unfit {
+        out.note(unfit);
+    }
+    Ok(())
+}
+
+fn tool(tool: &ToolDefinition) -> ToolJson<'_> {
+    ToolJson {
+        r#type: "function",
+        function: FunctionJson {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: Exact(&tool.parameters),
+        },
+    }
+}

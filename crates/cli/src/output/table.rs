@@ -1,0 +1,92 @@
+//! Tables that fit the terminal.
+
+use super::{Output, text};
+use crate::error::CliError;
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width,
+    presets,
+};
+
+/// A table without lines: a bold head, columns two spaces apart, numbers on the right. Long texts
+/// wrap inside their column; names are never broken while there is room for them.
+pub(crate) struct Table {
+    grid: Grid,
+    columns: Vec<Column>,
+}
+
+/// What stands in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// A name: as wide as it needs.
+    Name(&'static str),
+    /// A number: as wide as it needs, on the right.
+    Number(&'static str),
+    /// A text, which takes the width that the others leave.
+    Text(&'static str),
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Name(title) | Self::Number(title) | Self::Text(title) => title,
+        }
+    }
+}
+
+/// A name is cut short beyond this, so that one of 128 characters leaves room for the rest.
+const NAME_WIDTH: u16 = 40;
+
+impl Table {
+    pub(crate) fn new(out: &Output, columns: &[Column]) -> Self {
+        let mut grid = Grid::new();
+        grid.load_style(presets::NOTHING);
+        grid.force_no_tty().enforce_styling().style_text_only();
+        grid.set_content_arrangement(ContentArrangement::Dynamic);
+        grid.set_width(u16::try_from(out.width()).unwrap_or(u16::MAX));
+        if columns.iter().any(|column| !column.title().is_empty()) {
+            let head = columns
+                .iter()
+                .map(|column| Cell::new(column.title()).add_attribute(Attribute::Bold));
+            grid.set_header(head.collect::<Vec<_>>());
+        }
+        Self { grid, columns: columns.to_vec() }
+    }
+
+    pub(crate) fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let cells =
+            cells.into_iter().map(|cell| Cell::new_owned(text::plain(cell.as_ref()).into_owned()));
+        self.grid.add_row(cells.collect::<Vec<_>>());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.grid.is_empty()
+    }
+
+    /// Prints the table, each line without the spaces at its end.
+    pub(crate) fn print(mut self, out: &Output) -> Result<(), CliError> {
+        let names = self.columns.iter().filter(|column| matches!(column, Column::Name(_))).count();
+        // Several long names share what there is.
+        let most = u16::try_from(out.width() / (names + 1)).unwrap_or(NAME_WIDTH).max(16);
+        let last = self.columns.len().saturating_sub(1);
+        for (index, column) in self.columns.iter().enumerate() {
+            let Some(grid) = self.grid.column_mut(index) else { continue };
+            grid.set_padding((0, if index == last { 0 } else { 2 }));
+            match column {
+                Column::Name(_) => {
+                    grid.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(
+                        most.max(NAME_WIDTH.min(most * 2)) + 2,
+                    )));
+                }
+                Column::Number(_) => {
+                    grid.set_cell_alignment(CellAlignment::Right);
+                    grid.set_constraint(ColumnConstraint::ContentWidth);
+                }
+                Column::Text(_) => {}
+            }
+        }
+        for line in self.grid.lines() {
+            out.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a replay has measured, with the keys that scripts read.
+
+use super::meter::Usage;
+use super::proof::Proof;
+use super::{Policy, WINDOW_BOUND};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What the replay of one conversation has measured. The first twelve keys are a contract.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) id: String,
+    pub(crate) messages: u64,
+    pub(crate) blocks: u64,
+    pub(crate) policy: &'static str,
+    pub(crate) calls: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) peak_tokens: u64,
+    pub(crate) cached_tokens: u64,
+    pub(crate) cost_units: f64,
+    pub(crate) lossless: bool,
+    pub(crate) orphans: u64,
+    pub(crate) window_max_messages: usize,
+    /// The todo that it was recorded in.
+    pub(crate) todo_id: String,
+    /// Messages that an earlier replay into the same store had recorded.
+    pub(crate) resumed_at: u64,
+    /// The tokens of the whole conversation.
+    pub(crate) tokens: u64,
+    /// What the same calls would have been sent by keeping everything.
+    pub(crate) full: Usage,
+    /// Blocks by why they closed.
+    pub(crate) close_reasons: BTreeMap<&'static str, u64>,
+    /// Parts that are stored outside.
+    pub(crate) payloads: u64,
+    /// Their bytes.
+    pub(crate) payload_bytes: u64,
+    /// How often the stable part of the prompt moved.
+    pub(crate) prefix_moves: u64,
+    /// Calls that a block boundary parts from their results.
+    pub(crate) units_cut: u64,
+    /// The bytes that the proof compared.
+    pub(crate) compared_bytes: u64,
+    /// What is not as it should be, in sentences.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(id: String, todo_id: String, policy: Policy, messages: u64) -> Self {
+        Self {
+            id,
+            messages,
+            blocks: 0,
+            policy: policy.as_str(),
+            calls: 0,
+            input_tokens: 0,
+            peak_tokens: 0,
+            cached_tokens: 0,
+            cost_units: 0.0,
+            lossless: true,
+            orphans: 0,
+            window_max_messages: 0,
+            todo_id,
+            resumed_at: 0,
+            tokens: 0,
+            full: Usage::default(),
+            close_reasons: BTreeMap::new(),
+            payloads: 0,
+            payload_bytes: 0,
+            prefix_moves: 0,
+            units_cut: 0,
+            compared_bytes: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Takes what the calls were sent, and what they would have been sent by keeping everything.
+    pub(crate) fn used(&mut self, usage: Usage, full: Usage) {
+        self.calls = usage.calls;
+        self.input_tokens = usage.input_tokens;
+        self.peak_tokens = usage.peak_tokens;
+        self.cached_tokens = usage.cached_tokens;
+        self.cost_units = rounded(usage.cost_units);
+        self.full = Usage { cost_units: rounded(full.cost_units), ..full };
+    }
+
+    /// Takes the outcome of the proof.
+    pub(crate) fn proved(&mut self, proof: Proof) {
+        self.lossless = proof.holds();
+        self.payloads = proof.payloads;
+        self.payload_bytes = proof.payload_bytes;
+        self.units_cut = proof.units_cut;
+        self.compared_bytes = proof.bytes;
+        self.problems.extend(proof.problems);
+    }
+
+    /// What the calls were sent.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            calls: self.calls,
+            input_tokens: self.input_tokens,
+            peak_tokens: self.peak_tokens,
+            cached_tokens: self.cached_tokens,
+            cost_units: self.cost_units,
+        }
+    }
+
+    /// Whether everything came back, every prompt was valid, no unit was cut, and the window kept
+    /// its bound.
+    pub(crate) fn is_clean(&self) -> bool {
+        let kept_bound =
+            self.policy == Policy::Full.as_str() || self.window_max_messages <= WINDOW_BOUND;
+        self.lossless && self.orphans == 0 && self.units_cut == 0 && kept_bound
+    }
+}
+
+/// A cost, without the digits that come of adding tenths.
+fn rounded(cost: f64) -> f64 {
+    (cost * 100.0).round() / 100.0
+}

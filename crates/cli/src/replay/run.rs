@@ -1,0 +1,303 @@
+//! One conversation through a live session.
+
+use super::meter::{Counts, FullMeter, Meter};
+use super::proof::prove;
+use super::{Policy, Report};
+use crate::error::CliError;
+use crate::sources::Sourced;
+use crate::walk;
+use foldback::{Close, Memory, Session, TodoInfo};
+use foldback_backend_store::Meta;
+use foldback_core::{
+    Block, BlockId, Budget, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter,
+    ToolCallId, check_request,
+};
+use foldback_disclosure::ledger_line;
+use foldback_kv::Todo;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a replay is asked for.
+pub(crate) struct Run<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) todo: TodoId,
+    pub(crate) sourced: &'a Sourced,
+    /// Where to stop.
+    pub(crate) stop: Stop,
+}
+
+/// Where a replay stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Behind the last message, with the conversation closed and the proof made.
+    End,
+    /// At this call, counted from 1: its prompt is given as an event, and nothing follows.
+    Call(u64),
+}
+
+/// What happens while a conversation is replayed.
+pub(crate) enum Event<'a> {
+    /// A part of a message was stored outside.
+    Offloaded {
+        /// The message.
+        seq: SeqNo,
+        /// What it is of the message: `the result of read_file`.
+        what: &'a str,
+        /// The payload.
+        meta: &'a Meta,
+    },
+    /// A block closed.
+    Closed {
+        /// The block.
+        block: &'a Block,
+        /// The tokens of its messages.
+        tokens: u64,
+        /// The tokens of the line that stands for it.
+        line: u64,
+    },
+    /// How large the live view is, at intervals.
+    Size {
+        /// The tokens of the prompt.
+        view: u64,
+        /// The tokens of everything so far.
+        full: u64,
+    },
+    /// The prompt of the call that was asked for.
+    Prompt(&'a Prompt),
+}
+
+type Watch<'w> = &'w mut dyn FnMut(Event<'_>) -> Result<(), CliError>;
+
+/// The live view's size is told about this often.
+const SIZES: usize = 8;
+
+/// But not more often than after this many messages.
+const SIZE_STEP: usize = 6;
+
+/// A part under this size is never stored outside, so nothing needs to be looked for.
+const OFFLOAD_BYTES: usize = 500;
+
+/// More violations than this are counted, not told.
+const VIOLATIONS_MOST: usize = 5;
+
+/// Replays a conversation into its todo. One that the todo holds the beginning of goes on there.
+///
+/// # Errors
+/// When the todo holds something else, the store fails, or `watch` does.
+pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError> {
+    let messages = &run.sourced.conversation.messages;
+    let mut session = begin(run)?;
+    let held = check_held(run, &session)?;
+    let mut player = Player::new(run, held)?;
+    player.skip(messages.get(..held).unwrap_or_default());
+    let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
+    let every = (messages.len() / SIZES).max(SIZE_STEP);
+    let mut prompt = session.prompt(&Budget::default());
+    for (at, message) in messages.iter().enumerate().skip(held) {
+        if talks && *message.role() == Role::Assistant && at > 0 {
+            player.call(&prompt);
+            if player.is_there(run.stop) {
+                watch(Event::Prompt(&prompt))?;
+                return Ok(player.report);
+            }
+        }
+        let recorded = session.record(message.clone())?;
+        player.append(message);
+        prompt = session.prompt(&Budget::default());
+        player.check(recorded.seq, &prompt);
+        player.offloads(run, recorded.seq, message, watch)?;
+        player.closed(run, &recorded.closed, watch)?;
+        if !talks && *message.role() == Role::User {
+            player.call(&prompt);
+            if player.is_there(run.stop) {
+                watch(Event::Prompt(&prompt))?;
+                return Ok(player.report);
+            }
+        }
+        if (at + 1) % every == 0 {
+            let view = Meter::size(&mut player.counts, &prompt);
+            watch(Event::Size { view, full: player.full.tokens })?;
+        }
+    }
+    if run.stop != Stop::End {
+        player.report.calls = player.meter.usage.calls;
+        return Ok(player.report);
+    }
+    let closed = session.close(Close::End)?;
+    player.closed(run, &closed, watch)?;
+    player.check(SeqNo(messages.len() as u64), &session.prompt(&Budget::default()));
+    player.finish(run, &session)
+}
+
+fn begin(run: &Run<'_>) -> Result<Session, CliError> {
+    let conversation = &run.sourced.conversation;
+    let foreign_id = conversation.id.clone().filter(|id| id != run.todo.as_str());
+    let info = TodoInfo { foreign_id, envelope: Some(conversation.envelope.clone()) };
+    Ok(run.memory.session_with(&run.todo, &info)?)
+}
+
+/// How many messages the todo holds already. They have to be the conversation's first.
+fn check_held(run: &Run<'_>, session: &Session) -> Result<usize, CliError> {
+    let len = session.len();
+    let messages = &run.sourced.conversation.messages;
+    let other = || foldback::Error::NotEmpty { todo: run.todo.clone(), len };
+    let beginning = messages.get(..usize::try_from(len).unwrap_or(usize::MAX)).ok_or_else(other)?;
+    let mut seq = 0;
+    for step in beginning.chunks(256) {
+        let to = seq + step.len() as u64;
+        if run.memory.messages(&run.todo, seq..to)? != step {
+            return Err(other().into());
+        }
+        seq = to;
+    }
+    Ok(beginning.len())
+}
+
+/// What a replay keeps while it goes on.
+struct Player {
+    report: Report,
+    handle: Todo,
+    counts: Counts,
+    meter: Meter,
+    full: FullMeter,
+    /// The tokens of the first messages together, by their number.
+    sums: Vec<u64>,
+    /// Which tool a call belongs to, until its id is used again.
+    tools: BTreeMap<ToolCallId, String>,
+    /// The last payload that was told.
+    payload: u64,
+}
+
+impl Player {
+    fn new(run: &Run<'_>, held: usize) -> Result<Self, CliError> {
+        let messages = run.sourced.conversation.messages.len() as u64;
+        let id = run.sourced.id();
+        let mut report = Report::new(id, run.todo.to_string(), Policy::Foldback, messages);
+        report.resumed_at = held as u64;
+        let handle = run.memory.find(&run.todo)?;
+        // What an earlier replay stored outside is no news.
+        let mut payload = 0;
+        while let Some(last) = run.memory.payloads().metas(&handle, payload, 512)?.last() {
+            payload = last.n;
+        }
+        Ok(Self {
+            report,
+            handle,
+            counts: Counts::default(),
+            meter: Meter::default(),
+            full: FullMeter::default(),
+            sums: vec![0],
+            tools: BTreeMap::new(),
+            payload,
+        })
+    }
+
+    /// Takes messages that are recorded already.
+    fn skip(&mut self, messages: &[Message]) {
+        for message in messages {
+            self.append(message);
+        }
+    }
+
+    fn append(&mut self, message: &Message) {
+        let tokens = self.counts.message(message);
+        self.full.append(tokens);
+        self.sums.push(self.full.tokens);
+        for call in message.tool_calls() {
+            self.tools.insert(call.id.clone(), call.name.clone());
+        }
+    }
+
+    fn call(&mut self, prompt: &Prompt) {
+        self.meter.call(&mut self.counts, prompt);
+        self.full.call();
+    }
+
+    fn is_there(&self, stop: Stop) -> bool {
+        stop == Stop::Call(self.meter.usage.calls)
+    }
+
+    /// Every prompt has to be a valid request, whether it is sent or not, and its window has to
+    /// keep the bound.
+    fn check(&mut self, seq: SeqNo, prompt: &Prompt) {
+        self.report.window_max_messages = self.report.window_max_messages.max(prompt.window);
+        let violations = check_request(prompt.messages.iter().map(Arc::as_ref));
+        self.report.orphans += violations.len() as u64;
+        for violation in violations {
+            if self.report.problems.len() < VIOLATIONS_MOST {
+                self.report.problems.push(format!("the prompt after message {seq}: {violation}"));
+            }
+        }
+    }
+
+    fn offloads(
+        &mut self,
+        run: &Run<'_>,
+        seq: SeqNo,
+        message: &Message,
+        watch: Watch<'_>,
+    ) -> Result<(), CliError> {
+        if message.json().len() < OFFLOAD_BYTES {
+            return Ok(());
+        }
+        let metas = run.memory.payloads().metas(&self.handle, self.payload, 64)?;
+        if metas.is_empty() {
+            return Ok(());
+        }
+        let what = match message.tool_call_id() {
+            Some(id) => match self.tools.get(id) {
+                Some(tool) => format!("the result of {tool}"),
+                None => "a result".to_owned(),
+            },
+            None => match message.tool_calls() {
+                [call] => format!("an argument of {}", call.name),
+                _ => "an argument".to_owned(),
+            },
+        };
+        for meta in &metas {
+            self.payload = self.payload.max(meta.n);
+            watch(Event::Offloaded { seq, what: &what, meta })?;
+        }
+        Ok(())
+    }
+
+    fn closed(
+        &mut self,
+        run: &Run<'_>,
+        closed: &[BlockId],
+        watch: Watch<'_>,
+    ) -> Result<(), CliError> {
+        for id in closed {
+            let Some(block) = run.memory.block(&run.todo, id)? else {
+                let what = format!("block {id} was closed and cannot be found");
+                self.report.problems.push(what);
+                self.report.lossless = false;
+                continue;
+            };
+            let sum = |seq: u64| {
+                let at = usize::try_from(seq).unwrap_or(usize::MAX);
+                self.sums.get(at).copied().unwrap_or(self.full.tokens)
+            };
+            let range = block.range.as_u64();
+            let tokens = sum(range.end).saturating_sub(sum(range.start));
+            let line = Estimate.count(&ledger_line(&block.header, &Estimate)) as u64;
+            watch(Event::Closed { block: &block, tokens, line })?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, run: &Run<'_>, session: &Session) -> Result<Report, CliError> {
+        let report = &mut self.report;
+        let found_all = report.lossless;
+        report.used(self.meter.usage, self.full.usage);
+        report.tokens = self.full.tokens;
+        report.blocks = u64::from(session.blocks());
+        report.prefix_moves = session.prefix_moves();
+        for block in walk::blocks(run.memory, &run.todo) {
+            *report.close_reasons.entry(block?.close_reason.as_str()).or_default() += 1;
+        }
+        report.proved(prove(run.memory, &run.todo, &run.sourced.conversation.messages)?);
+        report.lossless &= found_all;
+        Ok(self.report)
+    }
+}

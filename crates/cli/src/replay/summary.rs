@@ -1,0 +1,193 @@
+//! What a replay comes to.
+
+use super::meter::Usage;
+use super::{Policy, Report, WINDOW_BOUND};
+use crate::error::CliError;
+use crate::output::table::{Column, Table};
+use crate::output::{Output, style, text};
+use std::collections::BTreeMap;
+
+/// The reports of one or many conversations, added up.
+#[derive(Default)]
+pub(crate) struct Totals {
+    conversations: u64,
+    unclean: u64,
+    lost: u64,
+    messages: u64,
+    resumed: u64,
+    blocks: u64,
+    reasons: BTreeMap<&'static str, u64>,
+    usage: Usage,
+    full: Usage,
+    payloads: u64,
+    payload_bytes: u64,
+    prefix_moves: u64,
+    orphans: u64,
+    units_cut: u64,
+    window_max: usize,
+    compared_bytes: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, report: &Report) {
+        self.conversations += 1;
+        self.unclean += u64::from(!report.is_clean());
+        self.lost += u64::from(!report.lossless);
+        self.messages += report.messages;
+        self.resumed += report.resumed_at;
+        self.blocks += report.blocks;
+        for (reason, count) in &report.close_reasons {
+            *self.reasons.entry(reason).or_default() += count;
+        }
+        self.usage.add(&report.usage());
+        self.full.add(&report.full);
+        self.payloads += report.payloads;
+        self.payload_bytes += report.payload_bytes;
+        self.prefix_moves += report.prefix_moves;
+        self.orphans += report.orphans;
+        self.units_cut += report.units_cut;
+        self.window_max = self.window_max.max(report.window_max_messages);
+        self.compared_bytes += report.compared_bytes;
+    }
+
+    /// Whether every conversation came through clean.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.unclean == 0
+    }
+}
+
+/// Prints what it comes to: the figures beside those of keeping everything, the facts, the proof.
+pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
+    if !out.is_quiet() {
+        out.line("")?;
+    }
+    // Where everything was recorded before, nothing was sent.
+    if totals.usage.calls > 0 || totals.resumed == 0 {
+        figures(out, totals, policy)?;
+        out.line("")?;
+    }
+    facts(out, totals, policy)?;
+    if policy == Policy::Full {
+        return Ok(());
+    }
+    out.line("")?;
+    proof(out, totals)
+}
+
+fn figures(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
+    let calls = text::count(totals.usage.calls, "call");
+    let rows = [
+        (format!("input tokens of {calls}"), Usage::input as fn(&Usage) -> f64),
+        ("the largest call".to_owned(), Usage::peak),
+        ("cost with a prompt cache".to_owned(), Usage::cost),
+    ];
+    let columns: &[Column] = match policy {
+        Policy::Foldback => &[
+            Column::Name("tokens"),
+            Column::Number("foldback"),
+            Column::Number("full"),
+            Column::Number("saved"),
+        ],
+        Policy::Full => &[Column::Name("tokens"), Column::Number("full")],
+    };
+    let mut table = Table::new(out, columns);
+    for (name, figure) in rows {
+        let (ours, full) = (figure(&totals.usage), figure(&totals.full));
+        let mut row = vec![name, whole(ours)];
+        if policy == Policy::Foldback {
+            row.extend([whole(full), text::saved(ours, full)]);
+        }
+        table.row(row);
+    }
+    table.print(out)
+}
+
+fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
+    let fact = |name: &str, value: String| out.line(format!("{} {value}", text::fill(name, 15)));
+    let conversations = match totals.conversations {
+        1 => String::new(),
+        n => format!(" in {}", text::count(n, "conversation")),
+    };
+    let resumed = match totals.resumed {
+        0 => String::new(),
+        n => format!(", {} of them recorded before", text::number(n)),
+    };
+    fact("messages", format!("{}{conversations}{resumed}", text::number(totals.messages)))?;
+    if policy == Policy::Full {
+        let orphans = text::number(totals.orphans);
+        return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
+    }
+    // The most frequent first; of equal ones in the order of names.
+    let mut reasons: Vec<_> = totals.reasons.iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let reasons: Vec<_> = reasons
+        .iter()
+        .map(|(reason, count)| format!("{reason} {}", text::number(**count)))
+        .collect();
+    let reasons = match reasons.is_empty() {
+        true => String::new(),
+        false => format!(" closed by {}", reasons.join(", ")),
+    };
+    fact("blocks", format!("{}{reasons}", text::number(totals.blocks)))?;
+    fact(
+        "offloaded",
+        format!("{}, {}", text::count(totals.payloads, "part"), text::bytes(totals.payload_bytes)),
+    )?;
+    fact(
+        "folds",
+        format!("the prompt's stable part moved {} times", text::number(totals.prefix_moves)),
+    )?;
+    let window = format!("{} messages at most (bound {WINDOW_BOUND})", totals.window_max);
+    fact("window", good_if(totals.window_max <= WINDOW_BOUND, window))?;
+    let orphans = match totals.orphans {
+        0 => "0: every prompt was a valid request".to_owned(),
+        n => format!("{}: not every prompt was a valid request", text::number(n)),
+    };
+    fact("orphans", good_if(totals.orphans == 0, orphans))?;
+    if totals.units_cut > 0 {
+        let cut = format!("{} results stand in another block than their call", totals.units_cut);
+        fact("units cut", style::paint(style::BAD, cut))?;
+    }
+    Ok(())
+}
+
+fn proof(out: &Output, totals: &Totals) -> Result<(), CliError> {
+    let compared = format!(
+        "{}, {}, {} bytes compared",
+        text::count(totals.messages, "message"),
+        text::count(totals.payloads, "payload"),
+        text::number(totals.compared_bytes),
+    );
+    let verdict = match totals.lost {
+        0 => style::paint(style::GOOD, "lossless: yes"),
+        n if totals.conversations > 1 => {
+            let lost = text::count(n, "conversation");
+            style::paint(style::BAD, format!("lossless: NO, {lost} did not come back"))
+        }
+        _ => style::paint(style::BAD, "lossless: NO"),
+    };
+    out.line(format!("{verdict} ({compared})"))
+}
+
+impl Usage {
+    fn input(&self) -> f64 {
+        self.input_tokens as f64
+    }
+
+    fn peak(&self) -> f64 {
+        self.peak_tokens as f64
+    }
+
+    fn cost(&self) -> f64 {
+        self.cost_units
+    }
+}
+
+/// A figure without what stands behind the point.
+fn whole(figure: f64) -> String {
+    text::number(figure.round().max(0.0) as u64)
+}
+
+fn good_if(good: bool, text: String) -> String {
+    if good { text } else { style::paint(style::BAD, text) }
+}

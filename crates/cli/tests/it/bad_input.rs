@@ -1,0 +1,155 @@
+//! Bad input is an error that names file, line and what was expected; nothing is half-written.
+
+use crate::shell::{Shell, line, quay};
+
+/// Import and replay of this file have to fail with exit code 2 and a message that says all of
+/// `expected`.
+#[track_caller]
+fn check(name: &str, content: &[u8], expected: &[&str]) {
+    let shell = Shell::new();
+    let file = shell.write(name, content);
+    for command in ["import", "replay"] {
+        let ran = shell.run(&[command, &file]);
+        assert_eq!(ran.code, 2, "{command}: {ran:?}");
+        assert_eq!(ran.stdout, b"", "{command}: {ran:?}");
+        for text in expected.iter().chain(&[name]) {
+            assert!(ran.stderr.contains(text), "{command}: {text:?} is not in {}", ran.stderr);
+        }
+        assert!(!shell.store().exists(), "{command} made a store");
+    }
+}
+
+#[test]
+fn an_empty_file() {
+    check("empty.jsonl", b"", &["holds no conversation"]);
+    check("blank.jsonl", b"\n \n", &["holds no conversation"]);
+}
+
+#[test]
+fn a_truncated_or_damaged_zst() {
+    let packed = zstd::encode_all(line("quay", quay()).as_bytes(), 3).unwrap();
+    check("cut.jsonl.zst", &packed[..packed.len() / 2], &["zstd"]);
+    let mut flipped = packed;
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x55;
+    check("flipped.jsonl.zst", &flipped, &["flipped.jsonl.zst"]);
+}
+
+#[test]
+fn foreign_files() {
+    check("notes.txt", b"Dear diary,\n", &["Tried were foldback JSON Lines"]);
+    check("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &["line 1", "UTF-8"]);
+    check("config.json", b"{\"a\": 1}", &["Tried were", "line 1"]);
+    check("list.json", b"[1, 2]", &["line 1"]);
+}
+
+#[test]
+fn broken_text() {
+    check(
+        "utf8.jsonl",
+        b"{\"id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}",
+        &["line 1", "UTF-8"],
+    );
+    check("cut.jsonl", b"{\"id\":\"a\",\"messages\":[{\"role\":\"user\"", &["line 1"]);
+    let second = format!("{}{{\"id\":\"b\",\"messages\":[{{\"role\":7}}]}}\n", line("a", quay()));
+    check("second.jsonl", second.as_bytes(), &["line 2", "the key \"role\""]);
+    let deep = format!("{{\"id\":\"a\",\"messages\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
+    check("deep.jsonl", deep.as_bytes(), &["nested"]);
+}
+
+#[test]
+fn what_is_not_there() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path("none")).unwrap();
+    shell.write("none/readme.txt", "nothing to see");
+    for (path, expected) in [
+        ("missing.jsonl", "missing.jsonl could not be read"),
+        ("none", "the folder none holds no conversations"),
+    ] {
+        for command in ["import", "replay"] {
+            let ran = shell.run(&[command, path]);
+            assert_eq!(ran.code, 2, "{ran:?}");
+            assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn two_conversations_need_two_ids() {
+    let shell = Shell::new();
+    let twice = shell.write("twice.jsonl", line("a", quay()) + &line("a", quay()));
+    let bare = r#"[{"role":"user","content":"hello"}]"#;
+    let (one, two) = (shell.write("one.json", bare), shell.write("two.json", bare));
+    for (args, expected) in [
+        (vec!["import", &twice], "have the same id \"a\""),
+        (vec!["replay", &twice], "have the same id \"a\""),
+        (vec!["import", &one, &two], "has an \"id\""),
+        (vec!["import", "--todo", "x", &twice], "--todo names one todo"),
+        (vec!["replay", "--at", "1", &twice], "--at shows a call of one conversation"),
+    ] {
+        let ran = shell.run(&args);
+        assert_eq!(ran.code, 2, "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
+        assert!(!shell.store().exists(), "{args:?}");
+    }
+    // One without id is called as its file; in a store that is gone afterwards, ids may repeat.
+    let ran = shell.ok(&["import", &one]);
+    assert!(ran.text().starts_with("one: 1 message"), "{}", ran.text());
+    assert_eq!(shell.run_bare(&["replay", &twice]).code, 0);
+    shell.ok(&["import", "--todo", "x", &two]);
+}
+
+#[test]
+fn no_store_is_made_by_looking() {
+    let shell = Shell::new();
+    for args in [
+        vec!["todos"],
+        vec!["blocks", "--todo", "a"],
+        vec!["search", "--todo", "a", "b"],
+        vec!["load", "--todo", "a", "b_a_001"],
+        vec!["view", "--todo", "a"],
+        vec!["export", "--todo", "a"],
+        vec!["verify"],
+        vec!["doctor"],
+        vec!["doctor", "--repair"],
+        vec!["compact"],
+        vec!["backup", "copy"],
+        vec!["forget", "--todo", "a"],
+    ] {
+        let ran = shell.run(&args);
+        assert_eq!(ran.code, 1, "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("there is no store at"), "{args:?}: {}", ran.stderr);
+        assert!(!shell.store().exists(), "{args:?}");
+        assert!(!shell.path("copy").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_todo_that_is_not_there_is_not_made() {
+    let shell = Shell::with_quay();
+    for args in [
+        vec!["blocks", "--todo", "nobody"],
+        vec!["search", "--todo", "nobody", "b"],
+        vec!["load", "--todo", "nobody", "b_nobody_001"],
+        vec!["load", "--todo", "nobody", "store://1-abcd"],
+        vec!["view", "--todo", "nobody"],
+        vec!["export", "--todo", "nobody"],
+        vec!["forget", "--todo", "nobody"],
+    ] {
+        let ran = shell.run(&args);
+        assert_eq!(ran.code, 1, "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("no todo nobody"), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(shell.json(&["todos"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_store_of_another_engine_is_named() {
+    let shell = Shell::with_quay();
+    let ran = shell.run(&["--engine", "sled", "todos"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("sqlite") && ran.stderr.contains("sled"), "{}", ran.stderr);
+    let ran = shell.run(&["--engine", "papyrus", "todos"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("sqlite, sled, memory"), "{}", ran.stderr);
+}

@@ -1,0 +1,83 @@
+//! Messages as they arrive.
+
+use crate::shell::{Ran, Shell};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Stdio};
+
+fn begin(shell: &Shell, args: &[&str]) -> Child {
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn every_message_is_answered_before_the_next_is_sent() {
+    let shell = Shell::new();
+    let mut child = begin(&shell, &["record", "--json", "--todo", "live"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    let mut closed = 0;
+    for seq in 0..24 {
+        let role = if seq % 2 == 0 { "user" } else { "assistant" };
+        let content = format!("第 {seq} 条: about topic {}", seq / 6);
+        writeln!(stdin, "{}", json!({"role": role, "content": content})).unwrap();
+        // The next line is sent only when the answer to this one is there.
+        let mut line = String::new();
+        answers.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["todo_id"], "live");
+        assert_eq!(answer["seq"], seq);
+        closed += answer["closed"].as_array().unwrap().len();
+        // It is durable: another process sees it now.
+        if seq % 8 == 7 {
+            assert_eq!(shell.json(&["todos"])[0]["messages"], seq + 1);
+        }
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert!(closed >= 2, "{closed} blocks closed");
+    // The end of the input does not close the conversation.
+    let todos = shell.json(&["todos"]);
+    assert_eq!(todos[0]["blocks"], closed);
+    assert!(todos[0]["open"].as_u64().unwrap() > 0, "{todos}");
+}
+
+#[test]
+fn a_bad_line_ends_it_and_what_came_before_stays() {
+    let shell = Shell::new();
+    let good = r#"{"role":"user","content":"好"}"#;
+    for (bad, expected) in [
+        ("{\"role\":7}", "the key \"role\" of a message holds a string"),
+        ("not json", "line 3"),
+        ("{\"content\":\"x\"}", "has the key \"role\""),
+        ("\u{1}", "line 3"),
+    ] {
+        let todo = format!("t{}", bad.len());
+        let mut child = begin(&shell, &["record", "--todo", &todo]);
+        let mut stdin = child.stdin.take().unwrap();
+        write!(stdin, "{good}\n{good}\n{bad}\n{good}\n").unwrap();
+        drop(stdin);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains(expected) && ran.stderr.contains("line 3"), "{ran:?}");
+        let todos = shell.json(&["todos"]);
+        let held = todos.as_array().unwrap().iter().find(|row| row["todo_id"] == *todo).unwrap();
+        assert_eq!(held["messages"], 2);
+    }
+}
+
+#[test]
+fn for_a_person_it_says_what_closed_and_how_much_there_is() {
+    let shell = Shell::new();
+    let mut child = begin(&shell, &["record", "--todo", "live"]);
+    let mut stdin = child.stdin.take().unwrap();
+    for i in 0..30 {
+        writeln!(stdin, "{}", json!({"role": "user", "content": format!("note {i}")})).unwrap();
+    }
+    drop(stdin);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0);
+    assert!(ran.text().starts_with("b_live_001 closed\n"), "{}", ran.text());
+    assert!(ran.text().ends_with("live: 30 messages recorded, 30 in all\n"), "{}", ran.text());
+}

@@ -1,0 +1,147 @@
+//! The main job: a conversation folds on the screen, and comes back.
+
+use crate::shell::{Shell, line, names, quay};
+use foldback_testkit::transcript;
+use std::fmt::Write as _;
+
+#[test]
+fn the_screen_of_a_replay() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let ran = shell.run_bare(&["replay", &file]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:?}");
+    insta::assert_snapshot!(ran.text());
+}
+
+#[test]
+fn the_prompt_of_a_call() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let ran = shell.run_bare(&["replay", "--at", "9", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // Numbered, with roles; the prompt's places are marked, and what was said stands there whole.
+    let text = ran.text();
+    assert!(text.starts_with("quay · "), "{text}");
+    for expected in [
+        "\n  1 system · 2025-03-01 09:00:00\n    You repair the service quay.\n┄┄┄┄ cache mark",
+        "\n  2 user\n    Notices arrive twice since Monday.",
+        "memory tools: search_block, list_blocks, load",
+        "b_quay_001 2025-03-01 09:00 tool_call",
+        " user · 2025-03-01 09:40:18\n    Now a release note for 0.8.1, please.",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+    }
+    assert!(!text.contains("CHANGELOG"), "the answer to the call is in its prompt");
+    let missing = shell.run_bare(&["replay", "--at", "99", &file]);
+    assert_eq!(missing.code, 1);
+    assert!(missing.stderr.contains("there is no call 99"), "{missing:?}");
+}
+
+#[test]
+fn many_conversations_are_a_line_each_in_the_order_of_the_files() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path("runs")).unwrap();
+    let talk = || {
+        transcript(
+            "
+            user: 你好
+            assistant: 你好,有什么事?
+            ",
+        )
+    };
+    shell.write("runs/b.jsonl", line("second", talk()) + &line("第三个会话", quay()));
+    shell.write("runs/a.jsonl", line("first", quay()));
+    shell.write("runs/notes.txt", "not read");
+    let ran = shell.run_bare(&["replay", "runs"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let rows: Vec<_> =
+        ran.text().lines().skip(1).take(3).map(|l| l.split_whitespace().next().unwrap()).collect();
+    assert_eq!(rows, ["first", "second", "第三个会话"]);
+    assert!(ran.text().contains("3 conversations"), "{}", ran.text());
+    assert!(ran.text().contains("lossless: yes ("), "{}", ran.text());
+    let json = shell.run_bare(&["replay", "--json", "runs"]).json_lines();
+    let ids: Vec<_> = json.iter().map(|report| report["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, rows);
+    // Two runs say the same.
+    assert_eq!(shell.run_bare(&["replay", "runs"]).text(), ran.text());
+}
+
+#[test]
+fn a_conversation_without_an_assistant_calls_after_each_user_message() {
+    let shell = Shell::new();
+    let mut script = String::new();
+    for i in 0..10 {
+        writeln!(script, "user: fact number {i} is that the gate opens at {i} o'clock").unwrap();
+    }
+    let file = shell.write("facts.jsonl", line("facts", transcript(&script)));
+    let report = shell.run_bare(&["replay", "--json", &file]).json();
+    assert_eq!(report["calls"], 10);
+    let full = shell.run_bare(&["replay", "--json", "--policy", "full", &file]).json();
+    assert_eq!(full["calls"], 10);
+    assert_eq!(full["policy"], "full");
+    assert_eq!(full["input_tokens"], report["full"]["input_tokens"]);
+    assert_eq!(full["blocks"], 0);
+}
+
+#[test]
+fn odd_conversations_are_repaired_in_the_view_and_said() {
+    let shell = Shell::new();
+    let messages = transcript(
+        "
+        user: go
+        assistant> a({}) #1
+        assistant> b({}) #1
+        tool #1: first
+        user: never mind the other
+        tool #9: answers nothing
+        assistant: [nothing]
+        assistant: done
+        ",
+    );
+    let file = shell.write("odd.jsonl", line("odd", messages));
+    let ran = shell.run_bare(&["replay", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("note: odd: message 5"), "{}", ran.stderr);
+    assert!(ran.text().contains("orphans         0"), "{}", ran.text());
+    let quiet = shell.run_bare(&["replay", "-q", &file]);
+    assert_eq!(quiet.stderr, "");
+    assert!(quiet.text().starts_with("tokens "), "{}", quiet.text());
+    // Keeping everything repairs nothing, and that shows.
+    let full = shell.run_bare(&["replay", "--policy", "full", "--json", &file]);
+    assert_eq!(full.code, 1);
+    assert!(full.json()["orphans"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_policy_that_is_not_there_is_answered_with_those_that_are() {
+    let shell = Shell::new();
+    let ran = shell.run_bare(&["replay", "--policy", "deepagents", "x.jsonl"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("foldback, full"), "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_stays_without_a_store() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    for engine in ["memory", "sqlite", "sled"] {
+        let mut command = shell.command();
+        let temp = shell.path("temp");
+        std::fs::create_dir_all(&temp).unwrap();
+        command.env("TMPDIR", &temp).env("FOLDBACK_STORE", shell.path("not-this"));
+        let ran = command.args(["replay", "-q", "--engine", engine, &file]).output().unwrap();
+        assert!(ran.status.success(), "{engine}: {ran:?}");
+        assert_eq!(names(&temp), Vec::<String>::new(), "{engine}");
+    }
+    assert_eq!(names(&shell.path("")), ["quay.jsonl", "temp"]);
+}
+
+#[test]
+fn an_empty_conversation_is_said_to_be_one() {
+    let shell = Shell::new();
+    let file = shell.write("empty.jsonl", line("empty", Vec::new()));
+    let ran = shell.run_bare(&["replay", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("has no message"), "{}", ran.stderr);
+    assert!(ran.text().contains("lossless: yes (0 messages"), "{}", ran.text());
+}

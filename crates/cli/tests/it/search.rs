@@ -1,0 +1,93 @@
+//! Finding what folded.
+
+use crate::shell::{Shell, line, quay};
+use foldback_testkit::transcript;
+
+/// The block that a question finds first has to hold `expected`.
+#[track_caller]
+fn check(shell: &Shell, question: &str, expected: &str) {
+    let found = shell.json(&["search", "--todo", "quay", question]);
+    let text = found["hits"][0]["text"].as_str().unwrap();
+    assert!(text.contains(expected), "{question}: {text}");
+}
+
+#[test]
+fn questions_find_their_blocks() {
+    let shell = Shell::with_quay();
+    check(&shell, "船闸 重复的通知", "nt-2226");
+    check(&shell, "StoreConflict: rule 2: an attempt was logged twice", "StoreConflict");
+    check(&shell, "lease_seconds", "lease_seconds = 45");
+    check(&shell, "nt-0042", "pilot-office");
+    check(&shell, "docs/operations.md", "日志时间是 UTC");
+}
+
+#[test]
+fn hits_show_the_lines_and_the_explanation() {
+    let shell = Shell::with_quay();
+    let ran = shell.ok(&["search", "--todo", "quay", "-k", "1", "--explain", "lease_seconds"]);
+    let text = ran.text();
+    assert!(text.starts_with("1. b_quay_001  score "), "{text}");
+    assert!(text.contains("lease_seconds = 45"), "{text}");
+    assert!(text.contains("bm25") && text.contains("relevance"), "{text}");
+}
+
+#[test]
+fn filters_bound_what_is_found() {
+    let shell = Shell::with_quay();
+    let query = "nt-2226";
+    let hits = |args: &[&str]| {
+        let mut all = vec!["--json", "search", "--todo", "quay", query];
+        all.extend(args);
+        let ran = shell.run(&all);
+        let hits = ran.json()["hits"].as_array().unwrap().clone();
+        assert_eq!(ran.code, i32::from(hits.is_empty()), "{ran:?}");
+        hits.into_iter().map(|hit| hit["first_seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let all = hits(&["-k", "50"]);
+    assert!(all.len() > 1);
+    let late = hits(&["-k", "50", "--since", "2025-03-01T09:15:00Z"]);
+    let early = hits(&["-k", "50", "--until", "2025-03-01 09:15:00"]);
+    assert!(late.iter().all(|seq| all.contains(seq)) && !late.is_empty());
+    assert!(early.iter().all(|seq| !late.contains(seq)));
+    assert!(hits(&["--since", "2031-01-01T00:00:00Z"]).is_empty());
+    let typed = shell.json(&["search", "--todo", "quay", "--type", "tool_call", query]);
+    assert!(!typed["hits"].as_array().unwrap().is_empty());
+    for bad in [["--since", "soon"], ["--type", "essay"], ["-k", "0"], ["-k", "201"]] {
+        let ran = shell.run(&["search", "--todo", "quay", query, bad[0], bad[1]]);
+        assert_eq!(ran.code, 2, "{bad:?}");
+    }
+}
+
+#[test]
+fn td1_a_search_never_crosses_todos() {
+    let shell = Shell::with_quay();
+    let other = transcript(
+        "
+        user: the canary is called quokka-77
+        assistant: noted
+        ",
+    );
+    let file = shell.write("other.jsonl", line("other", other));
+    shell.ok(&["import", &file]);
+    let text =
+        shell.json(&["search", "--todo", "quay", "-k", "50", "quokka-77 canary"]).to_string();
+    assert!(!text.contains("quokka"), "{text}");
+    let own = shell.json(&["search", "--todo", "other", "quokka-77"]);
+    assert_eq!(own["hits"][0]["block_id"], "b_other_001");
+    // A block of another todo is told like one that never was.
+    let foreign = shell.run(&["load", "--todo", "quay", "b_other_001"]);
+    let none = shell.run(&["load", "--todo", "quay", "b_never_001"]);
+    assert_eq!((foreign.code, none.code), (1, 1));
+    assert_eq!(foreign.stderr.replace("b_other", "b_never"), none.stderr);
+}
+
+#[test]
+fn a_replay_shows_recalls_only_where_something_folded() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let short = shell.write("short.jsonl", line("short", quay()[..3].to_vec()));
+    let heading = "What folded is found again";
+    assert!(shell.run_bare(&["replay", &file]).text().contains(heading));
+    assert!(!shell.run_bare(&["replay", &short]).text().contains(heading));
+    assert!(!shell.run_bare(&["-q", "replay", &file]).text().contains(heading));
+}

@@ -1,0 +1,97 @@
+//! Checking, repairing, copying, forgetting.
+
+use crate::shell::{Shell, line, names, quay};
+
+#[test]
+fn a_copy_is_a_store() {
+    let shell = Shell::with_quay();
+    shell.ok(&["backup", "copy"]);
+    let copy = shell.path("copy");
+    let todos = shell.run_bare(&["--store", copy.to_str().unwrap(), "--json", "todos"]);
+    assert_eq!(todos.json(), shell.json(&["todos"]));
+    let verify = shell.run_bare(&["--store", copy.to_str().unwrap(), "verify"]);
+    assert_eq!(verify.code, 0, "{verify:?}");
+    let again = shell.run(&["backup", "copy"]);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}
+
+#[test]
+fn what_is_forgotten_is_gone_and_the_rest_stays() {
+    let shell = Shell::with_quay();
+    let other = shell.write("other.jsonl", line("other", quay()));
+    shell.ok(&["import", &other]);
+    let ran = shell.ok(&["forget", "--todo", "quay"]);
+    assert_eq!(ran.text(), format!("forgotten: quay, {} messages\n", quay().len()));
+    assert_eq!(shell.run(&["view", "--todo", "quay"]).code, 1);
+    assert_eq!(shell.run(&["forget", "--todo", "quay"]).code, 1);
+    assert_eq!(shell.ok(&["export", "--todo", "other"]).text(), line("other", quay()));
+    shell.ok(&["compact"]);
+    shell.ok(&["verify"]);
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let shell = Shell::with_quay();
+    let database = shell.store().join("store.sqlite");
+    let bytes = std::fs::read(&database).unwrap();
+    // A byte of a message that stands nowhere else.
+    let needle = "现在没有".as_bytes();
+    assert!(bytes.windows(needle.len()).all(|window| window != needle));
+    let needle = b"You repair the service quay.";
+    let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
+    let mut flipped = bytes;
+    flipped[at] ^= 1;
+    std::fs::write(&database, flipped).unwrap();
+    for command in ["verify", "doctor"] {
+        let ran = shell.run(&["--json", command]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        let report = ran.json();
+        assert_eq!(report["clean"], false);
+        assert!(!report["findings"].as_array().unwrap().is_empty());
+        let human = shell.run(&[command]);
+        assert_eq!(human.code, 1);
+        assert!(human.text().contains("finding"), "{}", human.text());
+    }
+    // The rest stays readable.
+    assert_eq!(shell.run(&["load", "--todo", "quay", "b_quay_002"]).code, 0);
+    assert_eq!(shell.run(&["export", "--todo", "quay"]).code, 1);
+}
+
+#[test]
+fn r11_the_index_folder_can_be_deleted() {
+    let shell = Shell::with_quay();
+    let index = shell.store().join("index");
+    if index.exists() {
+        std::fs::remove_dir_all(&index).unwrap();
+    }
+    let found = shell.json(&["search", "--todo", "quay", "nt-2226"]);
+    assert!(!found["hits"].as_array().unwrap().is_empty());
+    assert_eq!(shell.json(&["doctor", "--repair"])["clean"], true);
+}
+
+#[test]
+fn sled_is_a_store_too() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    shell.ok(&["--engine", "sled", "import", &file]);
+    let exported = shell.ok(&["--engine", "sled", "export", "--todo", "quay"]);
+    assert_eq!(exported.text(), line("quay", quay()));
+    let verify = shell.ok(&["--engine", "sled", "verify"]);
+    assert!(verify.text().starts_with("clean: 1 todo"), "{}", verify.text());
+}
+
+#[test]
+fn the_store_is_where_it_is_said_to_be() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let mut command = shell.command();
+    let ran = command.env("FOLDBACK_STORE", shell.path("named")).args(["import", &file]).output();
+    assert!(ran.unwrap().status.success());
+    assert!(names(&shell.path("named")).contains(&"FORMAT".to_owned()));
+    // Without a word it is in the user's data folder.
+    let ran = shell.run_bare(&["import", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let home = names(&shell.path(""));
+    assert_eq!(home.iter().filter(|name| *name == "FORMAT").count(), 2, "{home:?}");
+}
