@@ -1,1 +1,91 @@
-//! To be written.
+//! What the model sees: the live view, the ledger, the prompt, and the tools that reach the rest.
+//!
+//! A [`LiveView`] is what a session shows: standing instructions, pinned messages, a ledger of
+//! closed blocks, the latest block, the open tail, and at the end what changes from call to call.
+//! It takes each message ([`Shown`]) and each sealed block, and gives a
+//! [`Prompt`](foldback_core::Prompt) that any chat API takes: calls and their results together,
+//! ids unique, nothing empty. Its size does not grow with the conversation. What it leaves out is
+//! one call away: `search_block`, `list_blocks` and `load` read a [`Shelf`] and give an
+//! [`Answer`], whose text is marked as recorded data and is kept as references ([`Fragment`]).
+//!
+//! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
+//! where a block ends; it is told. And nothing in it depends on clock, files, environment or
+//! chance: the same messages give the same bytes.
+//!
+//! ```
+//! use foldback_core::{
+//!     Block, BlockHeader, BlockId, BlockType, Budget, CloseReason, Estimate, Message, SeqNo,
+//!     SeqRange, TodoId,
+//! };
+//! use foldback_disclosure::{LiveView, Shown, ViewConfig};
+//! use std::sync::Arc;
+//!
+//! let mut view = LiveView::new(ViewConfig::default());
+//! let said = [
+//!     Message::user("Plan a trip to the coast."),
+//!     Message::assistant("The train leaves at nine."),
+//!     Message::user("And the hotel?"),
+//!     Message::assistant("The Pier, room 12."),
+//! ];
+//! for (n, message) in said.into_iter().enumerate() {
+//!     view.append(Shown::new(SeqNo(n as u64), Arc::new(message), vec![], None));
+//! }
+//!
+//! // Two blocks are sealed. The latest stays in view; of the first, one line stays.
+//! let todo = TodoId::new("trip")?;
+//! for (n, about) in [(1, "The train leaves at nine"), (2, "The hotel is The Pier")] {
+//!     let header = BlockHeader {
+//!         block_id: BlockId::new(todo.clone(), n),
+//!         todo_id: todo.clone(),
+//!         block_type: BlockType::Qa,
+//!         keywords: vec![],
+//!         core_semantic: about.to_owned(),
+//!         create_time: "2025-01-01 10:00:00".to_owned(),
+//!         data_ids: vec![],
+//!     };
+//!     let first = SeqNo(u64::from(n) * 2 - 2);
+//!     let range = SeqRange::new(first, first.next()).ok_or("an empty range")?;
+//!     view.fold(&Block { header, range, close_reason: CloseReason::Topic });
+//! }
+//!
+//! let prompt = view.prompt(&Budget::default(), &Estimate);
+//! let opening = prompt.messages[0].text();
+//! assert!(opening.starts_with("Plan a trip to the coast."), "the task never folds");
+//! assert!(opening.contains("b_trip_001 2025-01-01 10:00 qa | The train leaves at nine"));
+//! assert_eq!(prompt.messages[1].text(), "And the hotel?");
+//! assert_eq!(prompt.messages.len(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod live_view;
+mod render;
+mod suffix;
+
+mod entry;
+mod light;
+mod repair;
+
+mod failure;
+mod ledger;
+
+mod quote;
+mod tools;
+
+mod config;
+mod error;
+mod snapshot;
+
+mod cut;
+mod raw;
+
+pub use config::ViewConfig;
+pub use entry::Shown;
+pub use error::Error;
+pub use ledger::ledger_line;
+pub use light::light;
+pub use live_view::LiveView;
+pub use quote::Fragment;
+pub use snapshot::Snapshot;
+pub use tools::{Answer, Argument, ArgumentKind, Shelf, Tool, definitions, run_tool, tools};
+
+use light::thousands;

@@ -1,0 +1,68 @@
+//! What a live view may show.
+
+use crate::Error;
+
+/// How much a live view shows. Checked when it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewConfig {
+    pub(crate) fresh_tokens: u64,
+    pub(crate) window_max: usize,
+    pub(crate) ledger_max_lines: usize,
+    pub(crate) failures_max: usize,
+    pub(crate) consulted_max: usize,
+}
+
+impl Default for ViewConfig {
+    /// The design's window: 8,000 fresh tokens, 12 messages, 9 lines of ledger; the 3 newest
+    /// failures and consultations are kept in sight.
+    fn default() -> Self {
+        Self {
+            fresh_tokens: 8_000,
+            window_max: 12,
+            ledger_max_lines: 9,
+            failures_max: 3,
+            consulted_max: 3,
+        }
+    }
+}
+
+impl ViewConfig {
+    /// A part that is stored outside is shown whole while it belongs to the newest unit and has
+    /// fewer tokens than this. 0 shows no such part whole, ever.
+    #[must_use]
+    pub fn with_fresh_tokens(self, fresh_tokens: u64) -> Self {
+        Self { fresh_tokens, ..self }
+    }
+
+    /// The greatest number of messages of the latest block and the open tail together; beyond it,
+    /// the latest block is shown by its line alone.
+    ///
+    /// # Errors
+    /// When it is 0: then no block would ever be shown, not even an empty tail's.
+    pub fn with_window_max(self, window_max: usize) -> Result<Self, Error> {
+        if window_max == 0 {
+            return Err(Error::Config {
+                setting: "window_max",
+                expected: "at least 1 message",
+                found: window_max,
+            });
+        }
+        Ok(Self { window_max, ..self })
+    }
+
+    /// The greatest number of blocks whose lines stand in the ledger; with one block more, a fixed
+    /// sentence takes the place of the lines. 0 never lists blocks.
+    ///
+    /// # Errors
+    /// When it is above 100: the ledger stands in every prompt.
+    pub fn with_ledger_max_lines(self, ledger_max_lines: usize) -> Result<Self, Error> {
+        if ledger_max_lines > 100 {
+            return Err(Error::Config {
+                setting: "ledger_max_lines",
+                expected: "at most 100 lines",
+                found: ledger_max_lines,
+            });
+        }
+        Ok(Self { ledger_max_lines, ..self })
+    }
+}

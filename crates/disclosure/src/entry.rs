@@ -1,0 +1,170 @@
+//! A message in the live view, in the forms in which it may be shown.
+
+use crate::light::light_of;
+use crate::repair::{Changes, sendable};
+use foldback_core::{Content, Message, Offload, Role, SeqNo, TokenCounter, message_tokens};
+use std::sync::{Arc, OnceLock};
+
+/// A message as it arrives in the live view.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Its number.
+    pub seq: SeqNo,
+    /// The exact message.
+    pub message: Arc<Message>,
+    /// Its parts that are stored outside.
+    pub offloads: Vec<Offload>,
+    /// Of the answer of a memory tool: the line that stands for it once it is folded.
+    pub recall: Option<String>,
+}
+
+impl Shown {
+    /// A message, its parts that are stored outside, and the note of a memory tool's answer.
+    #[must_use]
+    pub fn new(
+        seq: SeqNo,
+        message: Arc<Message>,
+        offloads: Vec<Offload>,
+        recall: Option<String>,
+    ) -> Self {
+        Self { seq, message, offloads, recall }
+    }
+}
+
+/// A message that can be sent, and its tokens once they were counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Form(Arc<(Arc<Message>, OnceLock<usize>)>);
+
+impl Form {
+    pub(crate) fn new(message: Arc<Message>) -> Self {
+        Self(Arc::new((message, OnceLock::new())))
+    }
+
+    pub(crate) fn message(&self) -> &Arc<Message> {
+        &self.0.0
+    }
+
+    /// Counted once: a view is used with one counter.
+    pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> usize {
+        *self.0.1.get_or_init(|| message_tokens(counter, &self.0.0))
+    }
+}
+
+/// How a message stands to the calls around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Plain,
+    Calls,
+    Result,
+}
+
+/// A message of the latest block or the open tail.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) seq: SeqNo,
+    pub(crate) kind: Kind,
+    /// The first message of its unit.
+    pub(crate) unit: SeqNo,
+    /// How it is shown.
+    form: Form,
+    /// How it is shown once it is no longer fresh, where that differs.
+    light: Option<Form>,
+    /// How it is shown once its block is sealed, where it is a memory tool's answer.
+    note: Option<Form>,
+    /// What stands in its place while it is pinned.
+    pinned: Option<Option<Form>>,
+    /// The payload that holds its content, where that is stored outside.
+    pub(crate) stored: Option<String>,
+}
+
+impl Entry {
+    /// `None` when the message says nothing that can be sent.
+    pub(crate) fn new(shown: &Shown, fresh_tokens: u64) -> Option<Self> {
+        let sent = sendable(&shown.message)?;
+        let kind = match sent.role() {
+            Role::Tool => Kind::Result,
+            _ if !sent.tool_calls().is_empty() => Kind::Calls,
+            _ => Kind::Plain,
+        };
+        let mut entry = Self {
+            seq: shown.seq,
+            kind,
+            unit: shown.seq,
+            form: Form::new(Arc::clone(&sent)),
+            light: None,
+            note: None,
+            pinned: None,
+            stored: None,
+        };
+        if let Some(note) = &shown.recall {
+            let text = if note.trim().is_empty() { "(recalled text)" } else { note };
+            entry.note = Some(with_content(&sent, Content::Text(text.to_owned())));
+        } else if !shown.offloads.is_empty() {
+            // The places of the parts are those of the exact message.
+            let lightened = |offloads: &[&Offload]| {
+                let light = light_of(&shown.message, offloads.iter().copied());
+                sendable(&Arc::new(light)).map(Form::new)
+            };
+            let all: Vec<&Offload> = shown.offloads.iter().collect();
+            let large: Vec<&Offload> =
+                all.iter().filter(|offload| offload.tokens >= fresh_tokens).copied().collect();
+            entry.light = if large.len() < all.len() { lightened(&all) } else { None };
+            if !large.is_empty()
+                && let Some(form) = lightened(&large)
+            {
+                entry.form = form;
+            }
+            entry.stored = shown.offloads.first().map(|offload| offload.reference().to_string());
+        }
+        Some(entry)
+    }
+
+    /// The message with its exact calls, for telling what it calls or answers.
+    pub(crate) fn message(&self) -> &Message {
+        self.form.message()
+    }
+
+    /// How it is shown now; `None` where something pinned stands elsewhere.
+    pub(crate) fn form(&self, light: bool) -> Option<&Form> {
+        match &self.pinned {
+            Some(form) => form.as_ref(),
+            None if light => Some(self.light.as_ref().unwrap_or(&self.form)),
+            None => Some(&self.form),
+        }
+    }
+
+    pub(crate) fn is_visible(&self) -> bool {
+        self.form(false).is_some()
+    }
+
+    pub(crate) fn is_large_and_fresh(&self) -> bool {
+        self.pinned.is_none() && self.light.is_some()
+    }
+
+    /// It is no longer fresh; in a sealed block, what was recalled becomes a note.
+    pub(crate) fn settle(&mut self, sealed: bool) {
+        if let Some(light) = self.light.take() {
+            self.form = light;
+        }
+        if sealed && let Some(note) = self.note.take() {
+            self.form = note;
+        }
+    }
+
+    /// Its text stands at the beginning now. What holds calls and results together stays.
+    pub(crate) fn pin(&mut self) {
+        self.pinned = Some(match self.kind {
+            Kind::Plain => None,
+            Kind::Result => Some(with_content(
+                self.form.message(),
+                Content::Text("(pinned: it stands at the beginning)".to_owned()),
+            )),
+            Kind::Calls => Some(with_content(self.form.message(), Content::Empty)),
+        });
+    }
+}
+
+fn with_content(message: &Message, content: Content) -> Form {
+    let changes = Changes { content: Some(content), ..Changes::default() };
+    Form::new(Arc::new(changes.apply(message)))
+}

@@ -1,0 +1,23 @@
+//! What can go wrong.
+
+/// An error of this crate. What a model does wrong is none: it is answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is out of its bounds.
+    #[error("{setting} is {found}, but it has to be {expected}")]
+    Config {
+        /// The setting.
+        setting: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What it is.
+        found: usize,
+    },
+    /// Messages or blocks could not be read, or searched.
+    #[error(transparent)]
+    Blocks(#[from] foldback_blockstore::Error),
+    /// A payload could not be read.
+    #[error(transparent)]
+    Payloads(#[from] foldback_backend_store::Error),
+}

@@ -1,0 +1,297 @@
+//! Failures of tools, told from what a tool answered.
+
+use crate::cut::one_line;
+use crate::raw::RawObject;
+use foldback_core::{Message, ToolCall};
+use serde::{Deserialize, Serialize};
+
+/// A call that failed and has not succeeded since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// The number of the result that says so.
+    pub(crate) seq: u64,
+    /// The tool.
+    pub(crate) tool: String,
+    /// What it was to work on: its main argument.
+    pub(crate) target: String,
+    /// The first telling line of the error.
+    pub(crate) head: String,
+    /// The payload that holds the whole result, where it is stored outside.
+    pub(crate) stored: Option<String>,
+    /// The number of the block that the result went into.
+    pub(crate) block: Option<u32>,
+}
+
+/// What a call works on: the argument of a telling name, else the first that is a text, else
+/// the arguments as they stand. Two calls of one tool on the same target are attempts at one thing.
+pub(crate) fn target(call: &ToolCall) -> String {
+    /// The names that tools give to their main argument, the most telling first.
+    const MAIN: [&str; 16] = [
+        "path",
+        "file_path",
+        "file",
+        "filename",
+        "command",
+        "cmd",
+        "url",
+        "query",
+        "sql",
+        "pattern",
+        "code",
+        "script",
+        "id",
+        "ref",
+        "name",
+        "input",
+    ];
+    let Some(members) = call.members() else { return one_line(&call.arguments, 120) };
+    let text = |name: Option<&str>| {
+        members
+            .iter()
+            .filter(|(key, _)| name.is_none_or(|name| key == name))
+            .find_map(|(_, value)| serde_json::from_str::<String>(value.get()).ok())
+    };
+    let main = MAIN.into_iter().find_map(|name| text(Some(name))).or_else(|| text(None));
+    one_line(&main.unwrap_or_else(|| call.arguments.clone()), 120)
+}
+
+/// The telling line of the error that a tool's message reports, if it reports one.
+///
+/// An error is what says so by a key (`is_error`, `status: "error"`), by a JSON object with an
+/// `error`, by how its first line begins, by a traceback, or by an exit code other than 0. A text
+/// that merely holds the word somewhere reports no error.
+pub(crate) fn error_head(message: &Message) -> Option<String> {
+    let text = message.text();
+    let says_so = message.fields().into_iter().any(|(key, value)| match key.as_ref() {
+        "is_error" | "isError" => value.get() == "true",
+        "status" => matches!(value.get(), "\"error\"" | "\"failed\""),
+        _ => false,
+    });
+    let head = json_error(&text).or_else(|| text_error(&text));
+    match head {
+        Some(head) => Some(head),
+        None if says_so => Some(one_line(first_line(&text), 160)),
+        None => None,
+    }
+}
+
+/// The error of a result that is a JSON object.
+fn json_error(text: &str) -> Option<String> {
+    let text = text.trim();
+    // What is larger is data, and reading it whole would cost more than the answer is worth.
+    if !text.starts_with('{') || text.len() > 1 << 16 {
+        return None;
+    }
+    let object = RawObject::parse(text)?;
+    let is_true = |key: &str| object.get(key).is_some_and(|value| value.get() == "true");
+    let is_false = |key: &str| object.get(key).is_some_and(|value| value.get() == "false");
+    let error = object
+        .get("error")
+        .map(|value| value.get())
+        .filter(|json| !matches!(*json, "null" | "false" | "\"\"" | "[]" | "{}" | "0"));
+    let code = ["exit_code", "exitCode", "returncode", "return_code"]
+        .into_iter()
+        .find_map(|key| object.get(key))
+        .map(|value| value.get())
+        .filter(|code| *code != "0" && code.parse::<i64>().is_ok());
+    let said = |key: &str| {
+        let text: String = serde_json::from_str(object.get(key)?.get()).ok()?;
+        Some(text).filter(|text| !text.trim().is_empty())
+    };
+    if let Some(error) = error {
+        let said = said("error").or_else(|| said("message"));
+        return Some(one_line(said.as_deref().unwrap_or(error), 160));
+    }
+    if let Some(code) = code {
+        let said = said("stderr").or_else(|| said("output")).or_else(|| said("stdout"));
+        let said = said.map(|text| error_line(&text).unwrap_or_default());
+        return Some(one_line(&format!("exit code {code} {}", said.unwrap_or_default()), 160));
+    }
+    (is_true("is_error") || is_true("isError") || is_false("success") || is_false("ok")).then(
+        || {
+            let said = said("message").or_else(|| said("reason"));
+            one_line(said.as_deref().unwrap_or(text), 160)
+        },
+    )
+}
+
+/// The error of a result that is text.
+fn text_error(text: &str) -> Option<String> {
+    // A program says at its beginning or its end how it went.
+    let start = first_line(text);
+    let lower: String = start.chars().take(80).collect::<String>().to_lowercase();
+    let begins = [
+        "error",
+        "[error",
+        "fatal:",
+        "exception",
+        "traceback (most recent call last)",
+        "failed:",
+        "failure:",
+        "command failed",
+        "panicked at",
+        "thread 'main' panicked",
+        "错误",
+        "失败",
+        "异常",
+        "エラー",
+        "오류",
+    ];
+    let end_from = text.floor_char_boundary(text.len().saturating_sub(2_000));
+    let end = text.get(end_from..).unwrap_or("");
+    let start_to = text.floor_char_boundary(2_000.min(text.len()));
+    let beginning = text.get(..start_to).unwrap_or("");
+    let named = begins.iter().any(|begin| {
+        lower.strip_prefix(begin).is_some_and(|rest| {
+            // "errors: 0" and "Error handling in Rust" are no errors.
+            let next = rest.chars().next();
+            begin.ends_with(':')
+                || !begin.is_ascii()
+                || begin.contains(' ')
+                || matches!(next, None | Some(':' | ']' | '!'))
+                || lower.starts_with("error executing")
+                || lower.starts_with("error while")
+                || lower.starts_with("error occurred")
+                || lower.starts_with("error[")
+        })
+    });
+    // `ValueError: ...`, `java.io.IOException: ...`.
+    let typed = start.split_once(':').is_some_and(|(name, _)| {
+        (name.ends_with("Error") || name.ends_with("Exception"))
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_'))
+    });
+    let traceback = beginning.contains("Traceback (most recent call last)")
+        || end.contains("Traceback (most recent call last)");
+    let code = exit_code(beginning).or_else(|| exit_code(end));
+    match code {
+        // A program that says that it went well did, whatever its output talks about.
+        Some(0) => None,
+        Some(code) => {
+            let line = error_line(text).unwrap_or_default();
+            Some(one_line(&format!("exit code {code} {line}"), 160))
+        }
+        None if traceback => Some(one_line(&error_line(end).unwrap_or_default(), 160)),
+        None if named || typed => Some(one_line(start, 160)),
+        None => None,
+    }
+}
+
+/// The number in `exit code: 1`, `exit status 1`, `returncode=1` and their like, when a line says
+/// it.
+fn exit_code(text: &str) -> Option<i64> {
+    text.lines().find_map(|line| {
+        // The line is about the code; prose that mentions one is longer.
+        if line.len() > 120 {
+            return None;
+        }
+        let lower = line.to_ascii_lowercase();
+        let at = [
+            "exit code",
+            "exit status",
+            "exited with code",
+            "returncode",
+            "return code",
+            "exit_code",
+            "exitcode",
+        ]
+        .into_iter()
+        .find_map(|name| lower.find(name).map(|at| at + name.len()))?;
+        let rest = lower.get(at..)?.trim_start_matches([' ', ':', '=', '"', '\'', '(', '`', '>']);
+        let digits: String = rest
+            .chars()
+            .enumerate()
+            .take_while(|(i, c)| c.is_ascii_digit() || (*i == 0 && *c == '-'))
+            .map(|(_, c)| c)
+            .collect();
+        digits.parse().ok()
+    })
+}
+
+/// The line of a long output that tells most: the last that names an error, else the first.
+fn error_line(text: &str) -> Option<String> {
+    let from = text.floor_char_boundary(text.len().saturating_sub(8_000));
+    let end = text.get(from..).unwrap_or("");
+    let telling = |line: &&str| {
+        let lower = line.to_ascii_lowercase();
+        let word = ["error", "exception", "panicked", "fatal", "failed", "not found", "denied"]
+            .into_iter()
+            .any(|word| lower.contains(word));
+        word || line.contains("错误") || line.contains("失败")
+    };
+    let is_code = |line: &&str| exit_code(line).is_none();
+    let line = end
+        .lines()
+        .rev()
+        .filter(is_code)
+        .find(telling)
+        .or_else(|| text.lines().filter(is_code).find(|line| !line.trim().is_empty()))?;
+    Some(line.trim().to_owned())
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::ToolCallId;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let message = Message::tool_result(&ToolCallId::new("a"), text);
+        assert_eq!(error_head(&message).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn lv10_an_error_is_told_from_what_the_tool_says() {
+        check("Error: no such file\nmore", Some("Error: no such file"));
+        check("error[E0308]: mismatched types", Some("error[E0308]: mismatched types"));
+        check("ValueError: bad", Some("ValueError: bad"));
+        check("错误：文件不存在", Some("错误：文件不存在"));
+        check(
+            "out\nTraceback (most recent call last):\n  File \"a\"\nKeyError: 'x'",
+            Some("KeyError: 'x'"),
+        );
+        check("running\ntest a FAILED\nexit code: 101", Some("exit code 101 test a FAILED"));
+        check(r#"{"error":{"message":"no"}}"#, Some(r#"{"message":"no"}"#));
+        check(r#"{"error":"no key"}"#, Some("no key"));
+        check(r#"{"exit_code":2,"stderr":"ls: not found"}"#, Some("exit code 2 ls: not found"));
+        check(r#"{"success":false,"message":"用户不存在"}"#, Some("用户不存在"));
+    }
+
+    #[test]
+    fn lv10_a_text_about_errors_is_no_error() {
+        for fine in [
+            "",
+            "errors: 0",
+            "Error handling in Rust is done by Result",
+            "all good\nexit code: 0",
+            "ValueError is raised when: never",
+            r#"{"error":null,"data":[1]}"#,
+            r#"{"exit_code":0,"stderr":"warning: error-like"}"#,
+            "the log says: Error: x",
+            "没有错误",
+        ] {
+            check(fine, None);
+        }
+    }
+
+    #[test]
+    fn lv10_a_key_says_so() {
+        let message = Message::from_json(
+            r#"{"role":"tool","tool_call_id":"a","content":"\nno","is_error":true}"#,
+        )
+        .unwrap();
+        assert_eq!(error_head(&message).as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn lv10_the_target_is_the_main_argument() {
+        let target = |arguments| target(&ToolCall::new("a", "t", arguments));
+        assert_eq!(target(r#"{"content":"x","path":"a/b.rs"}"#), "a/b.rs");
+        assert_eq!(target(r#"{"n":1,"city":"上海"}"#), "上海");
+        assert_eq!(target(r#"{"n":1}"#), r#"{"n":1}"#);
+        assert_eq!(target("ls  -l\n"), "ls -l");
+    }
+}

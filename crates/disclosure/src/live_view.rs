@@ -1,0 +1,448 @@
+//! What a session shows to the model.
+
+use crate::entry::{Entry, Form, Kind, Shown};
+use crate::failure::{Failure, error_head, target};
+use crate::ledger::{RULE, TOO_MANY, ledger_line};
+use crate::quote::{Origin, quoted};
+use crate::repair::sendable;
+use crate::tools::definitions;
+use crate::{Snapshot, ViewConfig};
+use foldback_core::{
+    Block, BlockId, Content, Estimate, Message, Pairing, PairingTracker, Part, Role, SeqNo,
+    ToolDefinition,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What a session shows to the model: standing instructions, pinned messages, the ledger, the
+/// latest block, the open tail, and what changes from call to call.
+///
+/// It is pure data, of constant size, and cheap to clone: messages are shared. Give it every
+/// message by [`append`](Self::append) and every sealed block by [`fold`](Self::fold), once they
+/// are durable or on a copy; ask for the request by [`prompt`](Self::prompt).
+#[derive(Clone)]
+pub struct LiveView {
+    pub(crate) config: ViewConfig,
+    /// Standing instructions.
+    pub(crate) head: Vec<(SeqNo, Form)>,
+    pub(crate) pins: BTreeMap<SeqNo, Arc<Message>>,
+    /// Pinned messages and ledger, as one user turn.
+    pub(crate) opening: Form,
+    ledger: Vec<String>,
+    pub(crate) latest: Option<Latest>,
+    pub(crate) tail: Vec<Entry>,
+    /// Messages from here on may show large parts whole.
+    fresh_from: SeqNo,
+    /// The notes of memory tools' answers that are in view, and of the newest that are not.
+    pub(crate) notes: BTreeMap<SeqNo, String>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) todo_list: Option<String>,
+    pub(crate) notices: BTreeMap<String, String>,
+    folds: u64,
+    moves: u64,
+    tracker: PairingTracker,
+    /// The calls that wait for their result.
+    open_calls: Vec<OpenCall>,
+    pub(crate) tools: Arc<(Vec<ToolDefinition>, OnceLock<usize>)>,
+}
+
+/// A call that waits for its result.
+#[derive(Clone, Debug)]
+struct OpenCall {
+    id: String,
+    tool: String,
+    target: String,
+}
+
+/// The latest closed block.
+#[derive(Clone, Debug)]
+pub(crate) struct Latest {
+    pub(crate) id: BlockId,
+    pub(crate) line: String,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl LiveView {
+    /// A view that shows nothing yet.
+    #[must_use]
+    pub fn new(config: ViewConfig) -> Self {
+        let mut view = Self {
+            config,
+            head: Vec::new(),
+            pins: BTreeMap::new(),
+            opening: Form::new(Arc::new(Message::user(RULE))),
+            ledger: Vec::new(),
+            latest: None,
+            tail: Vec::new(),
+            fresh_from: SeqNo(0),
+            notes: BTreeMap::new(),
+            failures: Vec::new(),
+            todo_list: None,
+            notices: BTreeMap::new(),
+            folds: 0,
+            moves: 0,
+            tracker: PairingTracker::default(),
+            open_calls: Vec::new(),
+            tools: Arc::new((definitions(), OnceLock::new())),
+        };
+        view.write_opening();
+        view
+    }
+
+    /// The view as it was when the snapshot was taken: the same prompts, byte for byte.
+    ///
+    /// `pins` are the messages that [`Snapshot::pins`] names, `latest` the last closed block and
+    /// `block` its messages, `tail` the messages behind it. A note of a memory tool's answer that
+    /// is not given is taken from the snapshot.
+    #[must_use]
+    pub fn restore(
+        config: ViewConfig,
+        snapshot: Snapshot,
+        pins: Vec<(SeqNo, Arc<Message>)>,
+        latest: Option<&Block>,
+        block: Vec<Shown>,
+        tail: Vec<Shown>,
+    ) -> Self {
+        let mut view = Self::new(config);
+        view.ledger = snapshot.ledger;
+        view.folds = snapshot.folds;
+        view.moves = snapshot.moves;
+        view.fresh_from = snapshot.fresh_from;
+        view.notes = snapshot.notes;
+        view.failures = snapshot.failures;
+        view.todo_list = snapshot.todo_list;
+        view.notices = snapshot.notices;
+        for (seq, message) in pins {
+            if message.role().is_instruction() {
+                if let Some(message) = sendable(&message) {
+                    view.head.push((seq, Form::new(message)));
+                }
+            } else {
+                view.pins.insert(seq, message);
+            }
+        }
+        view.head.sort_by_key(|(seq, _)| *seq);
+        let last_sealed = block.last().map(|shown| shown.seq);
+        for mut shown in block.into_iter().chain(tail) {
+            if shown.message.role().is_instruction() {
+                continue;
+            }
+            if shown.recall.is_none() {
+                shown.recall = view.notes.get(&shown.seq).cloned();
+            }
+            view.place(&shown);
+        }
+        let split = view.tail.partition_point(|entry| Some(entry.seq) <= last_sealed);
+        let open = view.tail.split_off(split);
+        let sealed = std::mem::replace(&mut view.tail, open);
+        view.latest = latest.map(|block| Latest {
+            id: block.header.block_id.clone(),
+            line: ledger_line(&block.header, &Estimate),
+            entries: sealed,
+        });
+        view.settle();
+        view.write_opening();
+        view
+    }
+
+    /// Takes the next message. Standing instructions go to the head; the first user's message is
+    /// pinned as the task.
+    pub fn append(&mut self, shown: Shown) {
+        let message = &shown.message;
+        if message.role().is_instruction() {
+            if let Some(sent) = sendable(message) {
+                self.moves += u64::from(self.has_begun());
+                self.head.push((shown.seq, Form::new(sent)));
+            }
+            return;
+        }
+        let showed = self.shows_block();
+        if *message.role() == Role::User
+            && !message.content().is_blank()
+            && !self.pins.values().any(|pin| *pin.role() == Role::User)
+        {
+            self.pin(shown.seq, Arc::clone(message));
+        }
+        if let Some(note) = &shown.recall {
+            self.notes.insert(shown.seq, note.clone());
+        }
+        if let Some((pairing, call)) = self.place(&shown) {
+            if pairing == Pairing::Answers && shown.recall.is_none() {
+                self.watch(&shown, call);
+            }
+            // A block that no longer fits beside the tail leaves, and what follows moves up.
+            self.moves += u64::from(showed && !self.shows_block());
+        }
+    }
+
+    /// Takes a sealed block: it becomes the latest one, and what was the latest leaves the view.
+    /// Whatever is no longer fresh becomes light.
+    ///
+    /// Gives `false`, and changes nothing, when `block` is not newer than the latest block.
+    pub fn fold(&mut self, block: &Block) -> bool {
+        let id = &block.header.block_id;
+        if self.latest.as_ref().is_some_and(|latest| id.n() <= latest.id.n()) {
+            return false;
+        }
+        self.folds += 1;
+        self.moves += 1;
+        let newest = self.tail.last().or_else(|| self.latest.as_ref()?.entries.last());
+        self.fresh_from = newest.map_or(block.range.last().next(), |newest| newest.unit);
+        let split = self.tail.partition_point(|entry| entry.seq <= block.range.last());
+        let open = self.tail.split_off(split);
+        let entries = std::mem::replace(&mut self.tail, open);
+        let line = ledger_line(&block.header, &Estimate);
+        if self.lists_blocks() {
+            self.ledger.push(line.clone());
+        } else {
+            self.ledger.clear();
+        }
+        for failure in &mut self.failures {
+            if block.range.contains(SeqNo(failure.seq)) {
+                failure.block = Some(id.n());
+            }
+        }
+        self.latest = Some(Latest { id: id.clone(), line, entries });
+        self.settle();
+        self.forget_notes();
+        self.write_opening();
+        true
+    }
+
+    /// Keeps the message in every prompt from now on, at the beginning. It does not stand again in
+    /// the latest block or the tail. `message` is the exact message.
+    pub fn pin(&mut self, seq: SeqNo, message: Arc<Message>) {
+        let is_new = !self.pins.contains_key(&seq)
+            && !self.head.iter().any(|(at, _)| *at == seq)
+            && !message.content().is_blank();
+        if !is_new {
+            return;
+        }
+        self.moves += u64::from(self.has_begun());
+        let entries = self.latest.iter_mut().flat_map(|latest| &mut latest.entries);
+        for entry in entries.chain(&mut self.tail).filter(|entry| entry.seq == seq) {
+            entry.pin();
+        }
+        self.pins.insert(seq, message);
+        self.write_opening();
+    }
+
+    /// The todo list, recited at the end of every prompt; `None` for none.
+    pub fn set_todo_list(&mut self, text: Option<String>) {
+        self.todo_list = text.filter(|text| !text.trim().is_empty());
+    }
+
+    /// Says `text` at the end of every prompt from now on, in place of what was said about the same
+    /// matter; `None` says no more about it.
+    pub fn notice(&mut self, about: &str, text: Option<String>) {
+        match text {
+            Some(text) => self.notices.insert(about.to_owned(), text),
+            None => self.notices.remove(about),
+        };
+    }
+
+    /// What the recorded messages do not tell, for [`restore`](Self::restore).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let head = self.head.iter().map(|(seq, _)| *seq);
+        let mut pins: Vec<SeqNo> = head.chain(self.pins.keys().copied()).collect();
+        pins.sort_unstable();
+        Snapshot {
+            pins,
+            ledger: self.ledger.clone(),
+            folds: self.folds,
+            moves: self.moves,
+            fresh_from: self.fresh_from,
+            notes: self.notes.clone(),
+            failures: self.failures.clone(),
+            todo_list: self.todo_list.clone(),
+            notices: self.notices.clone(),
+        }
+    }
+
+    /// How often the stable part of the prompt has changed otherwise than by growing at its end: by
+    /// a fold, by the latest block leaving for want of room, by a new pin or instruction.
+    #[must_use]
+    pub fn prefix_moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// How many blocks were folded.
+    #[must_use]
+    pub fn folds(&self) -> u64 {
+        self.folds
+    }
+
+    /// Whether the latest block is shown whole, when no budget forbids it: it and the tail together
+    /// fit the window. One unit that is larger than the window on its own does not count.
+    #[must_use]
+    pub fn shows_block(&self) -> bool {
+        // The whole tail counts, so that a block that had to leave does not come back before the
+        // next fold.
+        self.latest.as_ref().is_some_and(|latest| {
+            let max = self.config.window_max;
+            counted(&latest.entries, max) + visible(&self.tail) <= max
+        })
+    }
+
+    /// The messages of the tail and, where `block`, of the latest block that count against the
+    /// window.
+    pub(crate) fn window(&self, block: bool) -> usize {
+        let max = self.config.window_max;
+        let sealed = self.latest.as_ref().filter(|_| block).map(|l| l.entries.as_slice());
+        counted(sealed.unwrap_or_default(), max) + counted(&self.tail, max)
+    }
+
+    /// Whether the ledger holds lines, rather than the sentence that there are too many.
+    pub(crate) fn lists_blocks(&self) -> bool {
+        self.folds <= self.config.ledger_max_lines as u64
+    }
+
+    fn has_begun(&self) -> bool {
+        self.folds > 0 || !self.tail.is_empty() || !self.pins.is_empty()
+    }
+
+    /// Puts the message into the tail. Gives how it stands to the calls before it and, where it
+    /// answers one, that call; `None` where there is nothing to show.
+    fn place(&mut self, shown: &Shown) -> Option<(Pairing, Option<OpenCall>)> {
+        let mut entry = Entry::new(shown, self.config.fresh_tokens)?;
+        let pairing = self.tracker.observe(entry.message());
+        let mut answered = None;
+        if pairing == Pairing::Answers {
+            entry.unit = self.tail.last().map_or(entry.seq, |before| before.unit);
+            let id = entry.message().tool_call_id();
+            let at =
+                self.open_calls.iter().position(|open| id.is_some_and(|id| id.as_str() == open.id));
+            answered = at.map(|at| self.open_calls.remove(at));
+        } else if entry.kind != Kind::Result {
+            self.open_calls.clear();
+            for call in shown.message.tool_calls() {
+                let id = crate::repair::legal_id(call.id.as_str()).into_owned();
+                let tool = call.name.clone();
+                self.open_calls.push(OpenCall { id, tool, target: target(call) });
+            }
+        }
+        if self.pins.contains_key(&entry.seq) {
+            entry.pin();
+        }
+        self.tail.push(entry);
+        Some((pairing, answered))
+    }
+
+    /// Keeps a failure in sight until the same tool succeeds on the same target.
+    fn watch(&mut self, shown: &Shown, call: Option<OpenCall>) {
+        let Some(OpenCall { tool, target, .. }) = call else { return };
+        self.failures.retain(|failure| failure.tool != tool || failure.target != target);
+        let Some(head) = error_head(&shown.message) else { return };
+        let stored = shown.offloads.first().map(|offload| offload.reference().to_string());
+        let seq = shown.seq.0;
+        self.failures.push(Failure { seq, tool, target, head, stored, block: None });
+        let over = self.failures.len().saturating_sub(self.config.failures_max);
+        self.failures.drain(..over);
+    }
+
+    fn settle(&mut self) {
+        let fresh_from = self.fresh_from;
+        let stale = |entry: &&mut Entry| entry.seq < fresh_from;
+        if let Some(latest) = &mut self.latest {
+            latest.entries.iter_mut().filter(stale).for_each(|entry| entry.settle(true));
+        }
+        self.tail.iter_mut().filter(stale).for_each(|entry| entry.settle(false));
+    }
+
+    /// Forgets the notes of what left the view, but for the newest.
+    fn forget_notes(&mut self) {
+        let latest = self.latest.as_ref().and_then(|latest| latest.entries.first());
+        let Some(first) = latest.or(self.tail.first()).map(|entry| entry.seq) else { return };
+        let gone: Vec<SeqNo> = self.notes.range(..first).map(|(seq, _)| *seq).collect();
+        let over = gone.len().saturating_sub(self.config.consulted_max);
+        for seq in gone.into_iter().take(over) {
+            self.notes.remove(&seq);
+        }
+    }
+
+    fn write_opening(&mut self) {
+        let mut content: Vec<Part> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
+        for (seq, message) in &self.pins {
+            parts.extend(pinned_parts(*seq, message));
+        }
+        let mut ledger = String::from(RULE);
+        if !self.lists_blocks() {
+            ledger.push('\n');
+            ledger.push_str(TOO_MANY);
+        }
+        for line in &self.ledger {
+            ledger.push('\n');
+            ledger.push_str(line);
+        }
+        parts.push(Part::Text(ledger));
+        for part in parts {
+            match (content.last_mut(), part) {
+                (Some(Part::Text(before)), Part::Text(text)) => {
+                    before.push_str("\n\n");
+                    before.push_str(&text);
+                }
+                (_, part) => content.push(part),
+            }
+        }
+        let content = match content.as_mut_slice() {
+            [Part::Text(text)] => Content::Text(std::mem::take(text)),
+            _ => Content::Parts(content),
+        };
+        let message = Message::compose(Role::User, content, Vec::new(), None);
+        self.opening = Form::new(Arc::new(message));
+    }
+}
+
+impl fmt::Debug for LiveView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveView")
+            .field("latest", &self.latest.as_ref().map(|latest| &latest.id))
+            .field("tail", &self.tail.len())
+            .field("pins", &self.pins.keys())
+            .field("folds", &self.folds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many of `entries` are shown.
+pub(crate) fn visible(entries: &[Entry]) -> usize {
+    entries.iter().filter(|entry| entry.is_visible()).count()
+}
+
+/// How many of them count against a window of `max`: all but those of one unit that is larger on
+/// its own.
+fn counted(entries: &[Entry], max: usize) -> usize {
+    let units: Vec<SeqNo> =
+        entries.iter().filter(|entry| entry.is_visible()).map(|entry| entry.unit).collect();
+    let largest = units.chunk_by(|a, b| a == b).map(<[SeqNo]>::len).max().unwrap_or(0);
+    units.len() - if largest > max { largest } else { 0 }
+}
+
+/// A pinned message as it stands at the beginning: a user's word as it is, anybody else's in marks
+/// that tell whose it is.
+fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
+    let is_user = *message.role() == Role::User;
+    let text_part = |text: &str| {
+        if is_user {
+            return Part::Text(text.to_owned());
+        }
+        let origin = Origin { message: Some(seq), role: Some(message.role()), ..Origin::default() };
+        Part::Text(quoted(&origin, text))
+    };
+    match message.content() {
+        Content::Empty => Vec::new(),
+        Content::Text(text) => vec![text_part(text)],
+        Content::Parts(parts) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) if text.trim().is_empty() => None,
+                Part::Text(text) => Some(text_part(text)),
+                // What only a user may send is left out of another's words.
+                Part::Other(json) => is_user.then(|| Part::Other(json.clone())),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,37 @@
+//! What of a live view the recorded messages do not tell.
+
+use crate::failure::Failure;
+use foldback_core::SeqNo;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What of a live view the recorded messages and blocks do not tell: a few hundred bytes, bounded
+/// by the ledger's lines, the pins, and what the caller sets (todo list, notices).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The messages that stand at the beginning: standing instructions and what is pinned.
+    pub(crate) pins: Vec<SeqNo>,
+    pub(crate) ledger: Vec<String>,
+    pub(crate) folds: u64,
+    pub(crate) moves: u64,
+    pub(crate) fresh_from: SeqNo,
+    pub(crate) notes: BTreeMap<SeqNo, String>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) todo_list: Option<String>,
+    pub(crate) notices: BTreeMap<String, String>,
+}
+
+impl Snapshot {
+    /// The messages that [`LiveView::restore`](crate::LiveView::restore) needs beside those of the
+    /// latest block and the open tail: standing instructions and what is pinned, ascending.
+    #[must_use]
+    pub fn pins(&self) -> &[SeqNo] {
+        &self.pins
+    }
+
+    /// How many blocks were folded.
+    #[must_use]
+    pub fn folds(&self) -> u64 {
+        self.folds
+    }
+}

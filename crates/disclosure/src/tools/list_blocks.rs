@@ -1,0 +1,87 @@
+//! `list_blocks`: what there is, in the order of time.
+
+use super::argument::{Argument, ArgumentKind, Arguments};
+use super::{Answer, Shelf, Tool};
+use crate::Error;
+use crate::ledger::ledger_line;
+use crate::quote::Woven;
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "list_blocks",
+    description: "Lists the closed blocks of this task in the order of time, one line each: id, \
+        time, type, what it is about, key words, stored parts. Use it to see what there is, and \
+        load to read a block.",
+    arguments: &[
+        Argument {
+            name: "cursor",
+            help: "The number of the last block already seen; the list goes on behind it.",
+            kind: ArgumentKind::Count { least: 0, most: u32::MAX as usize, default: 0 },
+            required: false,
+        },
+        Argument {
+            name: "limit",
+            help: "How many lines at most.",
+            kind: ArgumentKind::Count { least: 1, most: 50, default: 20 },
+            required: false,
+        },
+        Argument {
+            name: "block_type",
+            help: "Only blocks of this type.",
+            kind: ArgumentKind::BlockType,
+            required: false,
+        },
+    ],
+    example: r#"{"cursor": 0, "limit": 20}"#,
+    run,
+};
+
+/// Blocks that are read at once.
+const PAGE: usize = 100;
+
+/// One call looks through so many blocks for those of a rare type; the cursor goes on from there.
+const LOOK_THROUGH: u32 = 5_000;
+
+fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
+    let first = u32::try_from(arguments.count("cursor")).unwrap_or(u32::MAX);
+    let limit = arguments.count("limit");
+    let wanted = arguments.block_type("block_type");
+    let total = shelf.blocks.last_block(shelf.todo)?.map_or(0, |b| b.header.block_id.n());
+    let mut cursor = first;
+    let mut lines = Vec::new();
+    'pages: while cursor < total && cursor - first < LOOK_THROUGH {
+        let page = shelf.blocks.blocks(shelf.todo, cursor, PAGE.min(limit.max(20)))?;
+        if page.is_empty() {
+            break;
+        }
+        for block in page {
+            if lines.len() == limit {
+                break 'pages;
+            }
+            cursor = block.header.block_id.n();
+            if wanted.is_none_or(|wanted| wanted == block.header.block_type) {
+                lines.push(ledger_line(&block.header, shelf.tokens));
+            }
+        }
+    }
+    let mut answer = Woven::default();
+    let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));
+    let span = match (first < cursor, total) {
+        (_, 0) => "no block is closed yet".to_owned(),
+        (true, _) => format!("blocks {} to {cursor} of {total}{of_type}", first + 1),
+        (false, _) => format!("nothing behind block {first}; there are {total}"),
+    };
+    answer.push(&format!("[list_blocks: {span}]\n"));
+    if lines.is_empty() && total > 0 && first < total {
+        answer.push("None of them is of this type.\n");
+    }
+    for line in &lines {
+        answer.push_quote(line, None);
+        answer.push("\n");
+    }
+    if cursor < total && first < total {
+        answer.push(&format!("For more, call list_blocks with {{\"cursor\": {cursor}}}."));
+    } else if total > 0 && first < total {
+        answer.push("These are the last. load reads a block.");
+    }
+    Ok(Answer::of(answer))
+}

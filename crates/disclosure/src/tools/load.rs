@@ -1,0 +1,293 @@
+//! `load`: the text of a block, or of a part that is stored outside.
+
+use super::argument::{Argument, ArgumentKind, Arguments};
+use super::block_text::BlockText;
+use super::page::{page, pattern};
+use super::{Answer, Shelf, Tool};
+use crate::Error;
+use crate::cut::one_line;
+use crate::ledger::{parse_short_id, shown_id};
+use crate::light::thousands;
+use crate::quote::{CLOSE, Origin, Woven};
+use crate::raw::string;
+use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
+use foldback_blockstore::Error as BlockError;
+use foldback_core::{BlockId, PayloadKind, PayloadRef, Source};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "load",
+    description: "Gives the recorded text of a block (b_...) or of a stored part (store://...), \
+        word for word. Long ones come in pages: ask for lines, or for the lines that match a \
+        pattern.",
+    arguments: &[
+        Argument {
+            name: "ref",
+            help: "The id of a block or the reference of a stored part, as it was shown.",
+            kind: ArgumentKind::Text,
+            required: true,
+        },
+        Argument {
+            name: "lines",
+            help: "Which lines, counted from 1: \"10-40\", or \"10-\" for line 10 and what follows.",
+            kind: ArgumentKind::Lines,
+            required: false,
+        },
+        Argument {
+            name: "match",
+            help: "A regular expression; only lines that match are shown, with the lines around \
+                them.",
+            kind: ArgumentKind::Text,
+            required: false,
+        },
+    ],
+    example: r#"{"ref": "store://3-k4qd", "lines": "1-80"}"#,
+    run,
+};
+
+/// The greatest number of tokens of an answer's text.
+const BUDGET: usize = 4_000;
+
+/// Lines shown around a match.
+const CONTEXT: usize = 2;
+
+/// The first bytes of a binary payload that are looked at.
+const BINARY_HEAD: u64 = 512;
+
+fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
+    let asked = arguments.text("ref").unwrap_or_default().trim();
+    match Reference::parse(shelf, asked) {
+        Some(Reference::Block(n)) => load_block(shelf, arguments, asked, n),
+        Some(Reference::Payload(reference)) => load_payload(shelf, arguments, &reference),
+        Some(Reference::Foreign) => Ok(not_found(asked)),
+        None => Ok(Answer::error(
+            TOOL.name,
+            &format!(
+                "{:?} is no reference. A block is named like b_<todo>_<nnn>, a stored part like \
+                 store://<n>-<check>; search_block and list_blocks show them.",
+                one_line(asked, 60)
+            ),
+        )),
+    }
+}
+
+enum Reference {
+    /// The block of this number in the session's own todo.
+    Block(u32),
+    Payload(PayloadRef),
+    /// A block of another todo.
+    Foreign,
+}
+
+impl Reference {
+    fn parse(shelf: &Shelf<'_>, text: &str) -> Option<Self> {
+        if let Some(n) = parse_short_id(text) {
+            return Some(Self::Block(n));
+        }
+        if let Ok(id) = text.parse::<BlockId>() {
+            let is_own = id.todo() == shelf.todo.id();
+            return Some(if is_own { Self::Block(id.n()) } else { Self::Foreign });
+        }
+        let reference = text.parse::<PayloadRef>();
+        // Models drop the scheme.
+        let reference = reference.or_else(|_| format!("{}{text}", PayloadRef::SCHEME).parse());
+        reference.ok().map(Self::Payload)
+    }
+}
+
+/// What is not there and what belongs to another todo are told alike.
+fn not_found(asked: &str) -> Answer {
+    Answer::error(
+        TOOL.name,
+        &format!(
+            "Nothing is stored under {:?} in this task. Use a reference as it was shown; \
+             search_block and list_blocks show them.",
+            one_line(asked, 80)
+        ),
+    )
+}
+
+fn load_block(
+    shelf: &Shelf<'_>,
+    arguments: &Arguments,
+    asked: &str,
+    n: u32,
+) -> Result<Answer, Error> {
+    let damaged = |detail: &str| {
+        let detail = one_line(detail, 120);
+        Answer::error(TOOL.name, &format!("The block is damaged ({detail}). Others can be loaded."))
+    };
+    let block = match shelf.blocks.block(shelf.todo, n) {
+        Ok(Some(block)) => block,
+        Ok(None) => return Ok(not_found(asked)),
+        Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
+        Err(error) => return Err(error.into()),
+    };
+    let text = match BlockText::read(shelf, &block) {
+        Ok(text) => text,
+        Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
+        Err(error) => return Err(error.into()),
+    };
+    let body = text.body();
+    let id = shown_id(&block.header.block_id);
+    let matching = match arguments.text("match").map(pattern).transpose() {
+        Ok(matching) => matching,
+        Err(wrong) => return Ok(Answer::error(TOOL.name, &wrong)),
+    };
+    let lines = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
+    let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, shelf.tokens) else {
+        let total = body.text().lines().count();
+        let message = format!("{id} has {total} lines; ask for lines from 1 to {total}.");
+        return Ok(Answer::error(TOOL.name, &message));
+    };
+    let mut answer = Woven::default();
+    let Some((first, _)) = page.runs.first() else {
+        answer.push(&nothing_matches(&id, arguments));
+        return Ok(Answer::of(answer));
+    };
+    answer.push(&head(&id, *first, page.last, page.total));
+    answer.push(&text.open());
+    for (line, run) in &page.runs {
+        if matching.is_some() {
+            answer.push(&format!("[line {line}]\n"));
+        }
+        answer.append_part(&body, run.clone());
+        end_line(&mut answer);
+    }
+    answer.push(&text.close());
+    answer.push(&rest(&id, arguments, page.next));
+    Ok(Answer::of(answer))
+}
+
+fn load_payload(
+    shelf: &Shelf<'_>,
+    arguments: &Arguments,
+    reference: &PayloadRef,
+) -> Result<Answer, Error> {
+    let meta = match shelf.payloads.resolve(shelf.todo, reference) {
+        Ok(meta) => meta,
+        Err(error) => return told(error, &reference.to_string(), None),
+    };
+    let name = meta.reference().to_string();
+    if meta.kind == PayloadKind::Binary {
+        return binary(shelf, &meta, &name);
+    }
+    let (from, last) = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
+    let matching = arguments.text("match");
+    let excerpt = match matching {
+        Some(pattern) => {
+            shelf.payloads.matching(shelf.todo, meta.n, pattern, CONTEXT, BUDGET, from)
+        }
+        None => shelf.payloads.lines(shelf.todo, meta.n, from, last, BUDGET),
+    };
+    let excerpt = match excerpt {
+        Ok(excerpt) => excerpt,
+        Err(error) => return told(error, &name, Some(&meta)),
+    };
+    let mut answer = Woven::default();
+    if excerpt.runs.is_empty() && matching.is_some() {
+        answer.push(&nothing_matches(&name, arguments));
+        answer.push(&rest(&name, arguments, excerpt.next));
+        return Ok(Answer::of(answer));
+    }
+    answer.push(&head(&name, excerpt.first_line(), excerpt.last_line(), excerpt.total_lines));
+    let kind = meta.kind.to_string();
+    let origin = Origin { payload: Some(name.clone()), kind: Some(&kind), ..Origin::default() };
+    answer.push(&format!("{}\n", origin.open()));
+    push_runs(&mut answer, &meta, &excerpt, matching.is_some());
+    answer.push(&format!("{CLOSE}\n"));
+    answer.push(&rest(&name, arguments, excerpt.next));
+    Ok(Answer::of(answer))
+}
+
+fn push_runs(answer: &mut Woven, meta: &Meta, excerpt: &Excerpt, numbered: bool) {
+    for run in &excerpt.runs {
+        if numbered {
+            answer.push(&format!("[line {}]\n", run.first_line));
+        }
+        // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
+        match std::str::from_utf8(&run.content) {
+            Ok(text) => {
+                answer.push_quote(text, Some((Source::Payload(meta.n), run.bytes.start)));
+            }
+            Err(_) => answer.push_quote(&run.text(), None),
+        }
+        end_line(answer);
+    }
+}
+
+fn end_line(answer: &mut Woven) {
+    if !answer.text().ends_with('\n') {
+        answer.push("\n");
+    }
+}
+
+fn binary(shelf: &Shelf<'_>, meta: &Meta, name: &str) -> Result<Answer, Error> {
+    let end = meta.bytes.min(BINARY_HEAD);
+    let bytes = match shelf.payloads.read_range(shelf.todo, meta.n, 0..end) {
+        Ok(bytes) => bytes,
+        Err(error) => return told(error, name, Some(meta)),
+    };
+    let mut answer = Woven::default();
+    answer.push(&format!(
+        "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
+        thousands(meta.bytes)
+    ));
+    answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
+    answer.push("\nHand the reference to a tool that reads such data.");
+    Ok(Answer::of(answer))
+}
+
+fn head(name: &str, first: u64, last: u64, total: u64) -> String {
+    if first <= 1 && last >= total {
+        format!("[load: {name}, whole]\n")
+    } else {
+        format!("[load: {name}, lines {first}-{last} of {}]\n", thousands(total))
+    }
+}
+
+fn nothing_matches(name: &str, arguments: &Arguments) -> String {
+    match arguments.text("match") {
+        Some(pattern) => format!(
+            "[load: no line of {name} matches {:?}]\nTry a shorter pattern, or (?i) before it to \
+             pass over case.\n",
+            one_line(pattern, 60)
+        ),
+        None => format!("[load: {name} is empty]\n"),
+    }
+}
+
+/// The call that gives the rest.
+fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> String {
+    let Some(next) = next else { return String::new() };
+    let last = arguments.lines("lines").map(|(_, last)| last).filter(|last| *last != u64::MAX);
+    let last = last.map_or(String::new(), |last| last.to_string());
+    let lines = string(&format!("{next}-{last}"));
+    let matching = arguments.text("match").filter(|pattern| pattern.len() <= 200);
+    let matching = matching.map_or(String::new(), |p| format!(", \"match\": {}", string(p)));
+    format!("For the rest, call load with {{\"ref\": \"{name}\", \"lines\": {lines}{matching}}}.")
+}
+
+/// A mistake of the model and damage of one payload are answers; what else fails is an error.
+fn told(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answer, Error> {
+    let answer = |text: String| Ok(Answer::error(TOOL.name, &text));
+    match error {
+        PayloadError::NotFound { .. } => Ok(not_found(asked)),
+        PayloadError::WrongCheck { reference, meant } => answer(format!(
+            "{reference} does not exist: part {} of this task is {meant}. Call load with \
+             {{\"ref\": \"{meant}\"}} if you mean that.",
+            meant.n
+        )),
+        PayloadError::BadRange { .. } => {
+            let lines = meta.map_or(0, |meta| meta.lines);
+            answer(format!("{asked} has {lines} lines; ask for lines from 1 to {lines}."))
+        }
+        PayloadError::BadPattern { why, .. } => {
+            answer(format!("The pattern in \"match\" cannot be used: {}", one_line(&why, 300)))
+        }
+        PayloadError::Corrupt { what, .. } => answer(format!(
+            "{asked} is damaged ({}). Other parts can be loaded.",
+            one_line(&what, 120)
+        )),
+        error => Err(error.into()),
+    }
+}

@@ -1,0 +1,86 @@
+//! The tools by which a model reaches what its view does not show.
+//!
+//! One value describes each tool. The schema for chat APIs, the help on a command line and the
+//! check of what a model wrote all come from it.
+
+mod argument;
+mod block_text;
+mod list_blocks;
+mod load;
+mod page;
+mod search_block;
+mod shelf;
+
+pub use argument::{Argument, ArgumentKind};
+pub use shelf::{Answer, Shelf};
+
+use crate::Error;
+use argument::{Arguments, parse, schema};
+use foldback_core::{ToolCall, ToolDefinition};
+
+/// A tool: its name, its schema, its help, and what it does.
+pub struct Tool {
+    /// The name to call it by.
+    pub name: &'static str,
+    /// What it does and when to use it.
+    pub description: &'static str,
+    /// What it takes.
+    pub arguments: &'static [Argument],
+    /// Arguments as a model may write them.
+    pub example: &'static str,
+    run: fn(&Shelf<'_>, &Arguments) -> Result<Answer, Error>,
+}
+
+impl Tool {
+    /// The tool as it is declared to a model.
+    #[must_use]
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.to_owned(),
+            description: self.description.to_owned(),
+            parameters: schema(self.arguments),
+        }
+    }
+
+    /// Runs the tool on what a model wrote. A mistake of the model is an answer that names the next
+    /// step.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn run(&self, shelf: &Shelf<'_>, arguments: &str) -> Result<Answer, Error> {
+        match parse(self.arguments, arguments) {
+            Ok(arguments) => (self.run)(shelf, &arguments),
+            Err(wrong) => {
+                let (name, example) = (self.name, self.example);
+                Ok(Answer::error(name, &format!("{wrong} Call {name} with {example}.")))
+            }
+        }
+    }
+}
+
+/// The three tools, in the order in which they are declared.
+#[must_use]
+pub fn tools() -> [&'static Tool; 3] {
+    [&search_block::TOOL, &list_blocks::TOOL, &load::TOOL]
+}
+
+/// The three tools as they are declared to a model.
+#[must_use]
+pub fn definitions() -> Vec<ToolDefinition> {
+    tools().iter().map(|tool| tool.definition()).collect()
+}
+
+/// Runs a call of one of the three tools. A mistake of the model, an unknown tool among them, is an
+/// answer.
+///
+/// # Errors
+/// When the store fails.
+pub fn run_tool(shelf: &Shelf<'_>, call: &ToolCall) -> Result<Answer, Error> {
+    match tools().into_iter().find(|tool| tool.name == call.name) {
+        Some(tool) => tool.run(shelf, &call.arguments),
+        None => {
+            let names = tools().map(|tool| tool.name).join(", ");
+            Ok(Answer::error("memory", &format!("There is no such tool; there are {names}.")))
+        }
+    }
+}

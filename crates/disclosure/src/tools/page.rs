@@ -1,0 +1,164 @@
+//! A part of a text that fits a budget: a range of lines, or the lines around a pattern.
+
+use foldback_backend_store::Position;
+use foldback_core::TokenCounter;
+use regex::{Regex, RegexBuilder};
+use std::ops::Range;
+
+/// A part of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Bytes of the text, ascending, and the line that each run begins in, from 1.
+    pub(crate) runs: Vec<(u64, Range<usize>)>,
+    /// Where to go on.
+    pub(crate) next: Option<Position>,
+    /// The lines of the whole text.
+    pub(crate) total: u64,
+    /// The last line shown.
+    pub(crate) last: u64,
+}
+
+/// The lines of `text` from a place on, to the line `last`, within `budget` tokens. With a pattern
+/// only those that it matches, with two lines around each. `None` when there is no such line.
+pub(crate) fn page(
+    text: &str,
+    (from, last): (Position, u64),
+    pattern: Option<&Regex>,
+    budget: usize,
+    tokens: &dyn TokenCounter,
+) -> Option<Page> {
+    let lines: Vec<Range<usize>> = line_ranges(text);
+    let total = lines.len() as u64;
+    let first = usize::try_from(from.line.checked_sub(1)?).ok()?;
+    if first >= lines.len().max(1) {
+        return None;
+    }
+    let end = usize::try_from(last).unwrap_or(usize::MAX).min(lines.len());
+    let wanted = wanted_lines(text, &lines, first..end, pattern);
+    let mut page = Page { runs: Vec::new(), next: None, total, last: 0 };
+    let mut left = budget;
+    for at in wanted {
+        let Some(mut range) = lines.get(at).cloned() else { break };
+        if at == first && from.skip > 0 {
+            let skip = usize::try_from(from.skip).unwrap_or(usize::MAX);
+            let start = range.start.saturating_add(skip).min(range.end);
+            range.start = text.floor_char_boundary(start);
+        }
+        let skipped = range.start - lines.get(at).map_or(range.start, |line| line.start);
+        let line = text.get(range.clone()).unwrap_or("");
+        let cost = tokens.count(line).max(1);
+        let n = at as u64 + 1;
+        if cost > left {
+            if page.runs.is_empty() {
+                // A line that is too long alone is shown in parts.
+                let head = longest_head(line, left, tokens);
+                page.next = Some(Position { line: n, skip: (skipped + head) as u64 });
+                page.runs.push((n, range.start..range.start + head));
+                page.last = n;
+            } else {
+                page.next = Some(Position::from(n));
+            }
+            break;
+        }
+        left -= cost;
+        page.last = n;
+        match page.runs.last_mut() {
+            Some((_, run)) if run.end == range.start => run.end = range.end,
+            _ => page.runs.push((n, range)),
+        }
+    }
+    Some(page)
+}
+
+/// Compiles a pattern with bounds on what it may cost; what is wrong with it otherwise.
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
+    let built = RegexBuilder::new(text).size_limit(256 << 10).nest_limit(50).build();
+    built.map_err(|_| {
+        "The pattern in \"match\" is no regular expression, or too costly a one. Put a backslash \
+         before characters such as ( [ . * + ? to find them as they stand."
+            .to_owned()
+    })
+}
+
+/// How many bytes of `text` fit `budget`: at least one character.
+fn longest_head(text: &str, budget: usize, tokens: &dyn TokenCounter) -> usize {
+    let bound = text.floor_char_boundary(budget.saturating_mul(16));
+    let head = text.get(..bound).unwrap_or(text);
+    let ends: Vec<usize> = head.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
+    let fits = |&end: &usize| tokens.count(head.get(..end).unwrap_or("")) <= budget;
+    let fitting = ends.partition_point(fits).max(1);
+    ends.get(fitting - 1).copied().unwrap_or(text.len())
+}
+
+/// Each line with its line feed.
+fn line_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    text.split_inclusive('\n')
+        .map(|line| {
+            let range = at..at + line.len();
+            at = range.end;
+            range
+        })
+        .collect()
+}
+
+fn wanted_lines(
+    text: &str,
+    lines: &[Range<usize>],
+    range: Range<usize>,
+    pattern: Option<&Regex>,
+) -> Vec<usize> {
+    const CONTEXT: usize = 2;
+    let Some(pattern) = pattern else { return range.collect() };
+    let mut wanted: Vec<usize> = Vec::new();
+    for at in range {
+        let Some(line) = lines.get(at).and_then(|line| text.get(line.clone())) else { break };
+        if pattern.is_match(line.trim_end_matches(['\n', '\r'])) {
+            let from = at.saturating_sub(CONTEXT).max(wanted.last().map_or(0, |last| last + 1));
+            wanted.extend(from..(at + CONTEXT + 1).min(lines.len()));
+        }
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::Estimate;
+
+    #[test]
+    fn tl3_pages_joined_are_the_text() {
+        let text = format!("一\n{}\n\nlast line {}", "长".repeat(300), "word ".repeat(200));
+        let mut from = Position::from(1);
+        let mut joined = String::new();
+        for _ in 0..1000 {
+            let page = page(&text, (from, u64::MAX), None, 40, &Estimate).unwrap();
+            assert_eq!(page.total, 4);
+            for (_, run) in &page.runs {
+                joined.push_str(&text[run.clone()]);
+            }
+            let Some(next) = page.next else { break };
+            assert!(next > from);
+            from = next;
+        }
+        assert_eq!(joined, text);
+    }
+
+    #[test]
+    fn tl3_a_pattern_shows_the_lines_around_it() {
+        let text: String = (1..=40).map(|i| format!("line {i}\n")).collect();
+        let found = pattern("line (10|30)$").unwrap();
+        let page =
+            page(&text, (Position::from(1), u64::MAX), Some(&found), 500, &Estimate).unwrap();
+        let shown: Vec<u64> = page.runs.iter().map(|(line, _)| *line).collect();
+        assert_eq!((shown, page.last, page.next), (vec![8, 28], 32, None));
+        assert!(pattern("(").is_err() && pattern("(a{1000}){1000}").is_err());
+    }
+
+    #[test]
+    fn bs3_there_is_no_line_behind_the_last() {
+        let whole = |from: u64| page("a\nb", (Position::from(from), u64::MAX), None, 9, &Estimate);
+        assert!(whole(3).is_none() && whole(2).is_some());
+        assert_eq!(page("", (Position::from(1), 1), None, 9, &Estimate).unwrap().runs, []);
+    }
+}

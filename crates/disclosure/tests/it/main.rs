@@ -1,0 +1,13 @@
+//! The public face of the live view and the recall tools.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails; helpers of tests are tests"
+)]
+
+mod laws;
+mod library;
+mod play;
+mod prompt;
+mod tools;
