@@ -47,7 +47,7 @@ fn a_heavy_dependency_has_one_door() {
             })
             .map(|package| Value::from(package.name.as_str()))
             .collect();
-        assert_eq!(importers, [door.clone()], "{dependency}");
+        assert_eq!(importers, std::slice::from_ref(door), "{dependency}");
     }
 }
 

@@ -50,7 +50,7 @@ fn operate(
             let size = if dice.is_multiple_of(31) { 600 } else { 1 };
             let result = format!("{} says {step}\n", canary(own)).repeat(size);
             session.record(Message::user(&format!("step {step} of {}", canary(own)))).unwrap();
-            session.record(Message::calls("", vec![call.clone()])).unwrap();
+            session.record(Message::calls("", vec![call])).unwrap();
             session
                 .record(Message::tool_result(&ToolCallId::new(&format!("c{step}")), &result))
                 .unwrap();

@@ -1,11 +1,6 @@
 //! Journeys across crates: what a user does, from the first message to the proof.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests may fail loudly"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 mod story;
 

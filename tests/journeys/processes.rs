@@ -32,7 +32,7 @@ fn r10_two_processes_write_and_search_one_store() {
         .unwrap()
         .iter()
         .filter(|id| id.as_str() != "shared")
-        .flat_map(|own| said(own))
+        .flat_map(said)
         .collect();
     expected.sort();
     assert_eq!(texts, expected);

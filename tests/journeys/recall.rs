@@ -140,7 +140,7 @@ fn bs4_a_named_tool_reads_the_original() {
     let table = "quarter;units\nq1;17\nq2;21\n";
     let call = ToolCall::new("t1", "table", "{}");
     session.record(Message::user("Make slides of the table.")).unwrap();
-    session.record(Message::calls("", vec![call.clone()])).unwrap();
+    session.record(Message::calls("", vec![call])).unwrap();
     session.record(Message::tool_result(&ToolCallId::new("t1"), table)).unwrap();
     let raw = session.raw_results("slides").unwrap();
     assert_eq!(raw.len(), 1);

@@ -55,3 +55,35 @@ fn a_failed_import_goes_on_where_it_stopped() {
     memory.continue_import(&id, &conversation).unwrap();
     assert_eq!(memory.export(&id).unwrap().messages, messages);
 }
+
+#[test]
+fn r10_a_session_that_slept_through_a_close_reads_again() {
+    let dir = tempdir().unwrap();
+    let id = todo("turns");
+    let memory = open(dir.path());
+    let mut awake = memory.session(&id).unwrap();
+    let mut asleep = open(dir.path()).session(&id).unwrap();
+    for n in 0..9 {
+        let [first, rest @ ..] = exchange(n, "turns", "ok");
+        awake.record(first).unwrap();
+        // The other closes what is open, without a message; and pins, which changes the view alone.
+        asleep.refresh().unwrap();
+        for message in rest {
+            awake.record(message).unwrap();
+        }
+        awake.close(foldback::Close::Switch).unwrap();
+        awake.pin(foldback_core::SeqNo(awake.len() - 1)).unwrap();
+        asleep.record(Message::user(&format!("a word between, {n}"))).unwrap();
+        awake.record(Message::assistant("yes")).unwrap();
+    }
+    asleep.refresh().unwrap();
+    assert_eq!(view(&asleep), view(&awake));
+    assert_eq!(memory.export(&id).unwrap().messages.len(), 9 * 6);
+    let checkup = memory.doctor(false).unwrap();
+    assert_eq!(checkup.findings, Vec::<String>::new());
+}
+
+fn view(session: &foldback::Session) -> Vec<String> {
+    let prompt = session.prompt(&Budget::default());
+    prompt.messages.iter().map(|message| message.api_json()).collect()
+}

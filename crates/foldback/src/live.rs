@@ -1,6 +1,7 @@
 //! The state of a session between two messages: small, copied before each write, stored with it.
 
 use crate::Error;
+use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, ChunkerConfig, State};
 use foldback_core::{Message, Offload, SeqNo, StoredMessage, ToolCallId};
 use foldback_disclosure::{LiveView, Snapshot, ViewConfig};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 /// What a session knows beyond the records.
 #[derive(Clone)]
 pub(crate) struct Live {
+    /// Where the todo stood when this was read or written.
+    pub(crate) head: Head,
     pub(crate) chunker: Chunker,
     pub(crate) view: LiveView,
     /// The messages of the open tail.
@@ -38,16 +41,12 @@ pub(crate) struct Saved {
 impl Live {
     pub(crate) fn new(chunker: ChunkerConfig, view: ViewConfig) -> Self {
         Self {
+            head: Head::default(),
             chunker: Chunker::new(chunker),
             view: LiveView::new(view),
             open: Vec::new(),
             blocks: 0,
         }
-    }
-
-    /// How many messages are recorded.
-    pub(crate) fn head(&self) -> u64 {
-        self.chunker.next().0
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {

@@ -142,7 +142,7 @@ impl Memory {
     /// # Errors
     /// When there is no such todo or the store fails.
     pub fn len(&self, todo: &TodoId) -> Result<u64, Error> {
-        Ok(self.shared.blocks.head(&self.find(todo)?)?)
+        Ok(self.shared.blocks.head(&self.find(todo)?)?.messages)
     }
 
     /// The messages of a range, exactly as they were recorded.

@@ -93,7 +93,7 @@ impl Session {
             let result = step(self, &mut live, &mut draft)?;
             let commit = Commit {
                 todo: &self.todo,
-                head: self.live.head(),
+                head: self.live.head,
                 messages: &draft.messages,
                 blocks: &draft.blocks,
                 session: live.to_bytes()?,
@@ -103,6 +103,7 @@ impl Session {
             let model = self.memory.embedder.model_id();
             match self.memory.blocks.commit(commit, model) {
                 Ok(()) => {
+                    live.head = live.head.after(draft.messages.len());
                     self.live = live;
                     self.closed = draft.blocks.iter().cloned().zip(draft.whys).collect();
                     if !draft.blocks.is_empty() {

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::live::{Live, Open, Saved};
 use crate::memory::Shared;
 use crate::texts;
+use foldback_blockstore::Head;
 use foldback_chunker::Chunker;
 use foldback_core::SeqNo;
 use foldback_disclosure::{LiveView, Shown};
@@ -17,20 +18,21 @@ impl Live {
         // Another process may write between two reads; what is read must be of one moment.
         loop {
             let head = memory.blocks.head(todo)?;
-            let live = Self::load_at(memory, todo)?;
-            if memory.blocks.head(todo)? == head && live.head() == head {
-                return Ok(live);
+            let live = Self::load_at(memory, todo, head)?;
+            if memory.blocks.head(todo)? != head {
+                continue;
             }
-            if memory.blocks.head(todo)? == head {
-                let (state, records) = (live.head(), head);
+            let (state, records) = (live.chunker.next().0, head.messages);
+            if state != records {
                 return Err(Error::StateMismatch { todo: todo.id().clone(), state, records });
             }
+            return Ok(live);
         }
     }
 
-    fn load_at(memory: &Shared, todo: &Todo) -> Result<Self, Error> {
+    fn load_at(memory: &Shared, todo: &Todo, head: Head) -> Result<Self, Error> {
         let Some(bytes) = memory.blocks.session(todo)? else {
-            return Ok(Self::new(memory.chunker.clone(), memory.view.clone()));
+            return Ok(Self { head, ..Self::new(memory.chunker.clone(), memory.view.clone()) });
         };
         let saved: Saved = rmp_serde::from_slice(&bytes)
             .map_err(|error| Error::State { todo: todo.id().clone(), what: error.to_string() })?;
@@ -60,7 +62,7 @@ impl Live {
             before.iter().map(shown).collect(),
             open.iter().map(shown).collect(),
         );
-        Ok(Self { chunker, view, open, blocks: saved.blocks })
+        Ok(Self { head, chunker, view, open, blocks: saved.blocks })
     }
 }
 

@@ -54,7 +54,7 @@ impl Session {
     /// How many messages are recorded: the next one gets this number.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.live.head()
+        self.live.head.messages
     }
 
     /// Whether no message is recorded.

@@ -35,7 +35,7 @@ fn exact_at_depth(
     match stored.first() {
         Some(stored) => fill(memory, todo, seq, stored, depth),
         None => {
-            let len = memory.blocks.head(todo)?;
+            let len = memory.blocks.head(todo)?.messages;
             Err(Error::NoMessage { todo: todo.id().clone(), seq, len })
         }
     }

@@ -151,7 +151,7 @@ impl Memory {
         checkup.todos += 1;
         let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
         let len = match shared.blocks.head(todo) {
-            Ok(len) => len,
+            Ok(head) => head.messages,
             Err(error) => {
                 find(error.to_string());
                 return Ok(());

@@ -88,8 +88,8 @@ impl Library {
             create_time: format!("2025-01-{:02} 10:00:00", n.min(28)),
             data_ids: references.iter().map(ToString::to_string).collect(),
         };
-        let last = SeqNo(head + messages.len() as u64 - 1);
-        let range = SeqRange::new(SeqNo(head), last).unwrap();
+        let last = SeqNo(head.messages + messages.len() as u64 - 1);
+        let range = SeqRange::new(SeqNo(head.messages), last).unwrap();
         let block = Block { header, range, close_reason: CloseReason::Loop };
         let commit = Commit {
             todo,

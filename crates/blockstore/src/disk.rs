@@ -1,0 +1,75 @@
+//! The indexes of a large todo on disk. All of it is derived from the truth, and can be deleted
+//! at any time.
+//!
+//! ```text
+//! <index>/<todo number>/
+//!     lock                who writes here: one process at a time
+//!     tantivy/            the terms of each block; its commit payload is the `Manifest`
+//!     vectors.i8          a byte for each number of each vector, in chunks that only grow
+//!     graph.json          which graph there is, and the checksums of its two files
+//!     graph-<rows>.hnsw.* the graph over the first rows of `vectors.i8`
+//! ```
+//!
+//! A reader believes nothing that it has not checked: the manifest carries a checksum of itself,
+//! every segment and chunk is verified when it is opened, and the manifest names the last block's
+//! record as it stood in the truth. Whatever does not fit is passed over, and what it held is
+//! searched from the truth.
+
+mod codes;
+mod graph;
+mod manifest;
+mod reader;
+mod writer;
+
+pub(crate) use codes::{Codes, Estimate, Query};
+pub(crate) use graph::Graph;
+pub(crate) use manifest::Fit;
+pub(crate) use reader::DiskIndex;
+pub(crate) use writer::{IndexWriter, Lock};
+
+use std::path::{Path, PathBuf};
+
+/// Why an index on disk cannot be used.
+pub(crate) type Damage = String;
+
+/// Where the indexes of one todo are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn new(index_dir: &Path, todo_no: u32) -> Self {
+        Self { root: index_dir.join(todo_no.to_string()) }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    fn tantivy(&self) -> PathBuf {
+        self.root.join("tantivy")
+    }
+
+    fn vectors(&self) -> PathBuf {
+        self.root.join("vectors.i8")
+    }
+
+    fn graph(&self) -> PathBuf {
+        self.root.join("graph.json")
+    }
+
+    /// The files whose writing makes an index and a graph valid.
+    pub(crate) fn last_written(&self) -> [PathBuf; 2] {
+        [self.tantivy().join("meta.json"), self.graph()]
+    }
+
+    /// Whether there is anything that claims to be an index.
+    pub(crate) fn holds_index(&self) -> bool {
+        self.tantivy().join("meta.json").exists()
+    }
+}

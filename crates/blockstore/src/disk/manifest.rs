@@ -1,0 +1,79 @@
+//! What an index says of itself, and whether that fits the truth.
+
+use super::Damage;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Changes whenever an index of an older program would answer differently: with the analysis of
+/// texts, the files' formats, or what of a block is searched.
+const FORMAT: u32 = 1;
+
+/// The payload of every commit to tantivy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    format: u32,
+    /// The todo's number in its store.
+    pub(crate) todo: u32,
+    /// The index holds the blocks 1 to this one.
+    pub(crate) blocks: u32,
+    /// How many terms they hold, repeated ones counted.
+    pub(crate) terms: u64,
+    /// So many bytes of `vectors.i8` belong to the index; what is behind them is left over from a
+    /// write that was cut short.
+    pub(crate) vector_bytes: u64,
+    /// The hash of the last block's record in the truth.
+    pub(crate) anchor: u64,
+    /// The hash of all the above.
+    sum: u64,
+}
+
+impl Manifest {
+    pub(crate) fn new(todo: u32, blocks: u32, terms: u64, vector_bytes: u64, anchor: u64) -> Self {
+        let mut manifest =
+            Self { format: FORMAT, todo, blocks, terms, vector_bytes, anchor, sum: 0 };
+        manifest.sum = manifest.hash();
+        manifest
+    }
+
+    /// The hash of a block's record, which ties the index to this truth and no other.
+    pub(crate) fn anchor(record: &[u8]) -> u64 {
+        xxh3_64(record)
+    }
+
+    pub(crate) fn write(&self) -> Result<String, Damage> {
+        serde_json::to_string(self).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn read(payload: Option<&str>, todo: u32) -> Result<Self, Damage> {
+        let payload = payload.ok_or("its commit carries no manifest")?;
+        let manifest: Self = serde_json::from_str(payload)
+            .map_err(|error| format!("its manifest cannot be read: {error}"))?;
+        if manifest.format != FORMAT {
+            return Err(format!("its format is {}, and {FORMAT} was expected", manifest.format));
+        }
+        if manifest.sum != manifest.hash() {
+            return Err("the checksum of its manifest does not hold".to_owned());
+        }
+        if manifest.todo != todo {
+            return Err(format!("it is of todo number {}, not of {todo}", manifest.todo));
+        }
+        Ok(manifest)
+    }
+
+    fn hash(&self) -> u64 {
+        let Self { format, todo, blocks, terms, vector_bytes, anchor, sum: _ } = self;
+        xxh3_64(format!("{format} {todo} {blocks} {terms} {vector_bytes} {anchor}").as_bytes())
+    }
+}
+
+/// How an index stands to the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It holds the first blocks of the truth.
+    Fits,
+    /// It holds more blocks than the truth: acknowledged blocks are gone.
+    Ahead { index: u32, truth: u32 },
+    /// Its last block is another one than the truth's of this number.
+    Foreign { block: u32 },
+}

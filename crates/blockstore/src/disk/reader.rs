@@ -1,0 +1,310 @@
+//! Reading a todo's index.
+
+use super::codes::Codes;
+use super::graph::Graph;
+use super::manifest::{Fit, Manifest};
+use super::writer::Fields;
+use super::{Damage, Folder};
+use crate::Error;
+use crate::block_doc::BlockMeta;
+use crate::records::Records;
+use foldback_core::{BlockType, Timestamp};
+use foldback_kv::Todo;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tantivy::postings::Postings;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
+
+/// An index on disk as it was when it was opened and checked. It holds the blocks from 1 on
+/// without a gap.
+pub(crate) struct DiskIndex {
+    pub(crate) manifest: Manifest,
+    metas: Vec<BlockMeta>,
+    segments: Vec<Segment>,
+    pub(crate) codes: Codes,
+    pub(crate) graph: Option<Arc<Graph>>,
+    /// The segment and the document of each block.
+    documents: Vec<(u32, u32)>,
+    fields: Fields,
+    /// Set when a search stumbled over it; then it is used no more.
+    broken: AtomicBool,
+}
+
+struct Segment {
+    terms: Arc<InvertedIndexReader>,
+    /// The block of each document.
+    blocks: Vec<u32>,
+}
+
+impl DiskIndex {
+    /// The index in the folder, checked to its last byte; `None` when there is none.
+    ///
+    /// `graph` is one that was loaded before; it is used again when it is still the one on disk.
+    pub(crate) fn open(
+        folder: &Folder,
+        todo: &Todo,
+        graph: Option<&Arc<Graph>>,
+    ) -> Result<Option<Self>, Damage> {
+        // A writer removes the files of merged segments, perhaps between reading which there are
+        // and opening them.
+        let mut tries = 3;
+        loop {
+            tries -= 1;
+            match Self::try_open(folder, todo, graph) {
+                Err(_) if tries > 0 && folder.holds_index() => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn try_open(
+        folder: &Folder,
+        todo: &Todo,
+        graph: Option<&Arc<Graph>>,
+    ) -> Result<Option<Self>, Damage> {
+        if !folder.holds_index() {
+            return Ok(None);
+        }
+        let words = |error: tantivy::TantivyError| error.to_string();
+        let index = Index::open_in_dir(folder.tantivy()).map_err(words)?;
+        let fields = Fields::of(&index.schema())?;
+        let metas = index.load_metas().map_err(words)?;
+        if metas.payload.is_none() && metas.segments.is_empty() {
+            // It was created, and the first batch never arrived.
+            return Ok(None);
+        }
+        let manifest = Manifest::read(metas.payload.as_deref(), todo.no())?;
+        for path in metas.list_segment_files() {
+            // A file that is missing is told by the segment's reader, if it needs it.
+            if let Ok(false) = index.directory().validate_checksum(&path) {
+                return Err(format!("the checksum of {} does not hold", path.display()));
+            }
+        }
+        let mut blocks: Vec<Option<(BlockMeta, (u32, u32))>> = vec![None; manifest.blocks as usize];
+        let mut segments = Vec::with_capacity(metas.segments.len());
+        for (meta, place) in metas.segments.iter().zip(0..) {
+            let reader = SegmentReader::open(&index.segment(meta.clone())).map_err(words)?;
+            segments.push(Segment::read(&reader, fields, place, &mut blocks)?);
+        }
+        let (metas, documents): (Vec<BlockMeta>, Vec<(u32, u32)>) = blocks
+            .into_iter()
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| "it leaves blocks out".to_owned())?
+            .into_iter()
+            .unzip();
+        if metas.iter().map(|meta| u64::from(meta.len)).sum::<u64>() != manifest.terms {
+            return Err("its blocks are not of the length that its manifest says".to_owned());
+        }
+        let codes = Codes::read(&folder.vectors(), manifest.vector_bytes, manifest.blocks)?;
+        let graph = Graph::open(folder, &codes, graph);
+        let broken = AtomicBool::new(false);
+        Ok(Some(Self { manifest, metas, segments, codes, graph, documents, fields, broken }))
+    }
+
+    /// How the index stands to the truth.
+    pub(crate) fn fit(&self, records: &Records, todo: &Todo) -> Result<Fit, Error> {
+        let (index, truth) = (self.blocks(), records.last_block_n(todo)?);
+        if index > truth {
+            return Ok(Fit::Ahead { index, truth });
+        }
+        if index == 0 {
+            return Ok(Fit::Fits);
+        }
+        match records.block_bytes(todo, index) {
+            Ok(Some(record)) if Manifest::anchor(&record) == self.manifest.anchor => Ok(Fit::Fits),
+            // A record that is damaged since it was indexed is still the same block.
+            Err(Error::Corrupt { .. }) => Ok(Fit::Fits),
+            Ok(_) => Ok(Fit::Foreign { block: index }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// It holds the blocks 1 to this one.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.manifest.blocks
+    }
+
+    /// The blocks, each with its number.
+    pub(crate) fn metas(&self) -> impl Iterator<Item = (u32, BlockMeta)> {
+        (1..).zip(self.metas.iter().copied())
+    }
+
+    pub(crate) fn meta(&self, n: u32) -> Option<BlockMeta> {
+        self.metas.get(n.checked_sub(1)? as usize).copied()
+    }
+
+    /// How many blocks hold `term`.
+    pub(crate) fn df(&self, term: &str) -> Result<u64, Damage> {
+        let term = self.term(term);
+        let counts = self.segments.iter().map(|segment| segment.terms.doc_freq(&term));
+        counts.map(|count| count.map(u64::from).map_err(|error| error.to_string())).sum()
+    }
+
+    /// Hands each block that holds `term` to `sink`: its number, how often it holds it, its length.
+    pub(crate) fn postings(
+        &self,
+        term: &str,
+        mut sink: impl FnMut(u32, u32, u32),
+    ) -> Result<(), Damage> {
+        let term = self.term(term);
+        for segment in &self.segments {
+            let postings = segment.terms.read_postings(&term, IndexRecordOption::WithFreqs);
+            let Some(mut postings) = postings.map_err(|error| error.to_string())? else { continue };
+            let mut doc = postings.doc();
+            while doc != TERMINATED {
+                let n = segment.blocks.get(doc as usize).copied().unwrap_or(0);
+                let len = self.meta(n).ok_or("it names a block that it does not hold")?.len;
+                sink(n, postings.term_freq(), len);
+                doc = postings.advance();
+            }
+        }
+        Ok(())
+    }
+
+    /// How often block `n` holds `term`.
+    pub(crate) fn tf(&self, term: &str, n: u32) -> Result<u32, Damage> {
+        let place = n.checked_sub(1).and_then(|n| self.documents.get(n as usize));
+        let Some(&(segment, doc)) = place else { return Ok(0) };
+        let Some(segment) = self.segments.get(segment as usize) else { return Ok(0) };
+        let postings = segment.terms.read_postings(&self.term(term), IndexRecordOption::WithFreqs);
+        let Some(mut postings) = postings.map_err(|error| error.to_string())? else { return Ok(0) };
+        // Seeking backwards is not allowed, and the first document may be behind.
+        let found = if postings.doc() < doc { postings.seek(doc) } else { postings.doc() };
+        Ok(if found == doc { postings.term_freq() } else { 0 })
+    }
+
+    /// Every term of the blocks of a range, for comparison with the truth.
+    pub(crate) fn terms_of(
+        &self,
+        blocks: RangeInclusive<u32>,
+    ) -> Result<BTreeMap<u32, BTreeMap<Box<str>, u32>>, Damage> {
+        let mut found: BTreeMap<u32, BTreeMap<Box<str>, u32>> = BTreeMap::new();
+        for segment in &self.segments {
+            let mut terms = segment.terms.terms().stream().map_err(|error| error.to_string())?;
+            while terms.advance() {
+                let term: Box<str> = String::from_utf8_lossy(terms.key()).into();
+                let mut postings = segment
+                    .terms
+                    .read_postings_from_terminfo(terms.value(), IndexRecordOption::WithFreqs)
+                    .map_err(|error| error.to_string())?;
+                let mut doc = postings.doc();
+                while doc != TERMINATED {
+                    let n = segment.blocks.get(doc as usize).copied().unwrap_or(0);
+                    if blocks.contains(&n) {
+                        found.entry(n).or_default().insert(term.clone(), postings.term_freq());
+                    }
+                    doc = postings.advance();
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// About how much memory it takes, without what the system keeps of its files.
+    pub(crate) fn bytes(&self) -> usize {
+        self.codes.bytes()
+            + self.metas.len() * 40
+            + self.graph.as_ref().map_or(0, |graph| graph.bytes())
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_broken(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    fn term(&self, term: &str) -> Term {
+        Term::from_field_text(self.fields.terms, term)
+    }
+}
+
+impl Segment {
+    /// Reads which blocks the segment holds, and notes each in `blocks`.
+    fn read(
+        reader: &SegmentReader,
+        fields: Fields,
+        place: u32,
+        blocks: &mut [Option<(BlockMeta, (u32, u32))>],
+    ) -> Result<Self, Damage> {
+        let words = |error: tantivy::TantivyError| error.to_string();
+        if reader.has_deletes() {
+            return Err("it has deleted blocks, and blocks are never deleted".to_owned());
+        }
+        let fast = reader.fast_fields();
+        let number = fast.u64(Fields::NUMBER).map_err(words)?;
+        let length = fast.u64(Fields::LENGTH).map_err(words)?;
+        let time = fast.i64(Fields::TIME).map_err(words)?;
+        let kind = fast.u64(Fields::KIND).map_err(words)?;
+        let bad = || "a document of it is no block".to_owned();
+        let mut numbers = Vec::with_capacity(reader.max_doc() as usize);
+        for doc in 0..reader.max_doc() {
+            let n = number.first(doc).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?;
+            let meta = BlockMeta {
+                len: length.first(doc).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?,
+                time: Timestamp(time.first(doc).ok_or_else(bad)?),
+                block_type: kind.first(doc).and_then(block_type).ok_or_else(bad)?,
+            };
+            let entry = n.checked_sub(1).and_then(|n| blocks.get_mut(n as usize));
+            if entry.ok_or_else(bad)?.replace((meta, (place, doc))).is_some() {
+                return Err(format!("it holds block {n} twice"));
+            }
+            numbers.push(n);
+        }
+        let terms = reader.inverted_index(fields.terms).map_err(words)?;
+        Ok(Self { terms, blocks: numbers })
+    }
+}
+
+/// The type of a block as a number of its column.
+pub(super) fn kind(block_type: BlockType) -> u64 {
+    match block_type {
+        BlockType::ToolCall => 0,
+        BlockType::Qa => 1,
+        BlockType::Chat => 2,
+    }
+}
+
+fn block_type(kind: u64) -> Option<BlockType> {
+    [BlockType::ToolCall, BlockType::Qa, BlockType::Chat].get(kind as usize).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::TodoId;
+    use foldback_kv::Registry;
+    use tantivy::{IndexWriter, TantivyDocument};
+
+    /// A writer that was killed leaves an index without a commit, or with files of a commit that
+    /// never came.
+    #[test]
+    fn r1_an_index_that_was_cut_short_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = TodoId::new("t").unwrap();
+        let todo = Registry::new(foldback_kv::memory()).create(&id, b"").unwrap();
+        let folder = Folder::new(dir.path(), todo.no());
+        let open = || DiskIndex::open(&folder, &todo, None);
+        assert!(matches!(open(), Ok(None)));
+        std::fs::create_dir_all(folder.tantivy()).unwrap();
+        assert!(matches!(open(), Ok(None)));
+        let schema = Fields::schema().0;
+        let index = Index::create_in_dir(folder.tantivy(), schema.clone()).unwrap();
+        assert!(matches!(open(), Ok(None)));
+        let writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
+        let mut document = TantivyDocument::new();
+        document.add_u64(schema.get_field(Fields::NUMBER).unwrap(), 1);
+        writer.add_document(document).unwrap();
+        drop(writer);
+        assert!(matches!(open(), Ok(None)));
+        // A commit that is not of this program carries no manifest.
+        let mut writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
+        writer.add_document(TantivyDocument::new()).unwrap();
+        writer.commit().unwrap();
+        assert!(open().is_err_and(|damage| damage.contains("manifest")));
+    }
+}

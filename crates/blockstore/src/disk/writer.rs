@@ -1,0 +1,243 @@
+//! Writing a todo's index: blocks are only ever appended.
+
+use super::codes::{CodeGroup, Codes};
+use super::manifest::Manifest;
+use super::reader::kind;
+use super::{Damage, DiskIndex, Folder, Graph};
+use crate::Error;
+use crate::block_doc::BlockDoc;
+use crate::records::Records;
+use foldback_kv::Todo;
+use std::fs::{File, TryLockError};
+use tantivy::indexer::NoMergePolicy;
+use tantivy::schema::{
+    FAST, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+};
+use tantivy::tokenizer::{PreTokenizedString, Token};
+use tantivy::{Index, TantivyDocument};
+
+/// What the writer may hold before it writes a segment: the least that tantivy takes.
+const WRITER_BYTES: usize = 15_000_000;
+
+/// So many blocks are committed at once when an index is built from the beginning.
+const MAX_BATCH: u32 = 4_096;
+
+/// The columns of the index.
+#[derive(Clone, Copy)]
+pub(super) struct Fields {
+    pub(super) terms: Field,
+    number: Field,
+    length: Field,
+    time: Field,
+    kind: Field,
+}
+
+impl Fields {
+    pub(super) const NUMBER: &'static str = "number";
+    pub(super) const LENGTH: &'static str = "length";
+    pub(super) const TIME: &'static str = "time";
+    pub(super) const KIND: &'static str = "kind";
+
+    pub(super) fn schema() -> (Schema, Self) {
+        let mut schema = Schema::builder();
+        // Exact lengths are in a column, so the rounded ones of tantivy are left out; terms come
+        // analysed.
+        let indexing = TextFieldIndexing::default()
+            .set_index_option(IndexRecordOption::WithFreqs)
+            .set_fieldnorms(false)
+            .set_tokenizer("raw");
+        let terms = TextOptions::default().set_indexing_options(indexing);
+        let column: NumericOptions = FAST.into();
+        let fields = Self {
+            terms: schema.add_text_field("terms", terms),
+            number: schema.add_u64_field(Self::NUMBER, column.clone()),
+            length: schema.add_u64_field(Self::LENGTH, column.clone()),
+            time: schema.add_i64_field(Self::TIME, column.clone()),
+            kind: schema.add_u64_field(Self::KIND, column),
+        };
+        (schema.build(), fields)
+    }
+
+    pub(super) fn of(found: &Schema) -> Result<Self, Damage> {
+        let (schema, fields) = Self::schema();
+        if schema == *found { Ok(fields) } else { Err("it has other columns".to_owned()) }
+    }
+}
+
+/// Who may write to a todo's folder. Gone with the value, and with the process however it ends.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock; `None` when another has it.
+    pub(crate) fn take(folder: &Folder) -> Result<Option<Self>, Error> {
+        let failed = |error: std::io::Error| index_error(folder, "locked", &error);
+        std::fs::create_dir_all(folder.root()).map_err(failed)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.lock())
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+/// Appends blocks to the index of one todo. Whoever makes one holds the [`Lock`].
+pub(crate) struct IndexWriter<'a> {
+    folder: &'a Folder,
+    records: &'a Records,
+    todo: &'a Todo,
+}
+
+impl<'a> IndexWriter<'a> {
+    pub(crate) fn new(
+        _lock: &'a Lock,
+        folder: &'a Folder,
+        records: &'a Records,
+        todo: &'a Todo,
+    ) -> Self {
+        Self { folder, records, todo }
+    }
+
+    /// Deletes whatever index there is.
+    pub(crate) fn clear(&self) -> Result<(), Error> {
+        let failed = |error: std::io::Error| index_error(self.folder, "cleared", &error);
+        for entry in std::fs::read_dir(self.folder.root()).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let gone = match path.is_dir() {
+                true => std::fs::remove_dir_all(&path),
+                false if path == self.folder.lock() => Ok(()),
+                false => std::fs::remove_file(&path),
+            };
+            gone.or_else(ignore_missing).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the blocks behind those that `index` holds, up to `last`.
+    pub(crate) fn append(&self, index: Option<&DiskIndex>, last: u32) -> Result<(), Error> {
+        let first = index.map_or(0, DiskIndex::blocks) + 1;
+        let terms = index.map_or(0, |index| index.manifest.terms);
+        let vector_bytes = index.map_or(0, |index| index.manifest.vector_bytes);
+        self.append_from(first, last, terms, vector_bytes)
+    }
+
+    fn append_from(
+        &self,
+        mut first: u32,
+        last: u32,
+        mut terms: u64,
+        mut vector_bytes: u64,
+    ) -> Result<(), Error> {
+        let failed = |error: tantivy::TantivyError| self.failed(&error);
+        let (schema, fields) = Fields::schema();
+        // It is opened anew for each run: a handle that outlives another process's writes leaves
+        // files behind that nobody removes.
+        let index = if self.folder.holds_index() {
+            Index::open_in_dir(self.folder.tantivy()).map_err(failed)?
+        } else {
+            let path = self.folder.tantivy();
+            std::fs::create_dir_all(&path)
+                .map_err(|error| index_error(self.folder, "created", &error))?;
+            Index::create_in_dir(path, schema).map_err(failed)?
+        };
+        let mut writer =
+            index.writer_with_num_threads::<TantivyDocument>(1, WRITER_BYTES).map_err(failed)?;
+        if last.saturating_sub(first) >= MAX_BATCH {
+            // A rebuild writes few large segments, and merging them would only cost.
+            writer.set_merge_policy(Box::new(NoMergePolicy));
+        }
+        while first <= last {
+            let to = last.min(first.saturating_add(MAX_BATCH - 1));
+            let mut codes = Codes::default();
+            let mut result = Ok(());
+            self.records.docs(self.todo, first..=to, |doc| {
+                codes.push(&doc);
+                terms += u64::from(doc.meta.len);
+                if result.is_ok() {
+                    result = writer.add_document(document(doc, fields)).map(drop);
+                }
+            })?;
+            result.map_err(failed)?;
+            // The vectors are there before the commit that counts on them.
+            vector_bytes = codes
+                .append_to(&self.folder.vectors(), vector_bytes, (first, to))
+                .map_err(|error| index_error(self.folder, "written", &error))?;
+            let anchor = match self.records.block_bytes(self.todo, to) {
+                Ok(record) => Manifest::anchor(&record.unwrap_or_default()),
+                Err(Error::Corrupt { .. }) => 0,
+                Err(error) => return Err(error),
+            };
+            let manifest = Manifest::new(self.todo.no(), to, terms, vector_bytes, anchor);
+            let payload = manifest.write().map_err(|error| self.failed(&error))?;
+            let mut commit = writer.prepare_commit().map_err(failed)?;
+            commit.set_payload(&payload);
+            commit.commit().map_err(failed)?;
+            let Some(next) = to.checked_add(1) else { break };
+            first = next;
+        }
+        writer.wait_merging_threads().map_err(failed)
+    }
+
+    /// Builds the graph when vectors have become many, or many more than it holds.
+    pub(crate) fn refresh_graph(
+        &self,
+        index: &DiskIndex,
+        after_vectors: usize,
+    ) -> Result<bool, Error> {
+        let due = Self::due_graph(index, after_vectors);
+        if let Some(group) = due {
+            Graph::build(self.folder, group).map_err(|error| self.failed(&error))?;
+        }
+        Ok(due.is_some())
+    }
+
+    /// Whether [`refresh_graph`](Self::refresh_graph) would build one.
+    pub(crate) fn graph_is_due(index: &DiskIndex, after_vectors: usize) -> bool {
+        Self::due_graph(index, after_vectors).is_some()
+    }
+
+    fn due_graph(index: &DiskIndex, after_vectors: usize) -> Option<&CodeGroup> {
+        let group = index.codes.groups().iter().max_by_key(|group| group.len())?;
+        let held = index.graph.as_ref().map_or(0, |graph| graph.rows_of(group));
+        (group.len() > after_vectors && group.len() - held > held / 2).then_some(group)
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
+        index_error(self.folder, "written", error)
+    }
+}
+
+fn document(doc: BlockDoc, fields: Fields) -> TantivyDocument {
+    let mut tokens = Vec::with_capacity(doc.meta.len as usize);
+    for (term, tf) in doc.terms {
+        let token = Token { text: term.into(), position: 0, ..Token::default() };
+        tokens.extend(std::iter::repeat_n(token, tf as usize));
+    }
+    let mut document = TantivyDocument::new();
+    document
+        .add_pre_tokenized_text(fields.terms, PreTokenizedString { text: String::new(), tokens });
+    document.add_u64(fields.number, u64::from(doc.n));
+    document.add_u64(fields.length, u64::from(doc.meta.len));
+    document.add_i64(fields.time, doc.meta.time.0);
+    document.add_u64(fields.kind, kind(doc.meta.block_type));
+    document
+}
+
+pub(super) fn index_error(
+    folder: &Folder,
+    doing: &'static str,
+    error: &dyn std::fmt::Display,
+) -> Error {
+    Error::Index { path: folder.root().to_owned(), doing, detail: error.to_string() }
+}
+
+fn ignore_missing(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}

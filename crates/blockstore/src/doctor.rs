@@ -1,0 +1,319 @@
+//! An exhaustive check of one todo.
+
+use crate::Error;
+use crate::block_doc::BlockDoc;
+use crate::block_text::light_json;
+use crate::cache::Cache;
+use crate::disk::{Codes, DiskIndex, Fit, IndexWriter, Lock};
+use crate::records::Records;
+use crate::vectors;
+use foldback_core::{Block, Message, StoredMessage};
+use foldback_kv::{Key, Space, Todo};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// So many records are looked at in one step.
+const STEP: u64 = 1_024;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What kind of thing it is.
+    pub kind: FindingKind,
+    /// What is wrong, as a sentence.
+    pub detail: String,
+    /// Whether it is right now.
+    pub repaired: bool,
+}
+
+/// What a [`Finding`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// The count of the todo's messages.
+    Head,
+    /// A message is missing, damaged, or more than the head says.
+    Message,
+    /// A block is missing or damaged, or blocks do not partition the messages before the tail.
+    Block,
+    /// The vectors of a message are damaged, or of no message.
+    Vector,
+    /// The session's state is missing or damaged.
+    Session,
+    /// An index is damaged. Searches pass it over.
+    IndexDamaged,
+    /// An index holds something else than the truth, though it is whole.
+    IndexDiffers,
+    /// An index holds blocks that the truth does not: acknowledged writes are gone, or the store
+    /// was replaced by another copy of itself.
+    IndexAhead,
+}
+
+impl FindingKind {
+    /// Whether the finding is about what is derived, and can be made again.
+    #[must_use]
+    pub fn is_derived(self) -> bool {
+        matches!(self, Self::IndexDamaged | Self::IndexDiffers | Self::IndexAhead)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)?;
+        if self.repaired { f.write_str(" (repaired)") } else { Ok(()) }
+    }
+}
+
+/// The findings about one todo.
+pub(crate) fn examine(
+    records: &Records,
+    cache: &Cache,
+    todo: &Todo,
+    repair: bool,
+) -> Result<Vec<Finding>, Error> {
+    let mut findings = Findings(Vec::new());
+    examine_truth(records, todo, &mut findings)?;
+    let derived = examine_index(records, cache, todo, &mut findings)?;
+    if derived && repair {
+        let Some(folder) = cache.folder(todo) else { return Ok(findings.0) };
+        let Some(lock) = Lock::take(&folder)? else { return Ok(findings.0) };
+        let writer = IndexWriter::new(&lock, &folder, records, todo);
+        writer.clear()?;
+        let last = records.last_block_n(todo)?;
+        if last > cache.config().index_after_blocks {
+            writer.append(None, last)?;
+        }
+        drop(lock);
+        cache.drop_slot(todo);
+        for finding in findings.0.iter_mut().filter(|finding| finding.kind.is_derived()) {
+            finding.repaired = true;
+        }
+    }
+    Ok(findings.0)
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, kind: FindingKind, detail: impl Into<String>) {
+        self.0.push(Finding { kind, detail: detail.into(), repaired: false });
+    }
+}
+
+fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Result<(), Error> {
+    let head = match records.head(todo) {
+        Ok(head) => head.messages,
+        Err(error) => {
+            findings.add(FindingKind::Head, error.to_string());
+            return Ok(());
+        }
+    };
+    let mut from = 0;
+    while from < head {
+        let to = head.min(from + STEP);
+        let found: BTreeMap<u64, Vec<u8>> =
+            records.scan_around(todo, Space::Message, from..to)?.into_iter().collect();
+        for seq in from..to {
+            if let Err(what) = examine_message(found.get(&seq)) {
+                findings.add(FindingKind::Message, format!("message {seq} {what}"));
+            }
+        }
+        from = to;
+    }
+    if let Some((seq, _)) = records.scan_around_one(todo, Space::Message, head)? {
+        findings.add(
+            FindingKind::Message,
+            format!("message {seq} is there, and the todo holds {head} messages"),
+        );
+    }
+    examine_blocks(records, todo, head, findings)?;
+    examine_vectors(records, todo, head, findings)?;
+    match records.session(todo) {
+        Ok(None) if head > 0 => {
+            findings.add(FindingKind::Session, "the state of the session is missing");
+        }
+        Err(error) => findings.add(FindingKind::Session, error.to_string()),
+        Ok(_) => {}
+    }
+    Ok(())
+}
+
+fn examine_message(record: Option<&Vec<u8>>) -> Result<(), String> {
+    let record = record.ok_or("is missing or damaged")?;
+    let stored: StoredMessage =
+        rmp_serde::from_slice(record).map_err(|error| format!("cannot be read: {error}"))?;
+    // Holes of answers are filled with nothing here, which leaves them messages all the same.
+    Message::from_json(&light_json(&stored))
+        .map(drop)
+        .map_err(|error| format!("is no message: {error}"))
+}
+
+fn examine_blocks(
+    records: &Records,
+    todo: &Todo,
+    head: u64,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let last = u64::from(records.last_block_n(todo)?);
+    let mut next = Some(0);
+    let mut from = 1;
+    while from <= last {
+        let to = (last + 1).min(from + STEP);
+        let found: BTreeMap<u64, Vec<u8>> =
+            records.scan_around(todo, Space::Block, from..to)?.into_iter().collect();
+        for n in from..to {
+            let Some(record) = found.get(&n) else {
+                findings.add(FindingKind::Block, format!("block {n} is missing or damaged"));
+                next = None;
+                continue;
+            };
+            let block: Block = match rmp_serde::from_slice(record) {
+                Ok(block) => block,
+                Err(error) => {
+                    findings.add(FindingKind::Block, format!("block {n} cannot be read: {error}"));
+                    next = None;
+                    continue;
+                }
+            };
+            let id = &block.header.block_id;
+            if u64::from(id.n()) != n
+                || id.todo() != todo.id()
+                || block.header.todo_id != *todo.id()
+            {
+                findings.add(FindingKind::Block, format!("the record of block {n} is of {id}"));
+            }
+            let (first, end) = (block.range.first().0, block.range.last().0 + 1);
+            if next.is_some_and(|next| next != first) {
+                let next = next.unwrap_or(0);
+                findings.add(
+                    FindingKind::Block,
+                    format!("block {id} begins at message {first}, and {next} was expected"),
+                );
+            }
+            if end > head {
+                findings.add(
+                    FindingKind::Block,
+                    format!("block {id} ends behind the last message, {head}"),
+                );
+            }
+            next = Some(end);
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+fn examine_vectors(
+    records: &Records,
+    todo: &Todo,
+    head: u64,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let mut from = 0;
+    while from < Key::N_END {
+        let mut after = Key::N_END;
+        match records.scan(todo, Space::Vector, from..Key::N_END, STEP as usize) {
+            Ok(found) => {
+                if let Some((seq, _)) = found.last().filter(|_| found.len() as u64 == STEP) {
+                    after = seq + 1;
+                }
+                for (seq, record) in &found {
+                    if *seq >= head {
+                        findings.add(
+                            FindingKind::Vector,
+                            format!("there are vectors of message {seq}, which is not there"),
+                        );
+                    }
+                    if let Err(what) = vectors::decode(record) {
+                        let what = format!("the vectors of message {seq} cannot be read: {what}");
+                        findings.add(FindingKind::Vector, what);
+                    }
+                }
+            }
+            Err(Error::Corrupt { key, detail, .. }) if key.n >= from => {
+                let seq = key.n;
+                findings.add(
+                    FindingKind::Vector,
+                    format!("the vectors of message {seq} are damaged: {detail}"),
+                );
+                // What stands before it is looked at once more, up to it.
+                for (seq, record) in records.scan_around(todo, Space::Vector, from..seq)? {
+                    if let Err(what) = vectors::decode(&record) {
+                        let what = format!("the vectors of message {seq} cannot be read: {what}");
+                        findings.add(FindingKind::Vector, what);
+                    }
+                }
+                after = seq + 1;
+            }
+            Err(error) => return Err(error),
+        }
+        from = after;
+    }
+    Ok(())
+}
+
+/// Compares the index with the truth. Whether anything was found.
+fn examine_index(
+    records: &Records,
+    cache: &Cache,
+    todo: &Todo,
+    findings: &mut Findings,
+) -> Result<bool, Error> {
+    let Some(folder) = cache.folder(todo) else { return Ok(false) };
+    let index = match DiskIndex::open(&folder, todo, None) {
+        Ok(None) => return Ok(false),
+        Ok(Some(index)) => index,
+        Err(damage) => {
+            findings.add(FindingKind::IndexDamaged, format!("the index is damaged: {damage}"));
+            return Ok(true);
+        }
+    };
+    let what = match index.fit(records, todo)? {
+        Fit::Fits => {
+            let Some(what) = difference(records, todo, &index)? else { return Ok(false) };
+            findings.add(FindingKind::IndexDiffers, what);
+            return Ok(true);
+        }
+        Fit::Ahead { index, truth } => format!(
+            "the index holds {index} blocks and the store {truth}: acknowledged blocks are gone"
+        ),
+        Fit::Foreign { block } => {
+            format!("the index holds another block {block} than the store: the store was replaced")
+        }
+    };
+    findings.add(FindingKind::IndexAhead, what);
+    Ok(true)
+}
+
+/// The first thing that an index holds otherwise than the truth.
+fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Option<String>, Error> {
+    let mut from = 1;
+    let mut codes = Codes::default();
+    while from <= index.blocks() {
+        let to = index.blocks().min(from.saturating_add(4_095));
+        let mut terms = match index.terms_of(from..=to) {
+            Ok(terms) => terms,
+            Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
+        };
+        let mut wrong = None;
+        records.docs(todo, from..=to, |doc| {
+            codes.push(&doc);
+            let BlockDoc { n, meta, terms: truth, .. } = doc;
+            let indexed = terms.remove(&n).unwrap_or_default();
+            let same = indexed.len() == truth.len() && indexed.into_iter().eq(truth);
+            if wrong.is_none() && !(same && index.meta(n) == Some(meta)) {
+                wrong = Some(format!("the index holds something else of block {n} than the store"));
+            }
+        })?;
+        if wrong.is_some() {
+            return Ok(wrong);
+        }
+        let Some(next) = to.checked_add(1) else { break };
+        from = next;
+    }
+    if codes.groups() != index.codes.groups() {
+        return Ok(Some("the index holds other vectors than the store".to_owned()));
+    }
+    Ok(None)
+}

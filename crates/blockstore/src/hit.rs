@@ -1,0 +1,114 @@
+//! What a search finds.
+
+use foldback_core::{Block, SeqNo};
+use std::fmt;
+
+/// A block that answers a question, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The block's header and range; its body is read by
+    /// [`BlockStore::messages`](crate::BlockStore::messages).
+    pub block: Block,
+    /// What hits are ordered by: `w * bm25 / best bm25 + (1 - w) * cosine`, and up to 1 more for
+    /// exact hits. Comparable within one answer only.
+    pub score: f32,
+    /// BM25 of the question's terms, with the todo's own statistics, and a fifth of the better
+    /// neighbour's.
+    pub bm25: f32,
+    /// The cosine of the question and the block's best vector; 0 when there is none to compare.
+    pub cosine: f32,
+    /// Whether the block holds a name that was asked for (an id, a path, an identifier, an error
+    /// code), or a rare word that makes up most of the question.
+    pub exact: bool,
+    /// How much the block has to do with the question, from 0 to 1, where 0.72 stands for "this
+    /// answers it": the greater of what the cosine says, on the embedder's calibrated scale and
+    /// allowing for a question being less like its answer than two parts of one topic, and of what
+    /// the share of the question's terms says that the block holds, weighed by their rarity.
+    pub relevance: f32,
+    /// The message of the block's best vector.
+    pub best_seq: Option<SeqNo>,
+    /// How the score came about.
+    pub explanation: Explanation,
+}
+
+/// How a score came about. Shown, it is one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The question's terms that the block holds, in the question's order.
+    pub terms: Vec<TermShare>,
+    /// What the better of the blocks before and behind adds to the BM25.
+    pub neighbours: f32,
+    /// The best BM25 of all blocks that could be answered.
+    pub best_bm25: f32,
+    /// How much words weighed beside meaning.
+    pub lexical_weight: f32,
+    /// What exact hits added to the score.
+    pub bonus: f32,
+    /// What became of the vectors.
+    pub vectors: VectorSide,
+}
+
+/// What one term adds to a block's BM25.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermShare {
+    /// The term as it is indexed: a stem, a whole token, a pair of characters.
+    pub term: String,
+    /// The rarity of the term in the todo.
+    pub idf: f32,
+    /// How often the block holds it.
+    pub tf: u32,
+    /// What it adds.
+    pub bm25: f32,
+    /// Whether it counts as an exact hit.
+    pub exact: bool,
+}
+
+/// Whether vectors took part in a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VectorSide {
+    /// They did.
+    Used,
+    /// The question came without a vector.
+    NotAsked,
+    /// The question's vector is all zeros or no unit vector: its model knows nothing of it.
+    Blank,
+    /// The todo holds no vectors.
+    NoneStored,
+    /// The todo's vectors are of another model, so they were not compared.
+    OtherModel {
+        /// The model of the question's vector.
+        asked: String,
+        /// A model whose vectors the todo holds.
+        stored: String,
+    },
+}
+
+impl fmt::Display for Hit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explanation { terms, neighbours, best_bm25, lexical_weight: w, bonus, vectors } =
+            &self.explanation;
+        write!(f, "score {:.3} = {w:.2} x bm25 {:.2}/{best_bm25:.2}", self.score, self.bm25)?;
+        match vectors {
+            VectorSide::Used => write!(f, " + {:.2} x cosine {:.3}", 1.0 - w, self.cosine)?,
+            VectorSide::NotAsked => f.write_str(" (no vector was asked with)")?,
+            VectorSide::Blank => f.write_str(" (the question's vector is blank)")?,
+            VectorSide::NoneStored => f.write_str(" (no vectors are stored)")?,
+            VectorSide::OtherModel { asked, stored } => {
+                write!(f, " (vectors are of {stored}, not of {asked})")?;
+            }
+        }
+        if *bonus > 0.0 {
+            write!(f, " + exact {bonus:.2}")?;
+        }
+        write!(f, "; relevance {:.2}", self.relevance)?;
+        for (i, term) in terms.iter().enumerate() {
+            let before = if i == 0 { "; " } else { ", " };
+            let mark = if term.exact { "!" } else { "" };
+            write!(f, "{before}{}{mark} {}x{:.2}={:.2}", term.term, term.tf, term.idf, term.bm25)?;
+        }
+        if *neighbours > 0.0 {
+            write!(f, "; neighbours {neighbours:.2}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What a search asks for.
+
+use foldback_core::{BlockType, Embedder, Timestamp};
+
+/// A question to one todo, and how it is to be answered. Values that make no sense are brought to
+/// the nearest that does: a question comes from a model, and an answer serves it better than an
+/// error.
+#[derive(Clone, Copy)]
+pub struct SearchRequest<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) vector: Option<(&'a dyn Embedder, &'a [f32])>,
+    pub(crate) k: usize,
+    pub(crate) block_type: Option<BlockType>,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) cutoff: Option<f32>,
+    pub(crate) lexical_weight: f64,
+}
+
+impl<'a> SearchRequest<'a> {
+    /// The greatest number of hits.
+    pub const MAX_K: usize = 200;
+
+    /// Of a longer question, this many bytes are read.
+    pub const MAX_QUERY_BYTES: usize = 16 * 1024;
+
+    /// How much words weigh beside meaning unless it is said otherwise.
+    pub const LEXICAL_WEIGHT: f32 = crate::rank::LEXICAL_WEIGHT as f32;
+
+    /// Asks for the three best blocks, by words alone.
+    #[must_use]
+    pub fn new(query: &'a str) -> Self {
+        Self {
+            query,
+            vector: None,
+            k: 3,
+            block_type: None,
+            since: None,
+            until: None,
+            cutoff: None,
+            lexical_weight: crate::rank::LEXICAL_WEIGHT,
+        }
+    }
+
+    /// The question.
+    #[must_use]
+    pub fn query(&self) -> &'a str {
+        self.query
+    }
+
+    /// Searches by meaning too: `vector` is what `embedder` made of the question. It is compared
+    /// with vectors of the same model id only. The embedder is asked for its id and its scale; it
+    /// is not run.
+    #[must_use]
+    pub fn vector(mut self, embedder: &'a dyn Embedder, vector: &'a [f32]) -> Self {
+        self.vector = Some((embedder, vector));
+        self
+    }
+
+    /// At most this many hits: 1 to [`MAX_K`](Self::MAX_K).
+    #[must_use]
+    pub fn k(mut self, k: usize) -> Self {
+        self.k = k.clamp(1, Self::MAX_K);
+        self
+    }
+
+    /// Only blocks of this type.
+    #[must_use]
+    pub fn block_type(mut self, block_type: impl Into<Option<BlockType>>) -> Self {
+        self.block_type = block_type.into();
+        self
+    }
+
+    /// Only blocks that began at this time or later.
+    #[must_use]
+    pub fn since(mut self, since: impl Into<Option<Timestamp>>) -> Self {
+        self.since = since.into();
+        self
+    }
+
+    /// Only blocks that began at this time or earlier.
+    #[must_use]
+    pub fn until(mut self, until: impl Into<Option<Timestamp>>) -> Self {
+        self.until = until.into();
+        self
+    }
+
+    /// Leaves out blocks whose [`relevance`](crate::Hit::relevance) is less, except exact hits.
+    #[must_use]
+    pub fn cutoff(mut self, cutoff: impl Into<Option<f32>>) -> Self {
+        self.cutoff = cutoff.into().filter(|cutoff| !cutoff.is_nan());
+        self
+    }
+
+    /// How much words weigh beside meaning, from 0 (meaning alone) to 1 (words alone). The default
+    /// is [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT).
+    #[must_use]
+    pub fn lexical_weight(mut self, weight: f32) -> Self {
+        if !weight.is_nan() {
+            self.lexical_weight = f64::from(weight.clamp(0.0, 1.0));
+        }
+        self
+    }
+}

@@ -1,0 +1,516 @@
+//! A search, from the question to the hits.
+
+use crate::analysis::{Analyzer, Form, cut};
+use crate::block_doc::{BlockMeta, Place};
+use crate::disk::{Damage, DiskIndex, Query};
+use crate::dot::dot;
+use crate::memory_index::{MemoryIndex, MemoryView};
+use crate::pool::{Cosine, Entry, Pool};
+use crate::rank::{self, AskedTerm, Candidate, Corpus, Question, Ranked};
+use crate::records::Records;
+use crate::vectors::MessageVectors;
+use crate::{Error, Explanation, Hit, SearchRequest, TermShare, VectorSide};
+use foldback_core::SeqNo;
+use foldback_kv::Todo;
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// Of a question, this many distinct terms are looked up; the rarest of them are searched for.
+const MAX_ASKED: usize = 256;
+
+/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
+const MAX_EXACT: usize = 256;
+
+/// So many vectors a graph is asked for, or as many as four times the hits.
+const FROM_GRAPH: usize = 256;
+
+/// The blocks of one todo as they were when it was made. What is committed later does not disturb
+/// it.
+#[derive(Clone)]
+pub struct Searcher {
+    todo: Todo,
+    records: Records,
+    disk: Option<Arc<DiskIndex>>,
+    memory: Arc<RwLock<MemoryIndex>>,
+    /// How many blocks of `memory` belong to the snapshot.
+    in_memory: usize,
+    /// How many blocks there are.
+    blocks: u32,
+}
+
+impl Searcher {
+    pub(crate) fn new(
+        todo: Todo,
+        records: Records,
+        disk: Option<Arc<DiskIndex>>,
+        memory: Arc<RwLock<MemoryIndex>>,
+        blocks: u32,
+    ) -> Self {
+        let in_memory = memory.read().len();
+        Self { todo, records, disk, memory, in_memory, blocks }
+    }
+
+    /// The todo that is searched, and no other.
+    #[must_use]
+    pub fn todo(&self) -> &Todo {
+        &self.todo
+    }
+
+    /// How many blocks are searched.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// How many of them are searched in an index on disk.
+    #[must_use]
+    pub fn blocks_on_disk(&self) -> u32 {
+        self.disk.as_ref().map_or(0, |disk| disk.blocks())
+    }
+
+    /// How many vectors of the index on disk a graph holds.
+    #[must_use]
+    pub fn vectors_in_graph(&self) -> usize {
+        let Some(disk) = &self.disk else { return 0 };
+        let graph = disk.graph.as_ref();
+        let groups = disk.codes.groups().iter();
+        graph.map_or(0, |graph| groups.map(|group| graph.rows_of(group)).sum())
+    }
+
+    /// The blocks that answer the request, the best first.
+    ///
+    /// The cost is bounded whatever the question holds: no query language is read from it, and
+    /// its length, its terms and the number of hits are capped.
+    ///
+    /// # Errors
+    /// When the record of a block that was found is damaged, or the store fails.
+    pub fn search(&self, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
+        let found = match self.find_checked(request) {
+            Ok(found) => found,
+            Err(Trouble::Store(error)) => return Err(error),
+            Err(Trouble::Index) => {
+                // It was whole when it was opened, and is not any more.
+                if let Some(disk) = &self.disk {
+                    disk.set_broken();
+                }
+                match self.without_index()?.find(request) {
+                    Ok(found) => found,
+                    Err(Trouble::Store(error)) => return Err(error),
+                    Err(Trouble::Index) => Vec::new(),
+                }
+            }
+        };
+        let mut hits = Vec::with_capacity(found.len());
+        for Found { ranked, place, relevance, explanation } in found {
+            // A block of a todo that was forgotten meanwhile is found no more.
+            let Some(block) = self.records.block(&self.todo, ranked.candidate.n)? else { continue };
+            hits.push(Hit {
+                block,
+                score: ranked.score as f32,
+                bm25: ranked.candidate.bm25 as f32,
+                cosine: ranked.candidate.cosine.unwrap_or(0.0),
+                exact: explanation.bonus > 0.0,
+                relevance,
+                best_seq: place.map(|place| SeqNo(place.seq)),
+                explanation,
+            });
+        }
+        Ok(hits)
+    }
+
+    /// The same blocks, searched without the index on disk.
+    fn without_index(&self) -> Result<Self, Error> {
+        let mut memory = MemoryIndex::starting_at(1);
+        if self.blocks > 0 {
+            self.records.docs(&self.todo, 1..=self.blocks, |doc| memory.push(doc))?;
+        }
+        let (todo, records) = (self.todo.clone(), self.records.clone());
+        Ok(Self::new(todo, records, None, Arc::new(RwLock::new(memory)), self.blocks))
+    }
+
+    fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
+        if self.disk.is_none() {
+            return self.find(request);
+        }
+        // Files that change under a mapping may bring the engine to a panic; that is damage, and
+        // not the end of the process.
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.find(request))) {
+            Ok(found) => found,
+            Err(_) => Err(Trouble::Index),
+        }
+    }
+
+    fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
+        let memory = self.memory.read();
+        let parts = Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory) };
+        let corpus = Corpus { blocks: u64::from(self.blocks), terms: parts.terms() };
+        let (vectors, query) = vector_side(request, &parts);
+        let lexical = if query.is_some() { request.lexical_weight } else { 1.0 };
+        let question = ask(request, corpus, lexical, &parts)?;
+
+        let mut pool = Pool::new(self.blocks as usize);
+        if is_filtered(request) {
+            parts.metas(|n, meta| {
+                if let Some(entry) = pool.get(n) {
+                    entry.allowed = allows(request, meta);
+                }
+            });
+        }
+        for (place, term) in question.terms.iter().enumerate() {
+            parts.postings(&term.text, |n, tf, len| {
+                pool.add(n, place, corpus.weight(term.idf, tf, len));
+            })?;
+        }
+        pool.lend(rank::NEIGHBOUR);
+        let best = pool.best();
+        if let Some(query) = &query {
+            parts.memory.cosines(query.model, &query.unit, |n, cosine| {
+                pool.meet(n, Cosine::exact(cosine));
+            });
+            self.estimate(request, &question, query, best, &mut pool);
+        }
+
+        let scores = Scores { request, question: &question, best };
+        let mut candidates = Vec::new();
+        let mut places: FxHashMap<u32, Place> = FxHashMap::default();
+        for (n, entry) in scores.select(&pool) {
+            let mut candidate = entry.candidate(n);
+            if let Some(query) = &query
+                && !entry.cosine.is_exact()
+                && let Some((cosine, place)) = self.exact_cosine(n, query)?
+            {
+                candidate.cosine = Some(cosine);
+                places.insert(n, place);
+            }
+            let matters =
+                candidate.held != 0 || candidate.cosine.is_some_and(|cosine| cosine > 0.0);
+            if matters && scores.passes(&candidate) {
+                candidates.push(candidate);
+            }
+        }
+        let mut ranked = rank::rank(&candidates, &question, best);
+        ranked.truncate(request.k);
+        let mut found = Vec::with_capacity(ranked.len());
+        for ranked in ranked {
+            let Candidate { n, held, .. } = ranked.candidate;
+            let mut terms = Vec::new();
+            let mut own = 0.0;
+            let len = parts.meta(n).map_or(0, |meta| meta.len);
+            for (place, term) in question.terms.iter().enumerate() {
+                if held >> place & 1 == 1 {
+                    let tf = parts.tf(&term.text, n)?;
+                    let weight = corpus.weight(term.idf, tf, len);
+                    own += weight;
+                    terms.push(TermShare {
+                        term: term.text.clone(),
+                        idf: term.idf as f32,
+                        tf,
+                        bm25: weight as f32,
+                        exact: term.exact,
+                    });
+                }
+            }
+            let place = places.get(&n).copied().or_else(|| {
+                let query = query.as_ref()?;
+                parts.memory.best_place(query.model, &query.unit, n)
+            });
+            found.push(Found {
+                ranked,
+                place,
+                relevance: scores.relevance(&ranked.candidate),
+                explanation: Explanation {
+                    terms,
+                    neighbours: (ranked.candidate.bm25 - own).max(0.0) as f32,
+                    best_bm25: best as f32,
+                    lexical_weight: lexical as f32,
+                    bonus: question.exact(held) as f32,
+                    vectors: vectors.clone(),
+                },
+            });
+        }
+        Ok(found)
+    }
+
+    /// Estimates the cosines of the blocks on disk: of all of them, or where there is a graph of
+    /// those that it proposes, of those that words propose, and of those that it does not hold.
+    fn estimate(
+        &self,
+        request: &SearchRequest<'_>,
+        question: &Question,
+        query: &AskedVector<'_>,
+        best: f64,
+        pool: &mut Pool,
+    ) {
+        let Some(disk) = &self.disk else { return };
+        let Some(group) = disk.codes.group(query.model, query.unit.len()) else { return };
+        let mut meet = |n, estimate| pool.meet(n, Cosine::from(estimate));
+        let held = disk.graph.as_ref().map_or(0, |graph| graph.rows_of(group));
+        // A graph under a selective filter is slower than a scan.
+        let graph = disk.graph.as_ref().filter(|_| held > 0 && !is_filtered(request));
+        let Some(graph) = graph else {
+            group.scan(0..group.len(), &query.codes, meet);
+            return;
+        };
+        group.scan(held..group.len(), &query.codes, &mut meet);
+        let count = FROM_GRAPH.max(4 * request.k);
+        for row in graph.nearest(&query.unit, count) {
+            meet(group.block(row), group.estimate(row, &query.codes));
+        }
+        let mut by_words: Vec<(f64, u32)> = pool
+            .known()
+            .filter(|(_, entry)| entry.held != 0)
+            .map(|(n, entry)| {
+                let candidate = Candidate { cosine: None, ..entry.candidate(n) };
+                (rank::score(&candidate, question, best), n)
+            })
+            .collect();
+        if by_words.len() > count {
+            by_words.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+            by_words.truncate(count);
+        }
+        for (_, n) in by_words {
+            for row in group.rows_of(n) {
+                pool.meet(n, Cosine::from(group.estimate(row, &query.codes)));
+            }
+        }
+    }
+
+    /// The cosine of a block's best vector as the truth holds it, and where that is from.
+    fn exact_cosine(&self, n: u32, query: &AskedVector<'_>) -> Result<Option<(f32, Place)>, Error> {
+        let Some(disk) = &self.disk else { return Ok(None) };
+        let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
+            return Ok(None);
+        };
+        let mut rows: Vec<(usize, Cosine)> = group
+            .rows_of(n)
+            .map(|row| (row, Cosine::from(group.estimate(row, &query.codes))))
+            .collect();
+        let floor = rows.iter().map(|(_, cosine)| cosine.lower).fold(f32::NEG_INFINITY, f32::max);
+        rows.retain(|(_, cosine)| cosine.upper >= floor);
+        let mut best: Option<(f32, Place)> = None;
+        let mut read: Option<(u64, Option<MessageVectors>)> = None;
+        for (row, estimate) in rows {
+            let place = group.place(row);
+            if read.as_ref().is_none_or(|(seq, _)| *seq != place.seq) {
+                let vectors = match self.records.vectors(&self.todo, place.seq) {
+                    Ok(vectors) => vectors,
+                    Err(Error::Corrupt { .. }) => None,
+                    Err(error) => return Err(error),
+                };
+                read = Some((place.seq, vectors));
+            }
+            let vectors = read.as_ref().and_then(|(_, vectors)| vectors.as_ref());
+            let cosine = vectors
+                .filter(|vectors| vectors.model_id == query.model)
+                .and_then(|vectors| vectors.vectors.row(usize::from(place.row)))
+                // Of a record that is damaged since it was indexed, the estimate is left.
+                .map_or((estimate.lower + estimate.upper) / 2.0, |row| dot(row, &query.unit));
+            if best.is_none_or(|(best, _)| cosine > best) {
+                best = Some((cosine, place));
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// A block that was found.
+struct Found {
+    ranked: Ranked,
+    place: Option<Place>,
+    relevance: f32,
+    explanation: Explanation,
+}
+
+/// Why a search did not come to its end.
+enum Trouble {
+    /// The index on disk cannot be used any more.
+    Index,
+    Store(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Damage> for Trouble {
+    fn from(_: Damage) -> Self {
+        Self::Index
+    }
+}
+
+/// The question's vector, ready for both kinds of comparison.
+struct AskedVector<'a> {
+    model: &'a str,
+    unit: Vec<f32>,
+    codes: Query,
+}
+
+/// All that is searched: the blocks on disk, and behind them those in memory.
+struct Parts<'a> {
+    disk: Option<&'a DiskIndex>,
+    memory: MemoryView<'a>,
+}
+
+impl Parts<'_> {
+    fn terms(&self) -> u64 {
+        self.disk.map_or(0, |disk| disk.manifest.terms) + self.memory.terms()
+    }
+
+    fn metas(&self, mut sink: impl FnMut(u32, BlockMeta)) {
+        let disk = self.disk.into_iter().flat_map(DiskIndex::metas);
+        disk.chain(self.memory.metas()).for_each(|(n, meta)| sink(n, meta));
+    }
+
+    fn meta(&self, n: u32) -> Option<BlockMeta> {
+        self.disk.and_then(|disk| disk.meta(n)).or_else(|| self.memory.meta(n))
+    }
+
+    fn df(&self, term: &str) -> Result<u64, Damage> {
+        let on_disk = self.disk.map_or(Ok(0), |disk| disk.df(term))?;
+        Ok(on_disk + self.memory.df(term))
+    }
+
+    fn postings(&self, term: &str, mut sink: impl FnMut(u32, u32, u32)) -> Result<(), Damage> {
+        if let Some(disk) = self.disk {
+            disk.postings(term, &mut sink)?;
+        }
+        self.memory.postings(term).for_each(|(n, tf, len)| sink(n, tf, len));
+        Ok(())
+    }
+
+    fn tf(&self, term: &str, n: u32) -> Result<u32, Damage> {
+        match self.disk.filter(|disk| n <= disk.blocks()) {
+            Some(disk) => disk.tf(term, n),
+            None => Ok(self.memory.tf(term, n)),
+        }
+    }
+
+    fn models(&self) -> Vec<(&str, usize)> {
+        let groups = self.disk.into_iter().flat_map(|disk| disk.codes.groups());
+        let on_disk = groups.map(|group| (group.model_id.as_str(), group.dim));
+        on_disk.chain(self.memory.models()).collect()
+    }
+}
+
+/// Which blocks are worth an exact look, and which pass the cut-off.
+struct Scores<'a, 'r> {
+    request: &'a SearchRequest<'r>,
+    question: &'a Question,
+    best: f64,
+}
+
+impl Scores<'_, '_> {
+    /// The blocks that may be among the hits. A block is left out only when `k` others surely come
+    /// before it, whatever the true cosines within their bounds are.
+    fn select<'p>(&self, pool: &'p Pool) -> Vec<(u32, &'p Entry)> {
+        let k = self.request.k;
+        let at = |n: u32, entry: &Entry, cosine: f32| Candidate {
+            cosine: cosine.is_finite().then_some(cosine),
+            ..entry.candidate(n)
+        };
+        let mut sure: Vec<f64> = pool
+            .known()
+            .map(|(n, entry)| at(n, entry, entry.cosine.lower))
+            .filter(|low| self.passes(low))
+            .map(|low| rank::score(&low, self.question, self.best))
+            .collect();
+        let floor = if sure.len() < k {
+            f64::NEG_INFINITY
+        } else {
+            *sure.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1
+        };
+        let mut bounds: Vec<(f64, u32, &Entry)> = pool
+            .known()
+            .filter_map(|(n, entry)| {
+                let high = at(n, entry, entry.cosine.upper);
+                let score = rank::score(&high, self.question, self.best);
+                (score >= floor && self.passes(&high)).then_some((score, n, entry))
+            })
+            .collect();
+        let most = MAX_EXACT.max(4 * k);
+        if bounds.len() > most && bounds.iter().any(|(_, _, entry)| !entry.cosine.is_exact()) {
+            let order = |a: &(f64, u32, &Entry), b: &(f64, u32, &Entry)| {
+                b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1))
+            };
+            bounds.select_nth_unstable_by(most, order);
+            bounds.truncate(most);
+        }
+        bounds.into_iter().map(|(_, n, entry)| (n, entry)).collect()
+    }
+
+    fn passes(&self, candidate: &Candidate) -> bool {
+        match self.request.cutoff {
+            Some(cutoff) => {
+                self.question.exact(candidate.held) > 0.0 || self.relevance(candidate) >= cutoff
+            }
+            None => true,
+        }
+    }
+
+    fn relevance(&self, candidate: &Candidate) -> f32 {
+        let words = rank::relevance_of_words(self.question.coverage(candidate.held) as f32);
+        match (self.request.vector, candidate.cosine) {
+            (Some((embedder, _)), Some(cosine)) => {
+                let meaning = embedder.calibrated(cosine / rank::QUESTION_LIKENESS);
+                words.max(meaning.clamp(0.0, 1.0))
+            }
+            _ => words,
+        }
+    }
+}
+
+/// The question's terms, weighed.
+fn ask(
+    request: &SearchRequest<'_>,
+    corpus: Corpus,
+    lexical: f64,
+    parts: &Parts<'_>,
+) -> Result<Question, Damage> {
+    let query = cut(request.query, SearchRequest::MAX_QUERY_BYTES);
+    let asked = Analyzer::new()
+        .question(query, MAX_ASKED)
+        .into_iter()
+        .map(|(text, form)| Ok(AskedTerm { df: parts.df(&text)?, name: form == Form::Name, text }))
+        .collect::<Result<_, Damage>>()?;
+    Ok(Question::new(asked, corpus, lexical))
+}
+
+/// What becomes of the vectors, and the question's when they take part.
+fn vector_side<'a>(
+    request: &SearchRequest<'a>,
+    parts: &Parts<'_>,
+) -> (VectorSide, Option<AskedVector<'a>>) {
+    let Some((embedder, vector)) = request.vector else { return (VectorSide::NotAsked, None) };
+    let norm = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
+    if !norm.is_finite() || norm < 1e-6 {
+        return (VectorSide::Blank, None);
+    }
+    let model = embedder.model_id();
+    let models = parts.models();
+    if models.contains(&(model, vector.len())) {
+        let unit: Vec<f32> = vector.iter().map(|v| v / norm).collect();
+        let codes = Query::new(&unit);
+        return (VectorSide::Used, Some(AskedVector { model, unit, codes }));
+    }
+    match models.first() {
+        None => (VectorSide::NoneStored, None),
+        Some((stored, _)) => {
+            let (asked, stored) = (model.to_owned(), (*stored).to_owned());
+            (VectorSide::OtherModel { asked, stored }, None)
+        }
+    }
+}
+
+fn is_filtered(request: &SearchRequest<'_>) -> bool {
+    request.block_type.is_some() || request.since.is_some() || request.until.is_some()
+}
+
+fn allows(request: &SearchRequest<'_>, meta: BlockMeta) -> bool {
+    request.block_type.is_none_or(|block_type| block_type == meta.block_type)
+        && request.since.is_none_or(|since| meta.time >= since)
+        && request.until.is_none_or(|until| meta.time <= until)
+}

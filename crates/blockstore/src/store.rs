@@ -1,0 +1,214 @@
+//! The store of messages and blocks.
+
+use crate::cache::Cache;
+use crate::records::Records;
+use crate::vectors::MessageVectors;
+use crate::{Commit, Error, Finding, Head, Maintained, Searcher, doctor};
+use foldback_core::{Block, SeqNo, StoredMessage};
+use foldback_kv::{Delete, Kv, Space, Todo};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The truth of all todos, and what searches it. One value serves any number of threads; every
+/// method works on the one todo that it is given.
+///
+/// Nothing is read without a [`Todo`], and only a [`Registry`](foldback_kv::Registry) makes one,
+/// from its id. Neither a number, nor a wildcard, nor nothing at all stands for one:
+///
+/// ```compile_fail,E0061
+/// fn read(store: &foldback_blockstore::BlockStore) {
+///     drop(store.messages(0..1));
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// fn read(store: &foldback_blockstore::BlockStore) {
+///     drop(store.searcher("*"));
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// fn read(store: &foldback_blockstore::BlockStore) {
+///     drop(store.blocks(None, 0, 10));
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// fn read(store: &foldback_blockstore::BlockStore) {
+///     drop(store.vectors(1, foldback_core::SeqNo(0)));
+/// }
+/// ```
+///
+/// ```compile_fail,E0451
+/// fn forge(id: foldback_core::TodoId) -> foldback_kv::Todo {
+///     foldback_kv::Todo { no: 1, id }
+/// }
+/// ```
+pub struct BlockStore {
+    records: Records,
+    cache: Cache,
+}
+
+/// When a todo gets indexes on disk, and how much memory searching may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexConfig {
+    /// A todo of more blocks than this gets an index on disk; smaller ones are searched in memory.
+    pub index_after_blocks: u32,
+    /// The index on disk catches up when it is this many blocks behind.
+    pub batch_blocks: u32,
+    /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned.
+    pub hnsw_after_vectors: usize,
+    /// What the memory of recently searched todos may take, in bytes. The todo that is being
+    /// searched is kept whatever it takes.
+    pub cache_bytes: usize,
+}
+
+impl Default for IndexConfig {
+    fn default() -> Self {
+        Self {
+            index_after_blocks: 256,
+            batch_blocks: 256,
+            hnsw_after_vectors: 20_000,
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+impl BlockStore {
+    /// The messages and blocks in `kv`. Derived indexes are kept in `index_dir`, or nowhere; the
+    /// folder may be deleted at any time.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense. A damaged index is no error: it is passed over, and
+    /// made again by [`maintain`](Self::maintain).
+    pub fn open(
+        kv: Arc<dyn Kv>,
+        index_dir: Option<PathBuf>,
+        config: IndexConfig,
+    ) -> Result<Self, Error> {
+        if config.batch_blocks == 0 {
+            return Err(Error::Config("batch_blocks is 0, and at least 1 is needed".to_owned()));
+        }
+        let records = Records::new(kv);
+        Ok(Self { cache: Cache::new(records.clone(), index_dir, config), records })
+    }
+
+    /// Writes messages, blocks and the session's state in one transaction, durable when this
+    /// returns. Vectors are recorded as made by the model `model_id`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when another process has written to the todo since the head that the
+    /// commit was built on; [`Error::Refused`] when messages and blocks would not fit together.
+    /// Nothing is written then.
+    pub fn commit(&self, commit: Commit<'_>, model_id: &str) -> Result<(), Error> {
+        self.records.commit(commit, model_id)
+    }
+
+    /// Where the todo stands: how many messages it holds, and how often it was written.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn head(&self, todo: &Todo) -> Result<Head, Error> {
+        self.records.head(todo)
+    }
+
+    /// The state of the session after the last commit; `None` for a todo without one.
+    ///
+    /// # Errors
+    /// When the store fails or the record is damaged.
+    pub fn session(&self, todo: &Todo) -> Result<Option<Vec<u8>>, Error> {
+        self.records.session(todo)
+    }
+
+    /// The messages of a range, in order. A range that goes beyond the last message ends there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the first message that is damaged or missing.
+    pub fn messages(&self, todo: &Todo, range: Range<u64>) -> Result<Vec<StoredMessage>, Error> {
+        self.records.messages(todo, range)
+    }
+
+    /// The block of this number; blocks count from 1.
+    ///
+    /// # Errors
+    /// When the store fails or the record is damaged.
+    pub fn block(&self, todo: &Todo, n: u32) -> Result<Option<Block>, Error> {
+        self.records.block(todo, n)
+    }
+
+    /// Up to `limit` blocks with numbers above `after`, in order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming the first block that is damaged or missing.
+    pub fn blocks(&self, todo: &Todo, after: u32, limit: usize) -> Result<Vec<Block>, Error> {
+        self.records.blocks(todo, after, limit)
+    }
+
+    /// The newest block.
+    ///
+    /// # Errors
+    /// When the store fails or the record is damaged.
+    pub fn last_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
+        self.records.last_block(todo)
+    }
+
+    /// The vectors of a message; `None` when it has none.
+    ///
+    /// # Errors
+    /// When the store fails or the record is damaged.
+    pub fn vectors(&self, todo: &Todo, seq: SeqNo) -> Result<Option<MessageVectors>, Error> {
+        self.records.vectors(todo, seq.0)
+    }
+
+    /// A snapshot to search. It holds every block that this or any other process had committed
+    /// when it was asked for.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn searcher(&self, todo: &Todo) -> Result<Searcher, Error> {
+        self.cache.searcher(todo)
+    }
+
+    /// Lets the derived indexes of the todo catch up, when it is large enough to have any and they
+    /// are far enough behind. Meant for a thread of its own, after blocks have closed; nothing
+    /// depends on when or whether it is called. Of several processes, one does the work, and the
+    /// others learn that it is [`busy`](Maintained::busy).
+    ///
+    /// # Errors
+    /// When the index cannot be written. Searches go on without it.
+    pub fn maintain(&self, todo: &Todo) -> Result<Maintained, Error> {
+        self.cache.maintain(todo)
+    }
+
+    /// Compares everything with everything: that messages, blocks and vectors are whole and have
+    /// no gap, that blocks partition the messages before the tail, and that the indexes hold
+    /// exactly what the truth holds. With `repair`, indexes that do not are made again.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all, or a repair cannot be written. Damage is a finding.
+    pub fn doctor(&self, todo: &Todo, repair: bool) -> Result<Vec<Finding>, Error> {
+        doctor::examine(&self.records, &self.cache, todo, repair)
+    }
+
+    /// How many blocks the index on disk is behind the truth; 0 for a todo that needs none. What
+    /// is not indexed is searched from the truth.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn index_lag(&self, todo: &Todo) -> Result<u64, Error> {
+        self.cache.index_lag(todo)
+    }
+
+    /// What is to be deleted for the todo to be forgotten, so that it goes in one transaction with
+    /// the records of other crates. Indexes are deleted here and now; until the transaction is
+    /// done they come back when the todo is searched.
+    ///
+    /// # Errors
+    /// When an index cannot be deleted.
+    pub fn forget(&self, todo: &Todo) -> Result<Vec<Delete>, Error> {
+        self.cache.forget(todo)?;
+        let spaces = [Space::Message, Space::Block, Space::Vector, Space::Session, Space::Index];
+        Ok(spaces.into_iter().map(|space| Delete::todo(space, todo.no())).collect())
+    }
+}

@@ -1,0 +1,13 @@
+//! The public face of the block store.
+
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot be made fails its test")]
+
+mod fixture;
+
+mod disk;
+mod doctor;
+mod hostile;
+mod processes;
+mod retrieval;
+mod search;
+mod truth;
