@@ -259,3 +259,101 @@ impl Large {
         self.site
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::{Check, Estimate, PayloadKind};
+
+    /// The stored form of a message whose large parts are numbered from 1.
+    fn stored(json: &str) -> (StoredMessage, Vec<String>) {
+        let message = Message::from_json(json).unwrap();
+        let policy = OffloadPolicy::default();
+        let large = large_parts(&message, Some("read"), &policy, &Estimate);
+        let texts: Vec<String> = large.iter().map(|part| part.text.clone()).collect();
+        let offloads = (1..)
+            .zip(&large)
+            .map(|(n, part)| Offload {
+                site: part.site(),
+                n,
+                check: Check::of(part.text.as_bytes()),
+                kind: PayloadKind::Text,
+                bytes: part.text.len() as u64,
+                lines: 1,
+                tokens: 600,
+                preview: String::new(),
+            })
+            .collect();
+        (store_with_holes(&message, large, offloads, 0), texts)
+    }
+
+    fn literal_bytes(stored: &StoredMessage) -> usize {
+        let texts = stored.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Hole { .. } => 0,
+        });
+        texts.sum()
+    }
+
+    /// The message comes back byte for byte, and its record holds none of its large parts.
+    #[track_caller]
+    fn check(json: &str, parts: usize) {
+        let (stored, texts) = stored(json);
+        assert_eq!(texts.len(), parts);
+        let filled = stored.json(|source, _| match source {
+            Source::Payload(n) => Ok(texts[n as usize - 1].clone()),
+            Source::Message(..) => Err(()),
+        });
+        assert_eq!(filled.as_deref(), Ok(json));
+        assert!(literal_bytes(&stored) < 400, "{} bytes are stored twice", literal_bytes(&stored));
+    }
+
+    #[test]
+    fn bs1_large_parts_leave_holes_whatever_the_writers_escapes() {
+        let text = "Zeile \"ä\"\t中文 👍 <a href='/x'>\n".repeat(200);
+        for escape in Escape::ALL {
+            let mut once = String::new();
+            escape_into(&text, escape, &mut once);
+            check(&format!(r#"{{"role":"tool","tool_call_id":"c","content":"{once}"}}"#), 1);
+            let part = format!(r#"{{"type":"text","text":"{once}"}}"#);
+            check(
+                &format!(r#"{{"role":"tool","tool_call_id":"c","content":[{part}, {part}]}}"#),
+                2,
+            );
+            for outer in Escape::ALL {
+                let arguments = format!(
+                    r#"{{"path": "a/ü", "text": "{once}", "rows": [{}1]}}"#,
+                    "1, ".repeat(2_000)
+                );
+                let mut twice = String::new();
+                escape_into(&arguments, outer, &mut twice);
+                let call = format!(
+                    r#"{{"id":"c","type":"function","function":{{"name":"write","arguments":"{twice}"}}}}"#
+                );
+                check(
+                    &format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#),
+                    2,
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn bs1_arguments_that_are_no_object_leave_one_hole() {
+        let arguments = "not json ".repeat(500);
+        let call = format!(
+            r#"{{"id":"c","type":"function","function":{{"name":"write","arguments":"{arguments}"}}}}"#
+        );
+        check(&format!(r#"{{"role":"assistant","content":"","tool_calls":[{call}]}}"#), 1);
+    }
+
+    #[test]
+    fn escapes_of_no_known_habit_stay_in_the_record() {
+        let text = "\\u0041 word ".repeat(600);
+        let json = format!(r#"{{"role":"tool","tool_call_id":"c","content":"{text}"}}"#);
+        let (stored, texts) = stored(&json);
+        assert_eq!(texts.len(), 1);
+        assert_eq!(stored.whole(), Some(json.as_str()));
+        assert_eq!(stored.offloads.len(), 1);
+    }
+}

@@ -53,6 +53,6 @@ pub use foldback_blockstore::{Hit, SearchRequest};
 pub use memory::{Memory, TodoInfo};
 pub use offload::OffloadPolicy;
 pub use options::Options;
-pub use record::Close;
+pub use record::{Close, TodoList};
 pub use session::{RawResult, Session};
 pub use upkeep::Checkup;

@@ -70,14 +70,20 @@ impl Session {
         })
     }
 
-    /// Says that the todo list shows the task being wrapped up: from here on blocks are cut finer.
+    /// Takes the todo list as it stands now: it is recited at the end of every prompt, and tells how
+    /// finely blocks are cut. `None` for no list.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn closing(&mut self) -> Result<(), Error> {
+    pub fn set_todo_list(&mut self, list: Option<&TodoList>) -> Result<(), Error> {
         self.write(|session, live, draft| {
-            let closed = live.chunker.push(Event::Closing);
-            session.close_blocks(live, draft, &closed).map(|_| ())
+            let open = list.map_or(0, |list| list.open);
+            let mut closed = live.chunker.push(Event::OpenItems(open));
+            if list.is_some_and(|list| list.is_closing) {
+                closed.extend(live.chunker.push(Event::Closing));
+            }
+            live.view.set_todo_list(list.map(|list| list.text.clone()));
+            session.close_blocks(live, draft, &closed).map(drop)
         })
     }
 
@@ -242,6 +248,17 @@ impl Session {
         }
         Ok(ids)
     }
+}
+
+/// The todo list of a task, as its owner writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TodoList {
+    /// The list as the model shall read it.
+    pub text: String,
+    /// How many items are open: two or more make a task count as complex.
+    pub open: u32,
+    /// Whether the task is being wrapped up.
+    pub is_closing: bool,
 }
 
 /// Why a session closes what is open.

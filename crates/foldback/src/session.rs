@@ -124,17 +124,6 @@ impl Session {
         })
     }
 
-    /// Recites `list` at the end of every prompt from now on; `None` for no list.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn set_todo_list(&mut self, list: Option<&str>) -> Result<(), Error> {
-        self.write(|_, live, _| {
-            live.view.set_todo_list(list.map(str::to_owned));
-            Ok(())
-        })
-    }
-
     /// Reads the state again where another process has written to this todo.
     ///
     /// # Errors
