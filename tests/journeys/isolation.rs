@@ -65,11 +65,18 @@ fn operate(
         }
         5 => memory.recall(&id, "list_blocks", "{}").unwrap().text,
         6 => {
-            // A block and a payload of another todo, by their full names.
-            let reference = if dice.is_multiple_of(2) {
-                format!("b_todo-{other}_{:03}", dice % 5 + 1)
-            } else {
-                format!("store://todo-{other}/{}-aaaa", dice % 5 + 1)
+            // A block and a payload of another todo, by their true names.
+            let other = todo(&format!("todo-{other}"));
+            let blocks = memory.blocks(&other, 0, 1_000).unwrap();
+            let Some(block) = blocks.get(dice as usize % blocks.len().max(1)) else {
+                return String::new();
+            };
+            let reference = match block.header.data_ids.first() {
+                Some(local) if dice.is_multiple_of(2) => {
+                    local.replace("store://", &format!("store://{other}/"))
+                }
+                Some(local) if dice.is_multiple_of(3) => local.clone(),
+                _ => block.header.block_id.to_string(),
             };
             let arguments = serde_json::json!({ "ref": reference }).to_string();
             memory.recall(&id, "load", &arguments).unwrap().text
@@ -142,4 +149,35 @@ fn s9_a_forgotten_todo_is_gone_and_takes_no_more() {
     // The name is free again.
     let memory = crate::story::open(dir.path());
     assert!(memory.session(&id).unwrap().is_empty());
+}
+
+#[test]
+fn s2_no_canary_crosses_on_disk_with_indexes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = crate::story::options();
+    options.index.index_after_blocks = 4;
+    options.index.batch_blocks = 1;
+    options.index.hnsw_after_vectors = 8;
+    let memory = Memory::open(dir.path(), options).unwrap();
+    let ids: Vec<_> = (0..4).map(|n| todo(&format!("todo-{n}"))).collect();
+    for (n, id) in ids.iter().enumerate() {
+        let mut session = memory.session(id).unwrap();
+        for step in 0..12 {
+            let result = format!("{} says {step}\n", canary(n)).repeat(4_000);
+            session.record_all(crate::story::exchange(step, &canary(n), &result).to_vec()).unwrap();
+        }
+        session.close(Close::End).unwrap();
+    }
+    memory.index_now().unwrap();
+    for (n, id) in ids.iter().enumerate() {
+        assert!(dir.path().join(format!("index/{}", n + 1)).is_dir(), "each has its own index");
+        for foreign in (0..ids.len()).filter(|other| *other != n) {
+            for query in [canary(foreign), "canary says".to_owned(), "*".to_owned()] {
+                let arguments = serde_json::json!({ "query": query, "k": 20 }).to_string();
+                let text = memory.recall(id, "search_block", &arguments).unwrap().text;
+                let asked = text.replace(&format!("{query:?}"), "");
+                assert!(!asked.contains(&canary(foreign)), "{id} saw {foreign}: {text}");
+            }
+        }
+    }
 }

@@ -40,6 +40,20 @@ fn c3_twenty_thousand_lines_are_found_as_in_memory() {
     let checkup = on_disk.doctor(false).unwrap();
     assert!(checkup.is_clean(), "{:?}", checkup.findings);
     assert!(checkup.index_lag < 256, "{} blocks behind", checkup.index_lag);
+    for part in ["tantivy", "hnsw"] {
+        let mut files = Vec::new();
+        let mut folders = vec![dir.path().join("index/1")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path.clone())
+                }
+                files.push(path.display().to_string());
+            }
+        }
+        assert!(files.iter().any(|file| file.contains(part)), "no {part} in {files:?}");
+    }
     for n in (0..MESSAGES).step_by(997) {
         for query in [format!("item-{n:05}"), line(n).text().into_owned()] {
             let arguments = serde_json::json!({ "query": query, "k": 1 }).to_string();

@@ -87,3 +87,27 @@ fn view(session: &foldback::Session) -> Vec<String> {
     let prompt = session.prompt(&Budget::default());
     prompt.messages.iter().map(|message| message.api_json()).collect()
 }
+
+#[test]
+fn two_imports_of_one_conversation_bring_it_once() {
+    let dir = tempdir().unwrap();
+    let id = todo("twice");
+    let messages: Vec<Message> = (0..400).flat_map(|n| exchange(n, "twice", "ok")).collect();
+    let conversation = foldback_transcript::Conversation::from_parts(
+        Some("a name/with a slash".to_owned()),
+        messages.clone(),
+        foldback_transcript::Envelope::default(),
+    );
+    // A session that was opened before, and says nothing, does not take the name away.
+    drop(open(dir.path()).session(&id).unwrap());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| open(dir.path()).continue_import(&id, &conversation).unwrap());
+        }
+    });
+    let memory = open(dir.path());
+    let export = memory.export(&id).unwrap();
+    assert_eq!(export.messages, messages);
+    assert_eq!(export.id.as_deref(), Some("a name/with a slash"));
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+}

@@ -48,6 +48,6 @@ pub use message::{Message, MessageError, Role, ToolCall};
 pub use pairing::{Pairing, PairingTracker, Violation, check_request};
 pub use payload::{Check, PayloadKind, PayloadRef, PayloadRefError};
 pub use seq::{SeqNo, SeqRange};
-pub use stored::{Offload, Piece, Site, Source, StoredMessage};
+pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};
 pub use time::Timestamp;
 pub use tokens::{Estimate, TokenCounter, message_tokens};

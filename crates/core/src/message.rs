@@ -15,6 +15,8 @@ pub struct Message {
     role: Role,
     content: Content,
     tool_calls: Vec<ToolCall>,
+    /// Whether the text writes its calls as chat APIs do.
+    has_usual_calls: bool,
     tool_call_id: Option<ToolCallId>,
     name: Option<String>,
     id: Option<String>,
@@ -109,13 +111,15 @@ impl Message {
         let Fields(fields) = serde_json::from_str(json)?;
         let mut role = None;
         let mut content = Content::Empty;
-        let mut tool_calls = Vec::new();
+        let (mut tool_calls, mut has_usual_calls) = (Vec::new(), true);
         let (mut tool_call_id, mut name, mut id, mut timestamp) = (None, None, None, None);
         for (key, value) in &fields {
             match key.as_ref() {
                 "role" => role = Some(Role::from(string("role", value)?.as_ref())),
                 "content" => content = read_content(value)?,
-                "tool_calls" if value.get() != "null" => tool_calls = read_calls(value)?,
+                "tool_calls" if value.get() != "null" => {
+                    (tool_calls, has_usual_calls) = read_calls(value)?;
+                }
                 "tool_call_id" if value.get() != "null" => {
                     tool_call_id = Some(ToolCallId::new(&string("tool_call_id", value)?));
                 }
@@ -127,7 +131,17 @@ impl Message {
         }
         let role = role.ok_or(MessageError::Missing { key: "role" })?;
         let json = json.into();
-        Ok(Self { json, role, content, tool_calls, tool_call_id, name, id, timestamp })
+        Ok(Self {
+            json,
+            role,
+            content,
+            tool_calls,
+            has_usual_calls,
+            tool_call_id,
+            name,
+            id,
+            timestamp,
+        })
     }
 
     /// A user's message.
@@ -174,12 +188,13 @@ impl Message {
             role,
             content,
             tool_calls,
+            has_usual_calls: true,
             tool_call_id,
             name: None,
             id: None,
             timestamp: None,
         };
-        message.json = message.write_json(&[]).into();
+        message.json = message.write_json(None, &[]).into();
         message
     }
 
@@ -193,17 +208,21 @@ impl Message {
     }
 
     /// The same message with another content and other calls (a light stand-in of itself). Every
-    /// other key keeps its exact value.
+    /// other key keeps its exact value, and so does a content that is the same.
     #[must_use]
     pub fn with_body(&self, content: Content, tool_calls: Vec<ToolCall>) -> Self {
-        let extra: Vec<_> = self
-            .fields()
-            .into_iter()
-            .filter(|(key, _)| !matches!(key.as_ref(), "role" | "content" | "tool_calls"))
-            .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
-            .collect();
-        let mut message = Self { content, tool_calls, ..self.clone() };
-        message.json = message.write_json(&extra).into();
+        let same_content = content == self.content;
+        let mut raw_content = None;
+        let mut extra = Vec::new();
+        for (key, value) in self.fields() {
+            match key.as_ref() {
+                "content" if same_content => raw_content = Some(value.get()),
+                "role" | "content" | "tool_calls" => {}
+                _ => extra.push((key.into_owned(), value.get().to_owned())),
+            }
+        }
+        let mut message = Self { content, tool_calls, has_usual_calls: true, ..self.clone() };
+        message.json = message.write_json(raw_content, &extra).into();
         message
     }
 
@@ -218,7 +237,7 @@ impl Message {
             .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
             .collect();
         extra.push((key.to_owned(), value.to_owned()));
-        let json = self.write_json(&extra).into();
+        let json = self.write_json(None, &extra).into();
         Self { json, ..self }
     }
 
@@ -228,10 +247,21 @@ impl Message {
         &self.json
     }
 
+    /// Whether the text writes its calls as chat APIs do: with arguments that are a string. Some
+    /// writers give an object, or nothing.
+    #[must_use]
+    pub fn has_usual_calls(&self) -> bool {
+        self.has_usual_calls
+    }
+
     /// The message as a chat API takes it: the exact values, without the keys that only a
-    /// recording has (`id`, `timestamp` and whatever else no API knows).
+    /// recording has (`id`, `timestamp` and whatever else no API knows). Calls that are not written
+    /// as chat APIs do are written so.
     #[must_use]
     pub fn api_json(&self) -> String {
+        if !self.has_usual_calls {
+            return self.with_body(self.content.clone(), self.tool_calls.clone()).api_json();
+        }
         let mut out = String::with_capacity(self.json.len());
         out.push('{');
         for (key, value) in self.fields() {
@@ -319,12 +349,15 @@ impl Message {
         serde_json::from_str::<Fields<'_>>(&self.json).map(|f| f.0).unwrap_or_default()
     }
 
-    fn write_json(&self, extra: &[(String, String)]) -> String {
+    fn write_json(&self, content: Option<&str>, extra: &[(String, String)]) -> String {
         let mut out = String::from("{\"role\":");
         push_string(self.role.as_str(), &mut out);
         if !(self.content == Content::Empty && self.tool_call_id.is_none()) {
             out.push_str(",\"content\":");
-            write_content(&self.content, &mut out);
+            match content {
+                Some(raw) => out.push_str(raw),
+                None => write_content(&self.content, &mut out),
+            }
         } else if !self.tool_calls.is_empty() {
             out.push_str(",\"content\":null");
         }
@@ -467,11 +500,13 @@ mod tests {
         let json = r#"{"role":"critic","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}"#;
         let message = Message::from_json(json).unwrap();
         assert_eq!(message.role().as_str(), "critic");
-        assert_eq!(message.text(), "a");
+        assert_eq!(message.text(), "a\nb");
         let Content::Parts(parts) = message.content() else { panic!("{message:?}") };
         assert_eq!(parts.len(), 3);
         let same = message.with_body(message.content().clone(), Vec::new());
-        assert_eq!(same.json(), json);
+        assert_eq!(same.json(), json, "content that does not change keeps its text");
+        let other = message.with_body(Content::Text("c".to_owned()), Vec::new());
+        assert_eq!(other.json(), r#"{"role":"critic","content":"c"}"#);
     }
 
     #[test]
@@ -512,11 +547,41 @@ mod tests {
     }
 
     #[test]
+    fn lv3_calls_are_sent_as_chat_apis_write_them() {
+        for (arguments, expected) in [
+            (r#","arguments":{"a": 1}"#, r#""arguments":"{\"a\": 1}""#),
+            ("", r#""arguments":"{}""#),
+        ] {
+            let json = format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"t"{arguments}}}}}]}}"#
+            );
+            let message = Message::from_json(&json).unwrap();
+            assert!(!message.has_usual_calls());
+            assert_eq!(message.json(), json, "what came is kept");
+            assert!(message.api_json().contains(expected), "{}", message.api_json());
+        }
+    }
+
+    #[test]
     fn half_a_surrogate_pair_keeps_its_text() {
         let json = r#"{"role":"tool","tool_call_id":"c","content":"cut \ud83d"}"#;
         let message = Message::from_json(json).unwrap();
         assert_eq!(message.text(), "cut \u{fffd}");
         assert_eq!(message.json(), json);
+    }
+
+    #[test]
+    fn objects_of_many_keys_keep_order_and_last_values() {
+        let keys: Vec<String> = (0..100).map(|n| format!(r#""k{n}":{n}"#)).collect();
+        let json = format!(r#"{{"role":"user",{},"k7":"again","k99":"again"}}"#, keys.join(","));
+        let message = Message::from_json(&json).unwrap();
+        let fields = message.fields();
+        assert_eq!(fields.len(), 101);
+        for (n, (key, value)) in fields.iter().skip(1).enumerate() {
+            assert_eq!(key.as_ref(), format!("k{n}"));
+            let expected = if matches!(n, 7 | 99) { "\"again\"".to_owned() } else { n.to_string() };
+            assert_eq!(value.get(), expected);
+        }
     }
 
     #[test]

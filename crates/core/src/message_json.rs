@@ -3,11 +3,14 @@
 use crate::{Content, MessageError, Part, ToolCall, decode_literal};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 fn shape(key: &'static str, expected: &'static str, found: &RawValue) -> MessageError {
     MessageError::Shape { key, expected, found: found.get().chars().take(60).collect() }
 }
+
+/// Up to this many keys are looked along.
+const FEW_KEYS: usize = 16;
 
 /// The keys of an object and their raw values; of a key that stands twice, the last value at the
 /// place of the first.
@@ -26,12 +29,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+                // Of a large object, where each key stands: looking along would cost its square.
+                let mut places: HashMap<Cow<'de, str>, usize> = HashMap::new();
                 while let Some(Key(key)) = map.next_key()? {
                     let value = map.next_value()?;
-                    match fields.iter_mut().find(|(k, _)| *k == key) {
-                        Some(field) => field.1 = value,
-                        None => fields.push((key, value)),
+                    if fields.len() == FEW_KEYS {
+                        places =
+                            (0..).zip(&fields).map(|(at, (key, _))| (key.clone(), at)).collect();
                     }
+                    let known = if fields.len() < FEW_KEYS {
+                        fields.iter().position(|(known, _)| *known == key)
+                    } else {
+                        places.get(&key).copied()
+                    };
+                    if let Some(field) = known.and_then(|at| fields.get_mut(at)) {
+                        field.1 = value;
+                        continue;
+                    }
+                    if fields.len() >= FEW_KEYS {
+                        places.insert(key.clone(), fields.len());
+                    }
+                    fields.push((key, value));
                 }
                 Ok(Fields(fields))
             }
@@ -106,9 +124,8 @@ fn read_part(value: &RawValue) -> Result<Part, MessageError> {
         .map_err(|_| shape("content", "parts that are objects or strings", value))?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
     let kind = field("type").and_then(literal);
-    // A text part with further keys (a cache mark, annotations) passes through as it stands.
+    // Further keys of a text part (a cache mark, annotations) stay in the message's text.
     if kind.as_deref() == Some("text")
-        && fields.len() == 2
         && let Some(text) = field("text").and_then(literal)
     {
         return Ok(Part::Text(text.into_owned()));
@@ -116,14 +133,22 @@ fn read_part(value: &RawValue) -> Result<Part, MessageError> {
     Ok(Part::Other(value.get().into()))
 }
 
-pub(crate) fn read_calls(value: &RawValue) -> Result<Vec<ToolCall>, MessageError> {
+/// The calls, and whether all of them are as chat APIs write them: with arguments that are text.
+pub(crate) fn read_calls(value: &RawValue) -> Result<(Vec<ToolCall>, bool), MessageError> {
     const EXPECTED: &str = "a list of calls, each with an id and a function";
     let wrong = || shape("tool_calls", EXPECTED, value);
-    let calls: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
-    calls.into_iter().map(|call| read_call(call).ok_or_else(wrong)).collect()
+    let raw: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
+    let mut calls = Vec::with_capacity(raw.len());
+    let mut usual = true;
+    for call in raw {
+        let (call, is_usual) = read_call(call).ok_or_else(wrong)?;
+        calls.push(call);
+        usual &= is_usual;
+    }
+    Ok((calls, usual))
 }
 
-fn read_call(value: &RawValue) -> Option<ToolCall> {
+fn read_call(value: &RawValue) -> Option<(ToolCall, bool)> {
     let Fields(fields) = serde_json::from_str(value.get()).ok()?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
     let id = field("id").and_then(literal)?;
@@ -133,9 +158,10 @@ fn read_call(value: &RawValue) -> Option<ToolCall> {
     let Fields(body) = serde_json::from_str(body.get()).ok()?;
     let field = |name: &str| body.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
     let name = field("name").and_then(literal)?;
-    let arguments = match field("arguments").or_else(|| field("input")) {
-        Some(value) => literal(value).unwrap_or(Cow::Borrowed(value.get())),
-        None => Cow::Borrowed(""),
-    };
-    Some(ToolCall::new(&id, &name, &arguments))
+    let value = field("arguments").or_else(|| field("input"));
+    let text = value.and_then(literal);
+    let is_usual = text.is_some();
+    let arguments = text.or_else(|| value.map(|value| Cow::Borrowed(value.get())));
+    let call = ToolCall::new(&id, &name, arguments.as_deref().unwrap_or("{}"));
+    Some((call, is_usual))
 }

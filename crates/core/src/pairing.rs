@@ -7,7 +7,8 @@ use std::fmt;
 /// Follows a conversation and tells, for each message, how it stands to the calls before it.
 ///
 /// The calls of one assistant message and their results are a unit. It is open until each call is
-/// answered, or until another message than a tool's shows that the rest never will be.
+/// answered, or until a message of the user or the assistant shows that the rest never will be. An
+/// instruction (a reminder, say) may come between a call and its result: it gives up no call.
 #[derive(Clone, Debug, Default)]
 pub struct PairingTracker {
     open: Vec<ToolCallId>,
@@ -42,6 +43,9 @@ impl PairingTracker {
                 .map(|at| self.open.remove(at));
             return if answered.is_some() { Pairing::Answers } else { Pairing::Orphan };
         }
+        if message.role().is_instruction() && message.tool_calls().is_empty() {
+            return Pairing::Free { abandoned: Vec::new() };
+        }
         let abandoned = std::mem::take(&mut self.open);
         if message.tool_calls().is_empty() {
             return Pairing::Free { abandoned };
@@ -71,7 +75,8 @@ pub enum Violation {
     FirstNotUser,
     /// The message at this index says nothing.
     Empty(usize),
-    /// The message at this index is an instruction behind the conversation's beginning.
+    /// The message at this index is an instruction behind the conversation's beginning. Between a
+    /// call and its result, it is the violation; the result behind it still answers.
     LateInstruction(usize),
     /// There is no message.
     NoMessage,
@@ -181,5 +186,31 @@ mod tests {
         );
         check(&[Message::user(" ")], &[Violation::Empty(0)]);
         check(&[Message::user("u"), Message::system("s")], &[Violation::LateInstruction(1)]);
+        check(
+            &[Message::user("u"), call(&["a"]), Message::system("s"), result("a")],
+            &[Violation::LateInstruction(2)],
+        );
+        check(
+            &[Message::user("u"), call(&["a"]), Message::system("s"), Message::assistant("b")],
+            &[Violation::LateInstruction(2), Violation::Unanswered(id("a"))],
+        );
+    }
+
+    #[test]
+    fn an_instruction_gives_up_no_call() {
+        let developer = Message::from_json(r#"{"role":"developer","content":"d"}"#).unwrap();
+        for instruction in [Message::system("s"), developer] {
+            let mut tracker = PairingTracker::default();
+            let free = |abandoned: &[&str]| Pairing::Free {
+                abandoned: abandoned.iter().map(|id| ToolCallId::new(id)).collect(),
+            };
+            tracker.observe(&call(&["a", "b"]));
+            assert_eq!(tracker.observe(&instruction), free(&[]));
+            assert_eq!(tracker.observe(&result("b")), Pairing::Answers);
+            assert_eq!(tracker.observe(&instruction), free(&[]));
+            assert_eq!(tracker.open(), [ToolCallId::new("a")]);
+            assert_eq!(tracker.observe(&Message::user("u")), free(&["a"]));
+            assert_eq!(tracker.observe(&result("a")), Pairing::Orphan);
+        }
     }
 }

@@ -89,7 +89,8 @@ impl Site {
 }
 
 /// What an argument says: of a string its text, of any other value its JSON.
-pub(crate) fn argument_text(value: &RawValue) -> Cow<'_, str> {
+#[must_use]
+pub fn argument_text(value: &RawValue) -> Cow<'_, str> {
     let json = value.get();
     match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(inside) => decode_literal(inside),

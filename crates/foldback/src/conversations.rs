@@ -1,7 +1,7 @@
 //! Whole conversations in and out.
 
 use crate::{Close, Error, Memory, TodoInfo};
-use foldback_core::{Message, Recorded, TodoId};
+use foldback_core::{Message, Recorded, SeqNo, TodoId};
 use foldback_transcript::Conversation;
 
 /// Messages of one transaction when a whole conversation comes in: enough that the cost of a
@@ -49,23 +49,45 @@ impl Memory {
         let foreign_id = conversation.id.clone().filter(|id| id != todo.as_str());
         let envelope = Some(conversation.envelope.clone());
         let mut session = self.session_with(todo, &TodoInfo { foreign_id, envelope })?;
-        let len = session.len();
-        let held = self.messages(todo, 0..len)?;
-        let same = held.len() <= conversation.messages.len()
-            && held.iter().zip(&conversation.messages).all(|(held, message)| held == message);
-        if !same {
-            return Err(Error::NotEmpty { todo: todo.clone(), len });
-        }
         let mut recorded = Vec::with_capacity(conversation.messages.len());
-        let rest = conversation.messages.get(held.len()..).unwrap_or_default();
-        for batch in batches(rest) {
-            recorded.extend(session.record_all(batch.to_vec())?);
+        loop {
+            let rest = self.rest_of(todo, session.len(), conversation)?;
+            let Some(batch) = batches(rest).next() else { break };
+            match session.record_all_at(SeqNo(session.len()), batch.to_vec()) {
+                Ok(receipts) => recorded.extend(receipts),
+                // Somebody else imports the same: what is there already need not come again.
+                Err(Error::MovedOn { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let closed = session.close(Close::End)?;
         if let Some(last) = recorded.last_mut() {
             last.closed.extend(closed);
         }
         Ok(recorded)
+    }
+
+    /// What of the conversation follows the first `len` messages, which the todo holds.
+    fn rest_of<'c>(
+        &self,
+        todo: &TodoId,
+        len: u64,
+        conversation: &'c Conversation,
+    ) -> Result<&'c [Message], Error> {
+        let other = || Error::NotEmpty { todo: todo.clone(), len };
+        let mut rest = conversation.messages.as_slice();
+        let mut from = 0;
+        while from < len {
+            let to = len.min(from + PER_READ);
+            let held = self.messages(todo, from..to)?;
+            let (same, after) = rest.split_at_checked(held.len()).ok_or_else(other)?;
+            if held.is_empty() || held != same {
+                return Err(other());
+            }
+            rest = after;
+            from = to;
+        }
+        Ok(rest)
     }
 
     /// A todo's conversation, every message exactly as it was recorded.

@@ -54,6 +54,16 @@ pub enum Error {
         /// How many messages there are.
         len: u64,
     },
+    /// A message was to be recorded under a number at which the todo does not stand.
+    #[error("todo {todo} stands at message {found}, and {expected} was to be recorded")]
+    MovedOn {
+        /// The todo.
+        todo: TodoId,
+        /// The number that was to be recorded.
+        expected: SeqNo,
+        /// The number of the todo's next message.
+        found: SeqNo,
+    },
     /// A conversation is to begin in a todo that already holds one.
     #[error("todo {todo} already holds {len} messages; give the conversation another todo")]
     NotEmpty {

@@ -4,7 +4,7 @@
 use crate::offload::OffloadPolicy;
 use foldback_core::{
     Content, Escape, Message, Offload, Part, Piece, Role, Site, Source, StoredMessage,
-    TokenCounter, escape_into,
+    TokenCounter, argument_text, escape_into,
 };
 use foldback_disclosure::Fragment;
 use serde::Deserialize;
@@ -196,24 +196,28 @@ fn argument_parts(
             large.push(Large { site, text: call.arguments.clone(), hole: outer });
             continue;
         };
+        // Where the escaped arguments stand that were walked over so far: each byte is escaped once.
+        let (mut walked, mut escaped) = (0, 0);
         for (key, (_, value)) in (0..).zip(&members) {
-            let site = Site::Argument(index, key);
-            let Some(text) = site.text(message) else { continue };
+            let text = argument_text(value);
             if !over(&call.name, &text) {
                 continue;
             }
             let hole = outer.as_ref().and_then(|outer| {
                 let (escape, inner) = (*outer.layers.first()?, inner_layers(value, &text)?);
-                let at = offset_in(&call.arguments, value.get())?;
                 // Quotes of an inner string stand outside the hole.
                 let quote = usize::from(value.get().starts_with('"'));
-                let before = call.arguments.get(..at + quote)?;
+                let at = offset_in(&call.arguments, value.get())? + quote;
                 let inside = value.get().get(quote..value.get().len() - quote)?;
-                let start = outer.start + escaped_len(before, escape);
-                let end = start + escaped_len(inside, escape);
+                escaped += escaped_len(call.arguments.get(walked..at)?, escape);
+                let start = outer.start + escaped;
+                escaped += escaped_len(inside, escape);
+                walked = at + inside.len();
+                let end = outer.start + escaped;
                 let layers = inner.into_iter().chain([escape]).collect();
                 Some(Span { start, end, layers })
             });
+            let site = Site::Argument(index, key);
             large.push(Large { site, text: text.into_owned(), hole });
         }
     }

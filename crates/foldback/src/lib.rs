@@ -9,8 +9,8 @@
 //! nothing.
 //!
 //! ```
-//! use foldback::{Memory, Options, Session};
-//! use foldback_core::{Budget, Message, TodoId, ToolCall};
+//! use foldback::core::{Budget, Message, TodoId, ToolCall};
+//! use foldback::{Memory, Options};
 //!
 //! let memory = Memory::in_memory(Options::default())?;
 //! let mut session = memory.session(&TodoId::new("report")?)?;
@@ -49,7 +49,13 @@ mod error;
 mod options;
 
 pub use error::Error;
-pub use foldback_blockstore::{Hit, SearchRequest};
+pub use foldback_backend_store::BackendStore;
+pub use foldback_blockstore::{Hit, IndexConfig, SearchRequest};
+pub use foldback_chunker::ChunkerConfig;
+pub use foldback_core as core;
+pub use foldback_disclosure::{Answer, ViewConfig};
+pub use foldback_kv::{Engine, Mode, Todo};
+pub use foldback_transcript::{Conversation, Envelope};
 pub use memory::{Memory, TodoInfo};
 pub use offload::OffloadPolicy;
 pub use options::Options;

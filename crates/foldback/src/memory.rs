@@ -100,18 +100,24 @@ impl Memory {
     /// # Errors
     /// When the store fails or the todo's state is damaged.
     pub fn session(&self, todo: &TodoId) -> Result<Session, Error> {
-        self.session_with(todo, &TodoInfo::default())
+        let todo = self.shared.registry.create(todo, b"")?;
+        Session::resume(self.shared.clone(), todo)
     }
 
-    /// As [`session`](Self::session); a new todo keeps `info`.
+    /// As [`session`](Self::session); a todo without messages keeps `info`.
     ///
     /// # Errors
     /// As [`session`](Self::session).
     pub fn session_with(&self, todo: &TodoId, info: &TodoInfo) -> Result<Session, Error> {
         let info = rmp_serde::to_vec_named(info)
             .map_err(|_| Error::Internal("what is kept with a todo has no bytes"))?;
-        let todo = self.shared.registry.create(todo, &info)?;
-        Session::resume(self.shared.clone(), todo)
+        let registry = &self.shared.registry;
+        let todo = registry.create(todo, &info)?;
+        let session = Session::resume(self.shared.clone(), todo)?;
+        if session.is_empty() && registry.info(&session.todo)? != info {
+            registry.set_info(&session.todo, &info)?;
+        }
+        Ok(session)
     }
 
     /// Up to `limit` todos, in the order of their making, after `after`.

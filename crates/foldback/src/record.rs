@@ -4,12 +4,13 @@
 
 use crate::ingest::{large_parts, store_recall, store_with_holes};
 use crate::live::{Live, Open};
-use crate::{Error, Session};
+use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, NewMessage};
 use foldback_chunker::{Closed, Described, Event, Input, describe};
 use foldback_core::{
-    Block, BlockId, Message, Offload, Recorded, Role, StoredMessage, Timestamp, Vectors,
+    Block, BlockId, Message, Offload, Recorded, Role, SeqNo, StoredMessage, Timestamp, ToolCallId,
+    Vectors,
 };
 use foldback_disclosure::Shown;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) struct Draft {
     blocks: Vec<Block>,
     /// Why each of them closed.
     whys: Vec<String>,
+    /// The calls whose answers are recorded with this.
+    recalled: Vec<ToolCallId>,
     /// Begun with the first large part.
     payloads: Option<Pending>,
 }
@@ -50,6 +53,36 @@ impl Session {
     pub fn record_all(&mut self, messages: Vec<Message>) -> Result<Vec<Recorded>, Error> {
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
         self.write(|session, live, draft| {
+            messages.iter().map(|message| session.ingest(live, draft, message)).collect()
+        })
+    }
+
+    /// As [`record`](Self::record), but only as the message of the number `seq`: for callers that
+    /// follow a source, and must not append behind somebody else's messages.
+    ///
+    /// # Errors
+    /// [`Error::MovedOn`] when the todo stands elsewhere; the session then stands there too.
+    pub fn record_at(&mut self, seq: SeqNo, message: Message) -> Result<Recorded, Error> {
+        let mut recorded = self.record_all_at(seq, vec![message])?;
+        recorded.pop().ok_or(Error::Internal("a recorded message has no receipt"))
+    }
+
+    /// As [`record_all`](Self::record_all), from the number `seq` on.
+    ///
+    /// # Errors
+    /// As [`record_at`](Self::record_at); then none is recorded.
+    pub fn record_all_at(
+        &mut self,
+        seq: SeqNo,
+        messages: Vec<Message>,
+    ) -> Result<Vec<Recorded>, Error> {
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        self.write(|session, live, draft| {
+            let found = live.chunker.next();
+            if found != seq {
+                let todo = session.todo().clone();
+                return Err(Error::MovedOn { todo, expected: seq, found });
+            }
             messages.iter().map(|message| session.ingest(live, draft, message)).collect()
         })
     }
@@ -111,13 +144,21 @@ impl Session {
                 Ok(()) => {
                     live.head = live.head.after(draft.messages.len());
                     self.live = live;
+                    self.answers.retain(|(id, _)| !draft.recalled.contains(id));
                     self.closed = draft.blocks.iter().cloned().zip(draft.whys).collect();
                     if !draft.blocks.is_empty() {
                         self.memory.indexer.wake(&self.todo);
                     }
                     return Ok(result);
                 }
-                Err(error) if error.is_conflict() => self.refresh()?,
+                Err(error) if error.is_conflict() => {
+                    let stood = self.live.head;
+                    self.refresh()?;
+                    // Every conflict is somebody's progress; one that is nobody's would never end.
+                    if self.live.head == stood {
+                        return Err(error.into());
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -131,9 +172,9 @@ impl Session {
     ) -> Result<Recorded, Error> {
         let seq = live.chunker.next();
         let now = (self.memory.clock)();
-        let stored = match self.recalled(message, now.0) {
-            Some(stored) => stored,
-            None => self.offload(live, draft, message, now.0)?,
+        let (stored, note) = match self.recalled(seq, message, now.0) {
+            Some((stored, note)) => (stored, Some(note)),
+            None => (self.offload(live, draft, message, now.0)?, None),
         };
         let vectors = self.embed(message, stored.recall)?;
         let mean = mean(&vectors);
@@ -146,10 +187,10 @@ impl Session {
             input = input.without_text();
         }
         let closed = live.chunker.push(Event::Message(input));
-        let note = stored.recall.then(|| self.note_of(message));
         let open = Open::new(seq, message, &stored);
         live.view.append(Shown::new(seq, message.clone(), stored.offloads.clone(), note));
         live.open.push(open);
+        draft.recalled.extend(stored.recall.then(|| message.tool_call_id().cloned()).flatten());
         draft.messages.push(NewMessage { stored, vectors });
         let closed = self.close_blocks(live, draft, &closed)?;
         Ok(Recorded { seq, closed })
@@ -188,18 +229,17 @@ impl Session {
         Ok(store_with_holes(message, large, offloads, now))
     }
 
-    /// The stored form of a message that carries the answer of a memory tool.
-    fn recalled(&self, message: &Message, now: i64) -> Option<StoredMessage> {
-        let answer = self.answers.get(message.tool_call_id()?)?;
+    /// The stored form of a message that carries the answer of a memory tool, and the note that it
+    /// folds to. Filled again it is the message byte for byte: that is checked here.
+    fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
+        let id = message.tool_call_id()?;
+        let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
         if *message.role() != Role::Tool {
             return None;
         }
-        store_recall(message, &answer.text, &answer.fragments, now)
-    }
-
-    fn note_of(&self, message: &Message) -> String {
-        let answer = message.tool_call_id().and_then(|id| self.answers.get(id));
-        answer.map(|answer| answer.note.clone()).unwrap_or_default()
+        let stored = store_recall(message, &answer.text, &answer.fragments, now)?;
+        let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
+        (filled == *message).then(|| (stored, answer.note.clone()))
     }
 
     fn embed(&self, message: &Message, recall: bool) -> Result<Vectors, Error> {

@@ -9,7 +9,7 @@ use foldback_core::{
 };
 use foldback_disclosure::{Answer, Shelf, definitions, run_tool};
 use foldback_kv::Todo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
@@ -21,8 +21,8 @@ pub struct Session {
     pub(crate) memory: Arc<Shared>,
     pub(crate) todo: Todo,
     pub(crate) live: Live,
-    /// Answers that were given to the model and are not recorded yet.
-    pub(crate) answers: BTreeMap<ToolCallId, Answer>,
+    /// Answers that were given to the model and are not recorded yet, the newest first.
+    pub(crate) answers: VecDeque<(ToolCallId, Answer)>,
     /// The blocks that the last write closed, and why.
     pub(crate) closed: Vec<(Block, String)>,
     tools: Vec<ToolDefinition>,
@@ -39,7 +39,7 @@ impl Session {
             memory,
             todo,
             live,
-            answers: BTreeMap::new(),
+            answers: VecDeque::new(),
             closed: Vec::new(),
             tools: definitions(),
         })
@@ -102,10 +102,9 @@ impl Session {
     /// When the store fails.
     pub fn call(&mut self, call: &ToolCall) -> Result<Answer, Error> {
         let answer = run_tool(&self.shelf(), call)?;
-        while self.answers.len() >= MAX_ANSWERS {
-            self.answers.pop_first();
-        }
-        self.answers.insert(call.id.clone(), answer.clone());
+        self.answers.retain(|(id, _)| *id != call.id);
+        self.answers.truncate(MAX_ANSWERS - 1);
+        self.answers.push_front((call.id.clone(), answer.clone()));
         Ok(answer)
     }
 

@@ -1,6 +1,7 @@
 //! Checking a store, repairing what is derived, returning space, copying, forgetting.
 
 use crate::{Error, Memory, texts};
+use foldback_backend_store::Error as PayloadError;
 use foldback_core::{SeqNo, TodoId};
 use foldback_kv::Todo;
 use serde::Serialize;
@@ -71,7 +72,12 @@ impl Memory {
             checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
             checkup.index_lag += self.shared.blocks.index_lag(todo)?;
             if repair {
-                self.shared.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now())?;
+                // Where a record is damaged, what it names is not known, and every file stays.
+                let swept = self.shared.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now());
+                if let Err(error) = swept {
+                    let todo = todo.id();
+                    checkup.findings.push(format!("{todo}: no payload file is removed: {error}"));
+                }
             }
             Ok(())
         })?;
@@ -110,12 +116,15 @@ impl Memory {
     /// go on writing meanwhile; the copy is of one moment. Indexes are not copied: they come back
     /// by themselves.
     ///
+    /// Only a todo that is forgotten meanwhile may be there by half: its records, and not the files
+    /// of its large payloads. `verify` of the copy names those; forget the todo there too.
+    ///
     /// # Errors
     /// When a file cannot be written; then `dir` holds no store that opens.
     pub fn backup(&self, dir: &Path) -> Result<(), Error> {
         self.shared.kv.backup(dir)?;
-        // Payload files never change, and each is there before the record that names it: copied
-        // after the records, none is missing.
+        // Payload files never change, and each is there before the record that names it and until
+        // that is gone: copied after the records, none is missing.
         self.shared.payloads.backup(&dir.join("payloads"))?;
         Ok(())
     }
@@ -124,13 +133,18 @@ impl Memory {
     /// search finds it from the moment this returns; `compact` takes its bytes from the files.
     ///
     /// # Errors
-    /// When there is no such todo or the store fails.
+    /// When there is no such todo or the store fails. When only its files could not be removed, the
+    /// todo is gone all the same, and a repairing [`doctor`](Self::doctor) removes the payloads'.
     pub fn forget(&self, id: &TodoId) -> Result<(), Error> {
         let todo = self.find(id)?;
         let mut delete = self.shared.blocks.forget(&todo)?;
-        delete.extend(self.shared.payloads.forget(&todo)?);
+        delete.extend(self.shared.payloads.forget(&todo));
         self.shared.registry.remove(&todo, delete)?;
-        Ok(())
+        // Files go last: until the records are gone, they are needed.
+        let removed = self.shared.payloads.remove_files(&todo);
+        // The indexes may have come back while the records were there.
+        self.shared.blocks.forget(&todo)?;
+        Ok(removed?)
     }
 
     fn for_each_todo(
@@ -163,8 +177,10 @@ impl Memory {
                 Some(stored) => texts::fill(shared, todo, SeqNo(seq), stored, 0).map(drop),
                 None => Err(Error::NoMessage { todo: todo.id().clone(), seq: SeqNo(seq), len }),
             });
-            if let Err(error) = rebuilt {
-                find(error.to_string());
+            match rebuilt {
+                // Named once below, however many messages need the payload.
+                Ok(()) | Err(Error::Payloads(PayloadError::Corrupt { .. })) => {}
+                Err(error) => find(error.to_string()),
             }
         }
         checkup.messages += len;
@@ -199,13 +215,129 @@ impl Memory {
         checkup.tail += len.saturating_sub(next);
         let mut after = 0;
         loop {
-            let metas = shared.payloads.metas(todo, after, STEP)?;
+            let metas = match shared.payloads.metas(todo, after, STEP) {
+                Ok(metas) => metas,
+                Err(error) => {
+                    checkup.findings.push(format!("{}: {error}", todo.id()));
+                    break;
+                }
+            };
             let Some(last) = metas.last() else { break };
             after = last.n;
             checkup.payloads += metas.len() as u64;
         }
-        let findings = shared.payloads.verify(todo)?;
-        checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
+        match shared.payloads.verify(todo) {
+            Ok(findings) => {
+                for found in findings {
+                    // A damaged record is in the engine's own findings, without the todo's name.
+                    checkup.findings.retain(|known| *known != found.what);
+                    checkup.findings.push(format!("{}: {found}", todo.id()));
+                }
+            }
+            Err(error) => checkup.findings.push(format!("{}: {error}", todo.id())),
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use foldback_core::{Message, ToolCall, ToolCallId};
+    use foldback_kv::{Key, Mode, Space};
+    use std::fs;
+
+    /// A result that is large enough for a file of its own.
+    fn result(n: usize) -> String {
+        (0..9_000).map(|line| format!("row {line} of table {n}: {}\n", line * 7919 + n)).collect()
+    }
+
+    fn exchange(n: usize) -> [Message; 3] {
+        let id = format!("call_{n}");
+        [
+            Message::user(&format!("Read table {n}.")),
+            Message::calls("", vec![ToolCall::new(&id, "read_table", "{}")]),
+            Message::tool_result(&ToolCallId::new(&id), &result(n)),
+        ]
+    }
+
+    fn open(dir: &Path, mode: Mode) -> Memory {
+        Memory::open(dir, Options { mode, ..Options::default() }).unwrap()
+    }
+
+    fn record(memory: &Memory, id: &TodoId, n: usize) {
+        memory.session(id).unwrap().record_all(exchange(n).to_vec()).unwrap();
+    }
+
+    /// The payload files of a store, by path.
+    fn files(dir: &Path) -> Vec<std::path::PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![dir.join("payloads")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else if entry.file_name() != "lock" {
+                    found.push(entry.path());
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn bs6_a_damaged_payload_record_is_one_finding_and_the_rest_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = TodoId::new("tables").unwrap();
+        let memory = open(dir.path(), Mode::ReadWrite);
+        (0..3).for_each(|n| record(&memory, &id, n));
+        let todo = memory.find(&id).unwrap();
+        assert!(memory.verify().unwrap().is_clean());
+        let key = Key { space: Space::Payload, todo: todo.no(), n: 1 };
+        let value = memory.shared.kv.get(key).unwrap().unwrap();
+        let third = memory.shared.payloads.meta(&todo, 3).unwrap().hash;
+        drop(memory);
+        let file = dir.path().join("store.sqlite");
+        let mut bytes = fs::read(&file).unwrap();
+        let at = bytes.windows(value.len()).position(|window| window == value).unwrap();
+        bytes[at + value.len() / 2] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let third: String = third.iter().map(|byte| format!("{byte:02x}")).collect();
+        let third = files(dir.path()).into_iter().find(|path| path.ends_with(&third)).unwrap();
+        fs::remove_file(third).unwrap();
+
+        let memory = open(dir.path(), Mode::ReadWrite);
+        let checkup = memory.verify().unwrap();
+        assert_eq!((checkup.todos, checkup.messages), (1, 9));
+        assert_eq!(checkup.findings.len(), 2, "{:?}", checkup.findings);
+        assert!(checkup.findings[0].starts_with("tables: payload 1: the record payload 1/1"));
+        assert_eq!(checkup.findings[1], "tables: payload 3: its file is missing");
+        // A doctor gets to its end too, and takes no file whose record cannot be read.
+        let before = files(dir.path());
+        assert_eq!(memory.doctor(false).unwrap().findings, checkup.findings);
+        let repaired = memory.doctor(true).unwrap().findings;
+        assert_eq!(repaired[..2], checkup.findings);
+        assert!(repaired[2].starts_with("tables: no payload file is removed: "), "{repaired:?}");
+        assert_eq!(files(dir.path()), before);
+    }
+
+    #[test]
+    fn s9_a_todo_that_could_not_be_forgotten_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = TodoId::new("tables").unwrap();
+        let memory = open(dir.path(), Mode::ReadWrite);
+        record(&memory, &id, 0);
+        drop(memory);
+        let reader = open(dir.path(), Mode::ReadOnly);
+        assert!(matches!(reader.forget(&id), Err(Error::Kv(foldback_kv::Error::ReadOnly { .. }))));
+        assert_eq!(reader.verify().unwrap().findings, Vec::<String>::new());
+        drop(reader);
+
+        let memory = open(dir.path(), Mode::ReadWrite);
+        assert_eq!(files(dir.path()).len(), 1);
+        memory.forget(&id).unwrap();
+        assert_eq!(files(dir.path()).len(), 0);
+        assert!(matches!(memory.find(&id), Err(Error::NoTodo(_))));
     }
 }

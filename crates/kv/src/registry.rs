@@ -36,6 +36,9 @@ pub struct Registry {
     kv: Arc<dyn Kv>,
 }
 
+/// The head of a todo that is no more.
+const FORGOTTEN: u64 = 1 << 62;
+
 /// The registry's own records are keyed by this number; its head counts the todos ever made.
 const REGISTRY: u32 = 0;
 
@@ -104,6 +107,16 @@ impl Registry {
         }
     }
 
+    /// Keeps `info` with the todo from now on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_info(&self, todo: &Todo, info: &[u8]) -> Result<(), Error> {
+        let key = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) };
+        let put = vec![(key, record(&todo.id, info))];
+        self.kv.commit(Batch { put, ..Batch::default() })
+    }
+
     /// Up to `limit` todos with numbers above `after`, in the order of their making.
     ///
     /// # Errors
@@ -123,8 +136,8 @@ impl Registry {
     }
 
     /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
-    /// transaction. Its head goes back to 0, so that a writer that still holds the todo is told of
-    /// a conflict.
+    /// transaction. Its head goes to a number that no writer expects, so that one that still holds
+    /// the todo is told of a conflict.
     ///
     /// # Errors
     /// When the store fails; then nothing is gone.
@@ -141,7 +154,7 @@ impl Registry {
             } else {
                 put.push((name, write_names(&names)));
             }
-            let expect = Some(Expect { todo: todo.no, head, next: 0 });
+            let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN });
             match self.kv.commit(Batch { expect, put, delete }) {
                 // Somebody wrote to the todo meanwhile; that goes too.
                 Err(Error::Conflict { .. }) => {}
@@ -221,6 +234,9 @@ mod tests {
         assert_eq!(registry.create(&id, b"second").unwrap(), todo);
         assert_eq!(registry.find(&id).unwrap(), Some(todo.clone()));
         assert_eq!(registry.info(&todo).unwrap(), b"first");
+        registry.set_info(&todo, b"third").unwrap();
+        assert_eq!(registry.info(&todo).unwrap(), b"third");
+        assert_eq!(registry.list(0, 2).unwrap(), [todo]);
     }
 
     #[test]
@@ -230,6 +246,9 @@ mod tests {
         let first = registry.create(&a, b"").unwrap();
         registry.remove(&first, Vec::new()).unwrap();
         assert_eq!(registry.find(&a).unwrap(), None);
+        let stale = Expect { todo: first.no(), head: 0, next: 1 };
+        let late = registry.kv.commit(Batch { expect: Some(stale), ..Batch::default() });
+        assert!(matches!(late, Err(Error::Conflict { .. })), "a forgotten todo takes no more");
         let again = registry.create(&a, b"").unwrap();
         let other = registry.create(&b, b"").unwrap();
         assert_ne!(first.no(), again.no());
