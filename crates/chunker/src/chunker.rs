@@ -15,7 +15,7 @@ use foldback_core::{CloseReason, Role, SeqNo, SeqRange};
 /// Cuts a stream of messages into closed blocks.
 ///
 /// Messages are counted from 0 as they are pushed. Every message is in exactly one block or in the
-/// open tail. A call and its results are never parted.
+/// open tail. A call and its results are never parted, also where an instruction comes between.
 ///
 /// # The tail
 /// After every push, the tail holds at most as many messages as a block may (8), or it is exactly
@@ -97,8 +97,9 @@ impl Chunker {
         self.state.tail.iter().fold(0, |sum, unit| sum.saturating_add(unit.len))
     }
 
-    /// The first message of the newest unit of the tail: the latest message that is no tool's, with
-    /// everything behind it. `None` when the tail is empty.
+    /// The first message of the newest unit of the tail: the latest message that neither a tool
+    /// said nor was an instruction while calls waited, with everything behind it. `None` when the
+    /// tail is empty.
     #[must_use]
     pub fn newest_unit(&self) -> Option<SeqNo> {
         let unit = self.state.tail.last()?;
@@ -127,9 +128,9 @@ impl Chunker {
         let speaker = Speaker::of(input.role, !input.calls.is_empty());
         let before = self.state.window.said().back().map(|said| said.speaker);
         let joint = Joint::between(before, speaker);
-        let is_tool = *input.role == Role::Tool;
-        if !is_tool {
-            // Only a tool's message may still answer the calls before.
+        let goes_on = self.continues_unit(input);
+        if !goes_on {
+            // Whoever else speaks now shows that the calls before are given up.
             self.state.open.set([]);
             if self.state.switching {
                 self.state.switching = false;
@@ -140,10 +141,11 @@ impl Chunker {
             }
         }
         if let Some(at) = input.at {
-            self.state.latest = Some(self.state.latest.map_or(at.0, |latest| latest.max(at.0)));
+            // Not the latest of all times: one message that is dated far ahead would end all gaps.
+            self.state.latest = Some(at.0);
         }
         self.hear(input, speaker, before);
-        self.append(input, joint);
+        self.append(input, joint, goes_on);
         self.decide(closed);
         self.settle(closed);
         if self.state.switching && self.state.open.is_empty() {
@@ -152,7 +154,15 @@ impl Chunker {
         }
     }
 
-    /// The silence in front of a message, where it is long enough to end a block. An answer may be
+    /// Whether a message belongs to the unit before it whatever it says: a tool's does, and so does
+    /// an instruction (a reminder, say) while calls wait for their results.
+    fn continues_unit(&self, input: &Input<'_>) -> bool {
+        let reminds = input.role.is_instruction() && input.calls.is_empty();
+        *input.role == Role::Tool || (reminds && self.has_open_call())
+    }
+
+    /// The silence between a message and the one before it that carries a time, where it is long
+    /// enough to end a block. A time that lies before the other's is no silence. An answer may be
     /// slow: within an hour it still belongs to its question.
     fn gap_before(&self, input: &Input<'_>, joint: Joint) -> Option<i64> {
         const SLOW_ANSWER_MS: i64 = 60 * 60 * 1000;
@@ -204,18 +214,17 @@ impl Chunker {
         }
     }
 
-    /// Puts a message into the tail.
-    fn append(&mut self, input: &Input<'_>, joint: Joint) {
+    /// Puts a message into the tail; `goes_on` where it belongs to the unit before it.
+    fn append(&mut self, input: &Input<'_>, joint: Joint, goes_on: bool) {
         let state = &mut self.state;
         state.next = state.next.saturating_add(1);
-        let is_tool = *input.role == Role::Tool;
-        if is_tool {
+        if *input.role == Role::Tool {
             state.open.answer(input.answers);
         } else if !input.calls.is_empty() {
             state.open.set(input.calls.iter().map(|call| &call.id));
         }
         match state.tail.last_mut() {
-            Some(unit) if is_tool => {
+            Some(unit) if goes_on => {
                 unit.len = unit.len.saturating_add(1);
                 if let Some(vector) = input.vector {
                     unit.sketch = match unit.sketch.take() {

@@ -8,6 +8,7 @@ use crate::terms::{damped, each_cjk_run, each_word, hash, is_cjk, is_stop_word};
 use foldback_core::{
     BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A message of a block, with its full text.
@@ -22,7 +23,11 @@ pub struct Described<'a> {
 }
 
 /// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
-/// the messages of the block, in order. It costs a bounded amount of work for each message.
+/// the messages of the block, in order.
+///
+/// It costs a bounded amount of work for each message: of a text, no more is read than its first
+/// 3,000 characters, for names its last 1,500 as well, and for a traceback its last 12,000. (The
+/// texts of a message that holds several are put together first.)
 #[must_use]
 pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
     let at = parts.iter().find_map(|part| part.message.timestamp());
@@ -69,7 +74,7 @@ impl Names {
     fn of(parts: &[Described<'_>], data_ids: &[String]) -> Self {
         let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
         for call in parts.iter().flat_map(|part| part.message.tool_calls()) {
-            add(&mut names.tools, &call.name);
+            add(&mut names.tools, ends(&call.name).0);
             names.read(&call.arguments);
             if names.target.is_none() {
                 let first = names.files.first().or(names.ids.first());
@@ -109,20 +114,28 @@ fn add(names: &mut Vec<String>, name: &str) {
 
 /// The value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
 fn only_value(arguments: &str) -> Option<String> {
-    let inside = arguments.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let value = inside.split_once(':')?.1.trim().strip_prefix('"')?;
-    let value = value.split('"').next()?;
+    let inside = ends(arguments).0.trim_start().strip_prefix('{')?;
+    let value = inside.split_once(':')?.1.trim_start().strip_prefix('"')?;
+    let (value, _) = value.split_once('"')?;
     let words = value.split_whitespace().count();
     ((1..=4).contains(&words) && value.chars().count() <= 30 && !value.contains('\\'))
         .then(|| value.to_owned())
 }
 
 /// The first and the last characters of a text, without overlap.
-fn ends(text: &str) -> (&str, &str) {
+pub(crate) fn ends(text: &str) -> (&str, &str) {
     let Some((head_end, _)) = text.char_indices().nth(HEAD) else { return (text, "") };
     let (head, rest) = text.split_at(head_end);
     let tail = rest.char_indices().nth_back(TAIL - 1).map_or(rest, |(at, _)| &rest[at..]);
     (head, tail)
+}
+
+/// The first characters of what a message says.
+pub(crate) fn head(message: &Message) -> Cow<'_, str> {
+    match message.text() {
+        Cow::Borrowed(text) => Cow::Borrowed(ends(text).0),
+        Cow::Owned(text) => Cow::Owned(ends(&text).0.to_owned()),
+    }
 }
 
 fn block_type(parts: &[Described<'_>]) -> BlockType {
@@ -368,6 +381,57 @@ mod tests {
                 assert!(header.data_ids.len() <= DATA_IDS);
             }
         }
+    }
+
+    /// Of a text of 8 MB, no more than its ends is read: it is described as its first 3,000
+    /// characters are, with what stands behind them a filler that names nothing.
+    #[test]
+    fn md1_a_long_text_is_described_by_its_head() {
+        const SIZE: usize = 8 << 20;
+        let fill = |head: &str, filler: &str| {
+            let mut text = head.repeat(HEAD / head.chars().count() + 1);
+            text.truncate(text.char_indices().nth(HEAD).map_or(text.len(), |(at, _)| at));
+            let short = text.clone();
+            text.push_str(&filler.repeat((SIZE - text.len()) / filler.len()));
+            (text, short)
+        };
+        let parts = |text: &str| {
+            let json = format!(
+                r#"{{"role":"user","content":[{{"type":"text","text":"ok"}},{{"type":"text","text":"{text}"}}]}}"#
+            );
+            Message::from_json(&json).unwrap()
+        };
+        let lexer = || Message::user("Please fix the lexer tests");
+        for (head, filler) in [
+            ("ok ", "repair that parser now "),
+            ("好的 ", "修复解析器的错误 "),
+            ("well, line after line. ", "Traceback (most recent call last) in between. "),
+        ] {
+            let (long, short) = fill(head, filler);
+            let quoted = |text: &str| format!("{{\"q\": \"{text}\"}}");
+            let of = |text: &str| {
+                [
+                    header(&[Message::user(text), lexer()]),
+                    header(&[parts(text), lexer()]),
+                    header(&[Message::user("why?"), Message::assistant(text), lexer()]),
+                    header(&[Message::system(text)]),
+                    header(&[
+                        lexer(),
+                        call("read", "{}"),
+                        result(&format!("{text} {}", "and so on ".repeat(1_300))),
+                    ]),
+                    header(&[lexer(), call("read", &quoted(text)), result("ok")]),
+                    header(&[lexer(), call(text, "{}"), result("ok")]),
+                ]
+            };
+            for (long, short) in of(&long).iter().zip(of(&short)) {
+                assert_eq!(*long, short);
+            }
+        }
+        // What begins with so many blanks says nothing.
+        let (long, short) = fill(" ", "repair that parser now ");
+        let of = |text: &str| header(&[Message::user(text), lexer()]).core_semantic;
+        assert_eq!(of(&long), of(&short));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One sentence that says who did what with what.
 
 use crate::cues::Cues;
-use crate::describe::{Described, Names};
+use crate::describe::{Described, Names, ends, head};
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use foldback_core::{BlockType, Message, Role};
 use rust_stemmers::{Algorithm, Stemmer};
@@ -32,7 +32,7 @@ fn is_mostly_cjk(parts: &[Described<'_>]) -> bool {
     let of = |test: &dyn Fn(&Role) -> bool| {
         let (mut cjk, mut letters) = (0_usize, 0_usize);
         for part in parts.iter().filter(|part| test(part.message.role())) {
-            for c in part.message.text().chars().take(500) {
+            for c in head(part.message).chars().take(500) {
                 cjk += usize::from(is_cjk(c));
                 letters += usize::from(c.is_alphabetic());
             }
@@ -186,13 +186,13 @@ fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
         parts.iter().map(|part| part.message).filter(|message| {
             !message.role().is_instruction()
                 && *message.role() != Role::Tool
-                && !message.text().trim().is_empty()
+                && says_something(message)
         })
     };
     let of_users = || spoken().filter(|message| *message.role() == Role::User);
     let tells = |message: &&Message| {
         let mut words = 0;
-        each_word(&message.text(), |word| words += usize::from(!is_stop_word(word)));
+        each_word(&head(message), |word| words += usize::from(!is_stop_word(word)));
         words >= 2
     };
     of_users().find(tells).or_else(|| spoken().find(tells)).or_else(|| spoken().next())
@@ -205,19 +205,25 @@ fn reply<'a>(parts: &[Described<'a>], asked: &Message) -> Option<&'a Message> {
         *message.role() != Role::Tool
             && !message.role().is_instruction()
             && (message.role() != asked.role() || message.name() != asked.name())
-            && !message.text().trim().is_empty()
+            && says_something(message)
     })
 }
 
+fn says_something(message: &Message) -> bool {
+    !head(message).trim().is_empty()
+}
+
 fn instructions(parts: &[Described<'_>]) -> Option<String> {
-    parts.iter().map(|part| plain(&part.message.text())).find(|text| !text.is_empty())
+    parts.iter().map(|part| plain(&head(part.message))).find(|text| !text.is_empty())
 }
 
 /// Who speaks: by name, where there is one.
 fn who(message: &Message, user: &str, assistant: &str, tool: &str) -> String {
     match (message.role(), message.name()) {
-        (Role::User | Role::Assistant | Role::Other(_), Some(name)) if !name.trim().is_empty() => {
-            clip(&plain(name), 2)
+        (Role::User | Role::Assistant | Role::Other(_), Some(name))
+            if !ends(name).0.trim().is_empty() =>
+        {
+            clip(&plain(ends(name).0), 2)
         }
         (Role::Assistant, _) => assistant.to_owned(),
         (Role::Tool, _) => tool.to_owned(),
@@ -287,18 +293,25 @@ fn listed(names: &[String], and: &str, more: impl Fn(usize) -> String) -> String
     }
 }
 
+/// How many characters at the end of a result are searched for the first line of a traceback, which
+/// may be long itself.
+const TRACEBACK: usize = 12_000;
+
 /// Whether a tool answered with an error.
 fn failed(parts: &[Described<'_>]) -> bool {
     parts.iter().filter(|part| *part.message.role() == Role::Tool).any(|part| {
         let text = part.message.text();
+        let last = text.char_indices().nth_back(TRACEBACK - 1).map_or(0, |(at, _)| at);
         let head: String = text.chars().take(200).collect();
         let head = head.trim_start().to_lowercase();
+        let traceback = |text: &str| text.contains("Traceback (most recent call last)");
         head.starts_with("error")
             || head.starts_with("traceback")
             || head.starts_with("错误")
             || head.contains("error:")
             || head.contains("exception")
-            || text.contains("Traceback (most recent call last)")
+            || traceback(ends(&text).0)
+            || text.get(last..).is_some_and(traceback)
     })
 }
 

@@ -25,7 +25,7 @@ pub struct State {
     pub(crate) open: OpenCalls,
     /// Whether the work goes to another todo as soon as no call is open.
     pub(crate) switching: bool,
-    /// The latest time that a message carried, in milliseconds.
+    /// The time of the newest message that carried one, in milliseconds.
     pub(crate) latest: Option<i64>,
     /// Hashes of the names of the speakers, up to three.
     pub(crate) speakers: Vec<u32>,
@@ -38,8 +38,8 @@ impl State {
     pub const MAX_BYTES: usize = 10 * 1024;
 }
 
-/// What belongs together whatever happens: one message that is no tool's, and the tool messages
-/// that follow it.
+/// What belongs together whatever happens: one message that is no tool's, the tool messages that
+/// follow it, and the instructions that come while its calls wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Unit {
     /// How many messages it holds.

@@ -4,13 +4,15 @@ use foldback_chunker::{Chunker, ChunkerConfig, Closed, Event, Input};
 use foldback_core::{Message, Pairing, PairingTracker};
 
 /// The number of each message's unit, told without the chunker: an assistant's calls and their
-/// results, and every tool message with what precedes it.
+/// results, with the instructions between them, and every tool message with what precedes it.
 pub(crate) fn units(messages: &[Message]) -> Vec<usize> {
     let mut tracker = PairingTracker::default();
     let mut unit = 0;
     let mut units = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
-        let continues = matches!(tracker.observe(message), Pairing::Answers | Pairing::Orphan);
+        let interrupts = message.role().is_instruction() && !tracker.open().is_empty();
+        let continues =
+            matches!(tracker.observe(message), Pairing::Answers | Pairing::Orphan) || interrupts;
         if at > 0 && !continues {
             unit += 1;
         }

@@ -126,8 +126,36 @@ fn bl4_gap_of_five_minutes() {
     check("u@0 go\n c@1 1\n r@30 1\n a@31 done", "0-3 end");
     // After a night it does not.
     check("u@0 why\n a@600 hello again", "0-0 gap, 1-1 end");
-    // A clock that goes back is no gap, and neither is its return.
+    // A clock that goes back is no gap, however far. What follows counts from there.
     check("u@60 x\n a@60 y\n u@3 z\n a@61 w", "0-3 end");
+    check("u@60 x\n a@60 y\n u@3 z\n a@3 w\n u@9 v", "0-3 gap, 4-4 end");
+}
+
+#[test]
+fn bl4_one_time_in_the_future_does_not_end_all_gaps() {
+    // Messages an hour apart, one of which is dated 2096.
+    let line = |i: i64| {
+        let minute = if i == 17 { 66_225_600 } else { 27_000_000 + i * 60 };
+        format!("{}@{minute} message {i}\n", if i % 2 == 0 { "u" } else { "a" })
+    };
+    let transcript: String = (0..40).map(line).collect();
+    let blocks = run(&mut Chunker::new(ChunkerConfig::default()), &transcript);
+    assert_eq!(blocks.len(), 38);
+    assert!(blocks.iter().all(|block| block.reason.as_str() == "gap"), "{blocks:#?}");
+    // Only in front of the message that is earlier than the one before it, nothing is cut.
+    assert!(blocks.iter().all(|block| block.range.last().0 != 17), "{blocks:#?}");
+}
+
+#[test]
+fn bl2_an_instruction_between_a_call_and_its_result_parts_them_never() {
+    check("u@0 go\n c@0 1\n s@6 remember the rules\n r@8 1\n a@8 done", "0-4 end");
+    check("u@0 go\n c@0 1 2\n s@6 x\n r@8 2\n s@20 y\n r@40 1\n a@40 done", "0-6 end");
+    check("u go\n c 1\n !switch\n s remember\n r 1\n u next", "0-3 switch, 4-4 end");
+    // Where no call waits, it is a message as any other.
+    check("u@0 go\n c@0 1\n r@1 1\n s@7 remember\n u@7 next", "0-2 gap, 3-4 end");
+    // Whoever speaks in between shows that the calls were given up.
+    check("u@0 go\n c@0 1\n s@6 remember\n u@12 stop\n r@12 1", "0-2 gap, 3-4 end");
+    check("u@0 go\n c@0 1\n s@6 remember\n a@12 so\n r@12 1", "0-2 gap, 3-4 end");
 }
 
 #[test]
