@@ -379,11 +379,16 @@ fn is_real_folder(path: &Path) -> Result<bool, Error> {
 }
 
 /// What is in a folder, by name; links are not followed. Names that are not Unicode are none that
-/// this store made, and what vanishes meanwhile is left out.
+/// this store made, and what vanishes meanwhile is left out; when that is the folder itself, as
+/// when its todo is forgotten, nothing is in it.
 fn list(folder: &Path) -> Result<Vec<(PathBuf, String, Metadata)>, Error> {
     let wrong = |error| Error::io("list", folder, error);
     let mut out = Vec::new();
-    for entry in fs::read_dir(folder).map_err(wrong)? {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(out),
+        entries => entries.map_err(wrong)?,
+    };
+    for entry in entries {
         let entry = entry.map_err(wrong)?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         match fs::symlink_metadata(entry.path()) {
@@ -418,4 +423,19 @@ fn sync_folder(folder: &Path) -> Result<(), Error> {
     #[cfg(not(unix))]
     let _ = folder;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_gone_holds_nothing() {
+        // As a copy meets it when a todo is forgotten after its folder was seen.
+        let dir = tempfile::tempdir().unwrap();
+        assert!(list(&dir.path().join("7")).unwrap().is_empty());
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(list(&file), Err(Error::Io { doing: "list", .. })));
+    }
 }

@@ -297,26 +297,27 @@ impl BackendStore {
     }
 
     /// Reads every payload of the todo and checks it, and that no number is missing. Damage is a
-    /// finding and not an error; an empty answer means that all of them are sound.
+    /// finding and not an error, and so is a file that cannot be read; an empty answer means that
+    /// all of them are sound.
     ///
     /// # Errors
-    /// When the store or the disk fails otherwise than by damage.
+    /// When the store fails otherwise than by damage.
     pub fn verify(&self, todo: &Todo) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         for n in 1..=self.last(todo)? {
-            match self.write_to(todo, n, io::sink()) {
-                Ok(_) => {}
-                Err(error) => match error {
-                    Error::Corrupt { what, .. } => findings.push(Finding { n, what }),
-                    Error::NotFound { .. } => {
-                        findings.push(Finding { n, what: "it is missing".to_owned() });
-                    }
-                    Error::Refused { .. } => {
-                        findings.push(Finding { n, what: error.to_string() });
-                    }
-                    error => return Err(error),
-                },
-            }
+            let what = match self.write_to(todo, n, io::sink()) {
+                Ok(_) => continue,
+                Err(Error::Corrupt { what, .. }) => what,
+                Err(Error::NotFound { .. }) => "it is missing".to_owned(),
+                // What hides one payload says nothing of the others.
+                Err(
+                    error @ (Error::Refused { .. }
+                    | Error::Io { .. }
+                    | Error::Kv(foldback_kv::Error::Damaged { .. })),
+                ) => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            findings.push(Finding { n, what });
         }
         Ok(findings)
     }
@@ -368,22 +369,28 @@ impl BackendStore {
         Ok(gone)
     }
 
-    /// Removes all payload files of the todo for good, and gives the deletions that belong into the
-    /// batch that forgets the rest of it. When that batch does not come, the payloads are damaged:
-    /// forget again.
+    /// The deletions that belong into the batch that forgets the rest of the todo. Its files stay
+    /// until [`remove_files`](Self::remove_files), so that a batch that does not come costs nothing.
+    #[must_use]
+    pub fn forget(&self, todo: &Todo) -> Vec<Delete> {
+        let spaces = [Space::Payload, Space::PayloadBytes, Space::PayloadHash];
+        spaces.map(|space| Delete::todo(space, todo.no())).to_vec()
+    }
+
+    /// Removes all payload files of the todo for good. To be called **after** the batch with the
+    /// deletions of [`forget`](Self::forget) is committed. Files that a crash in between leaves
+    /// behind go with [`sweep_forgotten`](Self::sweep_forgotten).
     ///
     /// # Errors
     /// When the disk fails; then some of the files may be gone.
-    pub fn forget(&self, todo: &Todo) -> Result<Vec<Delete>, Error> {
-        if let Some(files) = &self.files {
-            files.forget(todo.no())?;
-        }
-        let spaces = [Space::Payload, Space::PayloadBytes, Space::PayloadHash];
-        Ok(spaces.map(|space| Delete::todo(space, todo.no())).to_vec())
+    pub fn remove_files(&self, todo: &Todo) -> Result<(), Error> {
+        self.files.as_ref().map_or(Ok(()), |files| files.forget(todo.no()))
     }
 
     /// Copies the payload files of all todos into another folder, durably, and says how many. A
-    /// backup copies the records **first**: every file that they name exists by then.
+    /// backup copies the records **first**: every file that they name exists by then. Only the
+    /// files of a todo that is forgotten between the two may be left out; its payloads are damaged
+    /// in the copy then, and nothing else is.
     ///
     /// # Errors
     /// When the disk fails.
@@ -542,7 +549,7 @@ impl BackendStore {
         if n == 0 || n >= Key::N_END {
             return Ok(None);
         }
-        let value = self.kv.get(Key { space: Space::Payload, todo: todo.no(), n })?;
+        let value = self.record(Key { space: Space::Payload, todo: todo.no(), n })?;
         value.map(|value| Meta::read(n, &value).map_err(|fault| fault.of(n, "record"))).transpose()
     }
 

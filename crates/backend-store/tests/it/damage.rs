@@ -210,6 +210,63 @@ fn bs6_the_same_bytes_again_make_a_payload_whole() {
 }
 
 #[test]
+fn bs6_a_bit_flipped_in_a_record_is_damage_of_its_payload() {
+    let payloads =
+        [b"one of them".to_vec(), noise(100_000, 5), "第三个，也是最后一个".as_bytes().to_vec()];
+    // (space, number, the number of the same bytes when they are recorded again)
+    for (space, n, again) in [
+        (Space::Payload, 1, 4),
+        (Space::Payload, 2, 4),
+        (Space::Payload, 3, 4),
+        (Space::PayloadBytes, 1, 1),
+        (Space::PayloadBytes, 3, 3),
+    ] {
+        let world = World::on_disk();
+        let metas: Vec<_> = payloads.iter().map(|bytes| world.put(bytes)).collect();
+        let key = Key { space, todo: world.todo.no(), n };
+        let world = world.with_flipped(key);
+        let what = format!("{space} {n}");
+
+        let damage =
+            |error: &Error| matches!(error, Error::Corrupt { n: found, .. } if *found == n);
+        for (meta, bytes) in metas.iter().zip(&payloads) {
+            match world.get(meta.n) {
+                Ok(found) => assert!(meta.n != n && found == *bytes, "{what}"),
+                Err(error) => assert!(damage(&error), "{what}: {error}"),
+            }
+            match world.store.resolve(&world.todo, &meta.reference()) {
+                Ok(found) => assert_eq!(found, *meta, "{what}"),
+                Err(error) => assert!(space == Space::Payload && damage(&error), "{what}: {error}"),
+            }
+        }
+        let findings = world.store.verify(&world.todo).unwrap();
+        assert_eq!(findings.iter().map(|found| found.n).collect::<Vec<_>>(), [n], "{what}");
+
+        // The same bytes are not refused.
+        let bytes = &payloads[n as usize - 1];
+        assert_eq!(world.put(bytes).n, again, "{what}");
+        assert!(world.get(again).unwrap() == *bytes, "{what}");
+        let left = usize::from(again != n);
+        assert_eq!(world.store.verify(&world.todo).unwrap().len(), left, "{what}");
+    }
+}
+
+#[test]
+fn bs6_files_that_cannot_be_read_do_not_end_a_check() {
+    let world = World::new();
+    world.put(&noise(100_000, 1));
+    world.put(b"a record");
+    world.put(&noise(100_000, 2));
+    // A plain file where the todo's folder was: what is behind it cannot even be looked at.
+    let folder = world.dir.path().join("payloads").join(world.todo.no().to_string());
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&folder, "no folder").unwrap();
+    assert!(matches!(world.get(1), Err(Error::Io { .. })));
+    let findings = world.store.verify(&world.todo).unwrap();
+    assert_eq!(findings.iter().map(|found| found.n).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
 fn bs6_an_orphan_with_wrong_bytes_is_not_used() {
     let world = World::new();
     let bytes = noise(400_000, 4);

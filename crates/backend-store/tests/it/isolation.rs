@@ -3,6 +3,7 @@
 use crate::world::{World, noise};
 use foldback_backend_store::Error;
 use foldback_core::{Check, PayloadRef};
+use foldback_kv::Registry;
 use std::fs;
 
 #[test]
@@ -59,7 +60,10 @@ fn s3_equal_bytes_of_two_todos_share_nothing() {
     let theirs = world.put_in(&other, &bytes);
     assert_eq!((theirs.meta.n, theirs.new), (1, true));
     assert_eq!(world.files().len(), 2);
-    world.store.forget(&world.todo).unwrap();
+    let deletes = world.store.forget(&world.todo);
+    Registry::new(world.kv.clone()).remove(&world.todo, deletes).unwrap();
+    world.store.remove_files(&world.todo).unwrap();
+    assert_eq!(world.files().len(), 1);
     assert!(world.store.get(&other, 1).unwrap() == bytes);
     assert!(matches!(world.store.get(&other, 2), Err(Error::NotFound { .. })));
 }
@@ -172,7 +176,8 @@ fn s4_links_are_refused_and_not_followed() {
         assert!(matches!(error, Error::Refused { .. }), "{error}");
         assert_eq!(&world.files(), shard);
         if folder.file_name().unwrap().len() != 2 {
-            assert!(matches!(world.store.forget(&world.todo), Err(Error::Refused { .. })));
+            let removed = world.store.remove_files(&world.todo);
+            assert!(matches!(removed, Err(Error::Refused { .. })));
             assert!(elsewhere.join(file.parent().unwrap().file_name().unwrap()).is_dir());
         }
         fs::remove_file(folder).unwrap();

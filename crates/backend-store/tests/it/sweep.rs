@@ -71,14 +71,33 @@ fn s9_forgetting_leaves_no_file_and_no_record() {
         world.put(&noise(100, seed));
     }
     world.put_in(&other, &noise(100_000, 1));
-    let deletes = world.store.forget(&world.todo).unwrap();
+    let deletes = world.store.forget(&world.todo);
+    // The batch may not come, so until it does nothing is gone.
+    assert_eq!(world.store.verify(&world.todo).unwrap(), []);
     Registry::new(world.kv.clone()).remove(&world.todo, deletes).unwrap();
+    assert_eq!(world.files().len(), 6);
+    world.store.remove_files(&world.todo).unwrap();
     assert_eq!(world.files().len(), 1);
     assert!(matches!(world.get(1), Err(Error::NotFound { .. })));
     assert_eq!(world.store.verify(&world.todo).unwrap(), []);
     assert!(world.store.get(&other, 1).is_ok());
     // Forgetting what is forgotten is no error.
-    world.store.forget(&world.todo).unwrap();
+    world.store.remove_files(&world.todo).unwrap();
+}
+
+#[test]
+fn s9_a_crash_before_the_files_are_removed_leaves_them_to_the_sweep() {
+    let world = World::new();
+    let other = world.another("other");
+    world.put(&noise(100_000, 1));
+    world.put_in(&other, &noise(100_000, 1));
+    let registry = Registry::new(world.kv.clone());
+    registry.remove(&world.todo, world.store.forget(&world.todo)).unwrap();
+    assert_eq!(world.files().len(), 2);
+    let lives = |no| Ok(no == other.no());
+    assert_eq!(world.store.sweep_forgotten(lives).unwrap(), 1);
+    assert_eq!(world.files().len(), 1);
+    assert_eq!(world.store.verify(&other).unwrap(), []);
 }
 
 #[test]
@@ -88,12 +107,9 @@ fn s9_what_a_late_writer_left_of_a_forgotten_todo_is_swept() {
     world.put(&noise(100_000, 1));
     let mut late = world.store.begin(&world.todo).unwrap();
     let head = world.kv.head(world.todo.no()).unwrap();
-    let deletes = world.store.forget(&world.todo).unwrap();
     let registry = Registry::new(world.kv.clone());
-    registry.remove(&world.todo, deletes).unwrap();
-    // What a caller who forgets whole todos does beside it: the head goes.
-    let gone = Expect { todo: world.todo.no(), head, next: 0 };
-    world.kv.commit(Batch { expect: Some(gone), ..Batch::default() }).unwrap();
+    registry.remove(&world.todo, world.store.forget(&world.todo)).unwrap();
+    world.store.remove_files(&world.todo).unwrap();
     world.store.prepare(&mut late, &noise(100_000, 2)).unwrap();
     let expect = Some(Expect { todo: world.todo.no(), head, next: head + 1 });
     assert!(world.kv.commit(Batch { expect, put: late.into_puts(), delete: vec![] }).is_err());
@@ -121,6 +137,33 @@ fn a_backup_has_every_file() {
     assert_eq!(copy.verify(&world.todo).unwrap(), []);
     assert_eq!(copy.verify(&other).unwrap(), []);
     assert!(copy.get(&world.todo, 1).unwrap() == noise(300_000, 1));
+}
+
+#[test]
+fn a_backup_goes_on_when_a_todo_is_forgotten_under_it() {
+    let world = World::new();
+    let kept = world.another("kept");
+    world.put_in(&kept, &noise(100_000, 1));
+    let todos: Vec<_> = (0..40).map(|i| world.another(&format!("gone{i}"))).collect();
+    for todo in &todos {
+        for seed in 0..3 {
+            world.put_in(todo, &noise(70_000, seed));
+        }
+    }
+    let to = world.dir.path().join("backup");
+    std::thread::scope(|scope| {
+        // From the last one on: the copy has seen that folder, and has not come to it.
+        scope.spawn(|| {
+            for todo in todos.iter().rev() {
+                world.store.remove_files(todo).unwrap();
+            }
+        });
+        world.store.backup(&to).unwrap();
+    });
+    let copy = BackendStore::open(world.kv.clone(), Some(to), BackendConfig::default()).unwrap();
+    assert_eq!(copy.verify(&kept).unwrap(), []);
+    let findings = copy.verify(&todos[39]).unwrap();
+    assert!(findings.iter().all(|found| found.what == "its file is missing"), "{findings:?}");
 }
 
 #[test]

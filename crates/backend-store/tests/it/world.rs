@@ -2,7 +2,7 @@
 
 use foldback_backend_store::{BackendConfig, BackendStore, Error, Meta, Prepared};
 use foldback_core::TodoId;
-use foldback_kv::{Batch, Expect, Kv, Registry, Todo};
+use foldback_kv::{Batch, Engine, Expect, Key, Kv, Mode, Registry, Todo};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -23,8 +23,20 @@ impl World {
     }
 
     pub(crate) fn with(config: BackendConfig) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let kv = foldback_kv::memory();
+        Self::on(tempfile::tempdir().unwrap(), foldback_kv::memory(), config)
+    }
+
+    /// Records in a file too, which can be damaged.
+    pub(crate) fn on_disk() -> Self {
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    fn at(dir: tempfile::TempDir) -> Self {
+        let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+        Self::on(dir, kv, BackendConfig::default())
+    }
+
+    fn on(dir: tempfile::TempDir, kv: Arc<dyn Kv>, config: BackendConfig) -> Self {
         let store =
             BackendStore::open(kv.clone(), Some(dir.path().join("payloads")), config).unwrap();
         let todo = create(&kv, "todo001");
@@ -36,6 +48,22 @@ impl World {
         let world = Self::new();
         let store = BackendStore::open(world.kv.clone(), None, BackendConfig::default()).unwrap();
         Self { store, ..world }
+    }
+
+    /// The store on disk, opened again after a bit of this record was flipped in its file.
+    pub(crate) fn with_flipped(self, key: Key) -> Self {
+        let value = self.kv.get(key).unwrap().unwrap();
+        let Self { kv, store, dir, .. } = self;
+        drop((kv, store));
+        let file = dir.path().join("store.sqlite");
+        let mut bytes = fs::read(&file).unwrap();
+        let found: Vec<usize> = (0..bytes.len() - value.len())
+            .filter(|at| bytes[*at..*at + value.len()] == value)
+            .collect();
+        assert_eq!(found.len(), 1, "the record stands once in the file");
+        bytes[found[0] + value.len() / 2] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        Self::at(dir)
     }
 
     pub(crate) fn another(&self, id: &str) -> Todo {
