@@ -104,3 +104,19 @@ fn r11_truncated_index_files_change_no_answer() {
     assert_eq!(answers(dir.path()), before);
     is_whole(dir.path());
 }
+
+#[test]
+fn a_backup_is_whole_and_refuses_a_folder_in_use() {
+    let dir = tempdir().unwrap();
+    let store = dir.path().join("store");
+    filled(&store);
+    let memory = Memory::open(&store, indexed()).unwrap();
+    let copy = dir.path().join("copy");
+    memory.backup(&copy).unwrap();
+    assert_eq!(answers(&copy), answers(&store));
+    is_whole(&copy);
+    assert!(memory.backup(&copy).unwrap_err().to_string().contains("is not empty"));
+    let names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "nothing is left over: {names:?}");
+}

@@ -47,7 +47,7 @@ fn c3_twenty_thousand_lines_are_found_as_in_memory() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path.clone())
+                    folders.push(path.clone());
                 }
                 files.push(path.display().to_string());
             }

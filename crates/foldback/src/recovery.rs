@@ -4,6 +4,7 @@ use crate::Error;
 use crate::live::{Live, Open, Saved};
 use crate::memory::Shared;
 use crate::texts;
+use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::Head;
 use foldback_chunker::Chunker;
 use foldback_core::SeqNo;
@@ -72,8 +73,14 @@ fn read_open(memory: &Shared, todo: &Todo, from: SeqNo, to: SeqNo) -> Result<Vec
         .map(SeqNo)
         .zip(&stored)
         .map(|(seq, stored)| {
-            let message = Arc::new(texts::fill(memory, todo, seq, stored, 0)?);
-            Ok(Open::new(seq, &message, stored))
+            let message = match texts::fill(memory, todo, seq, stored, 0) {
+                // A damaged payload is one text less to see, and no reason not to go on.
+                Err(Error::Payloads(PayloadError::Corrupt { .. })) => {
+                    texts::light_message(todo, seq, stored, "(this part is damaged)")?
+                }
+                message => message?,
+            };
+            Ok(Open::new(seq, &Arc::new(message), stored))
         })
         .collect()
 }

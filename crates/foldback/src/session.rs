@@ -148,7 +148,7 @@ impl Session {
         let mut tools: BTreeMap<ToolCallId, String> = BTreeMap::new();
         for seq in 0..self.len() {
             for stored in self.memory.blocks.messages(&self.todo, seq..seq + 1)? {
-                let message = texts::light_message(&self.todo, SeqNo(seq), &stored)?;
+                let message = texts::light_message(&self.todo, SeqNo(seq), &stored, "")?;
                 for call in message.tool_calls() {
                     tools.insert(call.id.clone(), call.name.clone());
                 }

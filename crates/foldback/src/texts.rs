@@ -41,13 +41,14 @@ fn exact_at_depth(
     }
 }
 
-/// The message without what is stored elsewhere.
+/// The message with `stand_in` where a text is stored elsewhere.
 pub(crate) fn light_message(
     todo: &Todo,
     seq: SeqNo,
     stored: &StoredMessage,
+    stand_in: &str,
 ) -> Result<Message, Error> {
-    let json = stored.json(|_, _| Ok::<_, Error>(String::new()))?;
+    let json = stored.json(|_, _| Ok::<_, Error>(stand_in.to_owned()))?;
     Message::from_json(&json).map_err(|error| Error::Damaged {
         todo: todo.id().clone(),
         seq,

@@ -1,9 +1,10 @@
 //! Checking a store, repairing what is derived, returning space, copying, forgetting.
 
+use crate::live::Live;
 use crate::{Error, Memory, texts};
 use foldback_backend_store::Error as PayloadError;
 use foldback_core::{SeqNo, TodoId};
-use foldback_kv::Todo;
+use foldback_kv::{Error as KvError, Todo};
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -68,9 +69,15 @@ impl Memory {
     pub fn doctor(&self, repair: bool) -> Result<Checkup, Error> {
         let mut checkup = self.verify()?;
         self.for_each_todo(|todo| {
-            let findings = self.shared.blocks.doctor(todo, repair)?;
-            checkup.findings.extend(findings.iter().map(|found| format!("{}: {found}", todo.id())));
-            checkup.index_lag += self.shared.blocks.index_lag(todo)?;
+            let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
+            match self.shared.blocks.doctor(todo, repair) {
+                Ok(findings) => findings.iter().for_each(|found| find(found.to_string())),
+                Err(error) => find(error.to_string()),
+            }
+            match self.shared.blocks.index_lag(todo) {
+                Ok(lag) => checkup.index_lag += lag,
+                Err(error) => find(error.to_string()),
+            }
             if repair {
                 // Where a record is damaged, what it names is not known, and every file stays.
                 let swept = self.shared.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now());
@@ -122,6 +129,31 @@ impl Memory {
     /// # Errors
     /// When a file cannot be written; then `dir` holds no store that opens.
     pub fn backup(&self, dir: &Path) -> Result<(), Error> {
+        let failed = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Kv(KvError::Io { doing, path, source })
+        };
+        if dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Error::Kv(KvError::NotEmpty { path: dir.to_owned() }));
+        }
+        // The copy gets its name when it is whole.
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let partial = dir.with_file_name(format!(".{name}.partial-{}", std::process::id()));
+        let copied = self.copy_into(&partial).and_then(|()| {
+            std::fs::rename(&partial, dir).map_err(failed("finish the backup in", dir))
+        });
+        if copied.is_err() {
+            // What is left of a failed copy is of no use; that it cannot be removed is no news.
+            drop(std::fs::remove_dir_all(&partial));
+        }
+        copied?;
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        let synced = std::fs::File::open(parent).and_then(|folder| folder.sync_all());
+        synced.map_err(failed("make durable", parent))
+    }
+
+    fn copy_into(&self, dir: &Path) -> Result<(), Error> {
         self.shared.kv.backup(dir)?;
         // Payload files never change, and each is there before the record that names it and until
         // that is gone: copied after the records, none is missing.
@@ -153,7 +185,16 @@ impl Memory {
     ) -> Result<(), Error> {
         let mut after = 0;
         loop {
-            let todos = self.shared.registry.list(after, STEP)?;
+            let list = |limit| self.shared.registry.list(after, limit);
+            let todos = match list(STEP).or_else(|_| list(1)) {
+                Ok(todos) => todos,
+                // `verify` has named the record; the todos behind it are walked all the same.
+                Err(KvError::Corrupt { key, .. }) => {
+                    after = u32::try_from(key.n).unwrap_or(u32::MAX);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let Some(last) = todos.last() else { return Ok(()) };
             after = last.no();
             todos.iter().try_for_each(&mut visit)?;
@@ -213,6 +254,15 @@ impl Memory {
             checkup.findings.push(format!("{todo}: the last block ends behind the last message"));
         }
         checkup.tail += len.saturating_sub(next);
+        match Live::load(shared, todo) {
+            Ok(live) if u64::from(live.blocks) == u64::from(after) => {}
+            Ok(live) => checkup.findings.push(format!(
+                "{}: the saved state is of {} blocks, and there are {after}",
+                todo.id(),
+                live.blocks
+            )),
+            Err(error) => checkup.findings.push(format!("{}: {error}", todo.id())),
+        }
         let mut after = 0;
         loop {
             let metas = match shared.payloads.metas(todo, after, STEP) {
@@ -330,7 +380,7 @@ mod tests {
         record(&memory, &id, 0);
         drop(memory);
         let reader = open(dir.path(), Mode::ReadOnly);
-        assert!(matches!(reader.forget(&id), Err(Error::Kv(foldback_kv::Error::ReadOnly { .. }))));
+        assert!(matches!(reader.forget(&id), Err(Error::Kv(KvError::ReadOnly { .. }))));
         assert_eq!(reader.verify().unwrap().findings, Vec::<String>::new());
         drop(reader);
 
