@@ -33,6 +33,12 @@ pub(crate) enum CliError {
     /// What was asked for is not there.
     #[error("{0}")]
     NotFound(String),
+    /// Messages were to be recorded, and nobody reads the answers.
+    #[error(
+        "nobody reads the answers any more, so recording ends; {0} recorded, and the todo can be \
+         recorded into again"
+    )]
+    Unread(String),
     /// The arguments, or the input, make no sense.
     #[error("{0}")]
     Usage(String),
@@ -59,7 +65,8 @@ impl CliError {
     /// Says on stderr what went wrong, and gives the exit code for it.
     pub(crate) fn report(&self) -> ExitCode {
         if self.is_broken_pipe() {
-            // Whoever read the output has seen enough.
+            // Whoever read the output has seen enough. Commands that write to a store say
+            // themselves what that means for them.
             return ExitCode::SUCCESS;
         }
         let style = crate::output::style::BAD;
@@ -87,13 +94,14 @@ impl CliError {
     /// 1 for what is not there or is damaged, 2 for what the caller has to change.
     fn code(&self) -> u8 {
         match self {
-            Self::NotFound(_) => 1,
+            Self::NotFound(_) | Self::Unread(_) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Memory(error) => memory_code(error),
         }
     }
 
-    fn is_broken_pipe(&self) -> bool {
+    /// Whether nobody reads the output any more.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         let io = match self {
             Self::Output(io) => io,
             Self::Memory(foldback::Error::Payloads(foldback_backend_store::Error::Stream {

@@ -44,11 +44,15 @@ pub(crate) struct Survey {
 struct Identity {
     id: Option<String>,
     todo: TodoId,
+    file: String,
     place: String,
 }
 
 /// Endings of files that are taken from a folder.
 const ENDINGS: [&str; 4] = [".jsonl", ".json", ".jsonl.zst", ".json.zst"];
+
+/// Of what is odd in a conversation, this much is told.
+const ODD_MOST: usize = 10;
 
 /// Folders in folders are looked into so deep.
 const DEPTH: usize = 16;
@@ -97,6 +101,7 @@ impl Sources {
                     id: sourced.conversation.id.clone(),
                     todo: sourced.todo(),
                     place: format!("{}, line {}", sourced.file, sourced.line),
+                    file: sourced.file,
                 });
             }
             progress.advance(1);
@@ -156,6 +161,16 @@ impl Sourced {
         self.conversation.id.clone().unwrap_or_else(|| stem(&self.file))
     }
 
+    /// What is odd about the conversation, in sentences; of many, the first and how many more.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        let odd = self.conversation.check();
+        let mut told: Vec<_> = odd.iter().take(ODD_MOST).map(ToString::to_string).collect();
+        if odd.len() > told.len() {
+            told.push(format!("and {} more", odd.len() - told.len()));
+        }
+        told
+    }
+
     /// The todo that the conversation belongs into.
     pub(crate) fn todo(&self) -> TodoId {
         TodoId::from_foreign(&self.id())
@@ -174,24 +189,27 @@ impl Survey {
                 self.conversations
             ));
         }
-        let mut nameless = self.places.iter().filter(|place| place.id.is_none());
-        if let (Some(first), Some(second)) = (nameless.next(), nameless.next()) {
-            return wrong(format!(
-                "neither the conversation in {} nor that in {} has an \"id\"; give each its id, or \
-                 import them one at a time with --todo ID",
-                first.place, second.place
-            ));
-        }
-        let mut seen: BTreeMap<&TodoId, &str> = BTreeMap::new();
-        for place in &self.places {
-            if let Some(other) = seen.insert(&place.todo, &place.place) {
-                return wrong(format!(
-                    "the conversations in {other} and in {} have the same id {:?}; two \
-                     conversations cannot share a todo",
-                    place.place,
-                    place.id.as_deref().unwrap_or(place.todo.as_str())
-                ));
-            }
+        let mut seen: BTreeMap<&TodoId, &Identity> = BTreeMap::new();
+        for second in &self.places {
+            let Some(first) = seen.insert(&second.todo, second) else { continue };
+            return wrong(match (&first.id, &second.id) {
+                (Some(_), Some(id)) => format!(
+                    "the conversations in {} and in {} have the same id {id:?}; two conversations \
+                     cannot share a todo",
+                    first.place, second.place
+                ),
+                (None, None) if first.file == second.file => format!(
+                    "neither the conversation in {} nor that in {} has an \"id\"; give each its \
+                     id, or a file of its own",
+                    first.place, second.place
+                ),
+                _ => format!(
+                    "the conversations in {} and in {} would both go into the todo {}, because one \
+                     without an \"id\" goes into that of its file's name; give each its id, or \
+                     import them one at a time with --todo ID",
+                    first.place, second.place, second.todo
+                ),
+            });
         }
         Ok(())
     }

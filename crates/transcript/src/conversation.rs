@@ -78,7 +78,7 @@ impl Conversation {
     /// place of its instructions.
     #[must_use]
     pub fn check(&self) -> Vec<Finding> {
-        finding::check(&self.messages)
+        finding::check(&self.messages, &self.envelope)
     }
 }
 

@@ -1,7 +1,11 @@
 //! What is odd about a conversation.
 
+use crate::Envelope;
+use crate::object::Object;
 use foldback_core::{Message, Pairing, PairingTracker, Timestamp};
-use std::collections::HashSet;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 /// Something odd in a conversation. It was read and is kept as it is; the sentence of a finding
@@ -44,6 +48,25 @@ pub enum FindingKind {
         /// Its own time.
         at: Timestamp,
     },
+    /// A key of the message, or of the conversation, stands more than once.
+    RepeatedKey {
+        /// The key.
+        key: String,
+    },
+    /// The `timestamp` is no time.
+    UnreadableTime {
+        /// Its beginning, as JSON.
+        found: String,
+    },
+    /// A text holds half a surrogate pair: `\ud83d` without its other half.
+    HalfSurrogate,
+    /// The arguments of a call are no string.
+    ArgumentsNoText {
+        /// The call's id.
+        id: String,
+        /// Whether there are any.
+        missing: bool,
+    },
 }
 
 impl fmt::Display for Finding {
@@ -85,14 +108,39 @@ impl fmt::Display for FindingKind {
                 "its time {at} lies before {after}, which an earlier message carries; the order \
                  stays that of the file"
             ),
+            Self::RepeatedKey { key } => write!(
+                f,
+                "the key {key:?} stands there more than once; the last value counts, and views show \
+                 that one alone"
+            ),
+            Self::UnreadableTime { found } => write!(
+                f,
+                "its timestamp {found} is no time that can be read; views show it as a message \
+                 without one"
+            ),
+            Self::HalfSurrogate => f.write_str(
+                "a text of it holds half a surrogate pair, which is read as U+FFFD; views show that \
+                 wherever they write the text anew",
+            ),
+            Self::ArgumentsNoText { id, missing: false } => write!(
+                f,
+                "the arguments of the call {id:?} are no string; views send them as the text of \
+                 their JSON"
+            ),
+            Self::ArgumentsNoText { id, missing: true } => {
+                write!(f, "the call {id:?} has no arguments; views send an empty object, as text")
+            }
         }
     }
 }
 
-pub(crate) fn check(messages: &[Message]) -> Vec<Finding> {
-    let mut found = Vec::new();
+pub(crate) fn check(messages: &[Message], envelope: &Envelope) -> Vec<Finding> {
+    let fields = envelope.fields();
+    let keys = repeated(fields.iter().map(|(key, _)| key.as_str()));
+    let mut found: Vec<_> = keys.map(|kind| Finding { at: None, kind }).collect();
     if messages.is_empty() {
-        return vec![Finding { at: None, kind: FindingKind::NoMessage }];
+        found.push(Finding { at: None, kind: FindingKind::NoMessage });
+        return found;
     }
     let mut tracker = PairingTracker::default();
     let mut seen = HashSet::new();
@@ -128,6 +176,7 @@ pub(crate) fn check(messages: &[Message]) -> Vec<Finding> {
             }
             latest = latest.max(Some(time));
         }
+        written(message).into_iter().for_each(find);
     }
     found.extend(tracker.open().iter().map(|id| unanswered(caller, id.as_str())));
     found.sort_by_key(|finding| finding.at);
@@ -136,4 +185,70 @@ pub(crate) fn check(messages: &[Message]) -> Vec<Finding> {
 
 fn unanswered(caller: Option<usize>, id: &str) -> Finding {
     Finding { at: caller, kind: FindingKind::UnansweredCall { id: id.to_owned() } }
+}
+
+/// What is odd about how a message is written.
+fn written(message: &Message) -> Vec<FindingKind> {
+    // Whatever was read as a message is an object.
+    let Ok(object) = serde_json::from_str::<Object<'_>>(message.json()) else { return Vec::new() };
+    let mut found: Vec<_> = repeated(object.0.iter().map(|(key, _)| key.as_ref())).collect();
+    let time = object.get("timestamp").map(RawValue::get).filter(|time| *time != "null");
+    if let (Some(time), None) = (time, message.timestamp()) {
+        let found_time = time.chars().take(60).collect();
+        found.push(FindingKind::UnreadableTime { found: found_time });
+    }
+    if has_half_surrogate(message.json()) {
+        found.push(FindingKind::HalfSurrogate);
+    }
+    if !message.has_usual_calls() {
+        let calls = object.array("tool_calls").unwrap_or_default();
+        for (call, value) in message.tool_calls().iter().zip(calls) {
+            let arguments = arguments(value);
+            if !arguments.is_some_and(|value| value.get().starts_with('"')) {
+                let (id, missing) = (call.id.as_str().to_owned(), arguments.is_none());
+                found.push(FindingKind::ArgumentsNoText { id, missing });
+            }
+        }
+    }
+    found
+}
+
+/// The keys that stand more than once, each once.
+fn repeated<'a>(keys: impl Iterator<Item = &'a str>) -> impl Iterator<Item = FindingKind> {
+    let (mut seen, mut repeated) = (HashSet::new(), BTreeSet::new());
+    for key in keys {
+        if !seen.insert(key) {
+            repeated.insert(key.to_owned());
+        }
+    }
+    repeated.into_iter().map(|key| FindingKind::RepeatedKey { key })
+}
+
+/// The arguments of a call, wherever its type has them.
+fn arguments(call: &RawValue) -> Option<&RawValue> {
+    let call = crate::object::object(call)?;
+    let kind = call.text("type").unwrap_or(Cow::Borrowed("function"));
+    let body = call.object("function").or_else(|| call.object(&kind))?;
+    body.get("arguments").or_else(|| body.get("input"))
+}
+
+/// Whether a valid JSON text escapes one half of a surrogate pair without the other. Back slashes
+/// stand in its strings only.
+fn has_half_surrogate(json: &str) -> bool {
+    let mut rest = json;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        // Whatever is escaped takes one character, but for the four digits of a code unit.
+        rest = escape.get(1..).unwrap_or_default();
+        rest = match (unit(escape), rest.get(4..).and_then(|next| unit(next.strip_prefix('\\')?))) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => rest.get(10..).unwrap_or_default(),
+            (Some(0xD800..=0xDFFF), _) => return true,
+            _ => rest,
+        };
+    }
+    false
+}
+
+/// The code unit of an escape `uXXXX`.
+fn unit(escape: &str) -> Option<u16> {
+    u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
 }

@@ -4,7 +4,7 @@ use crate::output::{Output, style, text};
 use crate::store;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 /// Write a consistent copy of the store into a new folder
 ///
@@ -30,6 +30,14 @@ struct BackupJson {
 impl Backup {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
+        let (store, dir) = (resolved(&store::folder(globals)?), resolved(&self.dir));
+        if dir.starts_with(&store) {
+            return Err(CliError::Usage(format!(
+                "{} lies in the store's own folder {}; a copy needs a folder outside",
+                self.dir.display(),
+                store.display()
+            )));
+        }
         memory.backup(&self.dir)?;
         let bytes = store::bytes_of(&self.dir);
         let dir = self.dir.display().to_string();
@@ -41,4 +49,18 @@ impl Backup {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// Where a folder is that may not be there yet: links are followed as far as there is something.
+fn resolved(dir: &Path) -> PathBuf {
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let there = dir.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+    let Some((folder, mut resolved)) = there else { return dir };
+    for component in dir.strip_prefix(folder).unwrap_or(&dir).components() {
+        match component {
+            Component::ParentDir => drop(resolved.pop()),
+            component => resolved.push(component),
+        }
+    }
+    resolved
 }

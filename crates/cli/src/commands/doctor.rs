@@ -2,9 +2,8 @@ use super::verify;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, text};
-use crate::{store, walk};
+use crate::store;
 use clap::Args;
-use foldback::Memory;
 use serde::Serialize;
 
 /// Compare truth and indexes exhaustively; with --repair, make indexes again
@@ -15,7 +14,7 @@ use serde::Serialize;
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
 /// "log_bytes", "messages"}; `index_lag` counts closed blocks that are searched from the records
 /// because the indexes do not hold them yet, `tail` messages behind the last closed blocks, `folds`
-/// how often prompts have moved their stable part, `log_bytes` what stands in the engine's log. The
+/// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log. The
 /// exit code is 1 when something was found.
 #[derive(Args)]
 pub(crate) struct Doctor {
@@ -56,7 +55,6 @@ impl Doctor {
                 out.note(format_args!("repaired: {finding}"));
             }
         }
-        let folds = folds(&memory)?;
         if out.is_json() {
             out.json(&DoctorJson {
                 clean: checkup.is_clean(),
@@ -66,30 +64,19 @@ impl Doctor {
                 findings: &checkup.findings,
                 index_lag: checkup.index_lag,
                 tail: checkup.tail,
-                folds,
+                folds: checkup.blocks,
                 log_bytes,
                 messages: checkup.messages,
             })?;
         } else {
             verify::print(out, &checkup)?;
             out.line(format!(
-                "  {} behind the indexes, {} open, {}, {} in the log",
+                "  {} behind the indexes, {} open, {} in the log",
                 text::count(checkup.index_lag, "block"),
                 text::count(checkup.tail, "message"),
-                text::count(folds, "fold"),
                 text::bytes(log_bytes),
             ))?;
         }
         Ok(Outcome::clean_if(checkup.is_clean()))
     }
-}
-
-/// How often prompts have moved their stable part, over all todos whose state can be read.
-fn folds(memory: &Memory) -> Result<u64, CliError> {
-    let mut folds = 0;
-    for todo in walk::todos(memory) {
-        // A state that cannot be read is a finding of the check; here it only does not count.
-        folds += memory.session(&todo?).map_or(0, |session| session.prefix_moves());
-    }
-    Ok(folds)
 }

@@ -45,11 +45,9 @@ struct ImportJson<'a> {
     blocks: u64,
 }
 
-/// Of what is odd in a conversation, this much is told.
-const ODD_MOST: usize = 5;
-
 impl Import {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let out = &out.finishing();
         let sources = Sources::new(&self.files)?;
         let survey = sources.survey(out)?;
         survey.check_todos(self.todo.as_ref())?;
@@ -73,17 +71,15 @@ fn import<'a>(
     sourced: &'a Sourced,
 ) -> Result<ImportJson<'a>, CliError> {
     let conversation = &sourced.conversation;
-    let held = match memory.len(todo) {
-        Err(foldback::Error::NoTodo(_)) => 0,
-        len => len?,
-    };
     let recorded = memory.continue_import(todo, conversation)?;
+    let messages = conversation.messages.len() as u64;
     Ok(ImportJson {
         id: conversation.id.as_deref(),
         todo_id: todo,
-        messages: conversation.messages.len() as u64,
+        messages,
         recorded: recorded.len() as u64,
-        held,
+        // Whoever recorded the others, before or meanwhile.
+        held: messages.saturating_sub(recorded.len() as u64),
         blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
     })
 }
@@ -109,12 +105,8 @@ pub(crate) fn tell_odd(out: &Output, sourced: &Sourced) {
     if out.is_quiet() {
         return;
     }
-    let odd = sourced.conversation.check();
-    for finding in odd.iter().take(ODD_MOST) {
+    for finding in sourced.findings() {
         out.note(format_args!("{}: {finding}", sourced.id()));
-    }
-    if let Some(more) = odd.len().checked_sub(ODD_MOST).filter(|more| *more > 0) {
-        out.note(format_args!("{}: {more} more of this kind", sourced.id()));
     }
 }
 

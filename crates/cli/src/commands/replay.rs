@@ -29,7 +29,7 @@ use std::path::PathBuf;
 ///
 /// Without --store the store is a temporary one, in memory unless --engine names another. With
 /// --store (FOLDBACK_STORE does not count here) the conversations stay there, and a replay that was
-/// stopped goes on where it was.
+/// stopped goes on where it was; what is there already is measured all the same.
 ///
 /// The exit code is 1 when a conversation did not come back exactly, a prompt was no valid request,
 /// a call was parted from its result, or the window was over 12 messages.
@@ -95,6 +95,8 @@ impl Replay {
         } else {
             Place::Temporary(Box::new(store::temporary_options(globals)))
         };
+        // What stays is recorded to the end, whoever still reads.
+        let out = &if keeps { out.finishing() } else { out.clone() };
         if survey.conversations == 1 {
             let sourced = sources.conversations().next().transpose()?;
             let sourced = sourced.ok_or_else(|| changed(&self.files))?;
@@ -113,7 +115,7 @@ impl Replay {
             tell_odd(out, sourced);
         }
         if self.policy == Policy::Full {
-            let report = replay_full(sourced, Stop::End).0;
+            let report = replay_full(sourced, Stop::End)?.0;
             return self.print_one(out, &report, None);
         }
         let temporary;
@@ -208,7 +210,7 @@ impl Replay {
         options: Option<&Options>,
     ) -> Result<Report, CliError> {
         if self.policy == Policy::Full {
-            return Ok(replay_full(sourced, Stop::End).0);
+            return Ok(replay_full(sourced, Stop::End)?.0);
         }
         let temporary = options.map(Temporary::new).transpose()?;
         let memory = kept.or_else(|| temporary.as_ref().map(Temporary::memory));
@@ -236,7 +238,7 @@ impl Replay {
         let stop = Stop::Call(at);
         let mut found: Option<Prompt> = None;
         let calls = if self.policy == Policy::Full {
-            let (report, prompt) = replay_full(&sourced, stop);
+            let (report, prompt) = replay_full(&sourced, stop)?;
             found = prompt;
             report.calls
         } else {

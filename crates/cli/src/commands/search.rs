@@ -17,7 +17,9 @@ use std::time::Instant;
 /// Find the blocks of a todo that answer a question, best first
 ///
 /// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
-/// hit on an id, a path or a rare word goes first. Only blocks of this todo are ever looked at.
+/// hit on an id, a path or a rare word goes first. Blocks that have little to do with the question are
+/// left out, as the agent's own search does it; --all shows them. Only blocks of this todo are ever
+/// looked at.
 ///
 /// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text"}],
 /// "took_us"}; of messages over 4,000 characters `text` has beginning and end. With --explain each hit
@@ -50,6 +52,10 @@ pub(crate) struct Search {
     /// Only blocks that began at this time or earlier
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
+
+    /// Show blocks that have little to do with the question too
+    #[arg(long)]
+    all: bool,
 
     /// Show how each score came about: the terms that matched, words against meaning
     #[arg(long)]
@@ -98,6 +104,10 @@ struct TermJson<'a> {
 /// Of a longer message, about this much stands in a hit's text; `load` gives it whole.
 const TEXT_CHARS: usize = 4_000;
 
+/// A block under this relevance answers nothing, unless an id, a path or a rare word of the question
+/// stands in it: what the agent's own search drops.
+const CUTOFF: f32 = 0.675;
+
 /// Lines of a block that are shown for a hit.
 const SNIPPETS: usize = 3;
 
@@ -110,11 +120,12 @@ impl Search {
             .k(usize::from(self.k))
             .block_type(self.block_type)
             .since(self.since)
-            .until(self.until);
+            .until(self.until)
+            .cutoff((!self.all).then_some(CUTOFF));
         let begun = Instant::now();
         let mut hits = memory.search(todo, &request)?;
         let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        // A block that shares neither a word nor any meaning answers nothing.
+        // Even of everything, a block that shares neither a word nor any meaning answers nothing.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found = Vec::with_capacity(hits.len());
         for hit in &hits {
@@ -124,7 +135,10 @@ impl Search {
             let hits = found.iter().map(|(hit, body)| self.hit_json(hit, body)).collect();
             out.json(&SearchJson { hits, took_us })?;
         } else if found.is_empty() {
-            out.note("nothing was found; try other words, a name, or `foldback blocks`");
+            let more = if self.all { "" } else { "; --all shows what is nearest" };
+            out.note(format_args!(
+                "nothing was found; try other words, a name, or `foldback blocks --todo {todo}`{more}"
+            ));
         } else {
             let words = words(&query);
             for (at, (hit, body)) in found.iter().enumerate() {

@@ -14,13 +14,15 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use progress::Progress;
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
 
 /// Where a command prints, and how.
+#[derive(Clone)]
 pub(crate) struct Output {
     json: bool,
     quiet: bool,
     width: usize,
+    finishes: bool,
 }
 
 /// The width of anything that is no terminal.
@@ -31,7 +33,14 @@ const LEAST_WIDTH: usize = 40;
 
 impl Output {
     pub(crate) fn new(globals: &Globals) -> Self {
-        Self { json: globals.json, quiet: globals.quiet, width: width().max(LEAST_WIDTH) }
+        let width = width().max(LEAST_WIDTH);
+        Self { json: globals.json, quiet: globals.quiet, width, finishes: false }
+    }
+
+    /// The same output for a command that writes to a store: it finishes its work when nobody reads
+    /// its results any more, and says nothing further.
+    pub(crate) fn finishing(&self) -> Self {
+        Self { finishes: true, ..self.clone() }
     }
 
     /// Whether results are JSON.
@@ -54,13 +63,20 @@ impl Output {
     pub(crate) fn line(&self, line: impl Display) -> Result<(), CliError> {
         // One write for one line, so that lines of a progress bar do not come between.
         let line = format!("{line}\n");
-        anstream::stdout().write_all(line.as_bytes()).map_err(CliError::Output)
+        self.written(anstream::stdout().write_all(line.as_bytes()))
     }
 
     /// Prints bytes exactly as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CliError::Output)
+        self.written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+    }
+
+    fn written(&self, written: std::io::Result<()>) -> Result<(), CliError> {
+        match written {
+            Err(error) if self.finishes && error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(CliError::Output),
+        }
     }
 
     /// Says something on stderr that is no result; nothing with `--quiet`.

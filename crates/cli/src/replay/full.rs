@@ -1,18 +1,27 @@
 //! Keeping everything: what most agents do until the window is full.
 
 use super::meter::{Counts, FullMeter};
+use super::proof::prove;
 use super::run::Stop;
 use super::{Policy, Report};
+use crate::error::CliError;
 use crate::sources::Sourced;
+use foldback::{Memory, Options};
 use foldback_core::{Prompt, Role, Violation, check_request};
 use std::sync::Arc;
 
-/// Measures a conversation whose every call is sent everything so far. With a call to stop at, its
-/// prompt comes too.
-pub(crate) fn replay_full(sourced: &Sourced, stop: Stop) -> (Report, Option<Prompt>) {
+/// Measures a conversation whose every call is sent everything so far, and proves that a store of
+/// its own gives it back. With a call to stop at, its prompt comes instead.
+///
+/// # Errors
+/// When that store fails.
+pub(crate) fn replay_full(
+    sourced: &Sourced,
+    stop: Stop,
+) -> Result<(Report, Option<Prompt>), CliError> {
     let messages = &sourced.conversation.messages;
-    let (id, todo) = (sourced.id(), sourced.todo().to_string());
-    let mut report = Report::new(id, todo, Policy::Full, messages.len() as u64);
+    let todo = sourced.todo();
+    let mut report = Report::new(sourced, &todo, Policy::Full);
     let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
     let mut counts = Counts::default();
     let mut full = FullMeter::default();
@@ -28,7 +37,7 @@ pub(crate) fn replay_full(sourced: &Sourced, stop: Stop) -> (Report, Option<Prom
             full.call();
             report.window_max_messages = at;
             if stop == Stop::Call(full.usage.calls) {
-                return (report, Some(prompt(at, full.tokens)));
+                return Ok((report, Some(prompt(at, full.tokens))));
             }
         }
         full.append(counts.message(message));
@@ -36,12 +45,17 @@ pub(crate) fn replay_full(sourced: &Sourced, stop: Stop) -> (Report, Option<Prom
             full.call();
             report.window_max_messages = at + 1;
             if stop == Stop::Call(full.usage.calls) {
-                return (report, Some(prompt(at + 1, full.tokens)));
+                return Ok((report, Some(prompt(at + 1, full.tokens))));
             }
         }
     }
     report.used(full.usage, full.usage);
     report.tokens = full.tokens;
+    if stop == Stop::End {
+        let memory = Memory::in_memory(Options::default())?;
+        memory.continue_import(&todo, &sourced.conversation)?;
+        report.proved(prove(&memory, &todo, messages)?);
+    }
     // Nothing is repaired here, so what the source parts stays parted. What else is odd in it (late
     // instructions, say) is the source's own matter.
     for violation in check_request(messages) {
@@ -53,5 +67,5 @@ pub(crate) fn replay_full(sourced: &Sourced, stop: Stop) -> (Report, Option<Prom
             report.problems.push(violation.to_string());
         }
     }
-    (report, None)
+    Ok((report, None))
 }

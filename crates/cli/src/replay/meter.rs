@@ -87,6 +87,8 @@ impl Counts {
 #[derive(Default)]
 pub(crate) struct Meter {
     pub(crate) usage: Usage,
+    /// Prompts that did not begin with the whole stable part of the one before.
+    pub(crate) moves: u64,
     /// The stable part of the prompt before.
     before: Vec<Arc<Message>>,
     begun: bool,
@@ -107,6 +109,8 @@ impl Meter {
         let (stable, volatile) = prompt.messages.split_at(stable.min(prompt.messages.len()));
         let same = |(a, b): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(a, b) || a == b;
         let common = stable.iter().zip(&self.before).take_while(same).count();
+        let begin = prompt.messages.get(..self.before.len()).unwrap_or_default();
+        self.moves += u64::from(begin != self.before);
         let tools = counts.tools(&prompt.tools);
         let (mut cached, mut written) = if self.begun { (tools, 0) } else { (0, tools) };
         for (at, message) in stable.iter().enumerate() {
@@ -157,10 +161,10 @@ mod tests {
         meter.call(&mut counts, &prompt(&["one", "two", "todo"], 1));
         assert_eq!((meter.usage.cached_tokens, meter.usage.input_tokens), (0, 3 * one));
         meter.call(&mut counts, &prompt(&["one", "two", "three", "todo"], 1));
-        assert_eq!(meter.usage.cached_tokens, 2 * one);
+        assert_eq!((meter.usage.cached_tokens, meter.moves), (2 * one, 0));
         // A message in front that changed leaves nothing in the cache.
         meter.call(&mut counts, &prompt(&["fold", "two", "three"], 0));
-        assert_eq!(meter.usage.cached_tokens, 2 * one);
+        assert_eq!((meter.usage.cached_tokens, meter.moves), (2 * one, 1));
         let one = one as f64;
         let first = 2.0 * WRITE * one + one;
         let second = 2.0 * READ * one + WRITE * one + one;

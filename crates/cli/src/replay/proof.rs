@@ -20,6 +20,8 @@ pub(crate) struct Proof {
     pub(crate) units_cut: u64,
     /// What is not as it was, in sentences.
     pub(crate) problems: Vec<String>,
+    /// Problems beyond these.
+    pub(crate) untold: u64,
 }
 
 /// Messages and payloads are read in steps of this many.
@@ -36,6 +38,8 @@ impl Proof {
     fn problem(&mut self, what: impl FnOnce() -> String) {
         if self.problems.len() < PROBLEMS_MOST {
             self.problems.push(what());
+        } else {
+            self.untold += 1;
         }
     }
 }
@@ -152,5 +156,15 @@ mod tests {
         assert_eq!(units_cut(&source, &[0, 2]), 1);
         assert_eq!(units_cut(&source, &[0, 1, 3]), 0);
         assert_eq!(units_cut(&source, &[0]), 0);
+    }
+
+    #[test]
+    fn problems_are_counted_beyond_those_that_are_told() {
+        let mut proof = Proof::default();
+        for at in 0..PROBLEMS_MOST + 3 {
+            proof.problem(|| at.to_string());
+        }
+        assert_eq!((proof.problems.len(), proof.untold), (PROBLEMS_MOST, 3));
+        assert!(!proof.holds());
     }
 }

@@ -3,6 +3,9 @@
 use super::meter::Usage;
 use super::proof::Proof;
 use super::{Policy, WINDOW_BOUND};
+use crate::output::text;
+use crate::sources::Sourced;
+use foldback_core::TodoId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,7 +26,7 @@ pub(crate) struct Report {
     pub(crate) window_max_messages: usize,
     /// The todo that it was recorded in.
     pub(crate) todo_id: String,
-    /// Messages that an earlier replay into the same store had recorded.
+    /// Messages that another replay into the same store had recorded.
     pub(crate) resumed_at: u64,
     /// The tokens of the whole conversation.
     pub(crate) tokens: u64,
@@ -35,21 +38,23 @@ pub(crate) struct Report {
     pub(crate) payloads: u64,
     /// Their bytes.
     pub(crate) payload_bytes: u64,
-    /// How often the stable part of the prompt moved.
+    /// Calls whose prompt did not begin with the whole stable part of the one before.
     pub(crate) prefix_moves: u64,
     /// Calls that a block boundary parts from their results.
     pub(crate) units_cut: u64,
     /// The bytes that the proof compared.
     pub(crate) compared_bytes: u64,
+    /// What is odd about the source, in sentences.
+    pub(crate) findings: Vec<String>,
     /// What is not as it should be, in sentences.
     pub(crate) problems: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(id: String, todo_id: String, policy: Policy, messages: u64) -> Self {
+    pub(crate) fn new(sourced: &Sourced, todo: &TodoId, policy: Policy) -> Self {
         Self {
-            id,
-            messages,
+            id: sourced.id(),
+            messages: sourced.conversation.messages.len() as u64,
             blocks: 0,
             policy: policy.as_str(),
             calls: 0,
@@ -57,10 +62,11 @@ impl Report {
             peak_tokens: 0,
             cached_tokens: 0,
             cost_units: 0.0,
-            lossless: true,
+            // Nothing is known to have come back before it was compared.
+            lossless: false,
             orphans: 0,
             window_max_messages: 0,
-            todo_id,
+            todo_id: todo.to_string(),
             resumed_at: 0,
             tokens: 0,
             full: Usage::default(),
@@ -70,6 +76,7 @@ impl Report {
             prefix_moves: 0,
             units_cut: 0,
             compared_bytes: 0,
+            findings: sourced.findings(),
             problems: Vec::new(),
         }
     }
@@ -92,6 +99,13 @@ impl Report {
         self.units_cut = proof.units_cut;
         self.compared_bytes = proof.bytes;
         self.problems.extend(proof.problems);
+        if proof.untold > 0 {
+            self.problems.push(format!("and {} more", text::number(proof.untold)));
+        }
+        if proof.units_cut > 0 {
+            let cut = text::count(proof.units_cut, "result");
+            self.problems.push(format!("{cut} parted from the call by a block boundary"));
+        }
     }
 
     /// What the calls were sent.
@@ -117,4 +131,27 @@ impl Report {
 /// A cost, without the digits that come of adding tenths.
 fn rounded(cost: f64) -> f64 {
     (cost * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::Message;
+    use foldback_transcript::{Conversation, Envelope};
+
+    #[test]
+    fn nothing_is_lossless_before_it_is_proved_and_no_problem_is_hidden() {
+        let messages = vec![Message::user("好")];
+        let conversation = Conversation::from_parts(None, messages, Envelope::default());
+        let sourced = Sourced { conversation, file: "a.json".to_owned(), line: 1 };
+        let mut report = Report::new(&sourced, &sourced.todo(), Policy::Full);
+        assert!(!report.lossless && !report.is_clean());
+        report.proved(Proof { units_cut: 2, ..Proof::default() });
+        assert!(report.lossless && !report.is_clean());
+        assert_eq!(report.problems, ["2 results parted from the call by a block boundary"]);
+        let problems = vec!["one".to_owned()];
+        report.proved(Proof { problems, untold: 1_234, ..Proof::default() });
+        assert!(!report.lossless);
+        assert_eq!(report.problems[1..], ["one", "and 1,234 more"]);
+    }
 }

@@ -2,11 +2,12 @@
 
 use super::meter::{Counts, FullMeter, Meter};
 use super::proof::prove;
-use super::{Policy, Report};
+use super::{Policy, Report, WINDOW_BOUND};
 use crate::error::CliError;
+use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
-use foldback::{Close, Memory, Session, TodoInfo};
+use foldback::{Close, Memory, Options, Session, TodoInfo};
 use foldback_backend_store::Meta;
 use foldback_core::{
     Block, BlockId, Budget, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter,
@@ -87,13 +88,14 @@ const VIOLATIONS_MOST: usize = 5;
 pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError> {
     let messages = &run.sourced.conversation.messages;
     let mut session = begin(run)?;
-    let held = check_held(run, &session)?;
-    let mut player = Player::new(run, held)?;
-    player.skip(messages.get(..held).unwrap_or_default());
+    // So many messages the todo holds, and is known to hold as the source has them.
+    let mut held = check_held(run, &session, 0)?;
+    let mut again: Option<Again> = None;
+    let mut player = Player::new(run)?;
     let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
     let every = (messages.len() / SIZES).max(SIZE_STEP);
-    let mut prompt = session.prompt(&Budget::default());
-    for (at, message) in messages.iter().enumerate().skip(held) {
+    let mut prompt = Prompt::default();
+    for (at, message) in messages.iter().enumerate() {
         if talks && *message.role() == Role::Assistant && at > 0 {
             player.call(&prompt);
             if player.is_there(run.stop) {
@@ -101,12 +103,34 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
                 return Ok(player.report);
             }
         }
-        let recorded = session.record(message.clone())?;
+        let seq = SeqNo(at as u64);
+        let mut recorded = None;
+        if at >= held {
+            match session.record_at(seq, message.clone()) {
+                Err(foldback::Error::MovedOn { .. }) => {
+                    held = check_held(run, &session, at)?;
+                    player.pass_payloads(run)?;
+                }
+                result => recorded = Some(result?),
+            }
+        }
         player.append(message);
-        prompt = session.prompt(&Budget::default());
-        player.check(recorded.seq, &prompt);
-        player.offloads(run, recorded.seq, message, watch)?;
-        player.closed(run, &recorded.closed, watch)?;
+        if let Some(recorded) = recorded {
+            held = at + 1;
+            prompt = session.prompt(&Budget::default());
+            player.check(seq, &prompt);
+            player.offloads(run, seq, message, watch)?;
+            player.closed(run, &recorded.closed, watch)?;
+        } else {
+            // The todo stands further on, so what a model was sent here is found once more.
+            let again = match &mut again {
+                Some(again) => again,
+                none => none.insert(Again::new(&run.todo)?),
+            };
+            prompt = again.prompt_behind(messages, at)?;
+            player.check(seq, &prompt);
+            player.report.resumed_at += 1;
+        }
         if !talks && *message.role() == Role::User {
             player.call(&prompt);
             if player.is_there(run.stop) {
@@ -136,21 +160,47 @@ fn begin(run: &Run<'_>) -> Result<Session, CliError> {
     Ok(run.memory.session_with(&run.todo, &info)?)
 }
 
-/// How many messages the todo holds already. They have to be the conversation's first.
-fn check_held(run: &Run<'_>, session: &Session) -> Result<usize, CliError> {
+/// How many messages the todo holds already. They have to be the conversation's first; those before
+/// `from` are known to be.
+fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, CliError> {
     let len = session.len();
     let messages = &run.sourced.conversation.messages;
     let other = || foldback::Error::NotEmpty { todo: run.todo.clone(), len };
-    let beginning = messages.get(..usize::try_from(len).unwrap_or(usize::MAX)).ok_or_else(other)?;
-    let mut seq = 0;
-    for step in beginning.chunks(256) {
+    let end = usize::try_from(len).unwrap_or(usize::MAX);
+    let held = messages.get(from..end).ok_or_else(other)?;
+    let mut seq = from as u64;
+    for step in held.chunks(256) {
         let to = seq + step.len() as u64;
         if run.memory.messages(&run.todo, seq..to)? != step {
             return Err(other().into());
         }
         seq = to;
     }
-    Ok(beginning.len())
+    Ok(end)
+}
+
+/// A conversation recorded once more, beside a todo that holds it already, to find the prompts that
+/// it had at each message.
+struct Again {
+    session: Session,
+    /// How many messages it has taken.
+    taken: usize,
+}
+
+impl Again {
+    fn new(todo: &TodoId) -> Result<Self, CliError> {
+        let memory = Memory::in_memory(Options::default())?;
+        Ok(Self { session: memory.session(todo)?, taken: 0 })
+    }
+
+    /// The prompt behind the message `at`.
+    fn prompt_behind(&mut self, messages: &[Message], at: usize) -> Result<Prompt, CliError> {
+        for message in messages.get(self.taken..=at).unwrap_or_default() {
+            self.session.record(message.clone())?;
+            self.taken += 1;
+        }
+        Ok(self.session.prompt(&Budget::default()))
+    }
 }
 
 /// What a replay keeps while it goes on.
@@ -166,21 +216,17 @@ struct Player {
     tools: BTreeMap<ToolCallId, String>,
     /// The last payload that was told.
     payload: u64,
+    /// Violations that were counted and not told.
+    untold: u64,
+    /// Whether every block that closed was found.
+    found_all: bool,
 }
 
 impl Player {
-    fn new(run: &Run<'_>, held: usize) -> Result<Self, CliError> {
-        let messages = run.sourced.conversation.messages.len() as u64;
-        let id = run.sourced.id();
-        let mut report = Report::new(id, run.todo.to_string(), Policy::Foldback, messages);
-        report.resumed_at = held as u64;
+    fn new(run: &Run<'_>) -> Result<Self, CliError> {
+        let report = Report::new(run.sourced, &run.todo, Policy::Foldback);
         let handle = run.memory.find(&run.todo)?;
-        // What an earlier replay stored outside is no news.
-        let mut payload = 0;
-        while let Some(last) = run.memory.payloads().metas(&handle, payload, 512)?.last() {
-            payload = last.n;
-        }
-        Ok(Self {
+        let mut player = Self {
             report,
             handle,
             counts: Counts::default(),
@@ -188,15 +234,21 @@ impl Player {
             full: FullMeter::default(),
             sums: vec![0],
             tools: BTreeMap::new(),
-            payload,
-        })
+            payload: 0,
+            untold: 0,
+            found_all: true,
+        };
+        player.pass_payloads(run)?;
+        Ok(player)
     }
 
-    /// Takes messages that are recorded already.
-    fn skip(&mut self, messages: &[Message]) {
-        for message in messages {
-            self.append(message);
+    /// What another replay stored outside is no news.
+    fn pass_payloads(&mut self, run: &Run<'_>) -> Result<(), CliError> {
+        let payloads = run.memory.payloads();
+        while let Some(last) = payloads.metas(&self.handle, self.payload, 512)?.last() {
+            self.payload = last.n;
         }
+        Ok(())
     }
 
     fn append(&mut self, message: &Message) {
@@ -226,6 +278,8 @@ impl Player {
         for violation in violations {
             if self.report.problems.len() < VIOLATIONS_MOST {
                 self.report.problems.push(format!("the prompt after message {seq}: {violation}"));
+            } else {
+                self.untold += 1;
             }
         }
     }
@@ -271,7 +325,7 @@ impl Player {
             let Some(block) = run.memory.block(&run.todo, id)? else {
                 let what = format!("block {id} was closed and cannot be found");
                 self.report.problems.push(what);
-                self.report.lossless = false;
+                self.found_all = false;
                 continue;
             };
             let sum = |seq: u64| {
@@ -288,16 +342,25 @@ impl Player {
 
     fn finish(mut self, run: &Run<'_>, session: &Session) -> Result<Report, CliError> {
         let report = &mut self.report;
-        let found_all = report.lossless;
         report.used(self.meter.usage, self.full.usage);
         report.tokens = self.full.tokens;
         report.blocks = u64::from(session.blocks());
-        report.prefix_moves = session.prefix_moves();
+        report.prefix_moves = self.meter.moves;
+        if self.untold > 0 {
+            let more = text::number(self.untold);
+            report.problems.push(format!("and {more} more that make a prompt no valid request"));
+        }
+        if report.window_max_messages > WINDOW_BOUND {
+            report.problems.push(format!(
+                "the window held {} messages, more than its bound of {WINDOW_BOUND}",
+                report.window_max_messages
+            ));
+        }
         for block in walk::blocks(run.memory, &run.todo) {
             *report.close_reasons.entry(block?.close_reason.as_str()).or_default() += 1;
         }
         report.proved(prove(run.memory, &run.todo, &run.sourced.conversation.messages)?);
-        report.lossless &= found_all;
+        report.lossless &= self.found_all;
         Ok(self.report)
     }
 }

@@ -61,15 +61,9 @@ pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(
     if !out.is_quiet() {
         out.line("")?;
     }
-    // Where everything was recorded before, nothing was sent.
-    if totals.usage.calls > 0 || totals.resumed == 0 {
-        figures(out, totals, policy)?;
-        out.line("")?;
-    }
+    figures(out, totals, policy)?;
+    out.line("")?;
     facts(out, totals, policy)?;
-    if policy == Policy::Full {
-        return Ok(());
-    }
     out.line("")?;
     proof(out, totals)
 }
@@ -108,11 +102,10 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         1 => String::new(),
         n => format!(" in {}", text::count(n, "conversation")),
     };
-    let resumed = match totals.resumed {
-        0 => String::new(),
-        n => format!(", {} of them recorded before", text::number(n)),
-    };
-    fact("messages", format!("{}{conversations}{resumed}", text::number(totals.messages)))?;
+    fact("messages", format!("{}{conversations}", text::number(totals.messages)))?;
+    if totals.resumed > 0 {
+        fact("recorded before", text::count(totals.resumed, "message"))?;
+    }
     if policy == Policy::Full {
         let orphans = text::number(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
@@ -134,8 +127,12 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         format!("{}, {}", text::count(totals.payloads, "part"), text::bytes(totals.payload_bytes)),
     )?;
     fact(
-        "folds",
-        format!("the prompt's stable part moved {} times", text::number(totals.prefix_moves)),
+        "prefix moves",
+        format!(
+            "{} in {}: the prompt did not go on from the one before",
+            text::number(totals.prefix_moves),
+            text::count(totals.usage.calls, "call")
+        ),
     )?;
     let window = format!("{} messages at most (bound {WINDOW_BOUND})", totals.window_max);
     fact("window", good_if(totals.window_max <= WINDOW_BOUND, window))?;

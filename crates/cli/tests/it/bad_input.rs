@@ -80,10 +80,16 @@ fn two_conversations_need_two_ids() {
     let twice = shell.write("twice.jsonl", line("a", quay()) + &line("a", quay()));
     let bare = r#"[{"role":"user","content":"hello"}]"#;
     let (one, two) = (shell.write("one.json", bare), shell.write("two.json", bare));
+    let bares = shell.write("bares.jsonl", format!("{bare}\n{bare}\n"));
+    let named = shell.write("named.jsonl", line("one", quay()));
+    std::fs::create_dir(shell.path("more")).unwrap();
+    shell.write("more/one.json", bare);
     for (args, expected) in [
         (vec!["import", &twice], "have the same id \"a\""),
         (vec!["replay", &twice], "have the same id \"a\""),
-        (vec!["import", &one, &two], "has an \"id\""),
+        (vec!["import", &bares], "has an \"id\""),
+        (vec!["import", &one, "more"], "would both go into the todo one"),
+        (vec!["import", &one, &named], "would both go into the todo one"),
         (vec!["import", "--todo", "x", &twice], "--todo names one todo"),
         (vec!["replay", "--at", "1", &twice], "--at shows a call of one conversation"),
     ] {
@@ -152,4 +158,44 @@ fn a_store_of_another_engine_is_named() {
     let ran = shell.run(&["--engine", "papyrus", "todos"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("sqlite, sled, memory"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_folder_of_bare_arrays_goes_into_the_todos_of_its_files() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path("chats")).unwrap();
+    for (name, text) in [("a.json", "hello"), ("b.json", "再见"), ("会话.json", "x")] {
+        let bare = format!("[{{\"role\":\"user\",\"content\":\"{text}\"}}]");
+        shell.write(&format!("chats/{name}"), bare);
+    }
+    for command in ["import", "replay"] {
+        shell.ok(&[command, "chats"]);
+        let todos = shell.json(&["todos"]);
+        let todos: Vec<_> =
+            todos.as_array().unwrap().iter().map(|row| row["todo_id"].as_str().unwrap()).collect();
+        assert_eq!((todos.len(), &todos[..2]), (3, &["a", "b"][..]));
+    }
+}
+
+#[test]
+fn what_is_odd_is_said_and_of_much_how_much() {
+    let shell = Shell::new();
+    let odd = r#"{"role":"user","content":"1","content":"二","timestamp":"昨天"}"#;
+    let file = shell.write("odd.json", format!("[{}]", [odd; 6].join(",")));
+    let told =
+        ["odd: message 0: the key \"content\"", "odd: message 4: its timestamp", "odd: and 2 more"];
+    for args in
+        [&["import"][..], &["replay"], &["--json", "replay"], &["replay", "--policy", "full"]]
+    {
+        let ran = shell.ok(&[args, &[file.as_str()]].concat());
+        for told in told {
+            assert!(ran.stderr.contains(told), "{args:?}: {}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("message 5"), "{args:?}: {}", ran.stderr);
+    }
+    let report = shell.json(&["replay", &file]);
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 11, "{report}");
+    assert!(findings[0].as_str().unwrap().starts_with("message 0: the key"), "{report}");
+    assert_eq!(findings[10], "and 2 more");
 }

@@ -81,3 +81,36 @@ fn for_a_person_it_says_what_closed_and_how_much_there_is() {
     assert!(ran.text().starts_with("b_live_001 closed\n"), "{}", ran.text());
     assert!(ran.text().ends_with("live: 30 messages recorded, 30 in all\n"), "{}", ran.text());
 }
+
+#[test]
+fn an_input_without_a_message_leaves_nothing_behind() {
+    let shell = Shell::new();
+    for (input, code) in [("", 0), ("\n\n", 0), ("not json\n", 2), ("{\"role\":7}\n", 2)] {
+        for json in [&["record"][..], &["--json", "record"]] {
+            let mut child = begin(&shell, &[json, &["--todo", "t"]].concat());
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            let ran = Ran::of(child.wait_with_output().unwrap());
+            assert_eq!(ran.code, code, "{input:?}: {ran:?}");
+            assert_eq!(ran.text(), "", "{input:?}");
+            assert!(!shell.store().exists(), "{input:?}");
+        }
+    }
+}
+
+#[test]
+fn recording_ends_when_nobody_reads_the_answers() {
+    let shell = Shell::new();
+    let mut child = begin(&shell, &["record", "--json", "--todo", "t"]);
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    for _ in 0..3 {
+        // The command may be gone already.
+        drop(stdin.write_all("{\"role\":\"user\",\"content\":\"好\"}\n".as_bytes()));
+    }
+    drop(stdin);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("nobody reads the answers any more"), "{ran:?}");
+    assert!(ran.stderr.contains("1 message recorded"), "{ran:?}");
+    assert_eq!(shell.json(&["todos"])[0]["messages"], 1);
+}

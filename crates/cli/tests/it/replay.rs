@@ -81,6 +81,11 @@ fn a_conversation_without_an_assistant_calls_after_each_user_message() {
     assert_eq!(full["policy"], "full");
     assert_eq!(full["input_tokens"], report["full"]["input_tokens"]);
     assert_eq!(full["blocks"], 0);
+    // What it says of keeping everything was compared, too.
+    assert_eq!(full["lossless"], true);
+    assert!(full["compared_bytes"].as_u64().unwrap() > 500, "{full}");
+    let text = shell.run_bare(&["replay", "--policy", "full", &file]);
+    assert!(text.text().contains("lossless: yes (10 messages, "), "{}", text.text());
 }
 
 #[test]
@@ -144,4 +149,27 @@ fn an_empty_conversation_is_said_to_be_one() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stderr.contains("has no message"), "{}", ran.stderr);
     assert!(ran.text().contains("lossless: yes (0 messages"), "{}", ran.text());
+}
+
+#[test]
+fn prefix_moves_are_counted_at_calls() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let report = shell.run_bare(&["--json", "replay", &file]).json();
+    let mut prompts = Vec::new();
+    for call in 1..=report["calls"].as_u64().unwrap() {
+        let call = call.to_string();
+        let json = shell.run_bare(&["--json", "replay", "--at", &call, &file]).json();
+        let text = shell.run_bare(&["replay", "--at", &call, &file]);
+        let volatile = text.text().matches("changes from call to call").count();
+        let messages = json["messages"].as_array().unwrap().clone();
+        prompts.push((messages.len() - volatile, messages));
+    }
+    let goes_on = |pair: &&[(usize, Vec<_>)]| {
+        let (stable, before) = &pair[0];
+        pair[1].1.starts_with(&before[..*stable])
+    };
+    let moves = prompts.windows(2).filter(|pair| !goes_on(pair)).count();
+    assert_eq!(report["prefix_moves"], moves);
+    assert!(moves > 0 && moves < prompts.len() - 1, "{moves}");
 }

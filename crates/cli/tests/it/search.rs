@@ -36,7 +36,7 @@ fn filters_bound_what_is_found() {
     let shell = Shell::with_quay();
     let query = "nt-2226";
     let hits = |args: &[&str]| {
-        let mut all = vec!["--json", "search", "--todo", "quay", query];
+        let mut all = vec!["--json", "search", "--all", "--todo", "quay", query];
         all.extend(args);
         let ran = shell.run(&all);
         let hits = ran.json()["hits"].as_array().unwrap().clone();
@@ -69,8 +69,9 @@ fn td1_a_search_never_crosses_todos() {
     );
     let file = shell.write("other.jsonl", line("other", other));
     shell.ok(&["import", &file]);
-    let text =
-        shell.json(&["search", "--todo", "quay", "-k", "50", "quokka-77 canary"]).to_string();
+    let text = shell
+        .json(&["search", "--all", "--todo", "quay", "-k", "50", "quokka-77 canary"])
+        .to_string();
     assert!(!text.contains("quokka"), "{text}");
     let own = shell.json(&["search", "--todo", "other", "quokka-77"]);
     assert_eq!(own["hits"][0]["block_id"], "b_other_001");
@@ -90,4 +91,20 @@ fn a_replay_shows_recalls_only_where_something_folded() {
     assert!(shell.run_bare(&["replay", &file]).text().contains(heading));
     assert!(!shell.run_bare(&["replay", &short]).text().contains(heading));
     assert!(!shell.run_bare(&["-q", "replay", &file]).text().contains(heading));
+}
+
+#[test]
+fn what_was_never_said_is_not_found() {
+    let shell = Shell::with_quay();
+    for query in ["zzzqqq", "banana smoothie recipe", "香蕉"] {
+        let ran = shell.run(&["search", "--todo", "quay", query]);
+        assert_eq!((ran.code, ran.text()), (1, ""), "{query}");
+        assert!(ran.stderr.contains("nothing was found"), "{}", ran.stderr);
+        let ran = shell.run(&["--json", "search", "--todo", "quay", query]);
+        assert_eq!(ran.code, 1, "{query}: {ran:?}");
+        assert_eq!(ran.json()["hits"].as_array().unwrap().len(), 0, "{query}");
+    }
+    assert!(shell.run(&["search", "--todo", "quay", "zzzqqq"]).stderr.contains("--all shows"));
+    let all = shell.json(&["search", "--all", "--todo", "quay", "zzzqqq"]);
+    assert!(!all["hits"].as_array().unwrap().is_empty(), "{all}");
 }

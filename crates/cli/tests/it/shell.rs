@@ -67,6 +67,15 @@ impl Shell {
         Ran::of(self.command().arg("--store").arg(self.store()).args(args).output().unwrap())
     }
 
+    /// Runs the command with the store of this shell; nobody reads its results.
+    pub(crate) fn run_unread(&self, args: &[&str]) -> Ran {
+        let mut command = self.command();
+        command.arg("--store").arg(self.store()).args(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        Ran::of(child.wait_with_output().unwrap())
+    }
+
     /// Runs a command that has to succeed.
     #[track_caller]
     pub(crate) fn ok(&self, args: &[&str]) -> Ran {

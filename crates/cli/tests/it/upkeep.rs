@@ -95,3 +95,32 @@ fn the_store_is_where_it_is_said_to_be() {
     let home = names(&shell.path(""));
     assert_eq!(home.iter().filter(|name| *name == "FORMAT").count(), 2, "{home:?}");
 }
+
+#[test]
+fn a_copy_into_the_store_itself_is_refused() {
+    let shell = Shell::with_quay();
+    // Reading opens the engine's log, which is nothing of the copy.
+    let held = || {
+        let mut names = names(&shell.store());
+        names.retain(|name| !name.starts_with("store.sqlite-"));
+        names
+    };
+    let before = held();
+    for dir in ["store", "store/copy", "./new/../store/a/b", "store/index/../copy"] {
+        let ran = shell.run(&["backup", dir]);
+        assert_eq!(ran.code, 2, "{dir}: {ran:?}");
+        assert!(ran.stderr.contains("lies in the store's own folder"), "{dir}: {}", ran.stderr);
+        assert_eq!(held(), before, "{dir}");
+    }
+    shell.ok(&["backup", "store-copy"]);
+}
+
+#[test]
+fn folds_are_the_closed_blocks() {
+    let shell = Shell::with_quay();
+    let doctor = shell.json(&["doctor"]);
+    assert_eq!(
+        doctor["folds"],
+        shell.json(&["blocks", "--todo", "quay"]).as_array().unwrap().len()
+    );
+}

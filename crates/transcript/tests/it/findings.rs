@@ -66,6 +66,75 @@ fn each_oddity_is_named_with_its_message() {
     );
 }
 
+#[test]
+fn what_is_accepted_but_not_as_written_is_stated() {
+    check(
+        r#"json: {"role":"user","content":"one","content":"二","x":1,"x":2,"role":"user"}"#,
+        &[
+            "message 0: the key \"content\" stands there more than once; the last value counts",
+            "message 0: the key \"role\" stands there more than once",
+            "message 0: the key \"x\" stands there more than once",
+        ],
+    );
+    check(
+        "json: {\"role\":\"user\",\"content\":\"a\",\"timestamp\":\"昨天\"}\n\
+         json: {\"role\":\"user\",\"content\":\"b\",\"timestamp\":1735725600}\n\
+         json: {\"role\":\"user\",\"content\":\"c\",\"timestamp\":null}",
+        &[
+            "message 0: its timestamp \"昨天\" is no time that can be read",
+            "message 1: its timestamp 1735725600 is no time that can be read",
+        ],
+    );
+    check(
+        r#"json: {"role":"assistant","content":"","tool_calls":[
+            {"id":"1","type":"function","function":{"name":"a","arguments":{"x":1}}},
+            {"id":"2","type":"function","function":{"name":"b"}},
+            {"id":"3","type":"function","function":{"name":"c","arguments":"{}"}}]}"#
+            .replace('\n', " ")
+            .as_str(),
+        &[
+            "message 0: the arguments of the call \"1\" are no string; views send them as the text",
+            "message 0: the call \"2\" has no arguments; views send an empty object",
+            "message 0: the call \"1\" is never answered",
+            "message 0: the call \"2\" is never answered",
+            "message 0: the call \"3\" is never answered",
+        ],
+    );
+}
+
+#[test]
+fn half_a_surrogate_pair_is_told_from_a_whole_one() {
+    let half =
+        ["message 0: a text of it holds half a surrogate pair, which is read as U+FFFD; views"];
+    for (text, is_half) in [
+        (r"\ud83d\udc4d", false),
+        (r"\\ud83d", false),
+        (r"\\\\ud83d\n", false),
+        (r"中\u4e2d\u0041", false),
+        (r"\ud83d", true),
+        (r"\udc4d", true),
+        (r"\ud83d 中 \udc4d", true),
+        (r"\ud83d\ud83d\udc4d", true),
+        (r"\ud83d\udc4d\udc4d", true),
+        (r"\ud83d\\udc4d", true),
+        (r"\\\ud83d中", true),
+    ] {
+        let script = format!(r#"json: {{"role":"user","content":"{text}"}}"#);
+        check(&script, if is_half { &half } else { &[] });
+    }
+}
+
+#[test]
+fn a_repeated_key_of_the_conversation_is_stated() {
+    let line = r#"{"id":"a","x":1,"id":"乙","messages":[{"role":"user","content":"u"}]}"#;
+    let conversation = foldback_transcript::read_bytes(line.as_bytes()).unwrap().next().unwrap();
+    let conversation = conversation.unwrap();
+    assert_eq!(conversation.id.as_deref(), Some("乙"));
+    let found: Vec<_> = conversation.check().iter().map(ToString::to_string).collect();
+    let [only] = found.as_slice() else { panic!("{found:?}") };
+    assert!(only.starts_with("the key \"id\" stands there more than once"), "{only}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
