@@ -44,6 +44,7 @@
 //! ```
 
 mod store;
+mod upkeep;
 
 mod meta;
 mod pending;

@@ -1,3 +1,5 @@
+//! `foldback backup`.
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};

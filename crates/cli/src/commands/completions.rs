@@ -1,3 +1,5 @@
+//! `foldback completions`.
+
 use crate::cli::Cli;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;

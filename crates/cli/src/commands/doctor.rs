@@ -1,3 +1,5 @@
+//! `foldback doctor`.
+
 use super::verify;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};

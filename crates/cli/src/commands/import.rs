@@ -1,3 +1,5 @@
+//! `foldback import`.
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};

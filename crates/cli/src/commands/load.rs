@@ -1,3 +1,5 @@
+//! `foldback load`.
+
 use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};

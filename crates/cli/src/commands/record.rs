@@ -1,3 +1,5 @@
+//! `foldback record`.
+
 use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};

@@ -1,3 +1,5 @@
+//! `foldback replay`.
+
 use super::import::{tell, tell_odd};
 use super::search::snippet_line;
 use crate::cli::Globals;

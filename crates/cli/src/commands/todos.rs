@@ -1,3 +1,5 @@
+//! `foldback todos`.
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::json::JsonList;

@@ -1,0 +1,135 @@
+//! Checking payloads, removing what nobody names, forgetting, copying.
+
+use crate::store::PAGE;
+use crate::{BackendStore, Error, Finding, Meta, Usage};
+use foldback_kv::{Delete, Key, Space, Todo};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+impl BackendStore {
+    /// Reads every payload of the todo and checks it, and that no number is missing. Damage is a
+    /// finding and not an error, and so is a file that cannot be read; an empty answer means that
+    /// all of them are sound.
+    ///
+    /// # Errors
+    /// When the store fails otherwise than by damage.
+    pub fn verify(&self, todo: &Todo) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        for n in 1..=self.last(todo)? {
+            let what = match self.write_to(todo, n, io::sink()) {
+                Ok(_) => continue,
+                Err(Error::Corrupt { what, .. }) => what,
+                Err(Error::NotFound { .. }) => "it is missing".to_owned(),
+                // What hides one payload says nothing of the others.
+                Err(
+                    error @ (Error::Refused { .. }
+                    | Error::Io { .. }
+                    | Error::Kv(foldback_kv::Error::Damaged { .. })),
+                ) => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            findings.push(Finding { n, what });
+        }
+        Ok(findings)
+    }
+
+    /// Removes files that no commit came to: what a crash left unfinished, and payloads that no
+    /// record names. Only those last written at least `older_than` before `now` are taken, which
+    /// has to be longer than any writer takes from [`prepare`](Self::prepare) to its commit; an
+    /// hour is plenty. Says how many files are gone.
+    ///
+    /// # Errors
+    /// When a record is damaged, because what it names is not known then; and when the store or
+    /// the disk fails.
+    pub fn sweep(&self, todo: &Todo, older_than: Duration, now: SystemTime) -> Result<u64, Error> {
+        let Some(files) = &self.files else { return Ok(0) };
+        let mut wanted = BTreeSet::new();
+        let mut from = 1;
+        loop {
+            let found = self.kv.scan(Space::Payload, todo.no(), from..Key::N_END, PAGE)?;
+            let Some((last, _)) = found.last() else { break };
+            from = last + 1;
+            for (n, value) in &found {
+                let meta = Meta::read(*n, value).map_err(|fault| fault.of(*n, "record"))?;
+                if meta.in_file() {
+                    wanted.insert(meta.hash);
+                }
+            }
+        }
+        files.sweep(todo.no(), older_than, now, |hash| wanted.contains(hash))
+    }
+
+    /// Removes the folders of todos that are no more, which a writer may leave behind whose todo
+    /// was forgotten under it. `lives` says whether a todo of this number exists, and is asked
+    /// after the folder was seen. Says how many todos that were.
+    ///
+    /// # Errors
+    /// What `lives` says, and when the disk fails.
+    pub fn sweep_forgotten(
+        &self,
+        mut lives: impl FnMut(u32) -> Result<bool, Error>,
+    ) -> Result<u64, Error> {
+        let Some(files) = &self.files else { return Ok(0) };
+        let mut gone = 0;
+        for no in files.todos()? {
+            if !lives(no)? {
+                files.forget(no)?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The deletions that belong into the batch that forgets the rest of the todo. Its files stay
+    /// until [`remove_files`](Self::remove_files), so that a batch that does not come costs nothing.
+    #[must_use]
+    pub fn forget(&self, todo: &Todo) -> Vec<Delete> {
+        let spaces = [Space::Payload, Space::PayloadBytes, Space::PayloadHash];
+        spaces.map(|space| Delete::todo(space, todo.no())).to_vec()
+    }
+
+    /// Removes all payload files of the todo for good. To be called **after** the batch with the
+    /// deletions of [`forget`](Self::forget) is committed. Files that a crash in between leaves
+    /// behind go with [`sweep_forgotten`](Self::sweep_forgotten).
+    ///
+    /// # Errors
+    /// When the disk fails; then some of the files may be gone.
+    pub fn remove_files(&self, todo: &Todo) -> Result<(), Error> {
+        self.files.as_ref().map_or(Ok(()), |files| files.forget(todo.no()))
+    }
+
+    /// Copies the payload files of all todos into another folder, durably, and says how many. A
+    /// backup copies the records **first**: every file that they name exists by then. Only the
+    /// files of a todo that is forgotten between the two may be left out; its payloads are damaged
+    /// in the copy then, and nothing else is.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn backup(&self, folder: &Path) -> Result<u64, Error> {
+        self.files.as_ref().map_or(Ok(0), |files| files.copy(folder.to_owned()))
+    }
+
+    /// How much the todo has in payloads. Reads every payload's record.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn usage(&self, todo: &Todo) -> Result<Usage, Error> {
+        let mut usage = Usage::default();
+        let mut after = 0;
+        loop {
+            let metas = self.metas(todo, after, PAGE)?;
+            let Some(last) = metas.last() else { return Ok(usage) };
+            after = last.n;
+            for meta in &metas {
+                usage.payloads += 1;
+                usage.files += u64::from(meta.in_file());
+                usage.bytes += meta.bytes;
+                usage.stored += meta.stored;
+            }
+        }
+    }
+}
