@@ -1,8 +1,9 @@
 //! A message in the live view, in the forms in which it may be shown.
 
 use crate::light::light_of;
-use crate::repair::{Changes, sendable};
+use crate::repair::{Changes, instruction, sendable};
 use foldback_core::{Content, Message, Offload, Role, SeqNo, TokenCounter, message_tokens};
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// A message as it arrives in the live view.
@@ -56,6 +57,8 @@ pub(crate) enum Kind {
     Plain,
     Calls,
     Result,
+    /// An instruction that came after the conversation had begun. It gives up no call.
+    Instruction,
 }
 
 /// A message of the latest block or the open tail.
@@ -71,8 +74,8 @@ pub(crate) struct Entry {
     light: Option<Form>,
     /// How it is shown once its block is sealed, where it is a memory tool's answer.
     note: Option<Form>,
-    /// What stands in its place while it is pinned.
-    pinned: Option<Option<Form>>,
+    /// Whether its text stands at the beginning.
+    pinned: bool,
     /// The payload that holds its content, where that is stored outside.
     pub(crate) stored: Option<String>,
 }
@@ -80,9 +83,15 @@ pub(crate) struct Entry {
 impl Entry {
     /// `None` when the message says nothing that can be sent.
     pub(crate) fn new(shown: &Shown, fresh_tokens: u64) -> Option<Self> {
+        let sendable = |message: &Arc<Message>| match message.role().is_instruction() {
+            true => instruction(message).map(Arc::new),
+            false => sendable(message),
+        };
         let sent = sendable(&shown.message)?;
-        let kind = match sent.role() {
+        let message = &shown.message;
+        let kind = match message.role() {
             Role::Tool => Kind::Result,
+            role if role.is_instruction() && message.tool_calls().is_empty() => Kind::Instruction,
             _ if !sent.tool_calls().is_empty() => Kind::Calls,
             _ => Kind::Plain,
         };
@@ -93,7 +102,7 @@ impl Entry {
             form: Form::new(Arc::clone(&sent)),
             light: None,
             note: None,
-            pinned: None,
+            pinned: false,
             stored: None,
         };
         if let Some(note) = &shown.recall {
@@ -125,20 +134,27 @@ impl Entry {
     }
 
     /// How it is shown now; `None` where something pinned stands elsewhere.
-    pub(crate) fn form(&self, light: bool) -> Option<&Form> {
-        match &self.pinned {
-            Some(form) => form.as_ref(),
-            None if light => Some(self.light.as_ref().unwrap_or(&self.form)),
-            None => Some(&self.form),
+    pub(crate) fn form(&self, light: bool) -> Option<Cow<'_, Form>> {
+        let form = if light { self.light.as_ref().unwrap_or(&self.form) } else { &self.form };
+        if !self.pinned {
+            return Some(Cow::Borrowed(form));
         }
+        // What holds calls and results together stays. It is made of the form of now, so that it
+        // does not depend on when the message was pinned.
+        let content = match self.kind {
+            Kind::Plain | Kind::Instruction => return None,
+            Kind::Result => Content::Text("(pinned: it stands at the beginning)".to_owned()),
+            Kind::Calls => Content::Empty,
+        };
+        Some(Cow::Owned(with_content(form.message(), content)))
     }
 
     pub(crate) fn is_visible(&self) -> bool {
-        self.form(false).is_some()
+        !self.pinned || matches!(self.kind, Kind::Calls | Kind::Result)
     }
 
     pub(crate) fn is_large_and_fresh(&self) -> bool {
-        self.pinned.is_none() && self.light.is_some()
+        self.light.is_some() && (!self.pinned || self.kind == Kind::Calls)
     }
 
     /// It is no longer fresh; in a sealed block, what was recalled becomes a note.
@@ -151,16 +167,9 @@ impl Entry {
         }
     }
 
-    /// Its text stands at the beginning now. What holds calls and results together stays.
+    /// Its text stands at the beginning now.
     pub(crate) fn pin(&mut self) {
-        self.pinned = Some(match self.kind {
-            Kind::Plain => None,
-            Kind::Result => Some(with_content(
-                self.form.message(),
-                Content::Text("(pinned: it stands at the beginning)".to_owned()),
-            )),
-            Kind::Calls => Some(with_content(self.form.message(), Content::Empty)),
-        });
+        self.pinned = true;
     }
 }
 

@@ -5,6 +5,10 @@ use crate::raw::RawObject;
 use foldback_core::{Message, ToolCall};
 use serde::{Deserialize, Serialize};
 
+/// So many failures that are not resolved are kept; older ones are forgotten, so that a view does
+/// not grow.
+pub(crate) const FAILURES_KEPT: usize = 12;
+
 /// A call that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
@@ -163,29 +167,34 @@ fn text_error(text: &str) -> Option<String> {
     let traceback = beginning.contains("Traceback (most recent call last)")
         || end.contains("Traceback (most recent call last)");
     let code = exit_code(beginning).or_else(|| exit_code(end));
+    // A wrapper tells how its own work went, and a pipe hides the code of what failed in it.
+    let line = || beginning.lines().chain(end.lines()).find(|line| line.starts_with("Error:"));
     match code {
-        // A program that says that it went well did, whatever its output talks about.
-        Some(0) => None,
-        Some(code) => {
+        // Otherwise a program that says that it went well did, whatever its output talks about.
+        Some(0) if !traceback => line().map(|line| one_line(line, 160)),
+        Some(code) if code != 0 => {
             let line = error_line(text).unwrap_or_default();
             Some(one_line(&format!("exit code {code} {line}"), 160))
         }
-        None if traceback => Some(one_line(&error_line(end).unwrap_or_default(), 160)),
-        None if named || typed => Some(one_line(start, 160)),
-        None => None,
+        _ if traceback => Some(one_line(&error_line(end).unwrap_or_default(), 160)),
+        _ if named || typed => Some(one_line(start, 160)),
+        _ => None,
     }
 }
 
-/// The number in `exit code: 1`, `exit status 1`, `returncode=1` and their like, when a line says
-/// it.
+/// The number in `exit code: 1`, `exit status 1`, `returncode=1` and their like, when a line begins
+/// so. Further inside, a line quotes a program or talks about one.
 fn exit_code(text: &str) -> Option<i64> {
     text.lines().find_map(|line| {
         // The line is about the code; prose that mentions one is longer.
         if line.len() > 120 {
             return None;
         }
-        let lower = line.to_ascii_lowercase();
-        let at = [
+        let lower = line.trim_start_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+        let rest = [
+            "process exited with code",
+            "command exited with code",
+            "process finished with exit code",
             "exit code",
             "exit status",
             "exited with code",
@@ -195,8 +204,12 @@ fn exit_code(text: &str) -> Option<i64> {
             "exitcode",
         ]
         .into_iter()
-        .find_map(|name| lower.find(name).map(|at| at + name.len()))?;
-        let rest = lower.get(at..)?.trim_start_matches([' ', ':', '=', '"', '\'', '(', '`', '>']);
+        .find_map(|name| lower.strip_prefix(name))?;
+        // A comparison is a program's text.
+        if rest.trim_start().starts_with("==") {
+            return None;
+        }
+        let rest = rest.trim_start_matches([' ', ':', '=', '"', '\'', '(', '`', '>']);
         let digits: String = rest
             .chars()
             .enumerate()
@@ -254,6 +267,16 @@ mod tests {
             Some("KeyError: 'x'"),
         );
         check("running\ntest a FAILED\nexit code: 101", Some("exit code 101 test a FAILED"));
+        check("[Process exited with code 2]", Some("exit code 2"));
+        check(
+            "Traceback (most recent call last):\n  assert p.returncode == 0\nAssertionError",
+            Some("AssertionError"),
+        );
+        check(
+            "Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\nexit code: 0",
+            Some("KeyError: 'x'"),
+        );
+        check("exit code: 0\nError: 没有权限", Some("Error: 没有权限"));
         check(r#"{"error":{"message":"no"}}"#, Some(r#"{"message":"no"}"#));
         check(r#"{"error":"no key"}"#, Some("no key"));
         check(r#"{"exit_code":2,"stderr":"ls: not found"}"#, Some("exit code 2 ls: not found"));
@@ -271,6 +294,10 @@ mod tests {
             r#"{"error":null,"data":[1]}"#,
             r#"{"exit_code":0,"stderr":"warning: error-like"}"#,
             "the log says: Error: x",
+            "src/run.py:12: returncode = 1",
+            "if p.returncode != 1:\n    raise",
+            "returncode == 1",
+            "the exit code: 3 means that it is busy",
             "没有错误",
         ] {
             check(fine, None);

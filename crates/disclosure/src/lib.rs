@@ -87,5 +87,3 @@ pub use live_view::LiveView;
 pub use quote::Fragment;
 pub use snapshot::Snapshot;
 pub use tools::{Answer, Argument, ArgumentKind, Shelf, Tool, definitions, run_tool, tools};
-
-use light::thousands;

@@ -1,10 +1,10 @@
 //! What a session shows to the model.
 
 use crate::entry::{Entry, Form, Kind, Shown};
-use crate::failure::{Failure, error_head, target};
+use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::ledger::{RULE, TOO_MANY, ledger_line};
-use crate::quote::{Origin, quoted};
-use crate::repair::sendable;
+use crate::quote::{Origin, escaped, quoted};
+use crate::repair::{INSTRUCTION, sendable};
 use crate::tools::definitions;
 use crate::{Snapshot, ViewConfig};
 use foldback_core::{
@@ -24,8 +24,10 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub struct LiveView {
     pub(crate) config: ViewConfig,
-    /// Standing instructions.
+    /// Standing instructions: those in front of the first other message.
     pub(crate) head: Vec<(SeqNo, Form)>,
+    /// The first message that was no instruction.
+    begins: Option<SeqNo>,
     pub(crate) pins: BTreeMap<SeqNo, Arc<Message>>,
     /// Pinned messages and ledger, as one user turn.
     pub(crate) opening: Form,
@@ -70,6 +72,7 @@ impl LiveView {
         let mut view = Self {
             config,
             head: Vec::new(),
+            begins: None,
             pins: BTreeMap::new(),
             opening: Form::new(Arc::new(Message::user(RULE))),
             ledger: Vec::new(),
@@ -105,6 +108,7 @@ impl LiveView {
         tail: Vec<Shown>,
     ) -> Self {
         let mut view = Self::new(config);
+        view.begins = snapshot.begins;
         view.ledger = snapshot.ledger;
         view.folds = snapshot.folds;
         view.moves = snapshot.moves;
@@ -114,7 +118,7 @@ impl LiveView {
         view.todo_list = snapshot.todo_list;
         view.notices = snapshot.notices;
         for (seq, message) in pins {
-            if message.role().is_instruction() {
+            if view.stands(seq, &message) {
                 if let Some(message) = sendable(&message) {
                     view.head.push((seq, Form::new(message)));
                 }
@@ -123,19 +127,10 @@ impl LiveView {
             }
         }
         view.head.sort_by_key(|(seq, _)| *seq);
-        let last_sealed = block.last().map(|shown| shown.seq);
-        for mut shown in block.into_iter().chain(tail) {
-            if shown.message.role().is_instruction() {
-                continue;
-            }
-            if shown.recall.is_none() {
-                shown.recall = view.notes.get(&shown.seq).cloned();
-            }
-            view.place(&shown);
-        }
-        let split = view.tail.partition_point(|entry| Some(entry.seq) <= last_sealed);
-        let open = view.tail.split_off(split);
-        let sealed = std::mem::replace(&mut view.tail, open);
+        view.replay(block);
+        // As after the fold: what comes next begins a unit of its own.
+        let sealed = std::mem::take(&mut view.tail);
+        view.replay(tail);
         view.latest = latest.map(|block| Latest {
             id: block.header.block_id.clone(),
             line: ledger_line(&block.header, &Estimate),
@@ -146,17 +141,19 @@ impl LiveView {
         view
     }
 
-    /// Takes the next message. Standing instructions go to the head; the first user's message is
-    /// pinned as the task.
+    /// Takes the next message. Instructions in front of all other messages stand at the head for
+    /// good; a later one stands in its place, as a user's text that says what it is, and folds like
+    /// other messages. The first user's message is pinned as the task.
     pub fn append(&mut self, shown: Shown) {
         let message = &shown.message;
-        if message.role().is_instruction() {
+        if self.stands(shown.seq, message) {
             if let Some(sent) = sendable(message) {
                 self.moves += u64::from(self.has_begun());
                 self.head.push((shown.seq, Form::new(sent)));
             }
             return;
         }
+        self.begins.get_or_insert(shown.seq);
         let showed = self.shows_block();
         if *message.role() == Role::User
             && !message.content().is_blank()
@@ -187,7 +184,10 @@ impl LiveView {
         }
         self.folds += 1;
         self.moves += 1;
-        let newest = self.tail.last().or_else(|| self.latest.as_ref()?.entries.last());
+        // A reminder behind what the model has not seen yet does not make that old.
+        let sealed = self.latest.iter().flat_map(|latest| latest.entries.iter().rev());
+        let newest =
+            self.tail.iter().rev().chain(sealed).find(|entry| entry.kind != Kind::Instruction);
         self.fresh_from = newest.map_or(block.range.last().next(), |newest| newest.unit);
         let split = self.tail.partition_point(|entry| entry.seq <= block.range.last());
         let open = self.tail.split_off(split);
@@ -250,6 +250,7 @@ impl LiveView {
         pins.sort_unstable();
         Snapshot {
             pins,
+            begins: self.begins,
             ledger: self.ledger.clone(),
             folds: self.folds,
             moves: self.moves,
@@ -262,7 +263,8 @@ impl LiveView {
     }
 
     /// How often the stable part of the prompt has changed otherwise than by growing at its end: by
-    /// a fold, by the latest block leaving for want of room, by a new pin or instruction.
+    /// a fold, by the latest block leaving for want of room, by a new pin. What a budget takes out
+    /// of one prompt is not counted: it is that prompt's matter, and the view stays as it is.
     #[must_use]
     pub fn prefix_moves(&self) -> u64 {
         self.moves
@@ -303,19 +305,47 @@ impl LiveView {
         self.folds > 0 || !self.tail.is_empty() || !self.pins.is_empty()
     }
 
+    /// Whether the message is a standing instruction.
+    fn stands(&self, seq: SeqNo, message: &Message) -> bool {
+        message.role().is_instruction() && self.begins.is_none_or(|begins| seq < begins)
+    }
+
+    /// Puts recorded messages into the tail again.
+    fn replay(&mut self, messages: Vec<Shown>) {
+        for mut shown in messages {
+            if self.stands(shown.seq, &shown.message) {
+                continue;
+            }
+            if shown.recall.is_none() {
+                shown.recall = self.notes.get(&shown.seq).cloned();
+            }
+            self.place(&shown);
+        }
+    }
+
     /// Puts the message into the tail. Gives how it stands to the calls before it and, where it
     /// answers one, that call; `None` where there is nothing to show.
     fn place(&mut self, shown: &Shown) -> Option<(Pairing, Option<OpenCall>)> {
         let mut entry = Entry::new(shown, self.config.fresh_tokens)?;
-        let pairing = self.tracker.observe(entry.message());
+        let is_reminder = entry.kind == Kind::Instruction;
+        let waits = !self.tracker.open().is_empty();
+        // A unit is what the chunker takes for one: all results belong to the message before them,
+        // whatever they answer, and so does an instruction while calls wait.
+        if entry.kind == Kind::Result || (is_reminder && waits) {
+            entry.unit = self.tail.last().map_or(entry.seq, |before| before.unit);
+        }
+        let pairing = match is_reminder {
+            // It is shown as a user's text, but unlike a user's it gives up no call.
+            true => Pairing::Free { abandoned: Vec::new() },
+            false => self.tracker.observe(entry.message()),
+        };
         let mut answered = None;
         if pairing == Pairing::Answers {
-            entry.unit = self.tail.last().map_or(entry.seq, |before| before.unit);
             let id = entry.message().tool_call_id();
             let at =
                 self.open_calls.iter().position(|open| id.is_some_and(|id| id.as_str() == open.id));
             answered = at.map(|at| self.open_calls.remove(at));
-        } else if entry.kind != Kind::Result {
+        } else if entry.kind != Kind::Result && !is_reminder {
             self.open_calls.clear();
             for call in shown.message.tool_calls() {
                 let id = crate::repair::legal_id(call.id.as_str()).into_owned();
@@ -338,7 +368,7 @@ impl LiveView {
         let stored = shown.offloads.first().map(|offload| offload.reference().to_string());
         let seq = shown.seq.0;
         self.failures.push(Failure { seq, tool, target, head, stored, block: None });
-        let over = self.failures.len().saturating_sub(self.config.failures_max);
+        let over = self.failures.len().saturating_sub(FAILURES_KEPT);
         self.failures.drain(..over);
     }
 
@@ -375,7 +405,7 @@ impl LiveView {
         }
         for line in &self.ledger {
             ledger.push('\n');
-            ledger.push_str(line);
+            ledger.push_str(&escaped(line));
         }
         parts.push(Part::Text(ledger));
         for part in parts {
@@ -421,13 +451,17 @@ fn counted(entries: &[Entry], max: usize) -> usize {
     units.len() - if largest > max { largest } else { 0 }
 }
 
-/// A pinned message as it stands at the beginning: a user's word as it is, anybody else's in marks
-/// that tell whose it is.
+/// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
+/// its label, anybody else's in marks that tell whose it is.
 fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
     let is_user = *message.role() == Role::User;
+    let is_instruction = message.role().is_instruction();
     let text_part = |text: &str| {
         if is_user {
             return Part::Text(text.to_owned());
+        }
+        if is_instruction {
+            return Part::Text(format!("{INSTRUCTION} {text}"));
         }
         let origin = Origin { message: Some(seq), role: Some(message.role()), ..Origin::default() };
         Part::Text(quoted(&origin, text))

@@ -79,8 +79,12 @@ pub(crate) const CLOSE: &str = "</recalled>";
 
 /// Recorded text in marks, as one text.
 pub(crate) fn quoted(origin: &Origin<'_>, text: &str) -> String {
-    let mut out = origin.open();
-    out.push('\n');
+    format!("{}\n{}\n{CLOSE}", origin.open(), escaped(text))
+}
+
+/// `text` with a backslash wherever it would forge a mark.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for at in forged_marks(text) {
         out.push_str(text.get(from..at).unwrap_or(""));
@@ -88,8 +92,6 @@ pub(crate) fn quoted(origin: &Origin<'_>, text: &str) -> String {
         from = at;
     }
     out.push_str(text.get(from..).unwrap_or(""));
-    out.push('\n');
-    out.push_str(CLOSE);
     out
 }
 
@@ -127,11 +129,18 @@ pub(crate) struct Woven {
     text: String,
     /// What of the text is quoted: where it stands, its source, and where in the source it begins.
     quotes: Vec<(Range<usize>, Source, u64)>,
+    /// Where a backslash stands before a mark, ascending.
+    escapes: Vec<usize>,
 }
 
 impl Woven {
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether a backslash stands before a mark, so that what is quoted is not word for word.
+    pub(crate) fn is_escaped(&self) -> bool {
+        !self.escapes.is_empty()
     }
 
     pub(crate) fn push(&mut self, text: &str) {
@@ -150,7 +159,9 @@ impl Woven {
                 self.quotes.push((here..here + piece.len(), source, from + start as u64));
             }
             self.text.push_str(piece);
+            // A mark has a letter or a digit behind its place, so the end is none.
             if at < text.len() {
+                self.escapes.push(self.text.len());
                 self.text.push('\\');
             }
             start = at;
@@ -167,6 +178,8 @@ impl Woven {
         let Some(text) = other.text.get(part.clone()) else { return };
         let here = self.text.len();
         self.text.push_str(text);
+        let escapes = other.escapes.iter().filter(|at| part.contains(*at));
+        self.escapes.extend(escapes.map(|at| here + at - part.start));
         for (range, source, from) in &other.quotes {
             let (start, end) = (range.start.max(part.start), range.end.min(part.end));
             if start < end && end - start >= QUOTE_BYTES {

@@ -1,11 +1,12 @@
 //! The one pure function: a view and a budget in, a request out.
 
+use crate::LiveView;
 use crate::entry::{Entry, Form, Kind};
+use crate::light::thousands;
 use crate::live_view::visible;
 use crate::quote::{Origin, quoted};
 use crate::repair::Changes;
 use crate::suffix::suffix;
-use crate::{LiveView, thousands};
 use foldback_core::{
     Budget, Content, Message, Part, Prompt, Role, TokenCounter, ToolCall, ToolCallId,
     message_tokens,
@@ -33,8 +34,10 @@ impl LiveView {
     /// budget, first the latest block gives way to its line, then fresh large parts to their
     /// notices; `unfit` says so, and what is still too much.
     ///
-    /// Costs the size of the window, whatever the number of blocks. A view is used with one
-    /// `tokens`: what was counted is not counted again.
+    /// Costs the size of the window, whatever the number of blocks.
+    ///
+    /// A view, its clones among them, is used with one `tokens`: a message is counted once, so a
+    /// second counter would get the first one's numbers for what was counted already.
     #[must_use]
     pub fn prompt(&self, budget: &Budget, tokens: &dyn TokenCounter) -> Prompt {
         let mut extent = Extent { block: self.shows_block(), light: false };
@@ -54,10 +57,10 @@ impl LiveView {
             prompt = self.lay_out(extent, &[], tokens);
         }
         if prompt.tokens > max {
+            // How much it is over is not said: saying so adds to it.
             unfit.push(format!(
-                "The view takes {} tokens where {} were allowed; instructions, pinned messages \
-                 and open messages cannot be made smaller.",
-                thousands(prompt.tokens as u64),
+                "The view takes more than the {} tokens that were allowed; instructions, pinned \
+                 messages and open messages cannot be made smaller.",
                 thousands(max as u64),
             ));
             prompt = self.lay_out(extent, &unfit, tokens);
@@ -86,7 +89,7 @@ impl LiveView {
         let sealed = self.latest.as_ref().filter(|_| extent.block);
         for entry in sealed.into_iter().flat_map(|latest| &latest.entries).chain(&self.tail) {
             if let Some(form) = entry.form(extent.light) {
-                turns.push(entry.kind, form);
+                turns.push(entry.kind, &form);
             }
         }
         let stable = turns.messages.len();
@@ -121,8 +124,9 @@ struct Turns<'a> {
     ids: BTreeSet<String>,
     /// The calls that wait: the id that their result carries, and the one that is shown.
     open: Vec<(ToolCallId, ToolCallId)>,
-    /// Results of no open call that came between calls and their results; they stand behind them.
-    late: Vec<Message>,
+    /// What came between calls and their results without being one of these: results of no open
+    /// call, and instructions. They stand behind them.
+    late: Vec<Form>,
 }
 
 impl<'a> Turns<'a> {
@@ -148,6 +152,10 @@ impl<'a> Turns<'a> {
                 self.push_calls(form);
             }
             Kind::Result => self.push_result(form),
+            Kind::Instruction => {
+                self.late.push(form.clone());
+                self.tell_late();
+            }
         }
     }
 
@@ -170,7 +178,7 @@ impl<'a> Turns<'a> {
         let message = form.message();
         let id = message.tool_call_id();
         let Some(at) = self.open.iter().position(|(called, _)| Some(called) == id) else {
-            self.late.push(told_result(message));
+            self.late.push(Form::new(Arc::new(told_result(message))));
             self.tell_late();
             return;
         };
@@ -185,11 +193,11 @@ impl<'a> Turns<'a> {
         self.tell_late();
     }
 
-    /// Tells results of no open call as what they are, once nothing is open.
+    /// Tells what came between calls and their results, once nothing is open.
     fn tell_late(&mut self) {
         if self.open.is_empty() {
-            for message in std::mem::take(&mut self.late) {
-                self.push_new(message);
+            for form in std::mem::take(&mut self.late) {
+                self.push_form(&form);
             }
         }
     }

@@ -10,12 +10,15 @@ use std::sync::Arc;
 /// What a tool's message says that says nothing: a result must not be empty.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
+/// What stands before an instruction that a user's turn tells.
+pub(crate) const INSTRUCTION: &str = "[instruction of the system]";
+
 /// The message as it can be sent, whatever stands around it: legal names and ids, no empty content,
 /// calls by the model alone. `None` when nothing is left to send. What needs no repair is the same
 /// message, shared.
 pub(crate) fn sendable(message: &Arc<Message>) -> Option<Arc<Message>> {
     if let Role::Other(role) = message.role() {
-        return as_user_text(role, message).map(Arc::new);
+        return as_user_text(&format!("[{}]", legal_name(role)), message).map(Arc::new);
     }
     let mut changes = Changes::default();
     let may_call = *message.role() == Role::Assistant;
@@ -164,15 +167,20 @@ fn content_json(content: &Content) -> String {
     }
 }
 
-/// A message of a role that no API knows, as a user's text that names the role.
-fn as_user_text(role: &str, message: &Message) -> Option<Message> {
+/// An instruction that comes after the conversation has begun, as a user's text that says what it
+/// is: chat APIs take instructions at the beginning alone, and there they would add up.
+pub(crate) fn instruction(message: &Message) -> Option<Message> {
+    as_user_text(INSTRUCTION, message)
+}
+
+/// A message of a role that cannot stand where it is, as a user's text that begins with a label.
+fn as_user_text(label: &str, message: &Message) -> Option<Message> {
     if message.content().is_blank() {
         return None;
     }
-    let label = format!("[{}]", legal_name(role));
     let content = match message.content() {
         Content::Parts(parts) => {
-            let label = Part::Text(label);
+            let label = Part::Text(label.to_owned());
             Content::Parts(std::iter::once(label).chain(parts.iter().cloned()).collect())
         }
         _ => Content::Text(format!("{label} {}", message.text())),

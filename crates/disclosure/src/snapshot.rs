@@ -5,12 +5,17 @@ use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What of a live view the recorded messages and blocks do not tell: a few hundred bytes, bounded
-/// by the ledger's lines, the pins, and what the caller sets (todo list, notices).
+/// What of a live view the recorded messages and blocks do not tell.
+///
+/// It does not grow with the conversation: a few kilobytes at most for the ledger's lines, the
+/// newest notes and the failures that are not resolved, 20 bytes for each standing instruction and
+/// pin, and what the caller sets (todo list, notices).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The messages that stand at the beginning: standing instructions and what is pinned.
     pub(crate) pins: Vec<SeqNo>,
+    /// The first message that was no instruction: what is pinned before it stands for good.
+    pub(crate) begins: Option<SeqNo>,
     pub(crate) ledger: Vec<String>,
     pub(crate) folds: u64,
     pub(crate) moves: u64,

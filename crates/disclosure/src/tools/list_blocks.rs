@@ -3,8 +3,11 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::{Answer, Shelf, Tool};
 use crate::Error;
-use crate::ledger::ledger_line;
+use crate::ledger::{ledger_line, shown_id};
 use crate::quote::Woven;
+use foldback_blockstore::Error as BlockError;
+use foldback_core::{Block, BlockId};
+use foldback_kv::Space;
 
 pub(crate) const TOOL: Tool = Tool {
     name: "list_blocks",
@@ -21,7 +24,7 @@ pub(crate) const TOOL: Tool = Tool {
         Argument {
             name: "limit",
             help: "How many lines at most.",
-            kind: ArgumentKind::Count { least: 1, most: 50, default: 20 },
+            kind: ArgumentKind::Count { least: 1, most: 50, default: LIMIT },
             required: false,
         },
         Argument {
@@ -35,6 +38,9 @@ pub(crate) const TOOL: Tool = Tool {
     run,
 };
 
+/// The lines of an answer that no limit is given for.
+const LIMIT: usize = 20;
+
 /// Blocks that are read at once.
 const PAGE: usize = 100;
 
@@ -45,12 +51,16 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let first = u32::try_from(arguments.count("cursor")).unwrap_or(u32::MAX);
     let limit = arguments.count("limit");
     let wanted = arguments.block_type("block_type");
-    let total = shelf.blocks.last_block(shelf.todo)?.map_or(0, |b| b.header.block_id.n());
+    let total = match shelf.blocks.last_block(shelf.todo) {
+        Ok(last) => last.map_or(0, |block| block.header.block_id.n()),
+        // A damaged last block is still the last.
+        Err(error) => damaged(&error).ok_or(error)?,
+    };
     let mut cursor = first;
     let mut lines = Vec::new();
     'pages: while cursor < total && cursor - first < LOOK_THROUGH {
-        let page = shelf.blocks.blocks(shelf.todo, cursor, PAGE.min(limit.max(20)))?;
-        if page.is_empty() {
+        let (page, bad) = read(shelf, cursor, PAGE.min(limit.max(LIMIT)))?;
+        if page.is_empty() && bad.is_none() {
             break;
         }
         for block in page {
@@ -61,6 +71,15 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
             if wanted.is_none_or(|wanted| wanted == block.header.block_type) {
                 lines.push(ledger_line(&block.header, shelf.tokens));
             }
+        }
+        if let Some(bad) = bad {
+            if lines.len() == limit {
+                break;
+            }
+            // Nobody knows its type, so it is named whatever is wanted.
+            cursor = bad;
+            let id = BlockId::new(shelf.todo.id().clone(), bad);
+            lines.push(format!("{} is damaged", shown_id(&id)));
         }
     }
     let mut answer = Woven::default();
@@ -79,9 +98,42 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
         answer.push("\n");
     }
     if cursor < total && first < total {
-        answer.push(&format!("For more, call list_blocks with {{\"cursor\": {cursor}}}."));
+        let mut next = format!("\"cursor\": {cursor}");
+        if limit != LIMIT {
+            next.push_str(&format!(", \"limit\": {limit}"));
+        }
+        if let Some(wanted) = wanted {
+            next.push_str(&format!(", \"block_type\": \"{wanted}\""));
+        }
+        answer.push(&format!("For more, call list_blocks with {{{next}}}."));
     } else if total > 0 && first < total {
         answer.push("These are the last. load reads a block.");
     }
     Ok(Answer::of(answer))
+}
+
+/// Up to `limit` blocks behind `after`, as far as they can be read, and the number of the damaged
+/// one that follows them, if one does.
+fn read(
+    shelf: &Shelf<'_>,
+    after: u32,
+    limit: usize,
+) -> Result<(Vec<Block>, Option<u32>), BlockError> {
+    let error = match shelf.blocks.blocks(shelf.todo, after, limit) {
+        Ok(blocks) => return Ok((blocks, None)),
+        Err(error) => error,
+    };
+    let Some(bad) = damaged(&error).filter(|bad| *bad > after) else { return Err(error) };
+    match (bad - after - 1) as usize {
+        0 => Ok((Vec::new(), Some(bad))),
+        before => Ok((shelf.blocks.blocks(shelf.todo, after, before)?, Some(bad))),
+    }
+}
+
+/// The number of the block whose record the error calls damaged.
+fn damaged(error: &BlockError) -> Option<u32> {
+    match error {
+        BlockError::Corrupt { key, .. } if key.space == Space::Block => u32::try_from(key.n).ok(),
+        _ => None,
+    }
 }

@@ -154,6 +154,7 @@ fn load_block(
         end_line(&mut answer);
     }
     answer.push(&text.close());
+    tell_escapes(&mut answer);
     answer.push(&rest(&id, arguments, page.next));
     Ok(Answer::of(answer))
 }
@@ -195,6 +196,7 @@ fn load_payload(
     answer.push(&format!("{}\n", origin.open()));
     push_runs(&mut answer, &meta, &excerpt, matching.is_some());
     answer.push(&format!("{CLOSE}\n"));
+    tell_escapes(&mut answer);
     answer.push(&rest(&name, arguments, excerpt.next));
     Ok(Answer::of(answer))
 }
@@ -212,6 +214,13 @@ fn push_runs(answer: &mut Woven, meta: &Meta, excerpt: &Excerpt, numbered: bool)
             Err(_) => answer.push_quote(&run.text(), None),
         }
         end_line(answer);
+    }
+}
+
+/// Says where the text is not word for word.
+fn tell_escapes(answer: &mut Woven) {
+    if answer.is_escaped() {
+        answer.push("(A backslash stands before marks in the text.)\n");
     }
 }
 

@@ -5,6 +5,16 @@ use foldback_core::TokenCounter;
 use regex::{Regex, RegexBuilder};
 use std::ops::Range;
 
+/// Lines shown around a match.
+const CONTEXT: usize = 2;
+
+/// A line up to so many bytes is shown whole where a pattern is asked for; of a longer one as much
+/// around each match.
+const LONG: usize = 2 << 10;
+
+/// So much of a longer line is shown where it is only context.
+const LONG_CONTEXT: usize = 512;
+
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
@@ -34,17 +44,20 @@ pub(crate) fn page(
         return None;
     }
     let end = usize::try_from(last).unwrap_or(usize::MAX).min(lines.len());
-    let wanted = wanted_lines(text, &lines, first..end, pattern);
+    let wanted = wanted_runs(text, &lines, first..end, pattern);
     let mut page = Page { runs: Vec::new(), next: None, total, last: 0 };
     let mut left = budget;
-    for at in wanted {
-        let Some(mut range) = lines.get(at).cloned() else { break };
+    for (at, mut range) in wanted {
+        let line_start = lines.get(at).map_or(range.start, |line| line.start);
         if at == first && from.skip > 0 {
             let skip = usize::try_from(from.skip).unwrap_or(usize::MAX);
-            let start = range.start.saturating_add(skip).min(range.end);
-            range.start = text.floor_char_boundary(start);
+            let start = text.floor_char_boundary(line_start.saturating_add(skip));
+            if start >= range.end {
+                continue;
+            }
+            range.start = range.start.max(start);
         }
-        let skipped = range.start - lines.get(at).map_or(range.start, |line| line.start);
+        let skipped = range.start - line_start;
         let line = text.get(range.clone()).unwrap_or("");
         let cost = tokens.count(line).max(1);
         let n = at as u64 + 1;
@@ -56,7 +69,7 @@ pub(crate) fn page(
                 page.runs.push((n, range.start..range.start + head));
                 page.last = n;
             } else {
-                page.next = Some(Position::from(n));
+                page.next = Some(Position { line: n, skip: skipped as u64 });
             }
             break;
         }
@@ -102,23 +115,74 @@ fn line_ranges(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn wanted_lines(
+/// The line and the bytes of each part of `text` to show, ascending: all lines of the range, or
+/// those that the pattern matches and the ones around them. Of a long line only the parts around
+/// its matches are shown, of a long line that is context only the beginning, so that no line keeps
+/// a match from being shown. No context stands before the range, so that a page begins where the
+/// one before it ended.
+fn wanted_runs(
     text: &str,
     lines: &[Range<usize>],
     range: Range<usize>,
     pattern: Option<&Regex>,
-) -> Vec<usize> {
-    const CONTEXT: usize = 2;
-    let Some(pattern) = pattern else { return range.collect() };
-    let mut wanted: Vec<usize> = Vec::new();
-    for at in range {
-        let Some(line) = lines.get(at).and_then(|line| text.get(line.clone())) else { break };
-        if pattern.is_match(line.trim_end_matches(['\n', '\r'])) {
-            let from = at.saturating_sub(CONTEXT).max(wanted.last().map_or(0, |last| last + 1));
-            wanted.extend(from..(at + CONTEXT + 1).min(lines.len()));
+) -> Vec<(usize, Range<usize>)> {
+    let whole = |at: usize| lines.get(at).map(|line| (at, line.clone()));
+    let Some(pattern) = pattern else { return range.filter_map(whole).collect() };
+    let mut wanted: Vec<(usize, Range<usize>)> = Vec::new();
+    // The first line that may still be context of a match.
+    let mut before = range.start;
+    let mut after = 0;
+    for (at, line) in lines.iter().enumerate().skip(range.start) {
+        if at >= range.end && after == 0 {
+            break;
+        }
+        let matches = if at < range.end { around(text, line, pattern) } else { Vec::new() };
+        if !matches.is_empty() {
+            let from = at.saturating_sub(CONTEXT).max(before);
+            wanted.extend(
+                (from..at).filter_map(whole).map(|(at, line)| (at, beginning(text, &line))),
+            );
+            wanted.extend(matches.into_iter().map(|run| (at, run)));
+            (before, after) = (at + 1, CONTEXT);
+        } else if after > 0 {
+            wanted.push((at, beginning(text, line)));
+            (before, after) = (at + 1, after - 1);
         }
     }
     wanted
+}
+
+/// The line, if the pattern matches it; of a long one the parts around its matches.
+fn around(text: &str, line: &Range<usize>, pattern: &Regex) -> Vec<Range<usize>> {
+    let said = text.get(line.clone()).unwrap_or("").trim_end_matches(['\n', '\r']);
+    if line.len() <= LONG {
+        return if pattern.is_match(said) { vec![line.clone()] } else { Vec::new() };
+    }
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut from = 0;
+    while let Some(found) = pattern.find_at(said, from) {
+        let start = said.floor_char_boundary(found.start().saturating_sub(LONG / 4)).max(from);
+        let end = said.ceil_char_boundary(found.end().max(start + LONG));
+        // What else matches up to the end is shown with it.
+        let run = line.start + start..if end >= said.len() { line.end } else { line.start + end };
+        match runs.last_mut() {
+            Some(before) if before.end >= run.start => before.end = run.end,
+            _ => runs.push(run),
+        }
+        from = end;
+        if from >= said.len() {
+            break;
+        }
+    }
+    runs
+}
+
+/// A line as context.
+fn beginning(text: &str, line: &Range<usize>) -> Range<usize> {
+    if line.len() <= LONG {
+        return line.clone();
+    }
+    line.start..text.floor_char_boundary(line.start + LONG_CONTEXT)
 }
 
 #[cfg(test)]
@@ -153,6 +217,35 @@ mod tests {
         let shown: Vec<u64> = page.runs.iter().map(|(line, _)| *line).collect();
         assert_eq!((shown, page.last, page.next), (vec![8, 28], 32, None));
         assert!(pattern("(").is_err() && pattern("(a{1000}){1000}").is_err());
+    }
+
+    #[track_caller]
+    fn check_found(text: &str, wanted: &str, pages: usize) {
+        let found = pattern(wanted).unwrap();
+        let (mut from, mut shown) = (Position::from(1), String::new());
+        for _ in 0..pages {
+            let page = page(text, (from, u64::MAX), Some(&found), 4_000, &Estimate).unwrap();
+            for (_, run) in &page.runs {
+                assert!(Estimate.count(&text[run.clone()]) <= 4_100);
+                shown.push_str(&text[run.clone()]);
+            }
+            let Some(next) = page.next else { break };
+            assert!(next > from, "{next} is not behind {from}");
+            from = next;
+        }
+        assert!(shown.contains("NEEDLE"), "it is not in {} bytes", shown.len());
+    }
+
+    #[test]
+    fn tl3_a_long_line_keeps_no_match_from_being_shown() {
+        for long in ["word ".repeat(6_500), "很长的一行".repeat(6_000)] {
+            check_found(&format!("small\n{long}\nNEEDLE"), "NEEDLE", 1);
+            check_found(&format!("NEEDLE\n{long}\nend"), "NEEDLE", 1);
+            check_found(&format!("{long}NEEDLE{long}"), "NEEDLE", 1);
+            check_found(&format!("{long}\n{long}\nx NEEDLE {long}\n{long}\n"), "NEEDLE", 1);
+            let often = format!("{long}hit ").repeat(9);
+            check_found(&format!("{often}\n{often}\n{long}NEEDLE"), "NEEDLE|hit", 9);
+        }
     }
 
     #[test]

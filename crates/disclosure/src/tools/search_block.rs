@@ -7,7 +7,7 @@ use super::{Answer, Shelf, Tool};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
 use crate::ledger::shown_id;
-use crate::quote::{Woven, forged_marks};
+use crate::quote::{Woven, escaped};
 use foldback_backend_store::Position;
 use foldback_blockstore::{Error as BlockError, Hit, SearchRequest};
 use foldback_core::SeqNo;
@@ -237,10 +237,5 @@ fn hit_line(shelf: &Shelf<'_>, hit: &Hit) -> String {
 
 /// The question as it stands in the note: short, on one line, without marks.
 fn shown_query(query: &str) -> String {
-    let mut text = one_line(query, 80);
-    let forged: Vec<usize> = forged_marks(&text).collect();
-    for at in forged.into_iter().rev() {
-        text.insert(at, '\\');
-    }
-    text
+    escaped(&one_line(query, 80))
 }

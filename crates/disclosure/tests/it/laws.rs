@@ -58,7 +58,7 @@ fn message() -> impl Strategy<Value = Message> {
         3 => Just(Role::User),
         3 => Just(Role::Assistant),
         4 => Just(Role::Tool),
-        1 => Just(Role::System),
+        2 => Just(Role::System),
         1 => Just(Role::Developer),
         1 => Just(Role::Other("critic".to_owned())),
     ];
@@ -255,12 +255,18 @@ proptest! {
     fn td3_a_restored_view_gives_the_same_prompts(
         messages in conversation(Shape::default()),
         cuts in proptest::collection::vec(0_usize..4, 40),
+        reminders in proptest::collection::vec(0_usize..6, 40),
+        pins in proptest::collection::btree_map(0_usize..40, 0_usize..40, 0..6),
     ) {
         let mut play = Play::new(ViewConfig::default().with_fresh_tokens(2_000));
-        play.offload_tokens = 20;
+        // So little that arguments of calls are stored outside as well.
+        play.offload_tokens = 3;
         for (at, message) in messages.into_iter().enumerate() {
             let recall = *message.role() == Role::Tool && at % 7 == 3;
             play.append(message, recall.then_some("[search_block: \"x\" is answered by b_t_001]"));
+            if reminders[at % 40] == 0 {
+                play.append(Message::system(&format!("reminder {at}")), None);
+            }
             // Blocks close where no call is open, as the chunker closes them.
             let open = play.shown.iter().rev()
                 .take_while(|shown| *shown.message.role() == Role::Tool).count();
@@ -269,9 +275,11 @@ proptest! {
             if cuts.get(at % 40) == Some(&0) && all_answered && open < 9 {
                 play.fold(0);
             }
+            if let Some(which) = pins.get(&at) {
+                let shown = play.shown[which % play.shown.len()].clone();
+                play.view.pin(shown.seq, shown.message);
+            }
             if at == 5 {
-                let message = Arc::clone(&play.shown[3].message);
-                play.view.pin(play.shown[3].seq, message);
                 play.view.set_todo_list(Some("- [x] 读\n- [ ] 写".to_owned()));
                 play.view.notice("clock", Some("the clock went back".to_owned()));
             }
@@ -291,6 +299,7 @@ proptest! {
     fn lv1_the_window_holds_but_for_one_larger_unit(
         messages in conversation(Shape { parallel: 20, ..Shape::default() }),
         sizes in proptest::collection::vec(3_usize..9, 40),
+        odd in proptest::collection::vec(0_usize..4, 40),
     ) {
         let mut play = Play::new(ViewConfig::default());
         let mut since = 0;
@@ -299,6 +308,17 @@ proptest! {
             tracker.observe(&message);
             play.append(message, None);
             since += 1;
+            // Reminders, and results of calls that nobody made, also between a call and its result.
+            let extra = match odd[at % 40] {
+                0 => Some(Message::system("reminder")),
+                1 => Some(Message::tool_result(&ToolCallId::new("nobody's"), "r")),
+                _ => None,
+            };
+            if let Some(extra) = extra {
+                tracker.observe(&extra);
+                play.append(extra, None);
+                since += 1;
+            }
             let closed = tracker.open().is_empty();
             if closed && since >= sizes[at % 40] {
                 play.fold(0);

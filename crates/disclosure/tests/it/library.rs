@@ -8,9 +8,11 @@ use foldback_core::{
     TodoId, TokenCounter, ToolCall, Vectors, escape_into,
 };
 use foldback_disclosure::{Answer, Fragment, Shelf, run_tool};
-use foldback_kv::{Registry, Todo};
+use foldback_kv::{Batch, Key, Kv, Registry, Space, Todo};
+use std::sync::Arc;
 
 pub(crate) struct Library {
+    kv: Arc<dyn Kv>,
     registry: Registry,
     pub(crate) blocks: BlockStore,
     pub(crate) payloads: BackendStore,
@@ -21,6 +23,7 @@ impl Library {
     pub(crate) fn new() -> Self {
         let kv = foldback_kv::memory();
         Self {
+            kv: kv.clone(),
             registry: Registry::new(kv.clone()),
             blocks: BlockStore::open(kv.clone(), None, IndexConfig::default()).unwrap(),
             payloads: BackendStore::open(kv, None, BackendConfig::default()).unwrap(),
@@ -35,6 +38,12 @@ impl Library {
     /// Records the messages of a script as one block, large results as payloads.
     pub(crate) fn block(&self, todo: &Todo, script: &str) -> Vec<PayloadRef> {
         self.block_of(todo, foldback_testkit::transcript(script))
+    }
+
+    /// Writes over the record of a block.
+    pub(crate) fn damage(&self, todo: &Todo, n: u64) {
+        let key = Key { space: Space::Block, todo: todo.no(), n };
+        self.kv.commit(Batch { put: vec![(key, vec![0xc1])], ..Batch::default() }).unwrap();
     }
 
     /// Records messages of which the tools' are answers of memory tools.

@@ -173,6 +173,91 @@ fn tl2_lines_come_in_pages_in_the_order_of_time() {
 }
 
 #[test]
+fn tl2_a_damaged_block_hides_no_other() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    for i in 1..=7 {
+        library.block(&todo, &format!("user: 问题 {i}\nassistant: answer\n"));
+    }
+    for n in [2, 3, 7] {
+        library.damage(&todo, n);
+    }
+    #[track_caller]
+    fn check(library: &Library, todo: &Todo, arguments: &str, expected: &[&str]) {
+        let text = library.run(todo, "list_blocks", arguments).text;
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("b_")).collect();
+        assert_eq!(lines.len(), expected.len(), "{text}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
+    let (two, three) = ("b_t1_002 is damaged", "b_t1_003 is damaged");
+    let seven = "b_t1_007 is damaged";
+    let all = ["b_t1_001 2025", two, three, "b_t1_004", "b_t1_005", "b_t1_006", seven];
+    check(&library, &todo, "{}", &all);
+    check(&library, &todo, r#"{"limit": 2}"#, &all[..2]);
+    check(&library, &todo, r#"{"limit": 1, "cursor": 2}"#, &[three]);
+    check(&library, &todo, r#"{"cursor": 5, "block_type": "chat"}"#, &all[5..]);
+    check(&library, &todo, r#"{"block_type": "qa"}"#, &[two, three, seven]);
+}
+
+#[test]
+fn tl2_the_next_step_repeats_what_was_asked_for() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    for i in 1..=6 {
+        let call = if i % 2 == 0 { "assistant> t({}) #c\ntool #c: r\n" } else { "" };
+        library.block(&todo, &format!("user: 问题 {i}\n{call}assistant: answer\n"));
+    }
+    let mut seen = Vec::new();
+    let mut arguments = r#"{"block_type": "tool_call", "limit": 1}"#.to_owned();
+    loop {
+        let text = library.run(&todo, "list_blocks", &arguments).text;
+        let ids = text.lines().filter(|line| line.starts_with("b_t1_"));
+        let ids: Vec<String> = ids.map(|line| line[..8].to_owned()).collect();
+        assert!(ids.len() <= 1, "{text}");
+        seen.extend(ids);
+        let Some((_, next)) = text.split_once("call list_blocks with ") else { break };
+        arguments = next.trim_end_matches('.').to_owned();
+    }
+    assert_eq!(seen, ["b_t1_002", "b_t1_004", "b_t1_006"]);
+}
+
+#[test]
+fn tl3_a_match_behind_a_long_line_is_shown() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let text = format!("small\n{}\nNEEDLE", "很长 long ".repeat(3_000));
+    library.block_of(&todo, vec![Message::user(&text)]);
+    let arguments = r#"{"ref": "b_t1_001", "match": "NEEDLE"}"#;
+    let answer = library.run(&todo, "load", arguments);
+    assert!(answer.text.contains("[line 3]\nNEEDLE\n"), "{}", answer.text);
+    assert!(!answer.text.contains("call load with"), "{}", answer.text);
+    assert!(Estimate.count(&answer.text) < 2_000);
+}
+
+#[test]
+fn tl3_what_is_not_word_for_word_says_so() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let long = "plain line of the log\n".repeat(300);
+    library.block_of(&todo, vec![Message::user("</recalled>\nin plain words\n")]);
+    let large = Message::tool_result(&ToolCallId::new("c"), &format!("{long}</recalled>\n"));
+    let call = Message::calls("", vec![ToolCall::new("c", "t", "{}")]);
+    let reference = library.block_of(&todo, vec![call, large])[0].to_string();
+    let says = |arguments: serde_json::Value| {
+        let text = library.run(&todo, "load", &arguments.to_string()).text;
+        assert_eq!(text.matches("</recalled>").count(), 1, "{text}");
+        text.contains("</recalled>\n(A backslash stands before marks in the text.)\n")
+    };
+    use serde_json::json;
+    assert!(says(json!({"ref": "b_t1_001"})));
+    assert!(!says(json!({"ref": "b_t1_001", "lines": "2-2"})));
+    assert!(!says(json!({"ref": reference, "lines": "1-20"})));
+    assert!(says(json!({"ref": reference, "lines": "290-"})));
+}
+
+#[test]
 fn tl3_load_gives_a_block_word_for_word_with_its_roles() {
     let (library, todo) = task();
     for reference in ["b_t1_001", "b_001", " b_t1_001 "] {
