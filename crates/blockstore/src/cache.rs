@@ -116,6 +116,8 @@ impl Cache {
             done.busy = true;
             return Ok(done);
         };
+        // Another process may have written and indexed since; what counts is what is there now.
+        let last = self.records.last_block_n(todo)?;
         let writer = IndexWriter::new(&lock, &folder, &self.records, todo);
         let graph = known.as_ref().and_then(|disk| disk.graph.as_ref());
         let mut disk = match DiskIndex::open(&folder, todo, graph) {
@@ -133,9 +135,10 @@ impl Cache {
             return Ok(done);
         }
         let indexed = disk.as_ref().map_or(0, DiskIndex::blocks);
-        if last - indexed >= self.config.batch_blocks || disk.is_none() {
+        let behind = last.saturating_sub(indexed);
+        if behind >= self.config.batch_blocks || disk.is_none() {
             writer.append(disk.as_ref(), last)?;
-            done.indexed = last - indexed;
+            done.indexed = behind;
             disk = self.reopen(&folder, todo, disk.as_ref())?;
         }
         if let Some(index) = &disk
@@ -154,6 +157,9 @@ impl Cache {
             let mut state = slot.state.lock();
             state.tried = Some(stamp(&folder));
             state.take(disk);
+            let disk = state.disk.as_ref().map_or(0, |disk| disk.bytes());
+            let bytes = disk + state.memory.read().bytes();
+            self.account(todo, &slot, bytes);
         }
         Ok(done)
     }

@@ -104,8 +104,13 @@ impl Searcher {
         };
         let mut hits = Vec::with_capacity(found.len());
         for Found { ranked, place, relevance, explanation } in found {
-            // A block of a todo that was forgotten meanwhile is found no more.
-            let Some(block) = self.records.block(&self.todo, ranked.candidate.n)? else { continue };
+            let block = match self.records.block(&self.todo, ranked.candidate.n) {
+                Ok(Some(block)) => block,
+                // A block of a todo that was forgotten meanwhile is found no more, and a damaged
+                // one keeps nobody from the others.
+                Ok(None) | Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
             hits.push(Hit {
                 block,
                 score: ranked.score as f32,

@@ -101,6 +101,8 @@ impl Memory {
     /// When the store fails or the todo's state is damaged.
     pub fn session(&self, todo: &TodoId) -> Result<Session, Error> {
         let todo = self.shared.registry.create(todo, b"")?;
+        // An index that is missing or behind comes back while the todo is worked on.
+        self.shared.indexer.wake(&todo);
         Session::resume(self.shared.clone(), todo)
     }
 

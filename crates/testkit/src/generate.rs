@@ -234,7 +234,7 @@ fn content() -> impl Strategy<Value = Content> {
         )),
         1 => text().prop_map(|text| {
             let text = format!("{:?}", text.chars().filter(char::is_ascii_alphanumeric).collect::<String>());
-            Part::Other(format!(r#"{{"type":"text","text":{text},"cache_control":{{"type":"ephemeral"}}}}"#).into())
+            Part::Other(format!(r#"{{"type":"refusal","refusal":{text}}}"#).into())
         }),
     ];
     prop_oneof![4 => text().prop_map(Content::Text), 1 => vec(part, 1..4).prop_map(Content::Parts)]
