@@ -30,6 +30,8 @@ fn the_readme_names_the_two_commands() {
     {
         assert!(readme.contains(command), "the README does not say `{command}`");
     }
+    let holder = readme.split('@').skip(1).step_by(2).find(|text| text.len() < 20);
+    assert_eq!(holder, None, "the README has a gap");
     let ci = std::fs::read_to_string(workspace_root().join(".ci/run")).unwrap();
     assert!(ci.contains("cargo test --workspace"));
 }
