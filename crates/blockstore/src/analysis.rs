@@ -479,9 +479,9 @@ mod tests {
         check("parseHTTPHeader", "parsehttpheader pars http header");
         check("std::io::Error", "std::io::error io::error std io error");
         check(
-            "/work/src/foo/main_loop.rs:42",
-            "work/src/foo/main_loop.rs:42 src/foo/main_loop.rs:42 foo/main_loop.rs:42 \
-             main_loop.rs:42 work src foo main_loop.rs main loop rs 42",
+            "/srv/src/foo/main_loop.rs:42",
+            "srv/src/foo/main_loop.rs:42 src/foo/main_loop.rs:42 foo/main_loop.rs:42 \
+             main_loop.rs:42 srv src foo main_loop.rs main loop rs 42",
         );
         check("C:\\tmp\\a.txt", "c:/tmp/a.txt tmp/a.txt c tmp a.txt a txt");
         check("E0502", "e0502 0502");

@@ -62,7 +62,7 @@ fn bl10_chinese_questions_find_chinese_blocks() {
 #[test]
 fn tl7_an_exact_hit_on_an_id_a_path_or_an_error_wins() {
     let mut writer = Writer::in_memory();
-    let call = ToolCall::new("c1", "read_file", r#"{"path":"/work/src/net/socket_pool.rs"}"#);
+    let call = ToolCall::new("c1", "read_file", r#"{"path":"/srv/src/net/socket_pool.rs"}"#);
     writer.add(Message::calls("", vec![call])).close();
     writer.lines(&[
         "The build failed with error E0502 in the borrow checker.",
