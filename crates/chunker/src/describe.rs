@@ -4,7 +4,8 @@ use crate::background::background;
 use crate::cues::Cues;
 use crate::names::{Kind, each_name};
 use crate::sentence;
-use crate::terms::{damped, each_cjk_run, each_word, hash, is_cjk, is_stop_word};
+use crate::stems::Stem;
+use crate::terms::{damped, each_cjk_run, each_word, is_cjk};
 use foldback_core::{
     BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
 };
@@ -245,10 +246,7 @@ fn words(parts: &[Described<'_>]) -> Vec<String> {
     let some_names = counts.keys().any(|word| !is_phrase(word));
     let tool_talk = parts.iter().any(|part| !part.message.tool_calls().is_empty());
     counts.retain(|word, count| !is_phrase(word) || *count > 1 || !(some_names || tool_talk));
-    let weight = |word: &str, count: u8| {
-        let stem = hash(&sentence::stem(word));
-        background(stem) * damped(count)
-    };
+    let weight = |word: &str, count: u8| background(Stem::of(word).term) * damped(count);
     let mut words: Vec<(f32, String)> =
         counts.into_iter().map(|(word, count)| (weight(&word, count), word)).collect();
     words.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
@@ -264,7 +262,7 @@ fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
     each_word(head, |word| {
         let fits =
             (3..=24).contains(&word.len()) && word.chars().all(|c| c.is_alphabetic() && !is_cjk(c));
-        if fits && !is_stop_word(word) {
+        if fits && !Stem::of(word).is_stop_word {
             count(word);
         }
     });

@@ -5,7 +5,7 @@
 use crate::background::background;
 use crate::closed::Score;
 use crate::cues::Cues;
-use crate::terms::{Term, damped};
+use crate::terms::{TERMS_PER_MESSAGE, Term, damped};
 use crate::weights::{BIAS, NAMES, WEIGHTS};
 use crate::window::{Said, Speaker, Window};
 
@@ -132,13 +132,21 @@ struct Mention {
 
 /// The terms of the messages from `from` to `to`, by term and then by place.
 fn mentions(window: &Window, from: usize, to: usize) -> Vec<Mention> {
-    let mut mentions = Vec::with_capacity(256);
+    // Term, place and count in one number each: that sorts several times as fast.
+    let mut packed: Vec<u64> = Vec::with_capacity(to.saturating_sub(from) * TERMS_PER_MESSAGE);
     for (at, said) in window.said().iter().enumerate().take(to).skip(from) {
         let found = said.terms.iter();
-        mentions.extend(found.map(|(term, count)| Mention { term, at, damped: damped(count) }));
+        packed.extend(
+            found.map(|(term, count)| u64::from(term) << 16 | (at as u64) << 8 | u64::from(count)),
+        );
     }
-    mentions.sort_unstable_by_key(|mention| (mention.term, mention.at));
-    mentions
+    packed.sort_unstable();
+    let unpack = |packed: u64| Mention {
+        term: (packed >> 16) as Term,
+        at: (packed >> 8 & 0xff) as usize,
+        damped: damped(packed as u8),
+    };
+    packed.into_iter().map(unpack).collect()
 }
 
 /// The cosine of the summed vectors of two neighbouring runs of the window's messages: how much

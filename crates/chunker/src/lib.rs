@@ -45,6 +45,7 @@ mod phase;
 mod sentence;
 mod sketch;
 mod state;
+mod stems;
 mod terms;
 mod weights;
 mod window;

@@ -15,6 +15,9 @@ pub(crate) enum Kind {
 /// Calls `take` with each name in `text`, in order.
 pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) {
     for token in text.split(|c: char| !is_name_char(c)) {
+        if !may_name(token) {
+            continue;
+        }
         // A path of the web or of a store holds `:`, which elsewhere ends a name.
         let parts = if token.contains("://") { (token, "") } else { part_at_colon(token) };
         for name in [parts.0, parts.1] {
@@ -29,9 +32,18 @@ pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) 
 /// The longest name. What is longer is data.
 const LONGEST: usize = 120;
 
+/// Whether anything in `token` tells a name from a word: most tokens of a text hold none of it.
+fn may_name(token: &str) -> bool {
+    let tells = |b: &u8| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'.' | b'/');
+    token.len() >= 3 && token.as_bytes().iter().any(tells)
+}
+
 fn is_name_char(c: char) -> bool {
-    (c.is_alphanumeric() && !is_cjk(c))
-        || matches!(c, '_' | '.' | '/' | '-' | ':' | '#' | '@' | '~' | '+' | '%')
+    if c.is_ascii() {
+        return c.is_ascii_alphanumeric()
+            || matches!(c, '_' | '.' | '/' | '-' | ':' | '#' | '@' | '~' | '+' | '%');
+    }
+    c.is_alphanumeric() && !is_cjk(c)
 }
 
 /// `src/a.rs:12` names a file and a line, `ValueError:x` an error and a word.
@@ -61,7 +73,7 @@ fn is_error(name: &str) -> bool {
         .iter()
         .any(|end| last.strip_suffix(end).is_some_and(|stem| !stem.is_empty()))
         && last.starts_with(|c: char| c.is_ascii_uppercase());
-    let errno = last.len() >= 4 && ERRNO.split(' ').any(|known| known == last);
+    let errno = last.starts_with('E') && ERRNO.contains(&last);
     let code = last.strip_prefix('E').is_some_and(|rest| {
         rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_digit()) && name == last
     });
@@ -69,8 +81,23 @@ fn is_error(name: &str) -> bool {
     is_class || errno || code || signal
 }
 
-const ERRNO: &str = "ENOENT EACCES EPERM EEXIST ECONNREFUSED ECONNRESET ETIMEDOUT EADDRINUSE \
-    ENOTDIR EISDIR ENOSPC EPIPE EINVAL ENOMEM ENOTFOUND";
+const ERRNO: [&str; 15] = [
+    "ENOENT",
+    "EACCES",
+    "EPERM",
+    "EEXIST",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ETIMEDOUT",
+    "EADDRINUSE",
+    "ENOTDIR",
+    "EISDIR",
+    "ENOSPC",
+    "EPIPE",
+    "EINVAL",
+    "ENOMEM",
+    "ENOTFOUND",
+];
 
 fn is_file(name: &str) -> bool {
     if name.starts_with("http://") || name.starts_with("https://") {
@@ -81,9 +108,7 @@ fn is_file(name: &str) -> bool {
     }
     let file = name.rsplit('/').next().unwrap_or(name);
     let has_extension = file.rsplit_once('.').is_some_and(|(stem, extension)| {
-        !stem.is_empty()
-            && EXTENSIONS.split(' ').any(|known| known.eq_ignore_ascii_case(extension))
-            && stem.contains(|c: char| c.is_alphanumeric())
+        !stem.is_empty() && is_extension(extension) && stem.contains(|c: char| c.is_alphanumeric())
     });
     let is_rooted = (name.starts_with('/') || name.starts_with("~/") || name.starts_with("./"))
         && name.matches('/').count() >= 2
@@ -91,11 +116,112 @@ fn is_file(name: &str) -> bool {
     has_extension || is_rooted
 }
 
-const EXTENSIONS: &str = "txt md rst csv tsv json jsonl yaml yml toml ini cfg conf xml html htm \
-    css js jsx ts tsx mjs py pyi ipynb rs go java kt scala c h cc cpp hpp cs rb php swift lua pl sh \
-    bash zsh ps1 bat sql db sqlite log lock pdf doc docx xls xlsx ppt pptx png jpg jpeg gif svg webp \
-    mp3 mp4 wav zip tar gz tgz zst xz bin exe dll so jar class proto graphql vue svelte gradle \
-    properties env diff patch pony cmake mk tex bib parquet npy pkl";
+fn is_extension(extension: &str) -> bool {
+    extension.len() <= 10 && {
+        let lower = extension.to_ascii_lowercase();
+        EXTENSIONS.binary_search(&lower.as_str()).is_ok()
+    }
+}
+
+/// Sorted, so that one is found by halves.
+const EXTENSIONS: [&str; 96] = [
+    "bash",
+    "bat",
+    "bib",
+    "bin",
+    "c",
+    "cc",
+    "cfg",
+    "class",
+    "cmake",
+    "conf",
+    "cpp",
+    "cs",
+    "css",
+    "csv",
+    "db",
+    "diff",
+    "dll",
+    "doc",
+    "docx",
+    "env",
+    "exe",
+    "gif",
+    "go",
+    "gradle",
+    "graphql",
+    "gz",
+    "h",
+    "hpp",
+    "htm",
+    "html",
+    "ini",
+    "ipynb",
+    "jar",
+    "java",
+    "jpeg",
+    "jpg",
+    "js",
+    "json",
+    "jsonl",
+    "jsx",
+    "kt",
+    "lock",
+    "log",
+    "lua",
+    "md",
+    "mjs",
+    "mk",
+    "mp3",
+    "mp4",
+    "npy",
+    "parquet",
+    "patch",
+    "pdf",
+    "php",
+    "pkl",
+    "pl",
+    "png",
+    "pony",
+    "ppt",
+    "pptx",
+    "properties",
+    "proto",
+    "ps1",
+    "py",
+    "pyi",
+    "rb",
+    "rs",
+    "rst",
+    "scala",
+    "sh",
+    "so",
+    "sql",
+    "sqlite",
+    "svelte",
+    "svg",
+    "swift",
+    "tar",
+    "tex",
+    "tgz",
+    "toml",
+    "ts",
+    "tsv",
+    "tsx",
+    "txt",
+    "vue",
+    "wav",
+    "webp",
+    "xls",
+    "xlsx",
+    "xml",
+    "xz",
+    "yaml",
+    "yml",
+    "zip",
+    "zsh",
+    "zst",
+];
 
 /// Letters and digits in one name, in a form that people do not write by chance.
 fn is_id(name: &str) -> bool {
@@ -139,6 +265,12 @@ mod tests {
         let mut found = Vec::new();
         each_name(text, |kind, name| found.push((kind, name)));
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn extensions_are_sorted_and_short() {
+        assert!(EXTENSIONS.is_sorted());
+        assert!(EXTENSIONS.iter().all(|extension| extension.len() <= 10));
     }
 
     #[test]

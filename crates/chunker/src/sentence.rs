@@ -4,7 +4,6 @@ use crate::cues::Cues;
 use crate::describe::{Described, Names, ends, head};
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use foldback_core::{BlockType, Message, Role};
-use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
 /// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
@@ -370,13 +369,4 @@ fn shorten(text: &str, most: usize) -> String {
     let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
     short.push('…');
     short
-}
-
-/// The stem of an English word; any other as it stands.
-pub(crate) fn stem(word: &str) -> Cow<'_, str> {
-    if word.is_ascii() {
-        Stemmer::create(Algorithm::English).stem(word)
-    } else {
-        Cow::Borrowed(word)
-    }
 }

@@ -1,9 +1,8 @@
 //! The terms of a text: what two texts must share to be about the same thing.
 
 use crate::background::background;
-use rust_stemmers::{Algorithm, Stemmer};
+use crate::stems::Stem;
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -22,20 +21,23 @@ impl Terms {
     /// The terms of several texts together.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut counts: BTreeMap<Term, u8> = BTreeMap::new();
-        let mut stemmer = CachedStemmer::default();
         for text in texts {
             each_word(text, |word| {
-                if let Some(term) = stemmer.term(word) {
-                    let count = counts.entry(term).or_default();
+                let stem = Stem::of(word);
+                if !stem.is_stop_word {
+                    let count = counts.entry(stem.term).or_default();
                     *count = count.saturating_add(1);
                 }
             });
         }
         let mut terms: Vec<(Term, u8)> = counts.into_iter().collect();
         if terms.len() > TERMS_PER_MESSAGE {
-            let weight = |&(term, count): &(Term, u8)| background(term) * damped(count);
-            terms.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.0.cmp(&b.0)));
-            terms.truncate(TERMS_PER_MESSAGE);
+            let weight = |(term, count): (Term, u8)| background(term) * damped(count);
+            let mut weighed: Vec<_> = terms.into_iter().map(|kept| (weight(kept), kept)).collect();
+            weighed.select_nth_unstable_by(TERMS_PER_MESSAGE - 1, |a, b| {
+                b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
+            });
+            terms = weighed.into_iter().take(TERMS_PER_MESSAGE).map(|(_, kept)| kept).collect();
             terms.sort_unstable();
         }
         Self(terms.into_iter().map(|(term, count)| term << 8 | u32::from(count)).collect())
@@ -117,7 +119,11 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
             if !joins {
                 flush(&mut word);
             }
-            word.extend(c.to_lowercase());
+            if c.is_ascii() {
+                word.push(c.to_ascii_lowercase());
+            } else {
+                word.extend(c.to_lowercase());
+            }
         } else if c == '\'' && word.chars().next_back().is_some_and(char::is_alphabetic) {
             word.push('\'');
         } else {
@@ -147,35 +153,6 @@ pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
             take(run);
         }
     }
-}
-
-/// Stems each distinct word of a message once.
-struct CachedStemmer {
-    stemmer: Stemmer,
-    seen: rustc_hash::FxHashMap<String, Option<Term>>,
-}
-
-impl Default for CachedStemmer {
-    fn default() -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English), seen: Default::default() }
-    }
-}
-
-impl CachedStemmer {
-    /// The term of a word; `None` for a stop word.
-    fn term(&mut self, word: &str) -> Option<Term> {
-        if let Some(term) = self.seen.get(word) {
-            return *term;
-        }
-        let term = (!is_stop_word(word)).then(|| hash(&stem(&self.stemmer, word)));
-        self.seen.insert(word.to_owned(), term);
-        term
-    }
-}
-
-fn stem<'w>(stemmer: &Stemmer, word: &'w str) -> Cow<'w, str> {
-    // The English rules know ASCII only; what else there is stays as it stands.
-    if word.is_ascii() { stemmer.stem(word) } else { Cow::Borrowed(word) }
 }
 
 /// Whether `word` says nothing about a topic.
