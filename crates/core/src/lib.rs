@@ -28,11 +28,14 @@ mod id;
 mod literal;
 mod message;
 mod message_json;
+mod object;
 mod pairing;
 mod payload;
+mod reference;
 mod seq;
 mod stored;
 mod time;
+mod todo_list;
 mod tokens;
 
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
@@ -41,13 +44,16 @@ pub use context::{
     Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Prompt, Recorded,
     ToolAnswer, ToolDefinition,
 };
-pub use embedder::{EmbedError, Embedder, Vectors};
+pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use literal::{Escape, decode_literal, escape_into};
 pub use message::{Message, MessageError, Role, ToolCall};
+pub use object::Object;
 pub use pairing::{Pairing, PairingTracker, Violation, check_request};
 pub use payload::{Check, PayloadKind, PayloadRef, PayloadRefError};
+pub use reference::{Reference, ReferenceError};
 pub use seq::{SeqNo, SeqRange};
 pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};
 pub use time::Timestamp;
+pub use todo_list::{ItemState, TodoItem, TodoList, TodoListError};
 pub use tokens::{Estimate, TokenCounter, message_tokens};

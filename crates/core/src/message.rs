@@ -1,7 +1,7 @@
 //! One message of a conversation, in the shape of chat-completions.
 
-use crate::message_json::{Fields, opt_string, read_calls, read_content, string};
-use crate::{Content, Escape, Part, Timestamp, ToolCallId, escape_into};
+use crate::message_json::{opt_string, read_calls, read_content, string};
+use crate::{Content, Escape, Object, Part, Timestamp, ToolCallId, escape_into};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
@@ -96,7 +96,7 @@ impl ToolCall {
     /// `None` when the arguments are no JSON object.
     #[must_use]
     pub fn members(&self) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-        serde_json::from_str::<Fields<'_>>(&self.arguments).ok().map(|fields| fields.0)
+        serde_json::from_str(&self.arguments).ok().map(Object::distinct)
     }
 }
 
@@ -108,7 +108,7 @@ impl Message {
     /// shape than chat-completions gives it.
     pub fn from_json(json: &str) -> Result<Self, MessageError> {
         let json = json.trim();
-        let Fields(fields) = serde_json::from_str(json)?;
+        let fields = serde_json::from_str::<Object<'_>>(json)?.distinct();
         let mut role = None;
         let mut content = Content::Empty;
         let (mut tool_calls, mut has_usual_calls) = (Vec::new(), true);
@@ -346,7 +346,7 @@ impl Message {
     #[must_use]
     pub fn fields(&self) -> Vec<(Cow<'_, str>, &RawValue)> {
         // The text was read once by `from_json` or written here, so it can be read again.
-        serde_json::from_str::<Fields<'_>>(&self.json).map(|f| f.0).unwrap_or_default()
+        serde_json::from_str(&self.json).map(Object::distinct).unwrap_or_default()
     }
 
     fn write_json(&self, content: Option<&str>, extra: &[(String, String)]) -> String {

@@ -1,106 +1,22 @@
-//! Reading the JSON of a message: its keys in order, its strings leniently.
+//! Reading the values of a message.
 
-use crate::{Content, MessageError, Part, ToolCall, decode_literal};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use crate::{Content, MessageError, Object, Part, ToolCall};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::borrow::Cow;
 
 fn shape(key: &'static str, expected: &'static str, found: &RawValue) -> MessageError {
     MessageError::Shape { key, expected, found: found.get().chars().take(60).collect() }
-}
-
-/// Up to this many keys are looked along.
-const FEW_KEYS: usize = 16;
-
-/// The keys of an object and their raw values; of a key that stands twice, the last value at the
-/// place of the first.
-pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
-                // Of a large object, where each key stands: looking along would cost its square.
-                let mut places: HashMap<Cow<'de, str>, usize> = HashMap::new();
-                while let Some(Key(key)) = map.next_key()? {
-                    let value = map.next_value()?;
-                    if fields.len() == FEW_KEYS {
-                        places =
-                            (0..).zip(&fields).map(|(at, (key, _))| (key.clone(), at)).collect();
-                    }
-                    let known = if fields.len() < FEW_KEYS {
-                        fields.iter().position(|(known, _)| *known == key)
-                    } else {
-                        places.get(&key).copied()
-                    };
-                    if let Some(field) = known.and_then(|at| fields.get_mut(at)) {
-                        field.1 = value;
-                        continue;
-                    }
-                    if fields.len() >= FEW_KEYS {
-                        places.insert(key.clone(), fields.len());
-                    }
-                    fields.push((key, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-/// A key, borrowed where it has no escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-/// The text of a JSON string, halves of surrogate pairs replaced.
-fn literal(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    Some(decode_literal(inside))
 }
 
 pub(crate) fn string<'a>(
     key: &'static str,
     value: &'a RawValue,
 ) -> Result<Cow<'a, str>, MessageError> {
-    literal(value).ok_or_else(|| shape(key, "a string", value))
+    Object::text_of(value).ok_or_else(|| shape(key, "a string", value))
 }
 
 pub(crate) fn opt_string(value: &RawValue) -> Option<String> {
-    literal(value).map(Cow::into_owned)
+    Object::text_of(value).map(Cow::into_owned)
 }
 
 pub(crate) fn read_content(value: &RawValue) -> Result<Content, MessageError> {
@@ -120,13 +36,11 @@ fn read_part(value: &RawValue) -> Result<Part, MessageError> {
     if value.get().starts_with('"') {
         return Ok(Part::Text(string("content", value)?.into_owned()));
     }
-    let Fields(fields) = serde_json::from_str(value.get())
-        .map_err(|_| shape("content", "parts that are objects or strings", value))?;
-    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let kind = field("type").and_then(literal);
+    let part = Object::of(value)
+        .ok_or_else(|| shape("content", "parts that are objects or strings", value))?;
     // Further keys of a text part (a cache mark, annotations) stay in the message's text.
-    if kind.as_deref() == Some("text")
-        && let Some(text) = field("text").and_then(literal)
+    if part.text("type").as_deref() == Some("text")
+        && let Some(text) = part.text("text")
     {
         return Ok(Part::Text(text.into_owned()));
     }
@@ -149,17 +63,14 @@ pub(crate) fn read_calls(value: &RawValue) -> Result<(Vec<ToolCall>, bool), Mess
 }
 
 fn read_call(value: &RawValue) -> Option<(ToolCall, bool)> {
-    let Fields(fields) = serde_json::from_str(value.get()).ok()?;
-    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let id = field("id").and_then(literal)?;
+    let call = Object::of(value)?;
+    let id = call.text("id")?;
     // A call of another type than `function` names its body by its type.
-    let kind = field("type").and_then(literal).unwrap_or(Cow::Borrowed("function"));
-    let body = field("function").or_else(|| field(&kind))?;
-    let Fields(body) = serde_json::from_str(body.get()).ok()?;
-    let field = |name: &str| body.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
-    let name = field("name").and_then(literal)?;
-    let value = field("arguments").or_else(|| field("input"));
-    let text = value.and_then(literal);
+    let kind = call.text("type").unwrap_or(Cow::Borrowed("function"));
+    let body = Object::of(call.get("function").or_else(|| call.get(&kind))?)?;
+    let name = body.text("name")?;
+    let value = body.get("arguments").or_else(|| body.get("input"));
+    let text = value.and_then(Object::text_of);
     let is_usual = text.is_some();
     let arguments = text.or_else(|| value.map(|value| Cow::Borrowed(value.get())));
     let call = ToolCall::new(&id, &name, arguments.as_deref().unwrap_or("{}"));
