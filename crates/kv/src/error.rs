@@ -70,7 +70,11 @@ pub enum Error {
         most: usize,
     },
     /// Another process has the store, and this engine serves one at a time.
-    #[error("the store at {} is in use by another process, and its engine serves one at a time", path.display())]
+    #[error(
+        "the store at {} is in use by another process, and its engine serves one at a time; try again \
+         when that one has ended",
+        path.display()
+    )]
     Locked {
         /// The store's folder.
         path: PathBuf,
@@ -118,13 +122,16 @@ pub enum Error {
         path: PathBuf,
     },
     /// The store has a format that this program does not know.
-    #[error("the store at {} has format version {found}, and this program reads version {expected}", path.display())]
+    #[error(
+        "the store at {} has format version {found}, and this program reads versions 1 to {expected}",
+        path.display()
+    )]
     FormatVersion {
         /// The store's folder.
         path: PathBuf,
         /// The version that the folder states.
         found: u64,
-        /// The version that this program reads and writes.
+        /// The version that this program writes; it reads the earlier ones too.
         expected: u64,
     },
     /// The store was made with another engine.

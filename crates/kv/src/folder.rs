@@ -1,7 +1,7 @@
 //! The folder of a store: its format file, and how it comes to be.
 //!
 //! `FORMAT` is a text of three lines, the first thing written: the words `foldback store`,
-//! `version 1`, and `engine` with a name. While the engine's files are being made it has a fourth
+//! `version 2`, and `engine` with a name. While the engine's files are being made it has a fourth
 //! line, `unfinished`; the next opener for writing then makes them again. A folder whose format
 //! file is whole and whose database is missing is damaged, and is never filled with an empty one.
 
@@ -19,22 +19,28 @@ const FORMAT: &str = "FORMAT";
 const UNFINISHED: &str = "unfinished";
 /// How long one creator waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one waits for a process that has the whole store to itself.
+const OWNER_PATIENCE: Duration = Duration::from_millis(700);
 /// What an engine calls its database in the folder.
 pub(crate) const SQLITE_FILE: &str = "store.sqlite";
 pub(crate) const SLED_FOLDER: &str = "store.sled";
 
-/// Checks the folder's format, and for writing makes the store if there is none. `make` builds the
-/// engine's files; it may find the remains of an earlier try.
+/// Checks the folder's format, and for writing makes the store if there is none and brings one of an
+/// earlier format up to the present one. `make` builds the engine's files; it may find the remains of
+/// an earlier try. `upgrade` adds to them what later versions have; it may find that it is there
+/// already. Gives the version that the store has now.
 pub(crate) fn open(
     dir: &Path,
     engine: Engine,
     mode: Mode,
     make: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
+    upgrade: impl FnOnce() -> Result<(), Error>,
+) -> Result<u64, Error> {
     match (read(dir, engine)?, mode) {
-        (Some(State::Finished), _) => return Ok(()),
+        (Some((FORMAT_VERSION, State::Finished)), _) => return Ok(FORMAT_VERSION),
+        (Some((version, State::Finished)), Mode::ReadOnly) => return Ok(version),
         (None, Mode::ReadOnly) => return Err(Error::NotFound { path: dir.to_owned() }),
-        (Some(State::Unfinished), Mode::ReadOnly) => {
+        (Some((_, State::Unfinished)), Mode::ReadOnly) => {
             return Err(Error::Format {
                 path: dir.to_owned(),
                 detail: "its creation has not finished; open it once for writing".to_owned(),
@@ -44,14 +50,19 @@ pub(crate) fn open(
     }
     make_private(dir)?;
     let lock = Lock::open(dir)?;
-    if !lock.take(PATIENCE, Duration::from_millis(2))? {
-        let doing = "another process created it";
-        return Err(Error::Busy { path: dir.to_owned(), doing });
-    }
+    take(&lock, dir, engine)?;
     // Another process may have done it while this one waited.
     match read(dir, engine)? {
-        Some(State::Finished) => return Ok(()),
-        Some(State::Unfinished) => {}
+        Some((FORMAT_VERSION, State::Finished)) => return Ok(FORMAT_VERSION),
+        Some((version, State::Finished)) => match upgrade() {
+            // What can be read of a damaged store is read; it stays of its version.
+            Err(Error::Damaged { .. }) => return Ok(version),
+            upgraded => {
+                upgraded?;
+                return write(dir, engine, State::Finished);
+            }
+        },
+        Some((_, State::Unfinished)) => {}
         None => {
             for name in [SQLITE_FILE, SLED_FOLDER] {
                 if dir.join(name).exists() {
@@ -64,6 +75,18 @@ pub(crate) fn open(
     }
     make()?;
     write(dir, engine, State::Finished)
+}
+
+/// Waits for the folder. Whoever has a sled store open holds it all the time.
+fn take(lock: &Lock, dir: &Path, engine: Engine) -> Result<(), Error> {
+    let path = dir.to_owned();
+    let is_whole = matches!(read(dir, engine)?, Some((_, State::Finished)));
+    let (patience, refused) = if engine == Engine::Sled && is_whole {
+        (OWNER_PATIENCE, Error::Locked { path })
+    } else {
+        (PATIENCE, Error::Busy { path, doing: "another process created it" })
+    };
+    if lock.take(patience, Duration::from_millis(2))? { Ok(()) } else { Err(refused) }
 }
 
 /// Fills an empty folder with a copy of a store. The format file comes last, so that a copy that
@@ -79,7 +102,7 @@ pub(crate) fn fill(
         return Err(Error::NotEmpty { path: dir.to_owned() });
     }
     copy()?;
-    write(dir, engine, State::Finished)
+    write(dir, engine, State::Finished).map(drop)
 }
 
 /// Makes what was renamed, made or removed in a folder durable.
@@ -93,7 +116,8 @@ enum State {
     Finished,
 }
 
-fn read(dir: &Path, engine: Engine) -> Result<Option<State>, Error> {
+/// The version and the state of the store in a folder, if there is one.
+fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
     let path = dir.join(FORMAT);
     let mut text = Vec::new();
     match File::open(&path) {
@@ -105,7 +129,7 @@ fn read(dir: &Path, engine: Engine) -> Result<Option<State>, Error> {
     parse(dir, engine, &String::from_utf8_lossy(&text)).map(Some)
 }
 
-fn parse(dir: &Path, engine: Engine, text: &str) -> Result<State, Error> {
+fn parse(dir: &Path, engine: Engine, text: &str) -> Result<(u64, State), Error> {
     let wrong = |detail: String| Error::Format { path: dir.to_owned(), detail };
     let mut lines = text.lines();
     if lines.next() != Some(MAGIC) {
@@ -114,7 +138,7 @@ fn parse(dir: &Path, engine: Engine, text: &str) -> Result<State, Error> {
     let version = lines.next().and_then(|line| line.strip_prefix("version ")?.parse().ok());
     let version: u64 =
         version.ok_or_else(|| wrong(format!("its {FORMAT} file states no version")))?;
-    if version != FORMAT_VERSION {
+    if !(1..=FORMAT_VERSION).contains(&version) {
         let (path, expected) = (dir.to_owned(), FORMAT_VERSION);
         return Err(Error::FormatVersion { path, found: version, expected });
     }
@@ -125,13 +149,14 @@ fn parse(dir: &Path, engine: Engine, text: &str) -> Result<State, Error> {
         return Err(Error::FormatEngine { path, found, expected: engine });
     }
     match (lines.next(), lines.next()) {
-        (None, None) => Ok(State::Finished),
-        (Some(UNFINISHED), None) => Ok(State::Unfinished),
+        (None, None) => Ok((version, State::Finished)),
+        (Some(UNFINISHED), None) => Ok((version, State::Unfinished)),
         _ => Err(wrong(format!("its {FORMAT} file has lines of no meaning in this version"))),
     }
 }
 
-fn write(dir: &Path, engine: Engine, state: State) -> Result<(), Error> {
+/// States the present version.
+fn write(dir: &Path, engine: Engine, state: State) -> Result<u64, Error> {
     let mut text = format!("{MAGIC}\nversion {FORMAT_VERSION}\nengine {engine}\n");
     if state == State::Unfinished {
         text.push_str(UNFINISHED);
@@ -143,7 +168,8 @@ fn write(dir: &Path, engine: Engine, state: State) -> Result<(), Error> {
     file.sync_all().map_err(writing("sync", &new))?;
     let path = dir.join(FORMAT);
     fs::rename(&new, &path).map_err(writing("rename into", &path))?;
-    sync(dir)
+    sync(dir)?;
+    Ok(FORMAT_VERSION)
 }
 
 /// Makes the folder if there is none, and closes it to everybody but its owner.
@@ -175,10 +201,10 @@ mod tests {
         assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), None);
         for state in [State::Unfinished, State::Finished] {
             write(dir.path(), Engine::Sqlite, state).unwrap();
-            assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), Some(state));
+            assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), Some((FORMAT_VERSION, state)));
         }
         let text = fs::read_to_string(dir.path().join(FORMAT)).unwrap();
-        assert_eq!(text, "foldback store\nversion 1\nengine sqlite\n");
+        assert_eq!(text, "foldback store\nversion 2\nengine sqlite\n");
     }
 
     #[test]
@@ -193,8 +219,8 @@ mod tests {
             r#"the folder /s is not a whole store: its FORMAT file does not begin with "foldback store""#,
         );
         check(
-            "foldback store\nversion 2\nanything",
-            "the store at /s has format version 2, and this program reads version 1",
+            "foldback store\nversion 3\nanything",
+            "the store at /s has format version 3, and this program reads versions 1 to 2",
         );
         check(
             "foldback store\nversion 1\nengine sled\n",
@@ -214,18 +240,18 @@ mod tests {
     fn a_creation_that_was_cut_short_is_done_again() {
         let dir = tempfile::tempdir().unwrap();
         let failing = || Err(Error::Full { path: "/".into() });
-        assert!(open(dir.path(), Engine::Sqlite, Mode::ReadWrite, failing).is_err());
+        assert!(open(dir.path(), Engine::Sqlite, Mode::ReadWrite, failing, || Ok(())).is_err());
         assert!(matches!(
-            open(dir.path(), Engine::Sqlite, Mode::ReadOnly, || Ok(())),
+            open(dir.path(), Engine::Sqlite, Mode::ReadOnly, || Ok(()), || Ok(())),
             Err(Error::Format { .. })
         ));
         let mut made = 0;
         for _ in 0..2 {
-            open(dir.path(), Engine::Sqlite, Mode::ReadWrite, || {
+            let make = || {
                 made += 1;
                 Ok(())
-            })
-            .unwrap();
+            };
+            open(dir.path(), Engine::Sqlite, Mode::ReadWrite, make, || Ok(())).unwrap();
         }
         assert_eq!(made, 1);
     }

@@ -78,11 +78,13 @@ pub enum Space {
     Session = 9,
     Index = 10,
     File = 11,
+    Grant = 12,
+    Plan = 13,
 }
 
 impl Space {
     /// Every space, ascending by number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Meta,
         Self::Name,
         Self::Todo,
@@ -95,6 +97,8 @@ impl Space {
         Self::Session,
         Self::Index,
         Self::File,
+        Self::Grant,
+        Self::Plan,
     ];
 
     /// The space's number.
@@ -122,6 +126,16 @@ impl Space {
             Self::Session => "session",
             Self::Index => "index",
             Self::File => "file",
+            Self::Grant => "grant",
+            Self::Plan => "plan",
+        }
+    }
+
+    /// The first format version whose stores have the space.
+    pub const fn since(self) -> u64 {
+        match self {
+            Self::Grant | Self::Plan => 2,
+            _ => 1,
         }
     }
 }
@@ -139,9 +153,9 @@ mod tests {
     #[test]
     fn spaces_keep_their_numbers() {
         let numbers: Vec<u8> = Space::ALL.into_iter().map(Space::number).collect();
-        assert_eq!(numbers, (0..12).collect::<Vec<u8>>());
+        assert_eq!(numbers, (0..14).collect::<Vec<u8>>());
         assert_eq!(Space::from_number(5), Some(Space::Vector));
-        assert_eq!(Space::from_number(12), None);
+        assert_eq!(Space::from_number(14), None);
     }
 
     #[test]

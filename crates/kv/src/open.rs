@@ -6,14 +6,24 @@ use std::sync::Arc;
 use crate::memory::Memory;
 use crate::{Engine, Error, Kv, Mode};
 
-/// The version of the store's layout on disk that this crate reads and writes.
-pub const FORMAT_VERSION: u64 = 1;
+/// The version of the store's layout on disk that this crate writes. It reads every earlier one, and
+/// brings a store that it opens for writing up to this one.
+///
+/// | version | what came with it |
+/// |---|---|
+/// | 1 | the first |
+/// | 2 | the spaces `grant` and `plan` |
+pub const FORMAT_VERSION: u64 = 2;
 
 /// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.
 ///
 /// Any number of processes may create and open one SQLite store at once. The folder is made for
 /// its owner alone (mode 0700). For [`Engine::Memory`] the folder is not touched, and every call
 /// gives a new, empty store.
+///
+/// A store of an earlier format is read as it is, and brought up to the present one when it is
+/// opened for writing. That adds and rewrites nothing that was there, so cut short at any point it is
+/// done again by the next opener; programs of the earlier format refuse the store from then on.
 ///
 /// # Errors
 ///

@@ -45,6 +45,8 @@ pub(crate) struct Sqlite {
     file: PathBuf,
     /// How readers may open the file; `Access::Write` for a store that is open for writing.
     access: Access,
+    /// The format version of the file; spaces that came later are empty.
+    format: u64,
     writer: Mutex<Option<Writer>>,
     readers: Mutex<Vec<Connection>>,
     /// A connection that never writes, so that `data_version` moves for this process too.
@@ -69,15 +71,22 @@ impl Sqlite {
     pub(crate) fn open(dir: &Path, mode: Mode) -> Result<Self, Error> {
         let dir = std::path::absolute(dir).map_err(crate::error::reading("find", dir))?;
         let file = dir.join(SQLITE_FILE);
-        folder::open(&dir, Engine::Sqlite, mode, || {
-            publish(&dir, |connection| table::create(connection).map_err(|e| fault::of(&dir, e)))
-        })?;
-        if !file.exists() {
-            let detail = format!("it has lost its {SQLITE_FILE}");
-            return Err(Error::Format { path: dir, detail });
-        }
         // Before a connection, which may bring the log in.
         let suspected = log::damage(&connection::log_of(&file));
+        let make_tables =
+            |connection: &mut _| table::create(connection).map_err(|error| fault::of(&dir, error));
+        let is_there = || {
+            let detail = format!("it has lost its {SQLITE_FILE}");
+            if file.exists() { Ok(()) } else { Err(Error::Format { path: dir.clone(), detail }) }
+        };
+        let make = || publish(&dir, make_tables);
+        let upgrade = || {
+            is_there()?;
+            let opened = connection::open(&file, Access::Write, PATIENCE);
+            make_tables(&mut opened.map_err(|error| fault::of(&dir, error))?)
+        };
+        let format = folder::open(&dir, Engine::Sqlite, mode, make, upgrade)?;
+        is_there()?;
         let access = match mode {
             Mode::ReadWrite => Access::Write,
             Mode::ReadOnly => connection::reading_access(&dir, &file)?,
@@ -88,6 +97,7 @@ impl Sqlite {
             dir,
             file,
             access,
+            format,
             writer: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
             watcher: Mutex::new(None),
@@ -166,6 +176,11 @@ impl Sqlite {
         answer
     }
 
+    /// Whether the file has a table for the space.
+    fn has(&self, space: Space) -> bool {
+        space.since() <= self.format
+    }
+
     /// Poisons the writer if the disk, rather than a rule, refused.
     fn refused(&self, error: rusqlite::Error, committing: bool) -> Error {
         if fault::poisons(&error, committing) {
@@ -195,6 +210,9 @@ impl Sqlite {
         }
         for delete in &batch.delete {
             let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
+            if !self.has(delete.space) {
+                continue;
+            }
             let (first, last) = ids(delete.todo, &span);
             let sql = table::of(delete.space).delete;
             table::run(connection, sql, (first, last)).map_err(refused)?;
@@ -215,6 +233,9 @@ impl Sqlite {
         span: &RangeInclusive<u32>,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        if !self.has(space) {
+            return Ok(Vec::new());
+        }
         let (first, last) = ids(todo, span);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         // The checksum is verified on SQLite's own bytes, so a value is copied once.
@@ -237,7 +258,7 @@ impl Sqlite {
     }
 
     fn check_records(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
-        for space in Space::ALL {
+        for space in Space::ALL.into_iter().filter(|space| self.has(*space)) {
             self.check_table(table::of(space).walk, findings, |id, stored| {
                 let key = Key { space, todo: high(id), n: u64::from(low(id)) };
                 let whole = stored.and_then(|bytes| record::check(key, bytes));
@@ -373,6 +394,9 @@ impl Kv for Sqlite {
 
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
+        if !self.has(key.space) {
+            return Ok(None);
+        }
         let found = self.read(|connection| {
             let mut statement = connection.prepare_cached(table::of(key.space).get)?;
             let mut rows = statement.query((id(key),))?;
@@ -437,9 +461,14 @@ impl Kv for Sqlite {
                 let copy = Backup::new(&source, target).map_err(fault)?;
                 // All pages in one step: one snapshot, however much is written meanwhile.
                 match copy.step(-1).map_err(fault)? {
-                    StepResult::Done => Ok(()),
-                    _ => Err(Error::Busy { path: self.dir.clone(), doing: "it was copied" }),
+                    StepResult::Done => {}
+                    _ => {
+                        return Err(Error::Busy { path: self.dir.clone(), doing: "it was copied" });
+                    }
                 }
+                drop(copy);
+                // The folder will say the present version, whatever version this one is of.
+                table::create(target).map_err(fault)
             })
         })
     }

@@ -353,14 +353,10 @@ fn snapshots(kv: &dyn Kv) {
     kv.commit(put(0)).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || (1..40).for_each(|round| kv.commit(put(round)).unwrap()));
-        // sled's scans are not of one moment; a single batch is only promised whole when it is
-        // read after its commit.
         while !writer.is_finished() {
             let seen = kv.scan(Space::Session, 1, 0..100, 100).unwrap();
             assert_eq!(seen.len(), 20);
-            if kv.engine() != Engine::Sled {
-                assert!(seen.iter().all(|(_, value)| *value == seen[0].1), "a torn batch");
-            }
+            assert!(seen.iter().all(|(_, value)| *value == seen[0].1), "a torn batch");
         }
     });
     let seen = kv.scan(Space::Session, 1, 0..100, 100).unwrap();

@@ -19,14 +19,14 @@ const WRITE: &str = "
     put file 2147483647/4294967295 the last key
     expect 1 0->2
     commit";
-const READ: &str = "
+pub(crate) const READ: &str = "
     get meta 0/0
     scan message 1/0..4294967296
     last block 1
     get file 2147483647/4294967295
     head 1
     head 2";
-const HELD: &str = "
+pub(crate) const HELD: &str = "
     golden
     0=hello 1=你好，折叠
     1=two
@@ -34,11 +34,11 @@ const HELD: &str = "
     2
     0";
 
-fn golden(version: u64, engine: Engine) -> PathBuf {
+pub(crate) fn golden(version: u64, engine: Engine) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}/{engine}"))
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

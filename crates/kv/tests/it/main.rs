@@ -5,6 +5,8 @@
 mod conformance;
 mod model;
 mod script;
+#[cfg(all(feature = "sqlite", feature = "sled"))]
+mod upgrade;
 
 #[cfg(feature = "sqlite")]
 mod damage;
