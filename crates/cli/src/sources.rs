@@ -1,7 +1,7 @@
 //! The files that conversations come from.
 
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{Output, text};
 use foldback_core::TodoId;
 use foldback_transcript::{Conversation, Conversations, Limits};
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// anything is written, and once for the work.
 pub(crate) struct Sources {
     inputs: Vec<Input>,
+    lenient: bool,
 }
 
 enum Input {
@@ -38,6 +39,8 @@ pub(crate) struct Survey {
     pub(crate) conversations: u64,
     /// How many messages they hold.
     pub(crate) messages: u64,
+    /// How many damaged lines, and files without a conversation, were passed over.
+    pub(crate) skipped: u64,
     places: Vec<Identity>,
 }
 
@@ -85,16 +88,29 @@ impl Sources {
                 inputs.push(Input::held(&path.display().to_string(), file)?);
             }
         }
-        Ok(Self { inputs })
+        Ok(Self { inputs, lenient: false })
     }
 
-    /// Reads everything once. The first input that is not sound is an error.
+    /// Whether damaged lines, and files that hold no conversation, are reported and passed over.
+    pub(crate) fn lenient(self, lenient: bool) -> Self {
+        Self { lenient, ..self }
+    }
+
+    /// Reads everything once. The first input that is not sound is an error, or a note where
+    /// reading is lenient.
     pub(crate) fn survey(&self, out: &Output) -> Result<Survey, CliError> {
         let mut progress = out.progress("reading", self.inputs.len() as u64);
-        let mut survey = Survey { conversations: 0, messages: 0, places: Vec::new() };
+        let mut survey = Survey { conversations: 0, messages: 0, skipped: 0, places: Vec::new() };
         for input in &self.inputs {
             for sourced in input.conversations()? {
-                let sourced = sourced?;
+                let sourced = match sourced {
+                    Err(CliError::Input(error)) if self.passes(&error) => {
+                        progress.around(|| out.note(format_args!("skipped: {error}")));
+                        survey.skipped += 1;
+                        continue;
+                    }
+                    sourced => sourced?,
+                };
                 survey.conversations += 1;
                 survey.messages += sourced.conversation.messages.len() as u64;
                 survey.places.push(Identity {
@@ -111,10 +127,18 @@ impl Sources {
 
     /// The conversations, one after the other.
     pub(crate) fn conversations(&self) -> impl Iterator<Item = Result<Sourced, CliError>> + '_ {
-        self.inputs.iter().flat_map(|input| match input.conversations() {
+        let all = self.inputs.iter().flat_map(|input| match input.conversations() {
             Ok(conversations) => conversations,
             Err(error) => Box::new(std::iter::once(Err(error))),
+        });
+        all.filter(|sourced| match sourced {
+            Err(CliError::Input(error)) => !self.passes(error),
+            _ => true,
         })
+    }
+
+    fn passes(&self, error: &foldback_transcript::Error) -> bool {
+        self.lenient && error.is_damage()
     }
 }
 
@@ -178,6 +202,15 @@ impl Sourced {
 }
 
 impl Survey {
+    /// How much was passed over, in words; `None` where nothing was.
+    pub(crate) fn skipped(&self) -> Option<String> {
+        match self.skipped {
+            0 => None,
+            1 => Some("1 line or file skipped".to_owned()),
+            many => Some(format!("{} lines or files skipped", text::number(many))),
+        }
+    }
+
     /// Checks that every conversation has a todo of its own, before any of them is written.
     /// `named` is the todo that was asked for.
     pub(crate) fn check_todos(&self, named: Option<&TodoId>) -> Result<(), CliError> {
@@ -225,6 +258,10 @@ fn walk(dir: &Path, depth: usize, inputs: &mut Vec<Input>) -> Result<(), CliErro
         let name = name.to_string_lossy();
         let kind = entry.file_type().map_err(|source| cannot_read(&path, source))?;
         if name.starts_with('.') {
+            continue;
+        }
+        // What a session log of Claude Code refers to, and no conversation.
+        if name == "tool-results" || name.ends_with(".meta.json") {
             continue;
         }
         // A link to a folder is not followed: it could lead in a circle.

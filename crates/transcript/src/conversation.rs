@@ -23,7 +23,8 @@ impl Conversation {
         Self { id, messages, envelope }
     }
 
-    /// The text that was read, byte for byte, in the format that it came in.
+    /// The text that was read, byte for byte, in the format that it came in; of a conversation that
+    /// was converted, what it was converted into: a line of foldback JSON Lines.
     #[must_use]
     pub fn to_original(&self) -> String {
         self.envelope.wrap(self.messages.iter().map(Message::json))

@@ -1,32 +1,69 @@
 //! Conversations, one after the other.
 
-use crate::format::{self, Context, describe_bytes};
+use crate::draft::{push_member, quoted};
+use crate::format::{self, Context, Fit, LOGS, Log, describe_bytes};
 use crate::input::{Input, Line};
+use crate::record::{Record, json_of, object_of};
 use crate::scan::{check_depth, scan};
 use crate::{Conversation, Error, Limits, Place};
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The conversations of one input, read as they are asked for: one line at a time where the input
-/// is JSON Lines, else the whole as one conversation.
+/// The conversations of one input. Where each line is one, they are read as they are asked for.
+/// Anything else is read as a whole: one JSON value, or a session log, which may hold several.
 ///
-/// A line that cannot be read is an error, and the next call goes on behind it. After an error of
-/// the input itself (reading, unpacking, size) there is nothing more. An input without any
-/// conversation gives one error that says so.
+/// A line that cannot be read is an error, and the next call goes on behind it
+/// ([`Error::is_damage`]). After an error of the input itself (reading, unpacking) there is nothing
+/// more. An input without any conversation gives one error that says so. The last line of a session
+/// log may be half-written, because the session is still going on: that is no error but a
+/// [finding](Conversation::check).
 pub struct Conversations<'a> {
     input: Input<'a>,
     state: State,
     line: u64,
+    /// Lines that were read to see what the input is.
+    seen: VecDeque<Line>,
+    /// What is read already.
+    ready: VecDeque<Ready>,
 }
+
+/// A conversation, or a damaged line, and where it begins.
+struct Ready(u64, Result<Conversation, Error>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was read, so it is not known yet whether there is one conversation on each line.
+    /// It is not known yet what the input is.
     Fresh,
+    /// There is one conversation on each line.
     Lines,
+    /// As far as was seen, no line is one: the first that is foreign stands for all of them.
+    Foreign,
     Done,
 }
+
+/// What an input is: each line a conversation, or not, or all lines together.
+enum Nature {
+    Lines(State),
+    Log(&'static Log),
+}
+
+/// After so many records that cannot be read a session log is given up.
+const DAMAGED_MOST: usize = 100;
+
+/// What one line looks like.
+enum Looks {
+    Log(&'static Log),
+    /// What stands in such a log beside its messages.
+    BesideLog(&'static Log),
+    Conversation,
+    Foreign,
+}
+
+/// So many lines are looked at to tell what an input is.
+const LOOK: usize = 64;
 
 /// Opens a file; `.zst` or not is told from its first bytes.
 ///
@@ -55,7 +92,8 @@ impl<'a> Conversations<'a> {
         limits: Limits,
     ) -> Result<Self, Error> {
         let input = Input::open(name.into(), Box::new(reader), limits)?;
-        Ok(Self { input, state: State::Fresh, line: 0 })
+        let (seen, ready) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { input, state: State::Fresh, line: 0, seen, ready })
     }
 
     /// The line on which the conversation given last begins, counted from 1; 0 before the first.
@@ -65,37 +103,183 @@ impl<'a> Conversations<'a> {
     }
 
     fn read(&mut self) -> Result<Option<Conversation>, Error> {
-        let fresh = self.state == State::Fresh;
-        // Whatever fails below, fails for good, until a whole line is in hand.
-        self.state = State::Done;
-        if fresh && let Some(found) = describe_bytes(self.input.peek()?) {
-            let place = Place { file: self.input.name().to_owned(), line: 1 };
-            return Err(Error::Unknown { place, found: found.to_owned() });
+        if self.state == State::Fresh {
+            // Whatever fails below, fails for good.
+            self.state = State::Done;
+            self.begin()?;
         }
-        let Some(mut line) = self.input.line()? else {
-            return match fresh {
-                true => Err(Error::Nothing { file: self.input.name().to_owned() }),
-                false => Ok(None),
-            };
-        };
-        let one_on_each_line = !fresh || {
-            let begin = line.bytes.trim_ascii_start().first();
-            !matches!(begin, Some(b'{' | b'[')) || scan(&line.bytes).complete
-        };
-        if one_on_each_line {
-            self.state = State::Lines;
-        } else {
-            self.input.rest(&mut line)?;
+        if let Some(Ready(line, ready)) = self.ready.pop_front() {
+            self.line = line;
+            return ready.map(Some);
         }
+        if self.state == State::Done {
+            return Ok(None);
+        }
+        let state = std::mem::replace(&mut self.state, State::Done);
+        let line = match self.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                if error.is_damage() {
+                    (self.state, self.line) = (state, self.input.lines());
+                }
+                return Err(error);
+            }
+        };
+        self.state = state;
         self.line = line.number;
-        let place = Place { file: self.input.name().to_owned(), line: line.number };
-        let text = text_of(&line, &place)?;
+        let place = self.place(line.number);
+        let context = Context { place: &place, limits: self.input.limits() };
+        let read = text_of(&line, &place)
+            .and_then(|text| check_depth(text, &place, context.limits).map(|()| text))
+            .and_then(|text| format::read(text, context));
         // Lines that look like nothing are all the same foreign text; one error says it.
-        if one_on_each_line && fresh && !text.starts_with(['{', '[']) {
+        if state == State::Foreign && matches!(read, Err(Error::Unknown { .. })) {
             self.state = State::Done;
         }
-        check_depth(text, &place, self.input.limits())?;
-        format::read(text, Context { place: &place, limits: self.input.limits() }).map(Some)
+        read.map(Some)
+    }
+
+    /// Finds out what the input is, and reads it where it has to be read as a whole.
+    fn begin(&mut self) -> Result<(), Error> {
+        if let Some(found) = describe_bytes(self.input.peek()?) {
+            return Err(Error::Unknown { place: self.place(1), found: found.to_owned() });
+        }
+        match self.look()? {
+            Nature::Lines(state) => self.state = state,
+            Nature::Log(log) => self.read_log(log)?,
+        }
+        Ok(())
+    }
+
+    /// Looks at the first lines.
+    fn look(&mut self) -> Result<Nature, Error> {
+        let (mut maybe, mut looked) = (None, Vec::new());
+        let mut nature = Nature::Lines(State::Foreign);
+        let mut first = true;
+        while looked.len() < LOOK {
+            let mut line = match self.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                // Whatever comes behind a line that is too large is seen when its turn comes.
+                Err(error) if error.is_damage() => {
+                    self.ready.push_back(Ready(self.input.lines(), Err(error)));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if looked.is_empty() && is_begun(&line) {
+                self.input.rest(&mut line)?;
+                if let Some(lines) = lines_of(&line) {
+                    self.seen.extend(lines);
+                    continue;
+                }
+            }
+            let found = match json_of(&line, &self.place(line.number), self.input.limits()) {
+                Ok(text) => Some(what_is(text, first)),
+                // What is damaged tells nothing, and gives its error when its turn comes.
+                Err(_) => None,
+            };
+            looked.push(line);
+            match found {
+                Some(Looks::Log(log)) => {
+                    nature = Nature::Log(log);
+                    break;
+                }
+                Some(Looks::Conversation) => {
+                    nature = Nature::Lines(State::Lines);
+                    break;
+                }
+                Some(Looks::BesideLog(log)) => maybe = maybe.or(Some(log)),
+                Some(Looks::Foreign) | None => {}
+            }
+            first &= found.is_none();
+        }
+        if looked.is_empty() && self.ready.is_empty() {
+            return Err(Error::Nothing { file: self.input.name().to_owned() });
+        }
+        for line in looked.into_iter().rev() {
+            self.seen.push_front(line);
+        }
+        Ok(match (nature, maybe) {
+            (Nature::Lines(_), Some(log)) => Nature::Log(log),
+            (nature, _) => nature,
+        })
+    }
+
+    /// Reads all lines together. Each that is damaged is an error by itself, before the
+    /// conversations that the others make.
+    fn read_log(&mut self, log: &'static Log) -> Result<(), Error> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        let (mut damaged, mut unfinished) = (Vec::new(), None);
+        loop {
+            let line = match self.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) if error.is_damage() => {
+                    damaged.push(self.input.lines());
+                    self.ready.push_back(Ready(self.input.lines(), Err(error)));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            bytes += line.bytes.len() as u64;
+            let limit = self.input.limits().conversation_bytes;
+            if bytes > limit {
+                return Err(Error::LargeConversation { place: self.place(line.number), limit });
+            }
+            match Record::of(&line, &self.place(line.number), self.input.limits()) {
+                Ok(record) => records.push(record),
+                Err(Error::Json { .. } | Error::Utf8 { .. })
+                    if !line.bytes.ends_with(b"\n") && !records.is_empty() =>
+                {
+                    unfinished = Some(line);
+                }
+                Err(error) => {
+                    damaged.push(line.number);
+                    self.ready.push_back(Ready(line.number, Err(error)));
+                }
+            }
+        }
+        let begin = records.first().map_or(1, |record| record.line);
+        let place = self.place(begin);
+        let context = Context { place: &place, limits: self.input.limits() };
+        for _ in 0..DAMAGED_MOST {
+            let error = match (log.read)(&records, context) {
+                Ok(conversations) => {
+                    damaged.sort_unstable();
+                    let members = members_of_reading(&damaged, unfinished.as_ref());
+                    self.ready.extend(conversations.into_iter().map(|mut conversation| {
+                        conversation.envelope.add_to_source(&members);
+                        Ready(begin, Ok(conversation))
+                    }));
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            // A record that cannot be read as what it is, is damaged like any other.
+            let at = error.record().and_then(|line| records.iter().position(|r| r.line == line));
+            let line = at.map_or(begin, |at| records.remove(at).line);
+            self.ready.push_back(Ready(line, Err(error)));
+            damaged.push(line);
+            if at.is_none() || records.is_empty() {
+                return Ok(());
+            }
+        }
+        let what = format!("over {DAMAGED_MOST} records cannot be read; the file is given up");
+        self.ready.push_back(Ready(begin, Err(context.shape(begin, what))));
+        Ok(())
+    }
+
+    fn next_line(&mut self) -> Result<Option<Line>, Error> {
+        match self.seen.pop_front() {
+            Some(line) => Ok(Some(line)),
+            None => self.input.line(),
+        }
+    }
+
+    fn place(&self, line: u64) -> Place {
+        Place { file: self.input.name().to_owned(), line }
     }
 }
 
@@ -115,8 +299,67 @@ impl Iterator for Conversations<'_> {
     type Item = Result<Conversation, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state == State::Done { None } else { self.read().transpose() }
+        if self.state == State::Done && self.ready.is_empty() {
+            None
+        } else {
+            self.read().transpose()
+        }
     }
+}
+
+/// What a converted conversation says about how its file was read.
+fn members_of_reading(damaged: &[u64], unfinished: Option<&Line>) -> String {
+    let mut members = String::new();
+    if !damaged.is_empty() {
+        let lines: Vec<_> = damaged.iter().map(u64::to_string).collect();
+        push_member("damaged_lines", &format!("[{}]", lines.join(",")), &mut members);
+    }
+    if let Some(line) = unfinished {
+        let text = quoted(&String::from_utf8_lossy(&line.bytes));
+        let json = format!("{{\"line\":{},\"text\":{text}}}", line.number);
+        push_member("unfinished", &json, &mut members);
+    }
+    members
+}
+
+/// What a JSON text looks like; the flag says that it is the first of its input.
+fn what_is(text: &str, first: bool) -> Looks {
+    if let Some(object) = object_of(text) {
+        let fits = |fit: Fit| LOGS.iter().find(|log| (log.fit)(&object, first) == fit);
+        if let Some(log) = fits(Fit::Yes) {
+            return Looks::Log(log);
+        }
+        if let Some(log) = fits(Fit::Maybe) {
+            return Looks::BesideLog(log);
+        }
+    }
+    if format::knows(text) { Looks::Conversation } else { Looks::Foreign }
+}
+
+/// Whether a line is the beginning of a JSON value that goes on behind it.
+fn is_begun(line: &Line) -> bool {
+    let begin = line.bytes.trim_ascii_start().first();
+    matches!(begin, Some(b'{' | b'[')) && !scan(&line.bytes).complete
+}
+
+/// The lines of a text that looked like one JSON value, because its first line is cut off, and is
+/// none: its second line is a whole object.
+fn lines_of(text: &Line) -> Option<Vec<Line>> {
+    let is_json = |bytes: &[u8]| serde_json::from_slice::<&RawValue>(bytes).is_ok();
+    if is_json(&text.bytes) {
+        return None;
+    }
+    let mut lines = Vec::new();
+    let (mut number, mut offset) = (text.number, text.offset);
+    for bytes in text.bytes.split_inclusive(|byte| *byte == b'\n') {
+        if !bytes.trim_ascii().is_empty() {
+            lines.push(Line { number, offset, bytes: bytes.to_vec() });
+        }
+        number += 1;
+        offset += bytes.len() as u64;
+    }
+    let second = lines.get(1)?.bytes.trim_ascii();
+    (second.starts_with(b"{") && is_json(second)).then_some(lines)
 }
 
 /// The text of a line, without the white space around it.

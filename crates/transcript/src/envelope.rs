@@ -1,7 +1,7 @@
 //! Everything around the messages of a conversation, as it stood.
 
 use crate::format::Format;
-use crate::object::Object;
+use crate::object::{Object, push_string};
 use serde::{Deserialize, Serialize};
 
 /// The exact text of a conversation but for its messages: what stands before the first, between
@@ -60,6 +60,28 @@ impl Envelope {
         };
         let (before, after) = (cut(0, at(first)), cut(at(last) + last.len(), text.len()));
         Self { format, before, between, after }
+    }
+
+    /// The envelope of a conversation that was converted from another format. `source` is the JSON
+    /// of what its messages do not hold.
+    pub(crate) fn converted(format: Format, id: Option<&str>, source: &str) -> Self {
+        let mut before = String::from("{");
+        if let Some(id) = id {
+            before.push_str("\"id\":");
+            push_string(id, &mut before);
+            before.push(',');
+        }
+        before.push_str("\"messages\":[");
+        let after = format!("],\"source\":{source}}}");
+        Self { format, before, between: Between::Same(",".to_owned()), after }
+    }
+
+    /// Adds members to the `source` of a converted conversation: their JSON, with a comma before
+    /// each.
+    pub(crate) fn add_to_source(&mut self, members: &str) {
+        if let Some(inside) = self.after.strip_suffix("}}") {
+            self.after = format!("{inside}{members}}}}}");
+        }
     }
 
     /// The format that the conversation came in.

@@ -1,5 +1,6 @@
 //! What can be wrong with an input.
 
+use crate::Format;
 use foldback_core::MessageError;
 use std::fmt;
 
@@ -103,6 +104,27 @@ pub enum Error {
         #[source]
         source: MessageError,
     },
+    /// A record of a known format is not in its shape.
+    #[error("{place}: {what}")]
+    Shape {
+        /// Where.
+        place: Place,
+        /// What was found, and what was expected.
+        what: String,
+    },
+    /// The format is known, and no message is there.
+    #[error(
+        "{place}: this is {format} that holds no message; expected was at least one. Found were \
+         {seen}"
+    )]
+    NoMessages {
+        /// Where it begins.
+        place: Place,
+        /// The format.
+        format: Format,
+        /// What is there instead, by kind.
+        seen: String,
+    },
     /// The text is none of the formats that are read.
     #[error("{place}: {found}. {}", crate::format::TRIED)]
     Unknown {
@@ -120,6 +142,25 @@ pub enum Error {
         /// The file.
         file: String,
     },
+}
+
+impl Error {
+    /// Whether the error is about one line, or about what a file holds, so that whoever is lenient
+    /// may pass over it. An input that cannot be read or unpacked is another matter.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        !matches!(self, Self::Io { .. } | Self::Packed { .. } | Self::Bomb { .. })
+    }
+
+    /// The line of the record that the error is about, where it is about one.
+    pub(crate) fn record(&self) -> Option<u64> {
+        match self {
+            Self::LargeMessage { place, .. }
+            | Self::Message { place, .. }
+            | Self::Shape { place, .. } => Some(place.line),
+            _ => None,
+        }
+    }
 }
 
 fn of(conversation: &Option<String>) -> String {

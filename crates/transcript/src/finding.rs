@@ -2,6 +2,7 @@
 
 use crate::Envelope;
 use crate::object::Object;
+use crate::record::object_of;
 use foldback_core::{Message, Pairing, PairingTracker, Timestamp};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -24,6 +25,16 @@ pub struct Finding {
 pub enum FindingKind {
     /// There is no message.
     NoMessage,
+    /// The last line of the session log was half-written when it was read.
+    Unfinished {
+        /// The line, counted from 1.
+        line: u64,
+    },
+    /// The source holds a part of the conversation only.
+    Partial {
+        /// Which, or why.
+        why: String,
+    },
     /// A call has the id of an earlier call.
     DuplicateCall {
         /// The id.
@@ -84,6 +95,14 @@ impl fmt::Display for FindingKind {
             Self::NoMessage => {
                 f.write_str("the conversation has no message; nothing is recorded or shown")
             }
+            Self::Unfinished { line } => write!(
+                f,
+                "line {line} is still being written; it is kept beside the messages, and what comes \
+                 before it was read"
+            ),
+            Self::Partial { why } => {
+                write!(f, "a part of the conversation is not in this file: {why}")
+            }
             Self::DuplicateCall { id } => write!(
                 f,
                 "the call {id:?} has the id of an earlier call; each result goes to the call \
@@ -137,7 +156,8 @@ impl fmt::Display for FindingKind {
 pub(crate) fn check(messages: &[Message], envelope: &Envelope) -> Vec<Finding> {
     let fields = envelope.fields();
     let keys = repeated(fields.iter().map(|(key, _)| key.as_str()));
-    let mut found: Vec<_> = keys.map(|kind| Finding { at: None, kind }).collect();
+    let mut found: Vec<_> =
+        keys.chain(of_source(envelope)).map(|kind| Finding { at: None, kind }).collect();
     if messages.is_empty() {
         found.push(Finding { at: None, kind: FindingKind::NoMessage });
         return found;
@@ -183,6 +203,16 @@ pub(crate) fn check(messages: &[Message], envelope: &Envelope) -> Vec<Finding> {
     found
 }
 
+/// What a converted conversation says about its source.
+fn of_source(envelope: &Envelope) -> Vec<FindingKind> {
+    let source = envelope.get("source");
+    let Some(source) = source.as_deref().and_then(object_of) else { return Vec::new() };
+    let line = source.object("unfinished").and_then(|line| line.get("line")?.get().parse().ok());
+    let unfinished = line.map(|line| FindingKind::Unfinished { line });
+    let partial = source.text("partial").map(|why| FindingKind::Partial { why: why.into_owned() });
+    unfinished.into_iter().chain(partial).collect()
+}
+
 fn unanswered(caller: Option<usize>, id: &str) -> Finding {
     Finding { at: caller, kind: FindingKind::UnansweredCall { id: id.to_owned() } }
 }
@@ -197,7 +227,9 @@ fn written(message: &Message) -> Vec<FindingKind> {
         let found_time = time.chars().take(60).collect();
         found.push(FindingKind::UnreadableTime { found: found_time });
     }
-    if has_half_surrogate(message.json()) {
+    // What is kept of a source is no text of the message.
+    let mut said = object.0.iter().filter(|(key, _)| key != "source");
+    if said.any(|(_, value)| has_half_surrogate(value.get())) {
         found.push(FindingKind::HalfSurrogate);
     }
     if !message.has_usual_calls() {

@@ -26,6 +26,9 @@ pub(crate) struct Line {
 }
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A packed input may ask for a window of 2 to this many bytes (32 MiB), which is set aside before
+/// anything is unpacked. All of zstd's levels up to 20 ask for less.
+const WINDOW_LOG_MOST: u32 = 25;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl<'a> Input<'a> {
@@ -38,7 +41,8 @@ impl<'a> Input<'a> {
         let mut packed =
             BufReader::with_capacity(1 << 16, Counted { inner: reader, bytes: 0, failed: false });
         let unpacked = if packed.fill_buf().map_err(failed)?.starts_with(&ZSTD) {
-            let decoder = Decoder::with_buffer(packed).map_err(failed)?;
+            let mut decoder = Decoder::with_buffer(packed).map_err(failed)?;
+            decoder.window_log_max(WINDOW_LOG_MOST).map_err(failed)?;
             Unpacked::Zstd { decoder: Box::new(decoder), bytes: 0, limits, bomb: false }
         } else {
             Unpacked::Plain(packed)
@@ -63,6 +67,11 @@ impl<'a> Input<'a> {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How many lines were given out or passed over.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
     }
 
     /// The bytes that come next, at least one unless the input is at its end.
@@ -110,12 +119,35 @@ impl<'a> Input<'a> {
         };
         let read = read.map_err(|source| self.failed(source))?;
         if line.bytes.len() as u64 > limit {
+            if one_line {
+                self.pass_line(line)?;
+            }
             let place = crate::Place { file: self.name.clone(), line: line.number };
             return Err(Error::LargeConversation { place, limit });
         }
         self.bytes += read as u64;
         let new = line.bytes.get(had..).unwrap_or(&[]);
         self.lines += new.iter().filter(|b| **b == b'\n').count() as u64;
+        Ok(())
+    }
+
+    /// Passes over the rest of a line that is too large, without holding it.
+    fn pass_line(&mut self, line: &mut Line) -> Result<(), Error> {
+        self.bytes += line.bytes.len() as u64;
+        let mut ended = line.bytes.ends_with(b"\n");
+        line.bytes = Vec::new();
+        while !ended {
+            let ahead = self.peek()?;
+            if ahead.is_empty() {
+                break;
+            }
+            let end = ahead.iter().position(|byte| *byte == b'\n');
+            let passed = end.map_or(ahead.len(), |end| end + 1);
+            ended = end.is_some();
+            self.reader.consume(passed);
+            self.bytes += passed as u64;
+        }
+        self.lines += 1;
         Ok(())
     }
 

@@ -5,10 +5,18 @@
 //! that writing gives it back. The format is told from the content, never from the file's name;
 //! [`Conversations`] reads one after the other, from a plain file or one packed with zstd.
 //!
-//! Read and written: foldback JSON Lines (`{"id", "messages": [...]}` per line), bare
-//! chat-completions arrays and chat-completions bodies. Written only: request bodies of Anthropic
-//! Messages ([`anthropic`]). Anything else is an error that says what was tried, and what the
-//! text looks like where that is known.
+//! Read as they are, and written back byte for byte: foldback JSON Lines (`{"id", "messages":
+//! [...]}` per line), bare chat-completions arrays and chat-completions bodies.
+//!
+//! Converted: Anthropic Messages bodies and lists of their messages; bodies inside lines of logs and
+//! batches; session logs of Claude Code and Codex; messages of LangChain and LangGraph. What a
+//! message of ours has no place for stands under its key `source`, and whatever is no message under
+//! the conversation's, so that nothing is lost and foldback JSON Lines hold it all. [`anthropic`]
+//! writes request bodies; one that was read is written as it was.
+//!
+//! Anything else is an error that says what was tried, and what the text looks like where that is
+//! known. Damage stays where it is: each line that cannot be read is an error by itself, and reading
+//! goes on behind it.
 //!
 //! This crate repairs nothing and stores nothing. What is odd about a conversation (a call that
 //! nobody answered, times that run backwards) is stated by [`Conversation::check`]; the repairs
@@ -30,6 +38,8 @@
 
 mod conversation;
 mod conversations;
+mod conversion;
+mod draft;
 mod envelope;
 mod error;
 mod finding;
@@ -39,6 +49,7 @@ mod limits;
 mod message_line;
 mod object;
 mod options;
+mod record;
 mod scan;
 
 pub use conversation::Conversation;

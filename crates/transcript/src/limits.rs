@@ -12,11 +12,18 @@ pub struct Limits {
     /// The greatest depth of nested objects and arrays: 120 unless told otherwise, a little less
     /// than what common JSON readers refuse.
     pub depth: usize,
-    /// Packed input may unpack to this many times its size: 1,000 unless told otherwise. Logs
-    /// reach about 60.
+    /// Packed input may unpack to this many times its size: 100 unless told otherwise. Recorded
+    /// conversations reach about 60.
     pub ratio: u64,
-    /// The ratio counts only from this many unpacked bytes on: 64 MiB unless told otherwise.
+    /// The ratio counts only from this many unpacked bytes on: 1 MiB unless told otherwise.
     pub ratio_from: u64,
+}
+
+impl Limits {
+    /// The same limits, with less depth.
+    pub(crate) fn without_depth(&self, levels: usize) -> Self {
+        Self { depth: self.depth.saturating_sub(levels), ..*self }
+    }
 }
 
 impl Default for Limits {
@@ -25,8 +32,8 @@ impl Default for Limits {
             message_bytes: 100_000_000,
             conversation_bytes: 512 << 20,
             depth: 120,
-            ratio: 1_000,
-            ratio_from: 64 << 20,
+            ratio: 100,
+            ratio_from: 1 << 20,
         }
     }
 }

@@ -21,10 +21,13 @@ pub fn read_message_line(line: &str, n: u64) -> Result<Message, Error> {
 
 /// The messages of an input that holds one on each line. Blank lines, a byte order mark and CRLF
 /// are passed over. After an error there is nothing more, because what comes behind a message that
-/// is missing should not be recorded as if it were not.
+/// is missing should not be recorded as if it were not; unless [`lenient`](Self::lenient) asks for
+/// it.
 pub struct MessageLines<'a> {
     input: Input<'a>,
     done: bool,
+    lenient: bool,
+    line: u64,
     messages: u64,
 }
 
@@ -40,11 +43,27 @@ impl<'a> MessageLines<'a> {
         limits: Limits,
     ) -> Result<Self, Error> {
         let input = Input::open(name.into(), Box::new(reader), limits)?;
-        Ok(Self { input, done: false, messages: 0 })
+        Ok(Self { input, done: false, lenient: false, line: 0, messages: 0 })
+    }
+
+    /// Goes on behind a line that cannot be read ([`Error::is_damage`]): its error is given in its
+    /// place.
+    #[must_use]
+    pub fn lenient(self) -> Self {
+        Self { lenient: true, ..self }
+    }
+
+    /// The line of the message or error given last, counted from 1; 0 before the first.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.line
     }
 
     fn read(&mut self) -> Result<Option<Message>, Error> {
-        let Some(line) = self.input.line()? else { return Ok(None) };
+        let line = self.input.line();
+        self.line = self.input.lines();
+        let Some(line) = line? else { return Ok(None) };
+        self.line = line.number;
         let place = Place { file: self.input.name().to_owned(), line: line.number };
         let text = text_of(&line, &place)?;
         let message = read(text, self.messages + 1, &place, self.input.limits())?;
@@ -61,7 +80,11 @@ impl Iterator for MessageLines<'_> {
             return None;
         }
         let next = self.read().transpose();
-        self.done = !matches!(next, Some(Ok(_)));
+        self.done = match &next {
+            Some(Ok(_)) => false,
+            Some(Err(error)) => !(self.lenient && error.is_damage()),
+            None => true,
+        };
         next
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
-use crate::sources::{Sourced, Sources};
+use crate::sources::{Sourced, Sources, Survey};
 use crate::store;
 use clap::Args;
 use foldback::Memory;
@@ -18,6 +18,12 @@ use std::path::PathBuf;
 /// that an earlier import left half-way goes on where it stopped; one whose todo holds something
 /// else is refused.
 ///
+/// Formats are told from the content: foldback JSON Lines; chat-completions arrays and bodies;
+/// Anthropic Messages bodies and lists of messages; either body inside a line of a log or batch;
+/// session logs of Claude Code and Codex; messages of LangChain and LangGraph. Whatever has no place
+/// in a message is kept under "source", and comes back with an export. Of a folder, folders named
+/// tool-results and files named *.meta.json, which belong to session logs, are passed over.
+///
 /// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",
 /// "blocks"}; `recorded` counts the messages written now, `held` those that were there before,
 /// `blocks` the blocks closed now.
@@ -27,14 +33,18 @@ use std::path::PathBuf;
   foldback import --todo release-7 chat.json
   zcat old.jsonl.gz | foldback import -")]
 pub(crate) struct Import {
-    /// Files (foldback JSON Lines, chat-completions arrays or bodies, plain or .zst), folders of
-    /// such files, or - for standard input
+    /// Files of conversations or session logs, plain or .zst, folders of such files, or - for
+    /// standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// The todo for the only conversation, in place of its own id
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
+
+    /// Report damaged lines, and files that hold no conversation, and go on behind them
+    #[arg(long)]
+    lenient: bool,
 }
 
 #[derive(Serialize)]
@@ -50,9 +60,13 @@ struct ImportJson<'a> {
 impl Import {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let out = &out.finishing();
-        let sources = Sources::new(&self.files)?;
+        let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
         survey.check_todos(self.todo.as_ref())?;
+        if survey.conversations == 0 {
+            tell_skipped(out, &survey)?;
+            return Ok(Outcome::Done);
+        }
         let memory = store::open_for_writing(globals, out)?;
         let mut progress = out.progress("importing", survey.messages);
         for sourced in sources.conversations() {
@@ -63,6 +77,8 @@ impl Import {
             progress.around(|| print(out, &imported))?;
             progress.advance(sourced.conversation.messages.len() as u64);
         }
+        drop(progress);
+        tell_skipped(out, &survey)?;
         Ok(Outcome::Done)
     }
 }
@@ -100,6 +116,16 @@ pub(crate) fn tell(out: &Output, sourced: &Sourced, todo: &TodoId) {
         Some(_) => {}
     }
     tell_odd(out, sourced);
+}
+
+/// Says how much was passed over.
+pub(crate) fn tell_skipped(out: &Output, survey: &Survey) -> Result<(), CliError> {
+    match survey.skipped() {
+        Some(skipped) if out.is_json() => out.note(skipped),
+        Some(skipped) => out.line(skipped)?,
+        None => {}
+    }
+    Ok(())
 }
 
 /// Says what is odd about a conversation.

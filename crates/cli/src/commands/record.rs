@@ -14,17 +14,22 @@ use serde::Serialize;
 ///
 /// Each line is one message in the shape of chat-completions. It is durable before the next line
 /// is read. At the end of the input the conversation stays open: recording may go on at any time.
-/// A line that is no message ends the recording with exit code 2; everything before it stays. When
-/// nobody reads the answers any more, recording ends with exit code 1.
+/// A line that is no message ends the recording with exit code 2; everything before it stays. With
+/// --lenient it is reported and skipped. When nobody reads the answers any more, recording ends with
+/// exit code 1.
 ///
 /// JSON, a line for each message, sent off once it is durable: {"todo_id", "seq", "closed":
-/// [block ids]}
+/// [block ids]}; for a line that was skipped: {"todo_id", "line", "skipped": why}
 #[derive(Args)]
 #[command(after_long_help = "Example:
   echo '{\"role\": \"user\", \"content\": \"Which port is it?\"}' | foldback record --todo ports")]
 pub(crate) struct Record {
     #[command(flatten)]
     todo: TodoArg,
+
+    /// Report lines that are no message, and go on behind them
+    #[arg(long)]
+    lenient: bool,
 }
 
 #[derive(Serialize)]
@@ -34,36 +39,80 @@ struct RecordJson<'a> {
     closed: &'a [BlockId],
 }
 
+#[derive(Serialize)]
+struct SkippedJson<'a> {
+    todo_id: &'a TodoId,
+    line: u64,
+    skipped: String,
+}
+
 impl Record {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let todo = self.todo.todo;
         let mut lines =
             MessageLines::from_reader("standard input", std::io::stdin(), Limits::default())?;
+        if self.lenient {
+            lines = lines.lenient();
+        }
+        let (mut count, mut skipped) = (0, 0);
+        let unread = |error: CliError, count| match error.is_broken_pipe() {
+            true => CliError::Unread(text::count(count, "message")),
+            false => error,
+        };
+        // The next message; lines that are none are answered in their turn.
+        let mut next = |count| {
+            while let Some(message) = lines.next() {
+                match message {
+                    Err(error) if self.lenient && error.is_damage() => {
+                        skipped += 1;
+                        skip(out, &todo, lines.line(), &error).map_err(|e| unread(e, count))?;
+                    }
+                    message => return Ok::<_, CliError>(Some(message?)),
+                }
+            }
+            Ok(None)
+        };
         // Neither a store nor a todo is made for an input that holds no message.
-        let Some(first) = lines.next().transpose()? else {
+        let Some(first) = next(count)? else {
             out.note(format_args!("the input holds no message, so nothing is recorded in {todo}"));
             return Ok(Outcome::Done);
         };
         let memory = store::open_for_writing(globals, out)?;
         let mut session = memory.session(&todo)?;
-        let mut count = 0;
-        for message in std::iter::once(Ok(first)).chain(lines) {
-            let recorded = session.record(message?)?;
+        let mut message = Some(first);
+        while let Some(one) = message {
+            let recorded = session.record(one)?;
             count += 1;
-            answer(out, &todo, &recorded).map_err(|error| match error.is_broken_pipe() {
-                true => CliError::Unread(text::count(count, "message")),
-                false => error,
-            })?;
+            answer(out, &todo, &recorded).map_err(|error| unread(error, count))?;
+            message = next(count)?;
         }
         if !out.is_json() {
+            let skipped = match skipped {
+                0 => String::new(),
+                skipped => format!(", {} skipped", text::count(skipped, "line")),
+            };
             out.line(format!(
-                "{}: {} recorded, {} in all",
+                "{}: {} recorded, {} in all{skipped}",
                 style::paint(style::NAME, &todo),
                 text::count(count, "message"),
                 text::number(session.len()),
             ))?;
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// Says that a line was passed over, and why.
+fn skip(
+    out: &Output,
+    todo: &TodoId,
+    line: u64,
+    error: &foldback_transcript::Error,
+) -> Result<(), CliError> {
+    out.note(format_args!("skipped: {error}"));
+    match out.is_json() {
+        true => out.json(&SkippedJson { todo_id: todo, line, skipped: error.to_string() }),
+        false => Ok(()),
     }
 }
 

@@ -1,9 +1,12 @@
-//! Request bodies of the Anthropic Messages API: written, not read.
+//! Request bodies of the Anthropic Messages API, written.
 
 use super::chat::push_schema;
 use crate::Options;
-use crate::object::{Object, push_one_line, push_string};
+use crate::draft::{line_of, push_member};
+use crate::object::{Object, array, object, push_one_line, push_string};
+use crate::record::object_of;
 use foldback_core::{Content, Message, Part, Role, ToolCallId, ToolDefinition};
+use serde_json::value::RawValue;
 use std::collections::HashSet;
 
 /// A request body, on one line: `system` on top, tool calls and results as blocks, and every rule
@@ -21,6 +24,11 @@ use std::collections::HashSet;
 ///   without its call becomes a user's text.
 /// - Images in data URLs become base64 sources, other image URLs become URL sources. The
 ///   `thinking_blocks` of a message are put back in front. Other parts pass through as they are.
+///
+/// What reading an Anthropic body keeps beside a message comes back: the places of calls that did
+/// not stand last, and further keys of calls, results and texts. So a body that was read is written
+/// as it was, but for what the API reads alike: a string in place of one text block, neighbours of
+/// one role, blank texts.
 ///
 /// The API has no place for a speaker's `name`; it is left out.
 #[must_use]
@@ -110,7 +118,7 @@ impl Writer {
     fn push(&mut self, message: &Message) {
         match message.role() {
             Role::System | Role::Developer => {
-                let blocks = blocks_of(message.content()).into_iter();
+                let blocks = blocks_of(message).into_iter();
                 self.system.extend(blocks.map(|block| match block.kind {
                     Kind::Text => block.json,
                     // Only texts are taken there.
@@ -120,7 +128,7 @@ impl Writer {
             Role::Tool => self.push_result(message),
             Role::Assistant => self.push_assistant(message),
             Role::User | Role::Other(_) => {
-                let blocks = blocks_of(message.content());
+                let blocks = blocks_of(message);
                 self.settle();
                 if !blocks.is_empty() {
                     self.turn(false).blocks.extend(blocks.into_iter().map(|block| block.json));
@@ -132,6 +140,7 @@ impl Writer {
     fn push_assistant(&mut self, message: &Message) {
         self.settle();
         let mut blocks: Vec<_> = Vec::new();
+        let kept = Kept::of(message);
         for (key, value) in message.fields() {
             // Signed thinking must come back as it was, or the API refuses the calls behind it.
             if key == "thinking_blocks" {
@@ -142,8 +151,8 @@ impl Writer {
                 }));
             }
         }
-        blocks.extend(blocks_of(message.content()).into_iter().map(|block| block.json));
-        for call in message.tool_calls() {
+        blocks.extend(blocks_of(message).into_iter().map(|block| block.json));
+        for (n, call) in message.tool_calls().iter().enumerate() {
             let id = self.legal(call.id.as_str());
             let mut json = String::from("{\"type\":\"tool_use\",\"id\":");
             push_string(&id, &mut json);
@@ -151,8 +160,10 @@ impl Writer {
             push_string(&call.name, &mut json);
             json.push_str(",\"input\":");
             push_input(&call.arguments, &mut json);
+            push_further(kept.calls.get(n), &mut json);
             json.push('}');
-            blocks.push(json);
+            let at = kept.calls_at.get(n).copied().unwrap_or(blocks.len());
+            blocks.insert(at.min(blocks.len()), json);
             self.open.push((call.id.clone(), id));
         }
         if !blocks.is_empty() {
@@ -161,7 +172,7 @@ impl Writer {
     }
 
     fn push_result(&mut self, message: &Message) {
-        let blocks = blocks_of(message.content());
+        let blocks = blocks_of(message);
         let at = message.tool_call_id().and_then(|id| self.open.iter().position(|o| o.0 == *id));
         let Some(at) = at else {
             // The results of the calls that are still open may follow, and stand first then.
@@ -175,7 +186,10 @@ impl Writer {
             .fields()
             .iter()
             .any(|(key, value)| key == "is_error" && value.get().trim() == "true");
-        let json = result_block(&id, &blocks, is_error);
+        let kept = Kept::of(message);
+        let mut json = result_block(&id, &blocks, is_error);
+        push_further(kept.block.as_ref(), &mut json);
+        json.push('}');
         self.turn(false).first.push(json);
     }
 
@@ -183,7 +197,7 @@ impl Writer {
     fn settle(&mut self) {
         for (_, id) in std::mem::take(&mut self.open) {
             let note = [Block { kind: Kind::Text, json: text_block(NO_RESULT) }];
-            self.turn(false).first.push(result_block(&id, &note, true));
+            self.turn(false).first.push(result_block(&id, &note, true) + "}");
         }
     }
 
@@ -247,23 +261,80 @@ enum Kind {
     Other,
 }
 
-/// The blocks of a content; blank texts are left out.
-fn blocks_of(content: &Content) -> Vec<Block> {
+/// What reading an Anthropic body kept under `source` of a message.
+#[derive(Default)]
+struct Kept {
+    /// The places of the calls among all blocks.
+    calls_at: Vec<usize>,
+    /// Further members of each call.
+    calls: Vec<String>,
+    /// Further members of a result.
+    block: Option<String>,
+}
+
+impl Kept {
+    fn of(message: &Message) -> Self {
+        let fields = message.fields();
+        let source = fields.iter().find(|(key, _)| key == "source");
+        let Some(source) = source.and_then(|(_, source)| object(source)) else {
+            return Self::default();
+        };
+        let values = |key| source.array(key).unwrap_or_default().into_iter().map(RawValue::get);
+        Self {
+            calls_at: values("calls_at").filter_map(|at| at.parse().ok()).collect(),
+            calls: values("calls").map(str::to_owned).collect(),
+            block: source.get("block").map(|block| block.get().to_owned()),
+        }
+    }
+}
+
+/// Writes further members behind those of a block.
+fn push_further(members: Option<&String>, out: &mut String) {
+    for (key, value) in members.and_then(|json| object_of(json)).into_iter().flat_map(|o| o.0) {
+        push_member(&key, value.get(), out);
+    }
+}
+
+/// The blocks of a message's content; blank texts are left out.
+fn blocks_of(message: &Message) -> Vec<Block> {
     let text = |text: &str| {
         let json = text_block(text);
         (!text.trim().is_empty()).then_some(Block { kind: Kind::Text, json })
     };
-    match content {
+    match message.content() {
         Content::Empty => Vec::new(),
         Content::Text(one) => text(one).into_iter().collect(),
-        Content::Parts(parts) => parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text(one) => text(one),
-                Part::Other(json) => other_block(json),
-            })
-            .collect(),
+        Content::Parts(parts) => {
+            let fields = message.fields();
+            // The parts as they are written: a text may have further keys.
+            let written = fields.iter().rev().find(|(key, _)| key == "content");
+            let written = written.and_then(|(_, value)| array(value)).unwrap_or_default();
+            let mut written = written.into_iter();
+            parts
+                .iter()
+                .filter_map(|part| {
+                    let written = written.next();
+                    match part {
+                        Part::Text(one) => text(one).map(|block| with_marks(block, written)),
+                        Part::Other(json) => other_block(json),
+                    }
+                })
+                .collect()
+        }
     }
+}
+
+/// A text with those of its further keys that the API knows.
+fn with_marks(mut block: Block, written: Option<&RawValue>) -> Block {
+    let Some(written) = written.and_then(object) else { return block };
+    for key in ["cache_control", "citations"] {
+        if let Some(value) = written.get(key) {
+            block.json.truncate(block.json.len() - 1);
+            push_member(key, &line_of(value.get()), &mut block.json);
+            block.json.push('}');
+        }
+    }
+    block
 }
 
 fn text_block(text: &str) -> String {
@@ -325,6 +396,7 @@ fn image_block(url: &str) -> String {
     json
 }
 
+/// A result, without the brace that ends it.
 fn result_block(id: &str, blocks: &[Block], is_error: bool) -> String {
     let mut json = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
     push_string(id, &mut json);
@@ -341,7 +413,6 @@ fn result_block(id: &str, blocks: &[Block], is_error: bool) -> String {
     if is_error {
         json.push_str(",\"is_error\":true");
     }
-    json.push('}');
     json
 }
 

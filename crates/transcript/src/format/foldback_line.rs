@@ -10,6 +10,12 @@ pub(super) fn fits(object: &Object<'_>) -> bool {
     object.has("messages") && object.get("id").is_some_and(|id| id_of(id.get()).is_some())
 }
 
+/// Whether an object is a line that a conversation of another format became.
+pub(super) fn is_converted(object: &Object<'_>) -> bool {
+    let source = || object.object("source").and_then(|source| source.text("format"));
+    object.has("messages") && source().is_some()
+}
+
 pub(super) fn read(
     text: &str,
     object: &Object<'_>,

@@ -22,14 +22,18 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
         || (kind.is_none() && found.has("instructions") && found.text("timestamp").is_some())
         || (found.object("session").is_some_and(|s| s.has("id")) && found.array("items").is_some())
     {
-        return Some("This looks like a session log of Codex, which is not read yet");
+        return Some(
+            "This looks like a line of a session log of Codex, which is read as a whole file",
+        );
     }
     if (found.has("sessionId") && found.has("parentUuid") && found.has("uuid"))
         || (matches!(kind, Some("summary" | "last-prompt")) && found.has("leafUuid"))
         || (kind == Some("file-history-snapshot") && found.has("messageId"))
         || (kind.is_some() && found.has("sessionId"))
     {
-        return Some("This looks like a session log of Claude Code, which is not read yet");
+        return Some(
+            "This looks like a line of a session log of Claude Code, which is read as a whole file",
+        );
     }
     if matches!(kind, Some("system" | "assistant" | "result" | "user")) && found.has("session_id") {
         return Some("This looks like the stream output of Claude Code, not a session log");
@@ -43,7 +47,7 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
         return Some("This looks like a history of prompts, not a conversation");
     }
     if is_langchain(found) {
-        return Some("This looks like a LangChain message, which is not read yet");
+        return Some("This looks like something of LangChain that is no message");
     }
     if found.has("sessionId") && found.has("projectHash") {
         return Some("This looks like a session of Gemini CLI, which is not read yet");
@@ -64,21 +68,9 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
             "This looks like a chat-completions response, which holds one answer and not a conversation",
         );
     }
-    if (found.object("request").is_some() && found.has("response"))
-        || (found.has("custom_id") && found.object("body").is_some())
-    {
-        return Some(
-            "This looks like a request inside a log or batch line; its body is not looked for yet",
-        );
-    }
     if kind == Some("message") && found.array("content").is_some() && found.has("stop_reason") {
         return Some(
             "This looks like an Anthropic response, which holds one answer and not a conversation",
-        );
-    }
-    if is_anthropic_body(found) {
-        return Some(
-            "This looks like an Anthropic Messages body, which is written but not read yet",
         );
     }
     if !found.has("messages") && found.text("role").is_some() {
@@ -115,11 +107,6 @@ pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
             "This looks like items of the OpenAI Responses API, which are not read yet".to_owned(),
         );
     }
-    if has_anthropic_blocks(items) {
-        return Some(
-            "This looks like a list of Anthropic messages, which is not read yet".to_owned(),
-        );
-    }
     (!found.has("role")).then(|| describe(&found))
 }
 
@@ -150,8 +137,9 @@ pub(super) fn describe_text(text: &str) -> String {
 
 /// What bytes are that no text begins with.
 pub(crate) fn describe_bytes(bytes: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 7] = [
+    let known: [(&[u8], &str); 8] = [
         (b"SQLite format 3\0", "This is an SQLite database"),
+        (b"\x28\xb5\x2f\xfd", "This is packed with zstd more than once; unpack it once"),
         (b"\x1f\x8b", "This is packed with gzip; unpack it first, or pack it with zstd"),
         (b"PK\x03\x04", "This is a zip archive; unpack it first"),
         (b"BZh", "This is packed with bzip2; unpack it first, or pack it with zstd"),
@@ -172,18 +160,8 @@ fn is_langchain(found: &Object<'_>) -> bool {
     constructor || dict || flat
 }
 
-/// Whether a body is Anthropic's and would lose something when it is read as chat-completions.
-fn is_anthropic_body(found: &Object<'_>) -> bool {
-    let Some(messages) = found.array("messages") else { return false };
-    if has_anthropic_blocks(&messages) {
-        return true;
-    }
-    // A conversation of ours may carry a key of that name; a body has no id.
-    found.has("system") && !found.has("id") && !messages.iter().any(|m| is_chat_message(m))
-}
-
 /// Whether the messages hold blocks that chat-completions do not know and that carry meaning.
-fn has_anthropic_blocks(messages: &[&RawValue]) -> bool {
+pub(super) fn has_anthropic_blocks(messages: &[&RawValue]) -> bool {
     let mut blocks = false;
     for message in messages {
         if is_chat_message(message) {
@@ -210,10 +188,11 @@ fn has_anthropic_blocks(messages: &[&RawValue]) -> bool {
 }
 
 /// Whether a message is surely one of chat-completions.
-fn is_chat_message(message: &RawValue) -> bool {
+pub(super) fn is_chat_message(message: &RawValue) -> bool {
     object(message).is_some_and(|m| {
         m.has("tool_calls")
             || m.has("tool_call_id")
+            || m.object("source").is_some_and(|source| source.has("format"))
             || m.text("role").is_some_and(|role| role == "tool" || role == "system")
     })
 }

@@ -1,18 +1,28 @@
 //! The formats, one file each, and how one is told from another.
 
 pub mod anthropic;
+pub(crate) mod anthropic_blocks;
+mod anthropic_body;
 pub mod chat;
+mod claude_code;
+mod codex;
 mod foldback_line;
 mod foreign;
+mod langchain;
+mod pairs;
+mod wrapper;
 
 pub(crate) use foreign::describe_bytes;
 
+use self::wrapper::Wrapped;
 use crate::object::Object;
-use crate::scan::json_error;
+use crate::record::{ROOM, Record};
+use crate::scan::{check_depth, json_error};
 use crate::{Conversation, Envelope, Error, Limits, Place};
 use foldback_core::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A format that conversations are read from.
@@ -27,6 +37,30 @@ pub enum Format {
     /// A request body: `{"model", "messages": [...], "tools"}` or any other object with messages
     /// and without an id.
     ChatCompletionsBody,
+    /// A request body of Anthropic Messages, a list of its messages, or either in a log line.
+    AnthropicBody,
+    /// A session log of Claude Code.
+    ClaudeCodeLog,
+    /// A session log of Codex.
+    CodexLog,
+    /// Messages as LangChain and LangGraph write them.
+    LangChain,
+}
+
+impl Format {
+    /// The name by which messages and conversations of this format say where they came from.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FoldbackJsonLines => "foldback_json_lines",
+            Self::ChatCompletionsArray => "chat_completions_array",
+            Self::ChatCompletionsBody => "chat_completions_body",
+            Self::AnthropicBody => "anthropic_body",
+            Self::ClaudeCodeLog => "claude_code_log",
+            Self::CodexLog => "codex_log",
+            Self::LangChain => "lang_chain",
+        }
+    }
 }
 
 impl fmt::Display for Format {
@@ -35,14 +69,45 @@ impl fmt::Display for Format {
             Self::FoldbackJsonLines => "foldback JSON Lines",
             Self::ChatCompletionsArray => "a chat-completions array",
             Self::ChatCompletionsBody => "a chat-completions body",
+            Self::AnthropicBody => "an Anthropic Messages body",
+            Self::ClaudeCodeLog => "a session log of Claude Code",
+            Self::CodexLog => "a session log of Codex",
+            Self::LangChain => "a list of LangChain messages",
         })
     }
 }
 
 /// What is tried, for the error that says that nothing fits.
 pub(crate) const TRIED: &str = "Tried were foldback JSON Lines ({\"id\": ..., \"messages\": [...]} \
-    on each line), a bare chat-completions array ([{\"role\": ..., \"content\": ...}, ...]) and a \
-    chat-completions body ({\"model\": ..., \"messages\": [...]})";
+    on each line), a bare chat-completions array ([{\"role\": ..., \"content\": ...}, ...]), a \
+    chat-completions body ({\"model\": ..., \"messages\": [...]}), an Anthropic Messages body, \
+    session logs of Claude Code and Codex, and LangChain messages";
+
+/// A format whose lines belong together.
+pub(crate) struct Log {
+    /// What one object says about its file; the flag says that it is the file's first.
+    pub(crate) fit: fn(&Object<'_>, bool) -> Fit,
+    /// Reads all the records of an input.
+    pub(crate) read: fn(&[Record], Context<'_>) -> Result<Vec<Conversation>, Error>,
+}
+
+/// What one object says about the file that it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The file is surely of this format.
+    Yes,
+    /// Such an object occurs in files of this format, beside messages.
+    Maybe,
+    /// The object tells nothing.
+    No,
+}
+
+/// The formats whose lines belong together, in the order in which they are tried.
+pub(crate) const LOGS: &[Log] = &[
+    Log { fit: codex::fit, read: codex::read },
+    Log { fit: claude_code::fit, read: claude_code::read },
+    Log { fit: langchain::fit, read: langchain::read },
+];
 
 /// Where a text comes from, and how much of it is taken.
 #[derive(Clone, Copy)]
@@ -55,33 +120,114 @@ impl Context<'_> {
     pub(crate) fn unknown(&self, found: impl Into<String>) -> Error {
         Error::Unknown { place: self.place.clone(), found: found.into() }
     }
+
+    /// A line of the same file.
+    pub(crate) fn at(&self, line: u64) -> Place {
+        Place { file: self.place.file.clone(), line }
+    }
+
+    /// The error for a record of another shape: what was found, and what was expected.
+    pub(crate) fn shape(&self, line: u64, what: impl Into<String>) -> Error {
+        Error::Shape { place: self.at(line), what: what.into() }
+    }
+
+    /// The error for a file of a known format that holds no message: what it holds, by kind.
+    pub(crate) fn no_messages(&self, format: Format, seen: &BTreeMap<String, u64>) -> Error {
+        let seen: Vec<_> = seen.iter().map(|(kind, count)| format!("{kind:?} ({count})")).collect();
+        let seen = if seen.is_empty() { "none at all".to_owned() } else { seen.join(", ") };
+        Error::NoMessages { place: self.place.clone(), format, seen }
+    }
+}
+
+/// What a JSON text is that is one conversation.
+enum Shape<'a> {
+    FoldbackLine(Object<'a>),
+    ChatBody(Object<'a>),
+    ChatArray(Vec<&'a RawValue>),
+    AnthropicBody(Wrapped<'a>),
+    AnthropicArray(Vec<&'a RawValue>),
+    LangChainBody(Object<'a>),
+    LangChainArray(Vec<&'a RawValue>),
+    /// A chat-completions body inside something else.
+    WrappedChat(Wrapped<'a>),
+    /// Known, but not read, or not known at all: a sentence without its full stop.
+    Foreign(String),
+}
+
+impl<'a> Shape<'a> {
+    fn of(text: &'a str) -> Result<Self, serde_json::Error> {
+        Ok(match text.as_bytes().first() {
+            Some(b'{') => Self::of_object(serde_json::from_str(text)?),
+            Some(b'[') => Self::of_array(serde_json::from_str(text)?),
+            _ => Self::Foreign(foreign::describe_text(text)),
+        })
+    }
+
+    /// Whether its messages are made anew.
+    fn is_converted(&self) -> bool {
+        !matches!(
+            self,
+            Self::FoldbackLine(_) | Self::ChatBody(_) | Self::ChatArray(_) | Self::Foreign(_)
+        )
+    }
+
+    fn of_object(object: Object<'a>) -> Self {
+        if foldback_line::is_converted(&object) {
+            Self::FoldbackLine(object)
+        } else if langchain::fits_body(&object) {
+            Self::LangChainBody(object)
+        } else if let Some(wrapped) = Wrapped::of(&object) {
+            match anthropic_body::fits(&wrapped.body) {
+                true => Self::AnthropicBody(wrapped),
+                false => Self::WrappedChat(wrapped),
+            }
+        } else if let Some(found) = foreign::recognise_object(&object) {
+            Self::Foreign(found.to_owned())
+        } else if anthropic_body::fits(&object) {
+            Self::AnthropicBody(Wrapped::bare(object))
+        } else if foldback_line::fits(&object) {
+            Self::FoldbackLine(object)
+        } else if chat::fits(&object) {
+            Self::ChatBody(object)
+        } else {
+            Self::Foreign(foreign::describe(&object))
+        }
+    }
+
+    fn of_array(items: Vec<&'a RawValue>) -> Self {
+        if langchain::fits_array(&items) {
+            Self::LangChainArray(items)
+        } else if let Some(found) = foreign::recognise_array(&items) {
+            Self::Foreign(found)
+        } else if anthropic_body::fits_array(&items) {
+            Self::AnthropicArray(items)
+        } else {
+            Self::ChatArray(items)
+        }
+    }
+}
+
+/// Whether a JSON text is in the shape of one conversation.
+pub(crate) fn knows(text: &str) -> bool {
+    !matches!(Shape::of(text), Ok(Shape::Foreign(_)) | Err(_))
 }
 
 /// Reads one JSON text as the conversation that it is, whatever the format.
 pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Conversation, Error> {
-    let wrong = |error: serde_json::Error| json_error(&error, text, context.place);
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let object: Object<'_> = serde_json::from_str(text).map_err(wrong)?;
-            if let Some(found) = foreign::recognise_object(&object) {
-                return Err(context.unknown(found));
-            }
-            if foldback_line::fits(&object) {
-                foldback_line::read(text, &object, context)
-            } else if chat::fits(&object) {
-                chat::read_body(text, &object, context)
-            } else {
-                Err(context.unknown(foreign::describe(&object)))
-            }
-        }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
-            match foreign::recognise_array(&items) {
-                Some(found) => Err(context.unknown(found)),
-                None => chat::read_array(text, &items, context),
-            }
-        }
-        _ => Err(context.unknown(foreign::describe_text(text))),
+    let shape = Shape::of(text).map_err(|error| json_error(&error, text, context.place))?;
+    if shape.is_converted() {
+        check_depth(text, context.place, &context.limits.without_depth(ROOM))?;
+    }
+    match shape {
+        Shape::FoldbackLine(object) => foldback_line::read(text, &object, context),
+        Shape::ChatBody(object) => chat::read_body(text, &object, context),
+        Shape::ChatArray(items) => chat::read_array(text, &items, context),
+        Shape::AnthropicBody(body) => anthropic_body::read_body(text, &body, context),
+        Shape::AnthropicArray(items) => anthropic_body::read_array(text, &items, context),
+        Shape::LangChainBody(body) => langchain::read_body(text, &body, context),
+        Shape::LangChainArray(items) => langchain::read_array(text, &items, context),
+        Shape::WrappedChat(body) => wrapper::read_chat(text, &body, context),
+        Shape::Foreign(found) => Err(context.unknown(found)),
     }
 }
 

@@ -135,16 +135,6 @@ fn a_line_over_the_limit_is_not_held_in_memory() {
 }
 
 #[test]
-fn s11_a_decompression_bomb_is_refused() {
-    let limits = Limits { ratio_from: 1 << 20, ..Limits::default() };
-    let bomb = zstd::encode_all(vec![b'a'; 40 << 20].as_slice(), 3).unwrap();
-    assert!(bomb.len() < 40 << 10, "{}", bomb.len());
-    let errors = errors_within(&bomb, limits);
-    assert!(errors[0].contains("a.jsonl unpacks to over 1000 times its size"), "{errors:?}");
-    assert_eq!(errors.len(), 1);
-}
-
-#[test]
 fn a_damaged_archive_is_named() {
     let text = "{\"id\":\"a\",\"messages\":[]}\n".repeat(1_000);
     let packed = zstd::encode_all(text.as_bytes(), 3).unwrap();
@@ -198,36 +188,15 @@ fn foreign_files_are_named_with_what_was_tried() {
         (r#"{"id":"a","messages":7}"#, "The key \"messages\" holds 7, not a list"),
         (r#"{"id":"a","messages":[],"messages":[]}"#, "stands there twice"),
         (r#"{"role":"user","content":"x"}"#, "one message and not a conversation"),
-        (
-            r#"{"parentUuid":null,"sessionId":"5f","type":"user","message":{"role":"user"},"uuid":"u"}"#,
-            "session log of Claude Code",
-        ),
-        (r#"{"type":"summary","summary":"s","leafUuid":"u"}"#, "session log of Claude Code"),
         (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "stream output of Claude Code"),
-        (r#"{"timestamp":"t","type":"session_meta","payload":{}}"#, "session log of Codex"),
-        (r#"{"id":"a","timestamp":"t","instructions":null}"#, "session log of Codex"),
         (r#"{"type":"thread.started","thread_id":"t"}"#, "codex exec --json"),
         (r#"{"session_id":"s","ts":1,"text":"x"}"#, "a history of prompts"),
-        (r#"[{"type":"human","data":{"content":"hi"}}]"#, "a LangChain message"),
-        (r#"{"lc":1,"type":"constructor","id":["x"],"kwargs":{}}"#, "a LangChain message"),
+        (r#"{"lc":1,"type":"constructor","id":["x"],"kwargs":{}}"#, "LangChain that is no message"),
         (r#"{"sessionId":"s","projectHash":"h","messages":[]}"#, "Gemini CLI"),
         (r#"{"trajectory":[],"history":[]}"#, "trajectory file"),
         (r#"{"object":"response","output":[]}"#, "OpenAI Responses"),
         (r#"[{"type":"function_call","call_id":"c"}]"#, "OpenAI Responses"),
         (r#"{"object":"chat.completion","choices":[]}"#, "chat-completions response"),
-        (r#"{"custom_id":"a","method":"POST","body":{"messages":[]}}"#, "a log or batch line"),
-        (
-            r#"{"model":"m","max_tokens":64,"system":"s","messages":[{"role":"user","content":"x"}]}"#,
-            "an Anthropic Messages body",
-        ),
-        (
-            r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]}]}"#,
-            "an Anthropic Messages body",
-        ),
-        (
-            r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t"}]}]"#,
-            "a list of Anthropic messages",
-        ),
         (
             r#"{"type":"message","role":"assistant","content":[],"stop_reason":"x"}"#,
             "an Anthropic response",

@@ -2,7 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at the first surprise")]
 
+mod anthropic;
 mod bad_input;
+mod bombs;
+mod claude_code;
+mod codex;
+mod converted;
+mod damage;
 mod findings;
+mod langchain;
 mod requests;
 mod round_trip;

@@ -1,0 +1,158 @@
+//! A message of another format, on its way to ours.
+
+use crate::format::Format;
+use crate::object::{push_one_line, push_string};
+
+/// A message that is put together piece by piece. Values are taken as exact JSON, but for line
+/// breaks between them, which become spaces. What a message has no place for is kept under its key
+/// `source`.
+pub(crate) struct Draft {
+    role: String,
+    line: u64,
+    content: Body,
+    calls: Vec<String>,
+    fields: Vec<(String, String)>,
+    source: Vec<(String, String)>,
+}
+
+enum Body {
+    None,
+    Whole(String),
+    Parts(Vec<String>),
+}
+
+impl Draft {
+    /// A message of this role, found on this line of its source.
+    pub(crate) fn new(role: &str, line: u64) -> Self {
+        Self {
+            role: role.to_owned(),
+            line,
+            content: Body::None,
+            calls: Vec::new(),
+            fields: Vec::new(),
+            source: Vec::new(),
+        }
+    }
+
+    /// The line that it was found on.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Sets the content: a JSON string, a list of parts, or null.
+    pub(crate) fn content(&mut self, json: &str) {
+        self.content = if json.trim() == "null" { Body::None } else { Body::Whole(line_of(json)) };
+    }
+
+    /// Sets the content to a text.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.content = Body::Whole(quoted(text));
+    }
+
+    /// Adds a part, a JSON object, to a content that is a list of parts.
+    pub(crate) fn part(&mut self, json: &str) {
+        let part = line_of(json);
+        match &mut self.content {
+            Body::Parts(parts) => parts.push(part),
+            content => *content = Body::Parts(vec![part]),
+        }
+    }
+
+    /// Adds a call. Arguments that are a JSON string are taken as they stand; anything else becomes
+    /// the text of its JSON.
+    pub(crate) fn call(&mut self, id: &str, name: &str, arguments: &str) {
+        let mut call = String::from("{\"id\":");
+        push_string(id, &mut call);
+        call.push_str(",\"type\":\"function\",\"function\":{\"name\":");
+        push_string(name, &mut call);
+        call.push_str(",\"arguments\":");
+        if arguments.starts_with('"') {
+            call.push_str(arguments);
+        } else {
+            push_string(arguments, &mut call);
+        }
+        call.push_str("}}");
+        self.calls.push(call);
+    }
+
+    /// Says which call this message answers.
+    pub(crate) fn answers(&mut self, id: &str) {
+        self.field("tool_call_id", &quoted(id));
+    }
+
+    /// Sets another key of the message (`timestamp`, `name`, `is_error`, `thinking_blocks`, ...).
+    pub(crate) fn field(&mut self, key: &str, json: &str) {
+        self.fields.push((key.to_owned(), line_of(json)));
+    }
+
+    /// Keeps what the message has no place for.
+    pub(crate) fn keep(&mut self, key: &str, json: &str) {
+        self.source.push((key.to_owned(), line_of(json)));
+    }
+
+    /// Keeps a text that the message has no place for.
+    pub(crate) fn keep_text(&mut self, key: &str, text: &str) {
+        self.source.push((key.to_owned(), quoted(text)));
+    }
+
+    /// Whether it says nothing and calls nothing so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self.content, Body::None) && self.calls.is_empty()
+    }
+
+    /// The message's JSON, with where it came from.
+    pub(crate) fn to_json(&self, format: Format) -> String {
+        let mut out = String::from("{\"role\":");
+        push_string(&self.role, &mut out);
+        out.push_str(",\"content\":");
+        match &self.content {
+            // A message that calls nothing has a text, if an empty one.
+            Body::None if self.calls.is_empty() => out.push_str("\"\""),
+            Body::None => out.push_str("null"),
+            Body::Whole(json) => out.push_str(json),
+            Body::Parts(parts) => out.push_str(&list_of(parts)),
+        }
+        if !self.calls.is_empty() {
+            out.push_str(",\"tool_calls\":");
+            out.push_str(&list_of(&self.calls));
+        }
+        for (key, value) in &self.fields {
+            push_member(key, value, &mut out);
+        }
+        out.push_str(",\"source\":{\"format\":");
+        push_string(format.name(), &mut out);
+        push_member("line", &self.line.to_string(), &mut out);
+        for (key, value) in &self.source {
+            push_member(key, value, &mut out);
+        }
+        out.push_str("}}");
+        out
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_string(text, &mut out);
+    out
+}
+
+/// A JSON text on one line.
+pub(crate) fn line_of(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    push_one_line(json, &mut out);
+    out
+}
+
+/// A list of JSON values.
+pub(crate) fn list_of(values: &[String]) -> String {
+    format!("[{}]", values.join(","))
+}
+
+/// Writes one more member of an object that has some.
+pub(crate) fn push_member(key: &str, json: &str, out: &mut String) {
+    out.push(',');
+    push_string(key, out);
+    out.push(':');
+    out.push_str(json);
+}

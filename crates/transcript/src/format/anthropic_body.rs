@@ -1,0 +1,136 @@
+//! Request bodies of the Anthropic Messages API, and lists of its messages, read.
+
+use super::anthropic_blocks::{self, begin, members_but, wrong_content};
+use super::wrapper::Wrapped;
+use super::{Context, Format, foreign, messages_of, place_of};
+use crate::conversation::id_of;
+use crate::conversion::Conversion;
+use crate::draft::Draft;
+use crate::object::{Object, array, object};
+use crate::{Conversation, Error};
+use serde_json::value::RawValue;
+
+/// Whether an object is a body whose messages say more than chat-completions can.
+pub(super) fn fits(body: &Object<'_>) -> bool {
+    let Some(messages) = body.array("messages") else { return false };
+    if foreign::has_anthropic_blocks(&messages) {
+        return true;
+    }
+    // A conversation of ours may carry a key of that name; a body has no id.
+    body.has("system") && !body.has("id") && !messages.iter().any(|m| foreign::is_chat_message(m))
+}
+
+/// Whether a list is one of such messages.
+pub(super) fn fits_array(items: &[&RawValue]) -> bool {
+    foreign::has_anthropic_blocks(items)
+}
+
+/// Reads a body, and the answer to it where there is one.
+pub(super) fn read_body(
+    text: &str,
+    wrapped: &Wrapped<'_>,
+    context: Context<'_>,
+) -> Result<Conversation, Error> {
+    let body = &wrapped.body;
+    let line_of = |value: &RawValue| place_of(value.get(), text, context.place).line;
+    let id = wrapped.id.clone().or_else(|| body.get("id").and_then(|id| id_of(id.get())));
+    let mut conversion = Conversion::new(Format::AnthropicBody, id);
+    wrapped.facts(&mut conversion, &["id", "system", "messages"]);
+    if let Some(system) = body.get("system").filter(|system| system.get() != "null") {
+        let line = line_of(system);
+        if !system.get().starts_with(['"', '[']) {
+            return Err(context.shape(
+                line,
+                format!(
+                    "\"system\" holds {}; expected was a string or a list of text blocks",
+                    begin(system)
+                ),
+            ));
+        }
+        let mut draft = Draft::new("system", line);
+        draft.content(system.get());
+        conversion.push(draft, context)?;
+    }
+    let (_, messages) = messages_of(body, context)?;
+    push_messages(&mut conversion, &messages, text, context)?;
+    if let Some(answer) = &wrapped.answer {
+        let line = context.place.line;
+        let wrong = |what| context.shape(line, format!("the response: {what}"));
+        let mut draft = Draft::new("assistant", line);
+        let Some(content) = answer.get("content") else {
+            // An error, or something else that is no message.
+            conversion.fact("response", &members_but(answer, &[]));
+            return Ok(conversion.finish());
+        };
+        let blocks = array(content).ok_or_else(|| wrong(wrong_content(content)))?;
+        anthropic_blocks::assistant(&mut draft, &blocks).map_err(wrong)?;
+        draft.keep("keys", &members_but(answer, &["role", "content"]));
+        conversion.push(draft, context)?;
+    }
+    Ok(conversion.finish())
+}
+
+/// Reads a bare list of messages.
+pub(super) fn read_array(
+    text: &str,
+    items: &[&RawValue],
+    context: Context<'_>,
+) -> Result<Conversation, Error> {
+    let mut conversion = Conversion::new(Format::AnthropicBody, None);
+    push_messages(&mut conversion, items, text, context)?;
+    Ok(conversion.finish())
+}
+
+fn push_messages(
+    conversion: &mut Conversion,
+    messages: &[&RawValue],
+    text: &str,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    for (index, raw) in messages.iter().enumerate() {
+        let line = place_of(raw.get(), text, context.place).line;
+        let drafts = drafts_of(raw, line)
+            .map_err(|what| context.shape(line, format!("message {index}: {what}")))?;
+        for mut draft in drafts {
+            // Which results shared one message of the source.
+            draft.keep("message", &index.to_string());
+            conversion.push(draft, context)?;
+        }
+    }
+    Ok(())
+}
+
+fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
+    let message = object(raw)
+        .ok_or_else(|| format!("it is {}; expected was an object with a \"role\"", begin(raw)))?;
+    let role = message.get("role").map_or_else(|| "nothing".to_owned(), begin);
+    let content = message.get("content").ok_or_else(|| {
+        "it has no \"content\"; expected was a string or a list of blocks".to_owned()
+    })?;
+    let mut drafts = match message.text("role").as_deref() {
+        Some("user") => anthropic_blocks::user(content, line)?,
+        Some("assistant") => {
+            let mut draft = Draft::new("assistant", line);
+            if content.get().starts_with('"') {
+                draft.content(content.get());
+            } else {
+                let blocks = array(content).ok_or_else(|| wrong_content(content))?;
+                anthropic_blocks::assistant(&mut draft, &blocks)?;
+            }
+            vec![draft]
+        }
+        _ => return Err(format!("the role is {role}; expected was \"user\" or \"assistant\"")),
+    };
+    let further = members_but(&message, &["role", "content"]);
+    if further != "{}" {
+        for draft in &mut drafts {
+            for key in ["id", "timestamp"] {
+                if let Some(value) = message.get(key).filter(|value| value.get().starts_with('"')) {
+                    draft.field(key, value.get());
+                }
+            }
+            draft.keep("keys", &further);
+        }
+    }
+    Ok(drafts)
+}

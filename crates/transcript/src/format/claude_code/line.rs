@@ -1,0 +1,191 @@
+//! What one line of a session log says about itself.
+
+use crate::format::anthropic_blocks::begin;
+use crate::object::{Object, array, object, text};
+use crate::record::Record;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A line, as far as its place among the others is concerned.
+pub(super) struct Line<'r> {
+    pub(super) record: &'r Record,
+    /// Its type, and the subtype behind a slash where it has one.
+    pub(super) kind: String,
+    pub(super) said: Option<Said>,
+    /// Why what it says cannot be read as a message.
+    pub(super) unread: Option<String>,
+    pub(super) uuid: Option<Cow<'r, str>>,
+    pub(super) parent: Parent<'r>,
+    pub(super) logical: Option<Cow<'r, str>>,
+    /// The agent that it belongs to: `None` for the session's own; of side chains that name none,
+    /// the empty name.
+    pub(super) agent: Option<Cow<'r, str>>,
+    /// Whether the client made it.
+    pub(super) meta: bool,
+    /// Whether it sums up what stands before it.
+    pub(super) summary: bool,
+    /// The response that it is a part of.
+    pub(super) response: Option<Cow<'r, str>>,
+    pub(super) calls: Vec<Cow<'r, str>>,
+    pub(super) answers: Vec<Cow<'r, str>>,
+}
+
+/// Who says something on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The user, a tool, or the client in the user's name.
+    User,
+    /// The model, or the client in its name.
+    Assistant,
+    /// The user, while the model was at work.
+    Queued,
+}
+
+/// What a line says of the line before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parent<'r> {
+    /// Nothing at all: it may have none, or belong to no tree.
+    Unsaid,
+    /// That there is none.
+    Root,
+    Is(Cow<'r, str>),
+}
+
+impl<'r> Line<'r> {
+    pub(super) fn of(record: &'r Record) -> Self {
+        let none = Object(Vec::new());
+        let object = record.object();
+        let kind = match &object {
+            Some(object) => kind_of(object),
+            None => "no object".to_owned(),
+        };
+        let object = object.unwrap_or(none);
+        let is = |key: &str| is_true(&object, key);
+        let mut line = Line {
+            record,
+            kind,
+            said: None,
+            unread: None,
+            uuid: object.text("uuid"),
+            parent: match object.get("parentUuid") {
+                None => Parent::Unsaid,
+                Some(value) => text(value).map_or(Parent::Root, Parent::Is),
+            },
+            logical: object.text("logicalParentUuid"),
+            agent: is("isSidechain").then(|| object.text("agentId").unwrap_or_default()),
+            meta: is("isMeta"),
+            summary: is("isCompactSummary"),
+            response: None,
+            calls: Vec::new(),
+            answers: Vec::new(),
+        };
+        line.listen(&object);
+        line
+    }
+
+    /// Finds what the line says.
+    fn listen(&mut self, object: &Object<'r>) {
+        let said = match object.text("type").as_deref() {
+            Some("user") => Said::User,
+            Some("assistant") => Said::Assistant,
+            Some("attachment") if queued_prompt(object).is_some() => {
+                self.said = Some(Said::Queued);
+                return;
+            }
+            _ => return,
+        };
+        let message = object.object("message");
+        let content = message.as_ref().and_then(|message| message.get("content"));
+        match content.ok_or("it has no \"message\" with \"content\"".to_owned()) {
+            Ok(content) => match self.pair(said, content) {
+                Ok(()) => self.said = Some(said),
+                Err(why) => self.unread = Some(why),
+            },
+            Err(why) => self.unread = Some(why),
+        }
+        if said == Said::Assistant {
+            self.response = message.and_then(|message| message.text("id"));
+        }
+    }
+
+    /// Takes the ids of the calls that a content makes or answers.
+    fn pair(&mut self, said: Said, content: &'r RawValue) -> Result<(), String> {
+        let wrong = || format!("its content is {}, and no text or list of blocks", begin(content));
+        for block in blocks(content).ok_or_else(wrong)? {
+            // Looking for the name first spares most blocks another parse.
+            let (kind, key, ids) = match said {
+                Said::Assistant => ("tool_use", "id", &mut self.calls),
+                _ => ("tool_result", "tool_use_id", &mut self.answers),
+            };
+            if !block.get().contains(kind) {
+                continue;
+            }
+            let Some(block) = object(block) else { continue };
+            if block.text("type").as_deref() != Some(kind) {
+                continue;
+            }
+            let id = block.text(key).ok_or_else(|| format!("a {kind} of it has no {key:?}"))?;
+            if said == Said::Assistant && block.text("name").is_none() {
+                return Err(format!("its {kind} {id:?} has no \"name\""));
+            }
+            if said == Said::User && !block.get("content").is_none_or(is_result) {
+                return Err(format!("its {kind} of {id:?} is no text, list of blocks or null"));
+            }
+            ids.push(id);
+        }
+        Ok(())
+    }
+
+    /// Whether it stands in the tree of the session.
+    pub(super) fn is_chained(&self) -> bool {
+        self.said.is_some() || (self.uuid.is_some() && self.parent != Parent::Unsaid)
+    }
+
+    /// Whether everything before it was replaced by a summary.
+    pub(super) fn is_boundary(&self) -> bool {
+        self.kind == "system/compact_boundary"
+    }
+}
+
+fn is_true(object: &Object<'_>, key: &str) -> bool {
+    object.get(key).is_some_and(|value| value.get() == "true")
+}
+
+fn kind_of(object: &Object<'_>) -> String {
+    let kind = object.text("type").unwrap_or(Cow::Borrowed("no type"));
+    let nested = |key: &str| object.object(key).and_then(|inner| inner.text("type"));
+    let detail = match kind.as_ref() {
+        "system" => object.text("subtype"),
+        "user" if is_true(object, "isCompactSummary") => Some(Cow::Borrowed("compact_summary")),
+        "attachment" => nested("attachment"),
+        "progress" => nested("data"),
+        _ => None,
+    };
+    match detail {
+        Some(detail) => format!("{kind}/{detail}"),
+        None => kind.into_owned(),
+    }
+}
+
+/// What the user typed while the model was at work: a text, or blocks.
+pub(super) fn queued_prompt<'r>(object: &Object<'r>) -> Option<&'r RawValue> {
+    let attachment = object.object("attachment")?;
+    let is_queued = attachment.text("type").as_deref() == Some("queued_command");
+    attachment.get("prompt").filter(|prompt| is_queued && blocks(prompt).is_some())
+}
+
+/// The blocks of a content: none of a text, and `None` of what is no content.
+pub(super) fn blocks(content: &RawValue) -> Option<Vec<&RawValue>> {
+    if content.get().starts_with('"') {
+        return Some(Vec::new());
+    }
+    let blocks = array(content)?;
+    blocks.iter().all(|block| block.get().starts_with('{')).then_some(blocks)
+}
+
+/// Whether a value is what a tool may answer.
+fn is_result(content: &RawValue) -> bool {
+    let is_part = |part: &&RawValue| part.get().starts_with(['{', '"']);
+    content.get().starts_with(['"', 'n'])
+        || array(content).is_some_and(|parts| parts.iter().all(is_part))
+}

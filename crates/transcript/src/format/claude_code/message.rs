@@ -1,0 +1,343 @@
+//! The messages of a thread.
+
+use super::line::{Line, Said, blocks, queued_prompt};
+use super::response::Response;
+use crate::draft::{Draft, list_of, push_member, quoted};
+use crate::format::anthropic_blocks::{self, members_but};
+use crate::format::pairs::{Turn, in_order};
+use crate::object::{Object, object, text};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// Keys that most lines of a session repeat. They are stated once, for the whole conversation, and
+/// at a message only where it says otherwise.
+const FACTS: [&str; 12] = [
+    "sessionId",
+    "cwd",
+    "gitBranch",
+    "version",
+    "userType",
+    "isSidechain",
+    "agentId",
+    "entrypoint",
+    "slug",
+    "teamName",
+    "parentToolUseID",
+    "forkedFrom",
+];
+
+/// Texts that the client writes in the user's name.
+const INJECTED: [&str; 11] = [
+    "<command-name>",
+    "<command-message>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<teammate-message",
+    "<system-reminder>",
+];
+
+/// What a result begins with that was too large for the log.
+const STUB: &str = "<persisted-output>";
+
+/// What the lines of a conversation say alike.
+#[derive(Default)]
+pub(super) struct Facts<'r>(Vec<(Cow<'r, str>, &'r RawValue)>);
+
+impl<'r> Facts<'r> {
+    /// What the first line says.
+    pub(super) fn of(line: &Line<'r>) -> Self {
+        let fields = line.record.object().map(|object| object.0).unwrap_or_default();
+        Self(fields.into_iter().filter(|(key, _)| FACTS.contains(&key.as_ref())).collect())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'r RawValue)> {
+        self.0.iter().map(|(key, value)| (key.as_ref(), *value))
+    }
+
+    fn holds(&self, key: &str, value: &RawValue) -> bool {
+        self.iter().any(|(known, fact)| known == key && fact.get() == value.get())
+    }
+}
+
+/// The messages of a thread.
+pub(super) struct Messages {
+    pub(super) drafts: Vec<Draft>,
+    /// Lines that were to make a message and say nothing.
+    pub(super) silent: HashSet<u64>,
+}
+
+/// The messages that the lines of a thread make, in order. `lines` is what is said in the thread,
+/// in the order of the file.
+pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
+    let mut responses: HashMap<&str, Vec<&Line<'r>>> = HashMap::new();
+    for line in lines {
+        if let (Some(Said::Assistant), Some(id)) = (line.said, &line.response) {
+            responses.entry(id).or_default().push(line);
+        }
+    }
+    let (mut turns, mut silent) = (Vec::new(), HashSet::new());
+    for line in lines {
+        let own = std::slice::from_ref(line);
+        let (lines, made) = match (line.said, &line.response) {
+            (Some(Said::Assistant), Some(id)) => match responses.remove(id.as_ref()) {
+                Some(lines) => (Cow::Owned(lines.clone()), assistant(&lines, facts)),
+                None => continue,
+            },
+            (Some(Said::Assistant), None) => (Cow::Borrowed(own), assistant(own, facts)),
+            _ => (Cow::Borrowed(own), user(line, facts)),
+        };
+        if made.is_empty() {
+            silent.extend(lines.iter().map(|line| line.record.line));
+        }
+        turns.extend(made);
+    }
+    Messages { drafts: in_order(turns), silent }
+}
+
+/// One message of the model, from all lines of its response; none where they say nothing.
+fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
+    let number = lines.first().map_or(0, |line| line.record.line);
+    let mut draft = Draft::new("assistant", number);
+    let objects: Vec<(&Line<'r>, Object<'r>, Object<'r>)> = lines
+        .iter()
+        .filter_map(|line| {
+            let object = line.record.object()?;
+            let message = object.object("message")?;
+            Some((*line, object, message))
+        })
+        .collect();
+    let mut response = Response::default();
+    let mut said = None;
+    for (_, _, message) in &objects {
+        let content = message.get("content");
+        if let Some(content) = content.filter(|content| content.get().starts_with('"')) {
+            said = Some(content);
+        }
+        let blocks = content.and_then(blocks).unwrap_or_default();
+        response.add(&blocks, message.get("usage"));
+    }
+    let read = match said.filter(|_| response.blocks.is_empty()) {
+        Some(text) => {
+            draft.content(text.get());
+            Ok(())
+        }
+        None => anthropic_blocks::assistant(&mut draft, &response.blocks),
+    };
+    let mut known = HashSet::new();
+    let calls = lines.iter().flat_map(|line| &line.calls).filter(|id| known.insert(*id));
+    let calls = calls.map(|id| id.to_string()).collect();
+    let (Ok(()), Some((first, object, message))) = (read, objects.first()) else {
+        return Vec::new();
+    };
+    if response.blocks.is_empty() && draft.is_empty() {
+        return Vec::new();
+    }
+    keep_line(&mut draft, object, facts);
+    let model = message.text("model");
+    let is_api = object.get("isApiErrorMessage").is_none_or(|value| value.get() != "true");
+    let is_model = is_api && model.as_deref() != Some("<synthetic>");
+    if !is_model {
+        draft.keep("synthetic", "true");
+    }
+    if let Some(id) = &first.response {
+        draft.keep_text("response", id);
+    }
+    if let Some(model) = message.get("model") {
+        draft.keep("model", model.get());
+    }
+    let stops = objects.iter().filter_map(|(_, _, message)| message.get("stop_reason"));
+    if let Some(stop) = stops.rev().find(|stop| stop.get() != "null") {
+        draft.keep("stop_reason", stop.get());
+    }
+    if let Some(usage) = response.usage() {
+        draft.keep("usage", usage.get());
+        if is_model && let Some(usage) = crate::object::object(usage) {
+            let [prompt, completion] = tokens(&usage);
+            draft.keep("prompt_tokens", &prompt.to_string());
+            draft.keep("completion_tokens", &completion.to_string());
+        }
+    }
+    let taken = ["role", "content", "id", "model", "usage", "stop_reason"];
+    keep_message(&mut draft, message, &taken);
+    if !response.replaced.is_empty() {
+        let replaced: Vec<_> =
+            response.replaced.iter().map(|block| block.get().to_owned()).collect();
+        draft.keep("replaced", &list_of(&replaced));
+    }
+    let further: Vec<_> = objects
+        .iter()
+        .skip(1)
+        .map(|(line, object, message)| further_line(line, (object, message), &objects))
+        .collect();
+    if !further.is_empty() {
+        draft.keep("further_lines", &list_of(&further));
+    }
+    vec![Turn { draft, calls, answers: None }]
+}
+
+/// What a further line of a response says beside its blocks and otherwise than the first line.
+fn further_line(
+    line: &Line<'_>,
+    (object, message): (&Object<'_>, &Object<'_>),
+    all: &[(&Line<'_>, Object<'_>, Object<'_>)],
+) -> String {
+    let mut out = format!("{{\"line\":{}", line.record.line);
+    let Some((_, first, first_message)) = all.first() else { return out + "}" };
+    push_others(object, first, &["type", "message"], &mut out);
+    let mut inner = String::new();
+    push_others(message, first_message, &["role", "content"], &mut inner);
+    if let Some(inner) = inner.strip_prefix(',') {
+        push_member("message", &format!("{{{inner}}}"), &mut out);
+    }
+    out.push('}');
+    out
+}
+
+/// Writes the members of `object` that `first` does not have just so, each behind a comma.
+fn push_others(object: &Object<'_>, first: &Object<'_>, taken: &[&str], out: &mut String) {
+    for (key, value) in &object.0 {
+        let same = first.get(key).is_some_and(|first| first.get() == value.get());
+        if !same && !taken.contains(&key.as_ref()) {
+            push_member(key, value.get(), out);
+        }
+    }
+}
+
+/// Tokens in and out. The API counts what it reads from its cache, and what it writes there,
+/// beside the rest of the prompt.
+fn tokens(usage: &Object<'_>) -> [u64; 2] {
+    let number = |key: &str| usage.get(key).and_then(|n| n.get().parse::<u64>().ok()).unwrap_or(0);
+    let prompt = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]
+        .into_iter()
+        .fold(0, |sum: u64, key| sum.saturating_add(number(key)));
+    [prompt, number("output_tokens")]
+}
+
+/// The results on a user's line, then what else it says.
+fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let Some(object) = line.record.object() else { return turns };
+    let message = object.object("message");
+    let queued = line.said == Some(Said::Queued);
+    let content = if queued {
+        queued_prompt(&object)
+    } else {
+        message.as_ref().and_then(|message| message.get("content"))
+    };
+    let Some((content, drafts)) = content.and_then(|content| {
+        Some((content, anthropic_blocks::user(content, line.record.line).ok()?))
+    }) else {
+        return turns;
+    };
+    let blocks = blocks(content).unwrap_or_default();
+    let results: Vec<Object<'_>> = blocks
+        .iter()
+        .filter_map(|block| crate::object::object(block))
+        .filter(|block| block.text("type").as_deref() == Some("tool_result"))
+        .collect();
+    let injected = line.meta
+        || line.summary
+        || begins(content, &blocks, |text| INJECTED.iter().any(|begin| text.starts_with(begin)));
+    for (at, mut draft) in drafts.into_iter().enumerate() {
+        let result = results.get(at);
+        if result.is_none() && draft.is_empty() {
+            continue;
+        }
+        if at == 0 {
+            keep_line(&mut draft, &object, facts);
+            if let Some(message) = &message {
+                keep_message(&mut draft, message, &["role", "content"]);
+            }
+        } else {
+            for key in ["uuid", "timestamp"] {
+                keep_key(&mut draft, &object, key);
+            }
+        }
+        match result {
+            Some(result) => {
+                let content = result.get("content");
+                let inner = content.and_then(self::blocks).unwrap_or_default();
+                if content.is_some_and(|content| begins(content, &inner, |t| t.starts_with(STUB))) {
+                    draft.keep("stub", "true");
+                }
+            }
+            None if injected => draft.keep("injected", "true"),
+            None => {}
+        }
+        if queued {
+            draft.keep("queued", "true");
+            // Notes of the client wait in the same queue as what the user types.
+            let mode = object.object("attachment").and_then(|a| a.text("commandMode"));
+            if !injected && mode.is_some_and(|mode| mode != "prompt" && mode != "bash") {
+                draft.keep("injected", "true");
+            }
+        }
+        let answers = result.and_then(|result| result.text("tool_use_id"));
+        let answers = answers.map(|id| id.into_owned());
+        turns.push(Turn { draft, calls: Vec::new(), answers });
+    }
+    turns
+}
+
+/// Whether the first text of a content is one that `is` knows.
+fn begins(content: &RawValue, blocks: &[&RawValue], is: impl Fn(&str) -> bool) -> bool {
+    match text(content) {
+        Some(text) => is(text.trim_start()),
+        None => blocks
+            .iter()
+            .find_map(|block| object(block)?.text("text"))
+            .is_some_and(|text| is(text.trim_start())),
+    }
+}
+
+/// Keeps what a line says beside its message and otherwise than the conversation as a whole.
+fn keep_line(draft: &mut Draft, line: &Object<'_>, facts: &Facts<'_>) {
+    for (key, value) in &line.0 {
+        match key.as_ref() {
+            "message" | "type" => {}
+            "attachment" => {
+                // Its prompt is the message.
+                if let Some(attachment) = object(value) {
+                    draft.keep(key, &members_but(&attachment, &["prompt"]));
+                }
+            }
+            "timestamp" => keep_key(draft, line, key),
+            _ if facts.holds(key, value) => {}
+            _ => draft.keep(key, value.get()),
+        }
+    }
+}
+
+/// The time is a message's own; everything else goes beside it.
+fn keep_key(draft: &mut Draft, line: &Object<'_>, key: &str) {
+    let Some(value) = line.get(key) else { return };
+    if key == "timestamp" && value.get().starts_with('"') {
+        draft.field(key, value.get());
+    } else {
+        draft.keep(key, value.get());
+    }
+}
+
+/// Keeps what an API message says beside what was taken from it.
+fn keep_message(draft: &mut Draft, message: &Object<'_>, taken: &[&str]) {
+    let rest = members_but(message, taken);
+    if rest != "{}" {
+        draft.keep("message", &rest);
+    }
+}
+
+/// A fork point, or another line of the same file.
+pub(super) fn reference(line: &Line<'_>) -> String {
+    let mut out = format!("{{\"line\":{}", line.record.line);
+    if let Some(uuid) = &line.uuid {
+        push_member("uuid", &quoted(uuid), &mut out);
+    }
+    out.push('}');
+    out
+}

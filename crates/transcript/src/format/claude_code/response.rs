@@ -1,0 +1,93 @@
+//! One response of the model, put together from its lines.
+
+use crate::object::{Object, object};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+
+/// The blocks and the usage of one response.
+#[derive(Default)]
+pub(super) struct Response<'r> {
+    /// Each block once, in order.
+    pub(super) blocks: Vec<&'r RawValue>,
+    /// What was on the lines beside them: blocks that a later line says more fully.
+    pub(super) replaced: Vec<&'r RawValue>,
+    /// Where each call stands, by its id.
+    calls: HashMap<String, usize>,
+    usage: Option<(u64, &'r RawValue)>,
+}
+
+impl<'r> Response<'r> {
+    /// Adds the next line. Most lines hold one block that is new; some versions repeat what was
+    /// there already, and more of it each time.
+    pub(super) fn add(&mut self, blocks: &[&'r RawValue], usage: Option<&'r RawValue>) {
+        let repeats = blocks.len() >= self.blocks.len()
+            && self.blocks.iter().zip(blocks).all(|(old, new)| continues(old, new));
+        let known = if repeats { self.blocks.len() } else { 0 };
+        for (at, block) in blocks.iter().enumerate() {
+            let call = call_id(block);
+            let place = if at < known { Some(at) } else { self.place_of(block, call.as_deref()) };
+            match place.and_then(|place| self.blocks.get_mut(place)) {
+                Some(old) if old.get() == block.get() => {}
+                Some(old) => self.replaced.push(std::mem::replace(old, block)),
+                None => {
+                    self.calls.extend(call.map(|id| (id, self.blocks.len())));
+                    self.blocks.push(block);
+                }
+            }
+        }
+        // A line that is written before the end counts few tokens, or none; the numbers of one
+        // line belong together.
+        if let Some(usage) = usage {
+            let tokens = object(usage).and_then(|usage| number(&usage, "output_tokens"));
+            let tokens = tokens.unwrap_or(0);
+            if self.usage.is_none_or(|(most, _)| tokens >= most) {
+                self.usage = Some((tokens, usage));
+            }
+        }
+    }
+
+    /// What the response cost, as the API counted it.
+    pub(super) fn usage(&self) -> Option<&'r RawValue> {
+        self.usage.map(|(_, usage)| usage)
+    }
+
+    /// Where the block stands that `block` says again.
+    fn place_of(&self, block: &RawValue, call: Option<&str>) -> Option<usize> {
+        if let Some(id) = call {
+            return self.calls.get(id).copied();
+        }
+        let last = self.blocks.len().checked_sub(1)?;
+        self.blocks.get(last).filter(|old| continues(old, block)).map(|_| last)
+    }
+}
+
+fn call_id(block: &RawValue) -> Option<String> {
+    // Looking for the name first spares most blocks a parse.
+    let block = object(block).filter(|_| block.get().contains("\"tool_use\""))?;
+    let is_call = block.text("type").as_deref() == Some("tool_use");
+    block.text("id").filter(|_| is_call).map(|id| id.into_owned())
+}
+
+fn number(object: &Object<'_>, key: &str) -> Option<u64> {
+    object.get(key)?.get().parse().ok()
+}
+
+/// Whether `new` says what `old` says, or goes on with its text.
+fn continues(old: &RawValue, new: &RawValue) -> bool {
+    if old.get() == new.get() {
+        return true;
+    }
+    let (Some(old), Some(new)) = (object(old), object(new)) else { return false };
+    let kind = old.text("type");
+    if kind != new.text("type") {
+        return false;
+    }
+    match kind.as_deref() {
+        Some("text") => match (old.text("text"), new.text("text")) {
+            (Some(old), Some(new)) => !old.is_empty() && new.starts_with(old.as_ref()),
+            _ => false,
+        },
+        Some("tool_use") => old.text("id") == new.text("id"),
+        _ => false,
+    }
+}

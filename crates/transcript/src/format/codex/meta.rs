@@ -1,0 +1,105 @@
+//! Who a thread is, and which part of its log it copied from another.
+
+use super::entry::{Entry, Kind};
+use crate::conversion::Conversion;
+use crate::object::text;
+use foldback_core::Timestamp;
+use std::borrow::Cow;
+
+/// Keys of a thread's identity that are stated as they are; the record itself is kept as well.
+const FACTS: [&str; 13] = [
+    "session_id",
+    "cwd",
+    "originator",
+    "cli_version",
+    "source",
+    "thread_source",
+    "model_provider",
+    "git",
+    "forked_from_id",
+    "parent_thread_id",
+    "history_mode",
+    "history_base",
+    "timestamp",
+];
+
+/// What the log says about its thread. Only the first statement is about it: forks and sub-agents
+/// copy the lines of their parent, its statement included.
+pub(super) struct Meta<'e, 'r> {
+    entry: Option<&'e Entry<'r>>,
+    /// The thread that lines were copied from.
+    copied_from: Option<Cow<'r, str>>,
+    /// The entries, by number, that were copied: from the first to before the second.
+    pub(super) copied: Option<(usize, usize)>,
+}
+
+impl<'e, 'r> Meta<'e, 'r> {
+    pub(super) fn of(entries: &'e [Entry<'r>]) -> Self {
+        let mut metas = entries.iter().enumerate().filter(|(_, entry)| entry.kind == Kind::Meta);
+        let Some((at, entry)) = metas.next() else {
+            return Self { entry: None, copied_from: None, copied: None };
+        };
+        let own = entry.payload.text("id");
+        let foreign = metas.find_map(|(at, meta)| {
+            let id = meta.payload.text("id")?;
+            (own.as_ref() != Some(&id)).then_some((at, id))
+        });
+        let Some((from, copied_from)) = foreign else {
+            return Self { entry: Some(entry), copied_from: None, copied: None };
+        };
+        let behind = entries.iter().enumerate().skip(from);
+        let mut starts = behind.filter(|(_, entry)| entry.is_turn_start());
+        let begin = starts.find(|(_, start)| is_own(start, entry)).map(|(at, _)| at);
+        let copied = begin.map(|begin| (at + 1, begin));
+        Self { entry: Some(entry), copied_from: Some(copied_from), copied }
+    }
+
+    /// The id of the thread.
+    pub(super) fn id(&self) -> Option<String> {
+        self.entry?.payload.text("id").map(Cow::into_owned)
+    }
+
+    pub(super) fn state(&self, conversion: &mut Conversion) {
+        let Some(entry) = self.entry else { return };
+        for key in FACTS {
+            if let Some(value) = entry.payload.get(key).filter(|value| value.get() != "null") {
+                conversion.fact(key, value.get());
+            }
+        }
+        if let Some(from) = &self.copied_from {
+            conversion.fact_text("copied_from", from);
+        }
+    }
+
+    /// Whether a part of the thread's history stands elsewhere.
+    pub(super) fn is_partial(&self) -> bool {
+        let base = self.entry.and_then(|entry| entry.payload.get("history_base"));
+        base.is_some_and(|base| base.get() != "null") || self.copied.is_some()
+    }
+}
+
+/// Whether a turn is the thread's own. Ids of turns and threads begin with their time; where they
+/// do not, the times of the records tell.
+fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> bool {
+    let turn = start.payload.text("turn_id");
+    let thread = meta.payload.text("id");
+    if let (Some(turn), Some(thread)) =
+        (turn.as_deref().and_then(time_of_id), thread.as_deref().and_then(time_of_id))
+    {
+        return turn >= thread;
+    }
+    let time = |value| text(value).and_then(|text| Timestamp::parse(&text));
+    let born = meta.payload.get("timestamp").or(meta.timestamp).and_then(time);
+    match (start.timestamp.and_then(time), born) {
+        (Some(start), Some(born)) => start >= born,
+        _ => false,
+    }
+}
+
+/// The time in an id of version 7: its first 48 bits.
+fn time_of_id(id: &str) -> Option<u64> {
+    let mut parts = id.split('-');
+    let (high, low, version) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_v7 = high.len() == 8 && low.len() == 4 && version.starts_with('7');
+    u64::from_str_radix(&format!("{high}{low}"), 16).ok().filter(|_| is_v7)
+}

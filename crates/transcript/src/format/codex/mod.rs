@@ -1,0 +1,46 @@
+//! Session logs of Codex: one thread a file, in three generations.
+//!
+//! What the model saw (`response_item`) makes the messages. The stream for the user interface
+//! (`event_msg`) repeats it, and is read for turns, usage and rollbacks; what was rolled back is a
+//! conversation of its own. What is no message is kept raw.
+
+mod content;
+mod entry;
+mod events;
+mod item;
+mod meta;
+mod thread;
+mod unit;
+mod usage;
+
+use super::{Context, Fit, Format};
+use crate::object::Object;
+use crate::record::Record;
+use crate::{Conversation, Error};
+use std::collections::BTreeMap;
+
+/// Whether an object is a line of such a log, or the whole of one.
+pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
+    let is_wrapped = object.text("type").is_some_and(|kind| entry::is_wrapper(&kind))
+        && (object.object("payload").is_some() || object.text("timestamp").is_some());
+    let is_header = first && entry::is_header(object);
+    let is_state = object.text("record_type").as_deref() == Some("state");
+    if is_wrapped || is_header || is_state || entry::is_whole(object) { Fit::Yes } else { Fit::No }
+}
+
+/// The thread of a log as one conversation, and each part that was rolled back as another.
+///
+/// # Errors
+/// When there is no message at all, or one is too large.
+pub(crate) fn read(records: &[Record], context: Context<'_>) -> Result<Vec<Conversation>, Error> {
+    let entries = entry::entries(records);
+    let conversations = thread::conversations(&entries, context)?;
+    if conversations.is_empty() {
+        let mut seen = BTreeMap::new();
+        for entry in &entries {
+            *seen.entry(entry.label()).or_default() += 1;
+        }
+        return Err(context.no_messages(Format::CodexLog, &seen));
+    }
+    Ok(conversations)
+}

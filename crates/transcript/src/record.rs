@@ -1,0 +1,57 @@
+//! Lines of an input whose lines belong together.
+
+use crate::conversations::text_of;
+use crate::input::Line;
+use crate::object::Object;
+use crate::scan::{check_depth, json_error};
+use crate::{Error, Limits, Place};
+use serde_json::value::RawValue;
+
+/// One line of a session log, or the whole of a log that is one JSON value: valid JSON, without the
+/// white space around it.
+pub(crate) struct Record {
+    /// Which line it begins with, counted from 1.
+    pub(crate) line: u64,
+    /// Its exact text.
+    pub(crate) text: String,
+}
+
+/// What is kept raw is nested some levels deeper in the conversation than in its source, and that
+/// has to be readable too.
+pub(crate) const ROOM: usize = 8;
+
+impl Record {
+    /// The record on a line.
+    ///
+    /// # Errors
+    /// When the line is no UTF-8, no JSON, or nested too deeply.
+    pub(crate) fn of(line: &Line, place: &Place, limits: &Limits) -> Result<Self, Error> {
+        let text = json_of(line, place, &limits.without_depth(ROOM))?;
+        Ok(Self { line: line.number, text: text.to_owned() })
+    }
+
+    /// Its fields; `None` where it is no object.
+    pub(crate) fn object(&self) -> Option<Object<'_>> {
+        object_of(&self.text)
+    }
+}
+
+/// The JSON text of a line.
+///
+/// # Errors
+/// When the line is no UTF-8, no JSON, or nested too deeply.
+pub(crate) fn json_of<'l>(
+    line: &'l Line,
+    place: &Place,
+    limits: &Limits,
+) -> Result<&'l str, Error> {
+    let text = text_of(line, place)?;
+    check_depth(text, place, limits)?;
+    serde_json::from_str::<&RawValue>(text).map_err(|e| json_error(&e, text, place))?;
+    Ok(text)
+}
+
+/// The fields of a JSON text that is an object.
+pub(crate) fn object_of(text: &str) -> Option<Object<'_>> {
+    if text.starts_with('{') { serde_json::from_str(text).ok() } else { None }
+}

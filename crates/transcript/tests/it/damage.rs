@@ -1,0 +1,195 @@
+//! Damaged lines are reported one by one, and what stands around them is read.
+
+use crate::converted::{comes_back, json, source};
+use foldback_transcript::{Conversations, Error, FindingKind, Limits, MessageLines, read_bytes};
+
+/// What an input gives: `ok` or the error, with the line of each.
+fn given(input: impl AsRef<[u8]>, limits: Limits) -> Vec<(u64, String)> {
+    let mut read = Conversations::from_reader("a.jsonl", input.as_ref(), limits).unwrap();
+    let mut given = Vec::new();
+    while let Some(one) = read.next() {
+        if let Err(error) = &one {
+            assert!(error.is_damage(), "{error}");
+        }
+        given.push((read.line(), one.map_or_else(|error| error.to_string(), |_| "ok".into())));
+    }
+    given
+}
+
+#[track_caller]
+fn check(input: impl AsRef<[u8]>, limits: Limits, expected: &[(u64, &str)]) {
+    let given = given(input, limits);
+    assert_eq!(given.len(), expected.len(), "{given:?}");
+    for ((line, what), (expected_line, expected)) in given.iter().zip(expected) {
+        assert!(line == expected_line && what.contains(expected), "{line}: {what}");
+    }
+}
+
+const GOOD: &str = r#"{"id":"a","messages":[{"role":"user","content":"好"}]}"#;
+
+#[test]
+fn every_kind_of_damage_is_one_error_and_reading_goes_on() {
+    let deep =
+        format!("{{\"id\":\"d\",\"messages\":[],\"x\":{}{}}}", "[".repeat(130), "]".repeat(130));
+    let large = format!("{{\"id\":\"{}\",\"messages\":[]}}", "x".repeat(3_000));
+    let message = format!(
+        "{{\"id\":\"m\",\"messages\":[{{\"role\":\"user\",\"content\":\"{}\"}}]}}",
+        "y".repeat(700)
+    );
+    let mut input = Vec::new();
+    for line in [
+        GOOD,
+        "{\"id\":",
+        &deep,
+        &large,
+        &message,
+        "{\"id\":\"e\",\"messages\":[7]}",
+        "text",
+        "{\"a\":1}",
+    ] {
+        input.extend(line.as_bytes());
+        input.push(b'\n');
+    }
+    input.extend(b"{\"id\":\"\xff\"}\n");
+    input.extend(GOOD.as_bytes());
+    let limits = Limits { message_bytes: 500, conversation_bytes: 2_000, ..Limits::default() };
+    check(
+        &input,
+        limits,
+        &[
+            (1, "ok"),
+            (2, "a.jsonl, line 2, column 6: the JSON ends too early"),
+            (3, "a.jsonl, line 3: objects and arrays are nested 131 deep"),
+            (4, "a.jsonl, line 4: a conversation of over 2000 bytes"),
+            (5, "a.jsonl, line 5: message 0 of conversation \"m\" has 728 bytes"),
+            (6, "a.jsonl, line 6: message 0 of conversation \"e\" is not one"),
+            (7, "a.jsonl, line 7: The text begins with \"text\""),
+            (8, "a.jsonl, line 8: This is an object with the keys \"a\""),
+            (9, "a.jsonl, line 9: byte"),
+            (10, "ok"),
+        ],
+    );
+}
+
+#[test]
+fn damage_at_the_beginning_hides_nothing() {
+    // The first line is cut off, so that the text as a whole looks like one JSON value.
+    let cut = format!("{}\n{GOOD}\n{GOOD}\n", &GOOD[..30]);
+    let d = Limits::default;
+    check(&cut, d(), &[(1, "line 1, column"), (2, "ok"), (3, "ok")]);
+    check(format!("nonsense\n7\n{GOOD}\n"), d(), &[(1, "nonsense"), (2, "\"7\""), (3, "ok")]);
+    let limits = Limits { conversation_bytes: 100, ..d() };
+    check(format!("{}\n{GOOD}\n", "x".repeat(1_000)), limits, &[(1, "over 100 bytes"), (2, "ok")]);
+    // A cut off value that is not followed by whole lines is one value that was cut off.
+    check("{\n\"id\": \"a\",\n\"messages\": [\n", d(), &[(1, "ends too early")]);
+    // A file that holds nothing that is known is refused once.
+    check(
+        "{\"display\":\"x\",\"timestamp\":1,\"project\":\"p\"}\n".repeat(200),
+        d(),
+        &[(1, "history of prompts")],
+    );
+}
+
+const HUMAN: &str = r#"{"type":"human","data":{"content":"问","type":"human"}}"#;
+
+#[test]
+fn a_log_is_read_around_its_damaged_lines() {
+    let input = format!("{HUMAN}\n{{\"type\":\n{HUMAN}\n\n{{\"v\":NaN}}\n{HUMAN}\n");
+    let mut read = read_bytes(input.as_bytes()).unwrap();
+    let errors: Vec<_> = [2, 5]
+        .map(|line| {
+            let error = read.next().unwrap().unwrap_err();
+            assert_eq!(read.line(), line);
+            error.to_string()
+        })
+        .into();
+    assert!(
+        errors[0].contains("line 2, column") && errors[1].contains("NaN is not JSON"),
+        "{errors:?}"
+    );
+    let conversation = read.next().unwrap().unwrap();
+    assert_eq!((read.line(), conversation.messages.len()), (1, 3));
+    assert_eq!(json(&conversation, 2)["source"]["line"], 6);
+    assert_eq!(source(&conversation)["damaged_lines"], serde_json::json!([2, 5]));
+    assert!(read.next().is_none());
+    comes_back(&conversation);
+}
+
+#[test]
+fn a_record_that_is_no_message_is_damaged_like_a_line() {
+    let bad = r#"{"type":"tool","data":{"content":"x","tool_call_id":7}}"#;
+    let input = format!("{HUMAN}\n{bad}\n{HUMAN}\n{bad}\n");
+    check(
+        &input,
+        Limits::default(),
+        &[(2, "line 2: a LangChain message: \"tool_call_id\" holds 7"), (4, "line 4"), (1, "ok")],
+    );
+    let read = read_bytes(input.as_bytes()).unwrap().last().unwrap().unwrap();
+    assert_eq!(read.messages.len(), 2);
+    assert_eq!(source(&read)["damaged_lines"], serde_json::json!([2, 4]));
+    // A log of nothing else ends.
+    let many = format!("{bad}\n").repeat(300);
+    let given = given(&many, Limits::default());
+    assert_eq!(given.len(), 101);
+    assert!(given.iter().all(|one| one.1 != "ok") && given[100].1.contains("given up"));
+}
+
+#[test]
+fn the_last_line_of_a_log_may_still_be_written() {
+    for tail in
+        ["{\"type\":\"hum".as_bytes(), b"{\"type\":\"human\",\"data\":{\"content\":\"\xe9\x97"]
+    {
+        let input = [format!("{HUMAN}\n{HUMAN}\n").as_bytes(), tail].concat();
+        let read: Vec<_> = read_bytes(&input).unwrap().map(Result::unwrap).collect();
+        let [read] = read.as_slice() else { panic!("{read:?}") };
+        assert_eq!(read.messages.len(), 2);
+        let unfinished = FindingKind::Unfinished { line: 3 };
+        assert!(
+            read.check().iter().any(|finding| finding.kind == unfinished),
+            "{:?}",
+            read.check()
+        );
+        let kept = source(read)["unfinished"]["text"].as_str().unwrap().to_owned();
+        assert!(kept.starts_with("{\"type\":\"hum"), "{kept}");
+        comes_back(read);
+        // With a line break behind it, it is damaged.
+        let mut read = read_bytes(&[&input[..], b"\n"].concat())
+            .unwrap()
+            .map(|one| one.is_ok())
+            .collect::<Vec<_>>();
+        read.sort_unstable();
+        assert_eq!(read, [false, true]);
+    }
+}
+
+#[test]
+fn what_is_kept_raw_can_be_read_again_however_deep_it_is() {
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let line = |depth: usize| format!("{HUMAN}\n{{\"x\":{}}}\n", deep(depth));
+    let most = line(111);
+    let read = read_bytes(most.as_bytes()).unwrap().next().unwrap().unwrap();
+    comes_back(&read);
+    let body = |depth: usize| format!("{{\"system\":\"s\",\"messages\":[],\"x\":{}}}", deep(depth));
+    comes_back(&read_bytes(body(111).as_bytes()).unwrap().next().unwrap().unwrap());
+    assert!(read_bytes(body(112).as_bytes()).unwrap().next().unwrap().is_err());
+    let over = line(112);
+    let error = read_bytes(over.as_bytes()).unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(error, Error::TooDeep { depth: 113, limit: 112, .. }), "{error}");
+}
+
+#[test]
+fn messages_go_on_behind_a_damaged_line_where_that_is_asked_for() {
+    let input = b"{\"role\":\"user\",\"content\":\"1\"}\nnot json\n{\"role\":7}\n\n{\"role\":\"user\",\"content\":\"\xff\"}\n{\"role\":\"user\",\"content\":\"2\"}";
+    let lines = || MessageLines::from_reader("stdin", &input[..], Limits::default()).unwrap();
+    let mut lenient = lines().lenient();
+    let mut given = Vec::new();
+    while let Some(one) = lenient.next() {
+        given.push((lenient.line(), one.map_or_else(|e| e.to_string(), |m| m.text().into_owned())));
+    }
+    assert_eq!(given.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 2, 3, 5, 6]);
+    assert_eq!((given[0].1.as_str(), given[4].1.as_str()), ("1", "2"));
+    for (one, word) in given[1..4].iter().zip(["not one", "the key \"role\"", "UTF-8"]) {
+        assert!(one.1.contains(word) && one.1.contains(&format!("line {}", one.0)), "{one:?}");
+    }
+    assert_eq!(lines().map(|one| one.is_ok()).collect::<Vec<_>>(), [true, false]);
+}
