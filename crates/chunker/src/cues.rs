@@ -1,8 +1,9 @@
 //! What people say when they begin, end or go on with a topic.
 //!
-//! The lists are English and Chinese. English phrases are matched word by word; Chinese ones, which
-//! are written without spaces, as they stand.
+//! The lists are English, and matched word by word. Those of Chinese, Japanese and Korean are in
+//! [`cjk_cues`].
 
+use crate::cjk_cues;
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
@@ -64,7 +65,7 @@ impl Cues {
             }
         }
         if text.chars().take(HEAD).chain(tail.chars()).any(is_cjk) {
-            cues |= chinese(head, tail);
+            cues |= cjk_cues::of(head, tail);
         }
         if length(&head_words) <= 4 {
             cues |= Self::FEW_WORDS;
@@ -121,15 +122,16 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// How many words there are; a pair of CJK characters is about one.
+/// How many words there are. Where words are not parted, two Chinese characters or syllables of
+/// Korean are about one, and three letters of kana.
 fn length(words: &[Word]) -> usize {
-    words
-        .iter()
-        .map(|word| {
-            let cjk = word.text.chars().filter(|c| is_cjk(*c)).count();
-            cjk / 2 + usize::from(cjk < 2)
-        })
-        .sum()
+    let of = |word: &Word| {
+        let is_kana = |c: &char| matches!(c, '\u{3040}'..='\u{30ff}');
+        let cjk = word.text.chars().filter(|c| is_cjk(*c)).count();
+        let kana = word.text.chars().filter(is_kana).count();
+        if cjk < 2 { 1 } else { ((cjk - kana) * 3 + kana * 2) / 6 }
+    };
+    words.iter().map(of).sum()
 }
 
 fn content_words(text: &str) -> usize {
@@ -238,52 +240,6 @@ which your / what do you / where do you / how do you / who do you / which do you
 where are you / how are you / who are you / which are you / what is your / where is your /
 how is your / who is your / which is your";
 
-/// The cues of Chinese talk.
-fn chinese(head: &str, tail: &str) -> u16 {
-    let mut cues = 0;
-    let any = |text: &str, list: &str| list.split(' ').any(|phrase| text.contains(phrase));
-    let begins = |list: &str| list.split(' ').any(|phrase| head.starts_with(phrase));
-    if any(tail, "吗 呢 什么 怎么 哪里 哪个 几点 多少") && !any(tail, "什么都 没什么")
-    {
-        cues |= Cues::ASKS;
-    }
-    if any(
-        tail,
-        "还有什么 还需要 其他需要 其他问题 别的问题 再见 拜拜 祝您 祝你 不客气 不用谢 随时",
-    ) {
-        cues |= Cues::CLOSES;
-    }
-    if any(tail, "谢谢 感谢 多谢 辛苦了 就这些 没别的 没有别的 太好了 再见 拜拜")
-    {
-        cues |= Cues::THANKS;
-    }
-    if begins(
-        "好的 好吧 好， 好。 嗯 是的 对 不是 不用 没有 行 可以 没问题 明白 知道了 原来 那就 真的 哈哈 哦",
-    ) {
-        cues |= Cues::ACKNOWLEDGES;
-    }
-    if any(head, "它 他 她 这个 那个 这些 那些 这样 那样 上面 刚才 其中 同样")
-    {
-        cues |= Cues::REFERS_BACK;
-    }
-    if any(
-        head,
-        "请 帮我 帮忙 我想 我要 我需要 给我 告诉我 能不能 可不可以 能否 麻烦 查一下 查询 看一下 找一下 写一 列出 \
-         提醒 怎么 如何 什么是 哪里 什么时候 多少 几点 有没有 换个话题 另外 对了 顺便 接下来 下一个",
-    ) {
-        cues |= Cues::REQUESTS;
-    }
-    if any(tail, "你呢 您呢 你觉得 你喜欢 你有 你是 你会 你想 您想 您需要 你平时 你最近 你在")
-    {
-        cues |= Cues::ASKS_YOU;
-    }
-    if begins("你好 您好 嗨 哈喽 早上好 下午好 晚上好 大家好 换个话题 另外 对了 顺便问")
-    {
-        cues |= Cues::GREETS;
-    }
-    cues
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,7 +270,27 @@ mod tests {
         check("你好，我想订一张机票", Cues::GREETS | Cues::REQUESTS);
         check("好的，谢谢", Cues::ACKNOWLEDGES | Cues::THANKS);
         check("还有什么可以帮您的吗？", Cues::ASKS | Cues::CLOSES);
-        check("对了，帮我查一下天气", Cues::ACKNOWLEDGES | Cues::GREETS | Cues::REQUESTS);
+        check("对了，帮我查一下天气", Cues::GREETS | Cues::REQUESTS);
+        check("還有一個問題，保險要不要買嗎", Cues::GREETS | Cues::ASKS);
+        check("謝謝，沒有別的問題了", Cues::THANKS | Cues::CLOSES);
+        check("内质网呢？", Cues::ASKS | Cues::REFERS_BACK | Cues::ACKNOWLEDGES);
+    }
+
+    #[test]
+    fn bl10_japanese_cues() {
+        check("こんにちは、部屋を予約したいのですが", Cues::GREETS | Cues::REQUESTS);
+        check("ところで、それは今日ですか", Cues::GREETS | Cues::ASKS);
+        check("はい、ありがとうございます", Cues::ACKNOWLEDGES | Cues::THANKS);
+        check("他に何かございますか？", Cues::ASKS | Cues::CLOSES);
+        check("すみません、話は変わりますが", Cues::GREETS);
+    }
+
+    #[test]
+    fn bl10_korean_cues() {
+        check("안녕하세요, 날짜를 바꾸고 싶어요", Cues::GREETS | Cues::REQUESTS);
+        check("그건 그렇고 비용은 얼마인가요", Cues::GREETS | Cues::ASKS);
+        check("네, 감사합니다", Cues::ACKNOWLEDGES | Cues::THANKS);
+        check("더 필요하신 것이 있나요", Cues::ASKS | Cues::CLOSES);
     }
 
     #[test]
@@ -327,6 +303,10 @@ mod tests {
             ("book two rooms near Cambridge station tonight", false, false),
             ("好的，谢谢", true, true),
             ("我想订一张去北京的机票", false, false),
+            ("いつ来てくれますか", true, false),
+            ("本番のサーバーの応答が遅いので原因を調べてください", false, false),
+            ("네, 감사합니다", true, true),
+            ("결제 서비스에서 오류가 자꾸 나는데 확인해 줘", false, false),
         ] {
             let cues = Cues::of(text);
             assert_eq!(

@@ -351,6 +351,31 @@ mod tests {
         check(&[], BlockType::Chat, "Nothing is said.", &[]);
     }
 
+    /// BL10: in Japanese and Korean, too, keywords are words and the sentence is short.
+    #[test]
+    fn bl10_keywords_are_words_in_japanese_and_korean() {
+        for (asked, answered, expected) in [
+            (
+                "本番のサーバーの応答が遅いので、原因を調べてもらえますか",
+                "メモリの使用量が二月三日から増え続けています。設定を元に戻すと、応答時間は以前の水準になります。",
+                ["サーバー", "メモリ", "応答時間"],
+            ),
+            (
+                "결제 서비스에서 카드사를 바꾸면 비용은 얼마나 늘어날까요?",
+                "카드사를 바꾸면 수수료를 다시 계약해야 해서 비용이 한 해에 이백만 원쯤 늘어납니다.",
+                ["결제", "카드사", "수수료"],
+            ),
+        ] {
+            let header = header(&[Message::user(asked), Message::assistant(answered)]);
+            for word in expected {
+                assert!(header.keywords.iter().any(|k| k == word), "{:?}", header.keywords);
+            }
+            let length = header.core_semantic.chars().count();
+            assert!((20..=50).contains(&length), "{}", header.core_semantic);
+            assert_eq!(header.block_type, BlockType::Qa);
+        }
+    }
+
     #[test]
     fn md1_everything_in_a_header_is_bounded() {
         let long = "x".repeat(10_000);

@@ -34,6 +34,7 @@
 
 mod background;
 mod chunker;
+mod cjk_cues;
 mod closed;
 mod config;
 mod cues;

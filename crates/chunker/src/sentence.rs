@@ -4,7 +4,6 @@ use crate::cues::Cues;
 use crate::describe::{Described, Names, ends, head};
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use foldback_core::{BlockType, Message, Role};
-use std::borrow::Cow;
 
 /// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
 /// 20 words.
@@ -264,7 +263,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
             let mut end = rest.len();
             while let Some((at, c)) = chars.next() {
                 let next_is_space = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
-                let ends = matches!(c, '\n' | '。' | '！' | '？')
+                let ends = matches!(c, '\n' | '。' | '｡' | '．' | '！' | '？')
                     || (matches!(c, '.' | '!' | '?') && next_is_space);
                 if ends {
                     end = at + c.len_utf8();

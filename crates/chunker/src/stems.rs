@@ -72,7 +72,7 @@ mod tests {
                 ("the", "the", true),
                 ("größe", "größe", false),
                 ("机票", "机票", false),
-                ("我们", "我们", true),
+                ("知道", "知道", true),
             ] {
                 let found = stems.of(word);
                 assert_eq!((found.term, found.is_stop_word), (hash(stem), is_stop), "{word}");

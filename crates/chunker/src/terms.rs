@@ -76,13 +76,11 @@ pub(crate) fn hash(text: &str) -> Term {
     (hash ^ hash >> 24) & 0x00ff_ffff
 }
 
-/// Calls `take` with each word and number of `text` in lower case, without a possessive ending;
-/// Chinese, Japanese and Korean, which write no spaces, as pairs of characters.
+/// Calls `take` with each word and number of `text` in lower case, without a possessive ending. Of
+/// Chinese, Japanese and Korean, see [`each_cjk_term`].
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
-    let mut before: Option<char> = None;
-    let mut pair = String::new();
-    let mut flush = |word: &mut String| {
+    let flush = |word: &mut String, take: &mut dyn FnMut(&str)| {
         if !word.is_empty() {
             let plain = word.trim_end_matches('\'');
             let plain = plain.strip_suffix("'s").unwrap_or(plain);
@@ -92,32 +90,24 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
             word.clear();
         }
     };
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
         if is_cjk(c) {
-            flush(&mut word);
-            let next_is_cjk = chars.peek().is_some_and(|&next| is_cjk(next));
-            if let Some(before) = before {
-                pair.clear();
-                pair.push(before);
-                pair.push(c);
-                flush(&mut pair);
-            } else if !next_is_cjk {
-                pair.clear();
-                pair.push(c);
-                flush(&mut pair);
-            }
-            before = Some(c);
+            flush(&mut word, &mut take);
+            let end = rest.find(|c| !is_cjk(c)).unwrap_or(rest.len());
+            let (run, behind) = rest.split_at(end);
+            each_cjk_term(run, &mut take);
+            rest = behind;
             continue;
         }
-        before = None;
+        rest = &rest[c.len_utf8()..];
         let c = if c == '\u{2019}' { '\'' } else { c };
         let digit = c.is_ascii_digit();
         let joins = word.chars().next_back().is_none_or(|last| last.is_ascii_digit() == digit);
         if c.is_alphanumeric() {
             // Letters and digits part ways: `line42` is a line, and a number.
             if !joins {
-                flush(&mut word);
+                flush(&mut word, &mut take);
             }
             if c.is_ascii() {
                 word.push(c.to_ascii_lowercase());
@@ -127,10 +117,72 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
         } else if c == '\'' && word.chars().next_back().is_some_and(char::is_alphabetic) {
             word.push('\'');
         } else {
-            flush(&mut word);
+            flush(&mut word, &mut take);
         }
     }
-    flush(&mut word);
+    flush(&mut word, &mut take);
+}
+
+/// Calls `take` with what tells a topic in a run of CJK characters: Chinese characters that are no
+/// function words, and their pairs; words in katakana; the first two syllables of a Korean word,
+/// which its endings leave alone. Hiragana are mostly endings and particles.
+fn each_cjk_term(run: &str, take: &mut dyn FnMut(&str)) {
+    let mut rest = run;
+    while let Some(c) = rest.chars().next() {
+        let script = Script::of(c);
+        let end = rest.find(|c| Script::of(c) != script && c != 'ー').unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(end);
+        rest = behind;
+        match script {
+            Script::Han => {
+                for word in part.split(is_function_character) {
+                    let mut before = None;
+                    for (at, c) in word.char_indices() {
+                        let end = at + c.len_utf8();
+                        take(&word[at..end]);
+                        if let Some(before) = before.replace(at) {
+                            take(&word[before..end]);
+                        }
+                    }
+                }
+            }
+            Script::Katakana => take(part.trim_end_matches('ー')),
+            Script::Hangul => {
+                let end = part.char_indices().nth(2).map_or(part.len(), |(at, _)| at);
+                if part.chars().nth(1).is_some() {
+                    take(&part[..end]);
+                }
+            }
+            Script::Hiragana => {}
+        }
+    }
+}
+
+/// The scripts of CJK characters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Han,
+    Hiragana,
+    Katakana,
+    Hangul,
+}
+
+impl Script {
+    fn of(c: char) -> Self {
+        match c {
+            '\u{3040}'..='\u{309f}' => Self::Hiragana,
+            '\u{30a0}'..='\u{30ff}' => Self::Katakana,
+            '\u{ac00}'..='\u{d7af}' => Self::Hangul,
+            _ => Self::Han,
+        }
+    }
+}
+
+/// Whether `c` is a Chinese character, of either script, that stands in any sentence.
+fn is_function_character(c: char) -> bool {
+    "的了是在我你他她它们們这這那吗嗎呢吧啊和与與及把被用从從到对對为為有不也都就还還要会會能可请請让讓给給很什怎么麼\
+     没沒去来來说說好想得着著过過您几幾谁誰哪如何個个谢謝"
+        .contains(c)
 }
 
 /// Whether `c` belongs to a script that is written without spaces, or, as Korean, with endings
@@ -143,14 +195,26 @@ pub(crate) fn is_cjk(c: char) -> bool {
     )
 }
 
-/// Calls `take` with each run of two to six CJK characters that stands between marks, spaces and
-/// the most frequent function characters: the nearest thing to a word without a dictionary.
+/// Calls `take` with each run of two to six CJK characters that stands between marks, spaces, the
+/// most frequent function characters and changes of script: the nearest thing to a word without a
+/// dictionary. A Korean word loses a particle that follows nouns only.
 pub(crate) fn each_cjk_run(text: &str, mut take: impl FnMut(&str)) {
-    const FUNCTION: &str =
-        "的了是在我你他她它们这那吗呢吧啊和与及把被用从到对为有不也都就还要会能可请给让很什么怎";
-    for run in text.split(|c: char| !is_cjk(c) || FUNCTION.contains(c)) {
-        if (2..=6).contains(&run.chars().count()) {
-            take(run);
+    let parts =
+        |c: char| !is_cjk(c) || Script::of(c) == Script::Hiragana || is_function_character(c);
+    for run in text.split(parts).filter(|run| !run.is_empty()) {
+        let mut rest = run;
+        while let Some(c) = rest.chars().next() {
+            let script = Script::of(c);
+            let end = rest.find(|c| Script::of(c) != script && c != 'ー').unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            rest = behind;
+            let word = match script {
+                Script::Hangul => word.strip_suffix(['은', '는', '을', '를', '의']).unwrap_or(word),
+                _ => word,
+            };
+            if (2..=6).contains(&word.chars().count()) {
+                take(word);
+            }
         }
     }
 }
@@ -162,8 +226,8 @@ pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP.contains(word)
 }
 
-/// Function words, contractions and courtesies of English; then pairs of characters that are
-/// frequent in any Chinese talk.
+/// Function words, contractions and courtesies of English; then what is frequent in any talk in
+/// Chinese, Japanese and Korean, as [`each_cjk_term`] gives it.
 const STOP_WORDS: &str = "
 a about after again all also am an and any are aren't as at be because been before being both but
 by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for
@@ -175,8 +239,11 @@ they're they've this those through to too under until up us very was wasn't we w
 we've were weren't what when where which while who whom why will with won't would wouldn't yes you
 you'd you'll you're you've your yours yeah ok okay oh well really hi hello hey thank thanks please
 want need know good great sure
-我们 你们 他们 什么 怎么 这个 那个 可以 没有 不是 就是 还是 一个 一下 请问 谢谢 好的 你好 知道 需要
-现在 因为 所以 但是 如果 的话 时候 已经 还有 这样 那么 可能 应该 我的 你的 是的 的是 了吗 帮我 想要
+一个 一下 知道 需要 现在 現在 因为 因為 所以 但是 时候 時候 已经 已經 应该 應該 谢谢 謝謝
+今 何 方 時 日 事 中 人 一 二 三 言 思 見 行 出 分 必要 場合 大丈夫 願
+있습 없습 합니 입니 됩니 그런 그럼 이렇 그렇 어떻 어떤 어느 무슨 무엇 얼마 언제 어디 누가 누구 저는 제가 우리 그건 그거 이거
+하는 하고 해서 해야 하면 했어 했습 하려 할게 할까 되나 되는 된다 좋아 좋은 감사 알겠 있는 있어 있나 없어 없나 같아 같은 거예
+주세 드리 그리 정도 보고 지금 혹시 아니 네요 에서 으로
 ";
 
 #[cfg(test)]
@@ -194,10 +261,13 @@ mod tests {
     fn words_are_cut_in_every_script() {
         check("The user's get_order(#W42)", &["the", "user", "get", "order", "w", "42"]);
         check("I’m fine, don't worry", &["i'm", "fine", "don't", "worry"]);
-        check("订机票", &["订机", "机票"]);
-        check("去 北京 2024年", &["去", "北京", "2024", "年"]);
+        check("订机票", &["订", "机", "订机", "票", "机票"]);
+        check("去 北京 2024年", &["北", "京", "北京", "2024", "年"]);
+        check("这个偏差是什么", &["偏", "差", "偏差"]);
+        check("サーバーの応答が遅い", &["サーバ", "応", "答", "応答", "遅"]);
+        check("날짜를 바꾸고 싶어요", &["날짜", "바꾸", "싶어"]);
         check("Größe Привет", &["größe", "привет"]);
-        check("한국어", &["한국", "국어"]);
+        check("한국어", &["한국"]);
         check("", &[]);
     }
 
