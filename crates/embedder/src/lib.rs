@@ -1,4 +1,4 @@
-//! Unit vectors for texts, out of a table that is part of the program.
+//! Unit vectors for texts: out of a table that is part of the program, or by a larger model.
 //!
 //! A [`StaticEmbedder`] cuts a text into word pieces with [`WordPiece`], adds up one row of the
 //! table for each piece, and brings the sum to length 1. It needs no download, no file, no native
@@ -24,14 +24,36 @@
 //! assert!(cosine(0, 1) > cosine(0, 2) + 0.2);
 //! # Ok::<(), foldback_core::EmbedError>(())
 //! ```
+//!
+//! With the feature `fastembed`, a [`ModelEmbedder`] runs a sentence-embedding model of the user's
+//! own. A [`Choice`] names one or the other, and [`calibrate`] measures what a model's cosines mean.
 
+mod choice;
+
+#[cfg(feature = "fastembed")]
+mod model;
 mod static_embedder;
+mod words_only;
+
+mod calibrated;
+mod calibration;
+mod error;
 mod table;
 mod vocabulary;
 mod window;
 mod word;
 mod wordpiece;
 
+pub use calibrated::Calibrated;
+pub use calibration::{
+    ANSWERS_KEPT, CalibrateError, Calibration, Conversation, Distribution, Question, calibrate,
+    own_texts,
+};
+pub use choice::Choice;
+pub use error::LoadError;
+#[cfg(feature = "fastembed")]
+pub use model::{ModelEmbedder, ModelOptions, Pooling};
 pub use static_embedder::StaticEmbedder;
 pub use window::{WINDOW_BYTES, windows};
 pub use wordpiece::WordPiece;
+pub use words_only::WordsOnly;

@@ -21,48 +21,61 @@ pub const WINDOW_BYTES: usize = 512;
 /// A window ends after the last line end in its last quarter, else after the last white space in
 /// its last half, else after the last CJK character there, else between two characters.
 pub fn windows(text: &str) -> impl Iterator<Item = &str> {
+    windows_by(text, bytes_that_fit)
+}
+
+/// As [`windows`], each at most as long as `fit` says for the text that is left: how many of its
+/// first bytes a window may take, up to the end of a character.
+pub(crate) fn windows_by(text: &str, fit: impl Fn(&str) -> usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let (window, tail) = rest.split_at_checked(first_cut(rest))?;
+        let (window, tail) = rest.split_at_checked(cut_before(rest, fit(rest)))?;
         rest = tail;
         (!window.is_empty()).then_some(window)
     })
 }
 
-/// At most `limit` windows of `text`, in order. Of a text with more, the first half of `limit`
-/// windows and the last half: what a long text is about stands at its beginning, how it came out at
-/// its end. Only these are read, however long the text is.
-pub(crate) fn windows_within(text: &str, limit: usize) -> Vec<&str> {
-    if text.len() <= WINDOW_BYTES {
-        return if limit == 0 || text.is_empty() { Vec::new() } else { vec![text] };
-    }
-    let mut windows: Vec<&str> = windows(text).take(limit.saturating_add(1)).collect();
-    if windows.len() > limit {
+/// At most `limit` windows of `text`, in order, as [`windows_by`] cuts it. Of a text with more, the
+/// first half of `limit` windows and the last half: what a long text is about stands at its
+/// beginning, how it came out at its end. Only these are read, however long the text is.
+pub(crate) fn windows_within(
+    text: &str,
+    limit: usize,
+    fit: impl Fn(&str) -> usize + Copy,
+) -> Vec<&str> {
+    let mut found: Vec<&str> = windows_by(text, fit).take(limit.saturating_add(1)).collect();
+    if found.len() > limit {
         let tail = limit / 2;
-        windows.truncate(limit - tail);
-        let from = text.ceil_char_boundary(text.len().saturating_sub(tail * WINDOW_BYTES));
-        let read: usize = windows.iter().map(|window| window.len()).sum();
+        let longest = found.iter().map(|window| window.len()).max().unwrap_or(0);
+        found.truncate(limit - tail);
+        let from = text.ceil_char_boundary(text.len().saturating_sub(tail * longest));
+        let read: usize = found.iter().map(|window| window.len()).sum();
         let rest = text.get(from.max(read)..).unwrap_or_default();
-        let last: Vec<&str> = self::windows(rest).collect();
-        windows.extend(last.into_iter().rev().take(tail).rev());
+        let last: Vec<&str> = windows_by(rest, fit).collect();
+        found.extend(last.into_iter().rev().take(tail).rev());
     }
-    windows
+    found
 }
 
-fn first_cut(text: &str) -> usize {
-    if text.len() <= WINDOW_BYTES {
+/// The first bytes of a text that make a window of the built-in embedder.
+pub(crate) fn bytes_that_fit(text: &str) -> usize {
+    text.floor_char_boundary(WINDOW_BYTES)
+}
+
+/// Where a window ends of which the first `end` bytes fit.
+fn cut_before(text: &str, end: usize) -> usize {
+    if text.len() <= end {
         return text.len();
     }
-    let end = text.floor_char_boundary(WINDOW_BYTES);
     let after = |from: usize, wanted: fn(char) -> bool| {
         let from = text.floor_char_boundary(from);
         let part = text.get(from..end)?;
         let (at, c) = part.char_indices().rev().find(|&(_, c)| wanted(c))?;
         Some(from + at + c.len_utf8())
     };
-    after(WINDOW_BYTES * 3 / 4, |c| c == '\n')
-        .or_else(|| after(WINDOW_BYTES / 2, char::is_whitespace))
-        .or_else(|| after(WINDOW_BYTES / 2, is_cjk))
+    after(end * 3 / 4, |c| c == '\n')
+        .or_else(|| after(end / 2, char::is_whitespace))
+        .or_else(|| after(end / 2, is_cjk))
         .unwrap_or(end)
 }
 

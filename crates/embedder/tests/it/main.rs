@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod calibration;
 mod corpus;
 mod embedding;
+#[cfg(feature = "fastembed")]
+mod model;
 mod retrieval;
-mod same_topic;
 mod windows;
 mod wordpiece;
