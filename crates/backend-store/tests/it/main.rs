@@ -4,6 +4,7 @@
 
 mod damage;
 mod excerpts;
+mod hostile;
 mod isolation;
 mod memory;
 mod roundtrip;

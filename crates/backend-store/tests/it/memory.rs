@@ -79,7 +79,7 @@ fn child_that_streams() {
 }
 
 /// The greatest resident memory so far, in kilobytes.
-fn peak() -> Option<u64> {
+pub(crate) fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()

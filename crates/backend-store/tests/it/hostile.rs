@@ -1,0 +1,203 @@
+//! S11: what a hostile file declares is never allocated, and what it decompresses to is bounded by
+//! the size that the payload's record states.
+
+use crate::world::{World, noise};
+use foldback_backend_store::Error;
+use foldback_core::PayloadKind;
+use foldback_kv::{Batch, Key, Space};
+use serde::Serialize;
+use std::{fs, io, process::Command};
+
+const CHUNK: usize = 256 << 10;
+const SIZE: usize = 2 * CHUNK + 1_000;
+
+/// A chunk as a hostile file has it: its stored bytes, and its line in the table.
+struct Chunk {
+    stored: Vec<u8>,
+    declared: u32,
+    compressed: bool,
+}
+
+impl Chunk {
+    fn packed(stored: Vec<u8>) -> Self {
+        Self { declared: stored.len() as u32, stored, compressed: true }
+    }
+}
+
+/// What is written in the place of a payload's file and record.
+struct Hostile {
+    what: &'static str,
+    first: Chunk,
+    chunks: u64,
+    bytes: u64,
+    /// The size in the payload's record.
+    recorded: u64,
+}
+
+/// The frame header of zstd: this content size, and a window or a single segment.
+fn frame(descriptor: u8, header: &[u8], blocks: &[u8]) -> Vec<u8> {
+    [&[0x28, 0xb5, 0x2f, 0xfd, descriptor], header, blocks].concat()
+}
+
+fn zeros(megabytes: usize) -> Vec<u8> {
+    zstd::bulk::compress(&vec![0; megabytes << 20], 19).unwrap()
+}
+
+fn hostile() -> Vec<Hostile> {
+    let file =
+        |what, first| Hostile { what, first, chunks: 3, bytes: SIZE as u64, recorded: SIZE as u64 };
+    let plain = || Chunk { stored: noise(CHUNK, 1), declared: CHUNK as u32, compressed: false };
+    let bomb = zeros(64);
+    let nested = zstd::bulk::compress(&zstd::bulk::compress(&bomb, 19).unwrap(), 19).unwrap();
+    // 5,000 frames of one repeated byte, 128 KiB each: 640 MB in 60 KB.
+    let repeated = frame(0x60, &[0, 0x20], &[3, 0, 0x10, 7]);
+    let huge = u64::MAX.to_le_bytes();
+    vec![
+        file("a bomb: 64 MiB in a few KB", Chunk::packed(bomb.clone())),
+        file("a bomb in a bomb in a bomb", Chunk::packed(nested)),
+        file("many frames", Chunk::packed(repeated.repeat(5_000))),
+        file("a frame that declares 16 EiB", Chunk::packed(frame(0xe0, &huge, &bomb[9..]))),
+        file("a window of 3.75 TiB", Chunk::packed(frame(0, &[0xff], &bomb[6..]))),
+        file("a frame cut short", Chunk::packed(bomb[..bomb.len() / 2].to_vec())),
+        file(
+            "a frame to be skipped of 4 GiB",
+            Chunk::packed([&[0x50, 0x2a, 0x4d, 0x18, 0xff, 0xff, 0xff, 0xff], &bomb[..]].concat()),
+        ),
+        file("a chunk of 2 GiB", Chunk { declared: u32::MAX >> 1, ..plain() }),
+        Hostile { chunks: u64::MAX, ..file("a table of all chunks there could be", plain()) },
+        Hostile { bytes: u64::MAX, ..file("a payload of 16 EiB", plain()) },
+        Hostile { bytes: u64::MAX, recorded: u64::MAX, ..file("the record says so too", plain()) },
+        Hostile { recorded: 1 << 50, ..file("a record of 1 PiB", plain()) },
+    ]
+}
+
+/// The fields of a payload's record, in their order.
+#[derive(Serialize)]
+struct Record {
+    #[serde(with = "serde_bytes")]
+    hash: [u8; 32],
+    kind: PayloadKind,
+    bytes: u64,
+    lines: u64,
+    stored: u64,
+    #[serde(with = "serde_bytes")]
+    seal: Option<[u8; 32]>,
+}
+
+impl Hostile {
+    /// The file, whose own checks all hold, and the seal that its record has to bear.
+    fn file(&self, hash: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
+        let mut header = b"FBPAYLD\x01".to_vec();
+        header.extend((CHUNK as u32).to_le_bytes());
+        header.resize(16, 0);
+        let rest = [noise(CHUNK, 2), noise(SIZE - 2 * CHUNK, 3)];
+        let mut chunks = self.first.stored.clone();
+        let mut table = Vec::new();
+        let mut line = |stored: &[u8], declared: u32, compressed: bool| {
+            table.extend((declared | u32::from(compressed) << 31).to_le_bytes());
+            table.extend(0_u32.to_le_bytes());
+            table.extend(&blake3::hash(stored).as_bytes()[..16]);
+        };
+        line(&self.first.stored, self.first.declared, self.first.compressed);
+        for stored in &rest {
+            line(stored, stored.len() as u32, false);
+            chunks.extend(stored);
+        }
+        let mut footer = Vec::new();
+        for number in [self.chunks, self.bytes, 0, 0] {
+            footer.extend(number.to_le_bytes());
+        }
+        footer.extend(hash);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&header).update(&table).update(&footer);
+        let seal = *hasher.finalize().as_bytes();
+        ([&header[..], &chunks, &table, &footer, &seal].concat(), seal)
+    }
+}
+
+/// S11: 12 hostile files are errors of their payload, in bounded memory, and others stay readable.
+#[test]
+fn s11_hostile_files_are_errors_in_bounded_memory() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hostile::child_that_reads", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let grown = said.lines().find_map(|line| line.split_once("grown ")?.1.parse::<u64>().ok());
+    // Without a way to see the peak, the files were still read.
+    assert!(grown.is_none_or(|kilobytes| kilobytes < 8 << 10), "{said}");
+}
+
+const CHILD: &str = "FOLDBACK_TEST_HOSTILE";
+
+#[test]
+fn child_that_reads() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let sound = noise(SIZE, 9);
+    let hash = *blake3::hash(&sound).as_bytes();
+    // Made before the memory is looked at: making bombs takes some.
+    let files: Vec<_> = hostile().into_iter().map(|h| (h.file(&hash), h)).collect();
+    read_in_every_way(None, &sound);
+    let before = crate::memory::peak();
+    for ((file, seal), hostile) in &files {
+        read_in_every_way(Some((hostile, file, *seal)), &sound);
+    }
+    if let (Some(before), Some(after)) = (before, crate::memory::peak()) {
+        println!("\ngrown {}", after - before);
+    }
+}
+
+/// Puts the hostile file in the place of the payload's, with a record that agrees with it, and reads.
+fn read_in_every_way(hostile: Option<(&Hostile, &[u8], [u8; 32])>, sound: &[u8]) {
+    let world = World::new();
+    let meta = world.put(sound);
+    world.put(b"another");
+    assert!(world.get(meta.n).unwrap() == sound);
+    let Some((Hostile { what, recorded, .. }, file, seal)) = hostile else { return };
+    let forged = Record {
+        hash: meta.hash,
+        kind: PayloadKind::Text,
+        bytes: *recorded,
+        lines: 1,
+        stored: file.len() as u64,
+        seal: Some(seal),
+    };
+    let key = Key { space: Space::Payload, todo: world.todo.no(), n: meta.n };
+    put(&world, key, rmp_serde::to_vec(&forged).unwrap());
+    fs::write(world.files().remove(0), file).unwrap();
+    let (store, todo) = (&world.store, &world.todo);
+    let damage = |error: Error| {
+        assert!(matches!(error, Error::Corrupt { n, .. } if n == meta.n), "{what}: {error}");
+    };
+    damage(store.write_to(todo, meta.n, io::sink()).unwrap_err());
+    damage(store.read_range(todo, meta.n, 0..10).unwrap_err());
+    damage(store.lines(todo, meta.n, 1, 1, 500).unwrap_err());
+    damage(store.matching(todo, meta.n, "7", 0, 100, 1).unwrap_err());
+    let findings = store.verify(todo).unwrap();
+    assert_eq!(findings.iter().map(|found| found.n).collect::<Vec<_>>(), [meta.n], "{what}");
+    assert_eq!(world.get(2).unwrap(), b"another", "{what}");
+    // Nor is such a file taken for the payload when the same bytes are stored again.
+    put(&world, key, vec![0]);
+    let again = world.put(sound);
+    assert!(world.get(again.n).unwrap() == sound, "{what}");
+}
+
+/// S11: a record that decompresses to more than it states is an error, whatever it states.
+#[test]
+fn s11_a_bomb_in_a_record_is_an_error() {
+    let world = World::new();
+    let meta = world.put(&b"a text that is worth packing\n".repeat(100));
+    let key = Key { space: Space::PayloadBytes, todo: world.todo.no(), n: meta.n };
+    for bomb in [zeros(64), zstd::bulk::compress(&zeros(64), 19).unwrap()] {
+        put(&world, key, [&[1], &bomb[..]].concat());
+        assert!(matches!(world.get(meta.n), Err(Error::Corrupt { .. })));
+    }
+}
+
+fn put(world: &World, key: Key, value: Vec<u8>) {
+    world.kv.commit(Batch { put: vec![(key, value)], ..Batch::default() }).unwrap();
+}
