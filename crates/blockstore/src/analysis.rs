@@ -4,21 +4,25 @@
 //! - A word with accents gives a second term without them.
 //! - A token of code (a path, `snake_case`, `CamelCase`, a dotted name, an id, an error code)
 //!   gives itself whole, the ends of a path, and its parts.
-//! - Writing without spaces between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer)
-//!   gives its characters and their pairs. Measured against a dictionary, pairs need no 150 ms of
-//!   loading, treat both scripts of Chinese, Japanese and Korean alike, and find names that no
-//!   dictionary holds.
+//! - Writing without spaces between words (Chinese, Japanese, Thai, Lao, Burmese, Khmer), and Korean,
+//!   gives characters and pairs ([`unspaced`]). Measured against a dictionary, pairs need no 150 ms
+//!   of loading, treat both scripts of Chinese alike, and find names that no dictionary holds.
 //!
 //! Everything is indexed, stop words too: what is common weighs little by its frequency. From a
-//! question, though, the function words of English are taken out as long as others remain. People
-//! ask in other function words than they tell in: on LoCoMo "what", "did" and "does" were rare
-//! enough to cost two points of recall at 10.
+//! question, though, function words are taken out as long as others remain. People ask in other
+//! function words than they tell in: on LoCoMo "what", "did" and "does" were rare enough to cost two
+//! points of recall at 10.
+
+mod han;
+mod hangul;
+mod unspaced;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+use unspaced::Unspaced;
 
 /// A token is cut behind this many bytes, in texts and in questions alike.
 const MAX_TOKEN_BYTES: usize = 160;
@@ -36,6 +40,8 @@ pub(crate) enum Form {
     Plain,
     /// A whole token that names one thing: a path, an id, an identifier of code, an error code.
     Name,
+    /// A word in capitals. It is a name, an error code say, unless all words are written so.
+    Shouted,
     /// A function word.
     Common,
 }
@@ -57,6 +63,7 @@ pub(crate) struct Analyzer {
     stemmer: Stemmer,
     stems: FxHashMap<Box<str>, Box<str>>,
     lower: String,
+    unspaced: Unspaced,
 }
 
 impl Analyzer {
@@ -65,6 +72,7 @@ impl Analyzer {
             stemmer: Stemmer::create(Algorithm::English),
             stems: FxHashMap::default(),
             lower: String::new(),
+            unspaced: Unspaced::default(),
         }
     }
 
@@ -77,7 +85,13 @@ impl Analyzer {
     pub(crate) fn question(&mut self, text: &str, limit: usize) -> Vec<(String, Form)> {
         let mut found: Vec<(String, Form)> = Vec::new();
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
+        let typed_in_capitals = is_typed_in_capitals(text);
         self.terms_with_form(text, &mut |term, form| {
+            let form = if form == Form::Shouted {
+                if typed_in_capitals { Form::Plain } else { Form::Name }
+            } else {
+                form
+            };
             if let Some(&place) = places.get(term) {
                 if let Some(known) = found.get_mut(place)
                     && (form == Form::Name || known.1 == Form::Common)
@@ -102,7 +116,7 @@ impl Analyzer {
             if is_unspaced(c) {
                 let end = rest.find(|c| !is_unspaced(c)).unwrap_or(rest.len());
                 let (run, after) = rest.split_at(end);
-                unspaced_terms(run, sink);
+                self.unspaced.terms(run, sink);
                 rest = after;
             } else if is_word(c) {
                 let (token, after) = rest.split_at(token_end(rest));
@@ -115,12 +129,17 @@ impl Analyzer {
     }
 
     fn token_terms(&mut self, token: &str, sink: &mut impl FnMut(&str, Form)) {
+        // Of a long path the end is found too: the file that it names.
+        let last = token.rfind(is_path_link).filter(|_| token.len() > MAX_TOKEN_BYTES);
+        if let Some(file) = last.and_then(|last| token.get(last..)) {
+            self.token_terms(file.trim_start_matches(is_path_link), sink);
+        }
         let token = cut(token, MAX_TOKEN_BYTES);
         if is_plain_word(token) {
             let form = if is_common(token) {
                 Form::Common
             } else if is_shouted(token) {
-                Form::Name
+                Form::Shouted
             } else {
                 Form::Plain
             };
@@ -230,17 +249,6 @@ fn folded(lower: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// The characters of a run, and their pairs.
-fn unspaced_terms(run: &str, sink: &mut impl FnMut(&str, Form)) {
-    let mut places = run.char_indices().map(|(at, c)| at..at + c.len_utf8()).peekable();
-    while let Some(one) = places.next() {
-        sink(&run[one.clone()], Form::Plain);
-        if let Some(next) = places.peek() {
-            sink(&run[one.start..next.end], Form::Plain);
-        }
-    }
-}
-
 /// Whether words are written without spaces between them in this character's script.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
@@ -272,17 +280,15 @@ fn is_inner_link(c: char) -> bool {
 }
 
 /// Where the token at the beginning of `text` ends: words, joined by up to three links. A comma
-/// joins digits only.
+/// joins the groups of three digits of one number only.
 fn token_end(text: &str) -> usize {
     let mut end = 0;
-    let mut last = '\0';
     let mut chars = text.char_indices().peekable();
     loop {
         while let Some(&(at, c)) = chars.peek()
             && is_word(c)
         {
             end = at + c.len_utf8();
-            last = c;
             chars.next();
         }
         let mut links = 0;
@@ -299,7 +305,7 @@ fn token_end(text: &str) -> usize {
         let Some(&(at, next)) = ahead.peek() else { break };
         let joins = links > 0
             && is_word(next)
-            && (!comma || (links == 1 && last.is_ascii_digit() && next.is_ascii_digit()));
+            && (!comma || (links == 1 && is_thousands(&text[..end], &text[at..])));
         if !joins {
             break;
         }
@@ -314,6 +320,19 @@ fn token_end(text: &str) -> usize {
         end += 1;
     }
     end
+}
+
+/// Whether a comma between `before` and `behind` stands in one number: 1,000,000, but not in a list
+/// of ids.
+fn is_thousands(before: &str, behind: &str) -> bool {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut groups = before.split(',');
+    let first = groups.next().unwrap_or_default();
+    let first =
+        first.len() - first.bytes().rev().take_while(u8::is_ascii_digit).count()..first.len();
+    (1..=3).contains(&first.len())
+        && groups.all(|group| group.len() == 3 && digits(group) == 3)
+        && digits(behind) == 3
 }
 
 /// Letters with apostrophes among them, and no capital behind a small letter.
@@ -355,6 +374,13 @@ fn is_common(word: &str) -> bool {
 /// Whether a plain word is written like an error code or a constant: ECONNREFUSED.
 fn is_shouted(word: &str) -> bool {
     word.len() >= 4 && word.bytes().all(|b| b.is_ascii_uppercase())
+}
+
+/// Whether a question of several words is written in capitals throughout, so that they tell nothing.
+fn is_typed_in_capitals(question: &str) -> bool {
+    let words = question.split(|c: char| !c.is_alphabetic()).filter(|word| word.is_ascii());
+    let words = || words.clone().filter(|word| !word.is_empty());
+    !question.contains(char::is_lowercase) && (words().count() > 2 || words().any(is_common))
 }
 
 /// Whether a token that is more than a word names one thing.
@@ -487,6 +513,10 @@ mod tests {
         check("E0502", "e0502 0502");
         check("v1.2.3", "v1.2.3 v1 2 3");
         check("1,000 items, 2", "1000 item 2");
+        check("-1,000,000.50", "1000000.50");
+        check("98214477,98214478", "98214477 98214478");
+        check("1,000,98214478", "1000 98214478");
+        check("1234,567", "1234 567");
         check("C++ and C#", "c++ c and c# c");
         check("end.Next", "end.next end next");
         check("a@b.org", "a@b.org a b.org b org");
@@ -494,9 +524,10 @@ mod tests {
 
     #[test]
     fn bl10_text_without_spaces_gives_characters_and_pairs() {
-        check("读取data.txt文件", "读 读取 取 data.txt data txt 文 文件 件");
-        check("データ", "デ デー ー ータ タ");
-        check("데이터 분석", "데 데이 이 이터 터 분 분석 석");
+        check("读取data.txt文件", "读 取 读取 data.txt data txt 文 件 文件");
+        check("データ", "でー ーた でーた");
+        check("ﾃﾞｰﾀ", "でー ーた でーた");
+        check("데이터를 분석", "데이터 데이 이터 분석");
     }
 
     #[test]
@@ -505,6 +536,10 @@ mod tests {
         check_names("Why E0502, ECONNREFUSED or 7f3a9c2d?", &["e0502", "econnrefus", "7f3a9c2d"]);
         check_names("the snake_case of parseArgs", &["snake_case", "parseargs"]);
         check_names("order 4711942 from 2023", &["4711942"]);
+        check_names("tickets 98214477,98214478", &["98214477", "98214478"]);
+        check_names("WHY DOES THE DATABASE FAIL WITH E0502?", &["e0502"]);
+        check_names("ECONNREFUSED", &["econnrefus"]);
+        check_names("ECONNREFUSED 是什么原因", &["econnrefus"]);
         check_names("self-driving and/or the 3pm 20th McDonald don't e.g.", &[]);
         check_names("文件 data.txt 在哪里", &["data.txt"]);
     }
@@ -519,7 +554,10 @@ mod tests {
         assert_eq!(question("What DID the dog do to my_bone?"), "dog my_bone my bone");
         assert_eq!(question("What did they do?"), "what did they do");
         assert_eq!(question("The Who"), "the who");
-        assert_eq!(question("那是什么 is it"), "那 那是 是 是什 什 什么 么");
+        assert_eq!(question("那是什么 is it"), "那 是 什 么 那是 是什 什么 is it");
+        assert_eq!(question("为什么超时？"), "超 时 超时");
+        assert_eq!(question("いつ届きますか"), "届 届き");
+        assert_eq!(question("오류가 왜 났어"), "오류 났어");
     }
 
     #[test]
@@ -528,6 +566,16 @@ mod tests {
         let mut terms = Vec::new();
         Analyzer::new().terms(&long, &mut |term| terms.push(term.to_owned()));
         assert_eq!(terms.iter().map(String::len).collect::<Vec<_>>(), [MAX_TOKEN_BYTES]);
+    }
+
+    #[test]
+    fn the_file_of_a_long_path_is_found_by_its_name() {
+        let path = format!("/srv/{}/src/main_loop.rs", "deep/".repeat(60));
+        let mut terms = Vec::new();
+        Analyzer::new().terms(&path, &mut |term| terms.push(term.to_owned()));
+        assert!(terms.iter().any(|term| term == "main_loop.rs"), "{terms:?}");
+        let question = Analyzer::new().question(&path, 100);
+        assert!(question.contains(&("main_loop.rs".to_owned(), Form::Name)), "{question:?}");
     }
 
     proptest! {

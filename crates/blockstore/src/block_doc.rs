@@ -1,10 +1,20 @@
-//! A block as the indexes take it.
+//! A block and the passages of its payloads as the indexes take them.
 
 use crate::analysis::Analyzer;
-use crate::block_text::block_terms;
+use crate::block_text::{block_terms, payload_texts};
+use crate::passage::{Passage, PassagePlace};
+use crate::payload_texts::PayloadText;
 use crate::vectors::MessageVectors;
 use foldback_core::{Block, BlockType, StoredMessage, Timestamp};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+
+/// What an index takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Doc {
+    Block(BlockDoc),
+    /// A passage of a payload of a block that came before it.
+    Passage(PassageDoc),
+}
 
 /// What an index holds of one block. It is a pure function of the block's records.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +25,28 @@ pub(crate) struct BlockDoc {
     /// Each term and how often the block holds it, ascending.
     pub(crate) terms: Vec<(Box<str>, u32)>,
     pub(crate) vectors: Vec<DocVectors>,
+    /// The payloads whose texts are searched with it; no index holds them.
+    pub(crate) payloads: Vec<PayloadText>,
+}
+
+/// What an index holds of one passage. It is a pure function of the payload's bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PassageDoc {
+    pub(crate) meta: PassageMeta,
+    /// Each term and how often the passage holds it, ascending.
+    pub(crate) terms: Vec<(Box<str>, u32)>,
+}
+
+/// Which passage it is, and what BM25 needs of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassageMeta {
+    /// The number of the block that has the payload.
+    pub(crate) block: u32,
+    /// The payload's number in its todo.
+    pub(crate) payload: u64,
+    pub(crate) place: PassagePlace,
+    /// How many terms it holds, repeated ones counted.
+    pub(crate) len: u32,
 }
 
 /// What filters and BM25 need of a block.
@@ -52,18 +84,12 @@ impl BlockDoc {
         vectors: &[(u64, MessageVectors)],
         analyzer: &mut Analyzer,
     ) -> Self {
-        let mut counts: BTreeMap<Box<str>, u32> = BTreeMap::new();
-        let mut len = 0u32;
-        block_terms(block, messages, analyzer, |term| {
-            len = len.saturating_add(1);
-            match counts.get_mut(term) {
-                Some(count) => *count = count.saturating_add(1),
-                None => drop(counts.insert(term.into(), 1)),
-            }
-        });
+        let mut counts = Counts::default();
+        block_terms(block, messages, analyzer, |term| counts.add(term));
         let time = Timestamp::parse(&block.header.create_time).unwrap_or_default();
-        let meta = BlockMeta { len, time, block_type: block.header.block_type };
-        let mut doc = Self { n, meta, terms: counts.into_iter().collect(), vectors: Vec::new() };
+        let meta = BlockMeta { len: counts.len, time, block_type: block.header.block_type };
+        let (terms, payloads) = (counts.terms(), payload_texts(messages));
+        let mut doc = Self { n, meta, terms, vectors: Vec::new(), payloads };
         for (seq, of_message) in vectors {
             doc.add_vectors(*seq, of_message);
         }
@@ -73,7 +99,7 @@ impl BlockDoc {
     /// The place of a block whose record cannot be read: it is there, but nothing finds it.
     pub(crate) fn unreadable(n: u32) -> Self {
         let meta = BlockMeta { len: 0, time: Timestamp(0), block_type: BlockType::Chat };
-        Self { n, meta, terms: Vec::new(), vectors: Vec::new() }
+        Self { n, meta, terms: Vec::new(), vectors: Vec::new(), payloads: Vec::new() }
     }
 
     fn add_vectors(&mut self, seq: u64, of_message: &MessageVectors) {
@@ -100,5 +126,44 @@ impl BlockDoc {
                 group.places.push(Place { seq, row: u16::try_from(row).unwrap_or(u16::MAX) });
             }
         }
+    }
+}
+
+impl PassageDoc {
+    /// `None` for a passage in which there is nothing to find.
+    pub(crate) fn new(
+        block: u32,
+        payload: u64,
+        passage: &Passage,
+        analyzer: &mut Analyzer,
+    ) -> Option<Self> {
+        let mut counts = Counts::default();
+        analyzer.terms(&passage.text, &mut |term| counts.add(term));
+        let meta = PassageMeta { block, payload, place: passage.place.clone(), len: counts.len };
+        (meta.len > 0).then(|| Self { meta, terms: counts.terms() })
+    }
+}
+
+/// How often which terms stand in a text.
+#[derive(Default)]
+struct Counts {
+    by_term: FxHashMap<Box<str>, u32>,
+    len: u32,
+}
+
+impl Counts {
+    fn add(&mut self, term: &str) {
+        self.len = self.len.saturating_add(1);
+        match self.by_term.get_mut(term) {
+            Some(count) => *count = count.saturating_add(1),
+            None => drop(self.by_term.insert(term.into(), 1)),
+        }
+    }
+
+    /// The terms, ascending.
+    fn terms(self) -> Vec<(Box<str>, u32)> {
+        let mut terms: Vec<_> = self.by_term.into_iter().collect();
+        terms.sort_unstable();
+        terms
     }
 }

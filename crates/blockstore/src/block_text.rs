@@ -1,7 +1,8 @@
 //! What of a block is searched, derived from its records alone.
 
 use crate::analysis::Analyzer;
-use foldback_core::{Block, Message, Source, StoredMessage};
+use crate::payload_texts::PayloadText;
+use foldback_core::{Block, Message, PayloadKind, Source, StoredMessage};
 use serde_json::Value;
 
 /// Hands the terms of a block to `sink`: of its keywords, and of each message what it says, the
@@ -22,6 +23,20 @@ pub(crate) fn block_terms<'a>(
             message_terms(stored, analyzer, &mut sink);
         }
     }
+}
+
+/// The payloads of a block whose texts are searched, in the order of its messages, each once. What
+/// a memory tool brought back is searched where it stands.
+pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
+    let mut payloads: Vec<PayloadText> = Vec::new();
+    let told = messages.iter().filter(|stored| !stored.recall);
+    for offload in told.flat_map(|stored| &stored.offloads) {
+        let is_known = payloads.iter().any(|known| known.n == offload.n);
+        if !is_known && offload.kind != PayloadKind::Binary {
+            payloads.push(PayloadText { n: offload.n, bytes: offload.bytes });
+        }
+    }
+    payloads
 }
 
 fn message_terms(stored: &StoredMessage, analyzer: &mut Analyzer, mut sink: impl FnMut(&str)) {

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! <index>/<todo number>/
-//!     lock                who writes here: one process at a time
-//!     tantivy/            the terms of each block; its commit payload is the `Manifest`
+//!     lock                who appends here: one process at a time
+//!     graph.lock          who builds a graph: one process at a time, beside the other
+//!     tantivy/            the terms of each block and of each passage of its payloads;
+//!                         its commit payload is the `Manifest`
 //!     vectors.i8          a byte for each number of each vector, in chunks that only grow
 //!     graph.json          which graph there is, and the checksums of its two files
 //!     graph-<rows>.hnsw.* the graph over the first rows of `vectors.i8`
@@ -15,13 +17,15 @@
 //! record as it stood in the truth. Whatever does not fit is passed over, and what it held is
 //! searched from the truth.
 
+mod code_file;
 mod codes;
 mod graph;
 mod manifest;
 mod reader;
 mod writer;
 
-pub(crate) use codes::{Codes, Estimate, Query};
+pub(crate) use code_file::NewCodes;
+pub(crate) use codes::{CodeGroup, Estimate, Query};
 pub(crate) use graph::Graph;
 pub(crate) use manifest::Fit;
 pub(crate) use reader::DiskIndex;
@@ -49,6 +53,10 @@ impl Folder {
 
     fn lock(&self) -> PathBuf {
         self.root.join("lock")
+    }
+
+    fn graph_lock(&self) -> PathBuf {
+        self.root.join("graph.lock")
     }
 
     fn tantivy(&self) -> PathBuf {

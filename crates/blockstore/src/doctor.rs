@@ -1,10 +1,10 @@
 //! An exhaustive check of one todo.
 
 use crate::Error;
-use crate::block_doc::BlockDoc;
+use crate::block_doc::{BlockDoc, Doc};
 use crate::block_text::light_json;
 use crate::cache::Cache;
-use crate::disk::{Codes, DiskIndex, Fit, IndexWriter, Lock};
+use crate::disk::{DiskIndex, Fit, IndexWriter, Lock, NewCodes};
 use crate::records::Records;
 use crate::vectors;
 use foldback_core::{Block, Message, StoredMessage};
@@ -81,7 +81,7 @@ pub(crate) fn examine(
         let writer = IndexWriter::new(&lock, &folder, records, todo);
         writer.clear()?;
         let last = records.last_block_n(todo)?;
-        if last > cache.config().index_after_blocks {
+        if cache.is_worth_an_index(todo, last)? {
             writer.append(None, last)?;
         }
         drop(lock);
@@ -261,6 +261,10 @@ fn examine_index(
     findings: &mut Findings,
 ) -> Result<bool, Error> {
     let Some(folder) = cache.folder(todo) else { return Ok(false) };
+    if records.vector_state(todo)?.indexes_stale {
+        // Its vectors are being replaced; then it is made again.
+        return Ok(false);
+    }
     let index = match DiskIndex::open(&folder, todo, None) {
         Ok(None) => return Ok(false),
         Ok(Some(index)) => index,
@@ -289,15 +293,39 @@ fn examine_index(
 /// The first thing that an index holds otherwise than the truth.
 fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Option<String>, Error> {
     let mut from = 1;
-    let mut codes = Codes::default();
+    let mut codes = NewCodes::default();
     while from <= index.blocks() {
         let to = index.blocks().min(from.saturating_add(4_095));
         let mut terms = match index.terms_of(from..=to) {
             Ok(terms) => terms,
             Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
         };
+        let passages = index.passages();
+        let mut place = passages.partition_point(|meta| meta.block < from);
+        let end = passages.partition_point(|meta| meta.block <= to);
+        let mut passage_terms = match index.passage_terms_of(place as u32..end as u32) {
+            Ok(terms) => terms,
+            Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
+        };
         let mut wrong = None;
-        records.docs(todo, from..=to, |doc| {
+        records.docs(todo, from..=to, u64::MAX, |doc| {
+            let doc = match doc {
+                Doc::Block(doc) => doc,
+                Doc::Passage(doc) => {
+                    let (n, payload) = (doc.meta.block, doc.meta.payload);
+                    let indexed = passage_terms.remove(&(place as u32)).unwrap_or_default();
+                    let is_same =
+                        passages.get(place) == Some(&doc.meta) && indexed.into_iter().eq(doc.terms);
+                    place += 1;
+                    if wrong.is_none() && !is_same {
+                        wrong = Some(format!(
+                            "the index holds something else of payload {payload} of block {n} than \
+                             the store"
+                        ));
+                    }
+                    return;
+                }
+            };
             codes.push(&doc);
             let BlockDoc { n, meta, terms: truth, .. } = doc;
             let indexed = terms.remove(&n).unwrap_or_default();
@@ -306,13 +334,16 @@ fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Optio
                 wrong = Some(format!("the index holds something else of block {n} than the store"));
             }
         })?;
+        if wrong.is_none() && place != end {
+            wrong = Some("the index holds passages of payloads that the store does not".to_owned());
+        }
         if wrong.is_some() {
             return Ok(wrong);
         }
         let Some(next) = to.checked_add(1) else { break };
         from = next;
     }
-    if codes.groups() != index.codes.groups() {
+    if !codes.are(&index.codes) {
         return Ok(Some("the index holds other vectors than the store".to_owned()));
     }
     Ok(None)

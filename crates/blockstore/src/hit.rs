@@ -1,7 +1,8 @@
 //! What a search finds.
 
-use foldback_core::{Block, SeqNo};
+use foldback_core::{Block, PayloadRef, SeqNo};
 use std::fmt;
+use std::ops::Range;
 
 /// A block that answers a question, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,8 +13,8 @@ pub struct Hit {
     /// What hits are ordered by: `w * bm25 / best bm25 + (1 - w) * cosine`, and up to 1 more for
     /// exact hits. Comparable within one answer only.
     pub score: f32,
-    /// BM25 of the question's terms, with the todo's own statistics, and a fifth of the better
-    /// neighbour's.
+    /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of
+    /// its best passage, whichever is more, and a fifth of the better neighbour's.
     pub bm25: f32,
     /// The cosine of the question and the block's best vector; 0 when there is none to compare.
     pub cosine: f32,
@@ -27,15 +28,39 @@ pub struct Hit {
     pub relevance: f32,
     /// The message of the block's best vector.
     pub best_seq: Option<SeqNo>,
+    /// Where in the block's payloads the question's words stand, the best first, at most three.
+    pub passages: Vec<PassageHit>,
     /// How the score came about.
     pub explanation: Explanation,
+}
+
+/// A part of a payload's text that answers a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassageHit {
+    /// The payload, as it is loaded inside its own todo.
+    pub payload: PayloadRef,
+    /// The first line of the part, counted from 1.
+    pub first_line: u64,
+    /// Its last line. The same as the first for a part of a long line.
+    pub last_line: u64,
+    /// How many bytes of the first line stand before the part: 0 unless that line is a long one.
+    pub skip: u64,
+    /// Its bytes in the payload.
+    pub bytes: Range<u64>,
+    /// BM25 of the question's terms, on the scale of [`Hit::bm25`].
+    pub score: f32,
 }
 
 /// How a score came about. Shown, it is one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The question's terms that the block holds, in the question's order.
+    /// The question's terms that the block's own words hold, in the question's order.
     pub terms: Vec<TermShare>,
+    /// What the best passage of the block's payloads adds to the BM25 of its own words.
+    pub passage: f32,
+    /// The question's terms that the passages told with the hit hold, in the question's order, and
+    /// the rarity of each among the todo's passages.
+    pub passage_terms: Vec<(String, f32)>,
     /// What the better of the blocks before and behind adds to the BM25.
     pub neighbours: f32,
     /// The best BM25 of all blocks that could be answered.
@@ -85,8 +110,9 @@ pub enum VectorSide {
 
 impl fmt::Display for Hit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { terms, neighbours, best_bm25, lexical_weight: w, bonus, vectors } =
-            &self.explanation;
+        let told = &self.explanation;
+        let Explanation { terms, neighbours, best_bm25, lexical_weight: w, bonus, vectors, .. } =
+            told;
         write!(f, "score {:.3} = {w:.2} x bm25 {:.2}/{best_bm25:.2}", self.score, self.bm25)?;
         match vectors {
             VectorSide::Used => write!(f, " + {:.2} x cosine {:.3}", 1.0 - w, self.cosine)?,
@@ -105,6 +131,15 @@ impl fmt::Display for Hit {
             let before = if i == 0 { "; " } else { ", " };
             let mark = if term.exact { "!" } else { "" };
             write!(f, "{before}{}{mark} {}x{:.2}={:.2}", term.term, term.tf, term.idf, term.bm25)?;
+        }
+        if told.passage > 0.0 {
+            write!(f, "; payload {:.2}", told.passage)?;
+        }
+        for (i, (term, idf)) in told.passage_terms.iter().enumerate() {
+            write!(f, "{}{term} {idf:.2}", if i == 0 { "; in payloads " } else { ", " })?;
+        }
+        for PassageHit { payload, first_line, last_line, score, .. } in &self.passages {
+            write!(f, "; {payload} lines {first_line}-{last_line} {score:.2}")?;
         }
         if *neighbours > 0.0 {
             write!(f, "; neighbours {neighbours:.2}")?;

@@ -6,8 +6,9 @@
 //! (paths, ids, identifiers, error codes) and by meaning, and every [`Hit`] says how its score
 //! came about. A block is found as soon as it is committed, by this and by any other process.
 //!
-//! It is **not** a place for payloads, and it embeds nothing: vectors come with the messages and
-//! with the question. Nothing that it keeps on disk beside the store is needed: indexes are made
+//! It is **not** a place for payloads, though what they say is searched under their blocks when it
+//! is told where to read them ([`PayloadTexts`]); and it embeds nothing: vectors come with the
+//! messages and with the question. Nothing that it keeps on disk beside the store is needed: indexes are made
 //! from the truth, and may be deleted at any time.
 //!
 //! ```
@@ -63,16 +64,20 @@ mod store;
 mod commit;
 mod head;
 mod hit;
+mod parts;
 mod request;
 mod searcher;
 
 mod records;
+mod revector;
 mod vectors;
 
 mod analysis;
 mod block_doc;
 mod block_text;
 mod dot;
+mod passage;
+mod payload_texts;
 mod rank;
 
 mod cache;
@@ -88,8 +93,10 @@ pub use commit::{Commit, NewMessage};
 pub use doctor::{Finding, FindingKind};
 pub use error::Error;
 pub use head::Head;
-pub use hit::{Explanation, Hit, TermShare, VectorSide};
+pub use hit::{Explanation, Hit, PassageHit, TermShare, VectorSide};
+pub use payload_texts::PayloadTexts;
 pub use request::SearchRequest;
+pub use revector::VectorState;
 pub use searcher::Searcher;
 pub use store::{BlockStore, IndexConfig};
 pub use vectors::MessageVectors;

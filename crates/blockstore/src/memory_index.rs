@@ -1,8 +1,12 @@
 //! Blocks searched in memory: small todos whole, of large ones what is not indexed on disk yet.
 
-use crate::block_doc::{BlockDoc, BlockMeta, Place};
+use crate::block_doc::{BlockDoc, BlockMeta, Doc, PassageDoc, PassageMeta, Place};
 use crate::dot::dot;
 use rustc_hash::FxHashMap;
+
+/// So many bytes of payload text are held of one todo: 32 MiB. What is more is found once an index
+/// on disk holds it.
+const MAX_TEXT: u64 = 32 << 20;
 
 /// An index that only grows at its end. A reader remembers how many blocks there were when it
 /// began, and what came later does not disturb it.
@@ -11,12 +15,56 @@ pub(crate) struct MemoryIndex {
     /// The number of the first block.
     first: u32,
     metas: Vec<BlockMeta>,
-    /// How many terms the blocks up to and including each one hold.
-    terms_until: Vec<u64>,
-    /// For each term the places of the blocks that hold it, ascending, and how often.
-    postings: FxHashMap<Box<str>, Vec<(u32, u32)>>,
+    terms: Terms,
+    /// The passages of the blocks' payloads, in the order of the blocks.
+    passages: Vec<PassageMeta>,
+    passage_terms: Terms,
+    /// How many bytes of payload text the passages are.
+    text: u64,
     groups: Vec<VectorGroup>,
     bytes: usize,
+}
+
+/// Which texts hold which terms. Texts are numbered by their place, from 0.
+#[derive(Debug, Default)]
+struct Terms {
+    /// How many terms the texts up to and including each one hold, repeated ones counted.
+    until: Vec<u64>,
+    /// For each term the places of the texts that hold it, ascending, and how often.
+    postings: FxHashMap<Box<str>, Vec<(u32, u32)>>,
+}
+
+impl Terms {
+    /// Appends a text of `len` terms, and says about how many bytes that takes.
+    fn push(&mut self, terms: Vec<(Box<str>, u32)>, len: u32) -> usize {
+        let place = self.until.len() as u32;
+        let before = self.until.last().copied().unwrap_or(0);
+        self.until.push(before + u64::from(len));
+        let mut bytes = 8;
+        for (term, tf) in terms {
+            bytes += 8;
+            match self.postings.get_mut(&term) {
+                Some(postings) => postings.push((place, tf)),
+                None => {
+                    bytes += term.len() + 80;
+                    self.postings.insert(term, vec![(place, tf)]);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// How many terms the first `len` texts hold.
+    fn sum(&self, len: usize) -> u64 {
+        len.checked_sub(1).and_then(|last| self.until.get(last)).copied().unwrap_or(0)
+    }
+
+    /// Which of the first `len` texts hold `term`, and how often.
+    fn held(&self, term: &str, len: usize) -> &[(u32, u32)] {
+        let all = self.postings.get(term).map(Vec::as_slice).unwrap_or_default();
+        let end = all.partition_point(|(place, _)| (*place as usize) < len);
+        all.get(..end).unwrap_or_default()
+    }
 }
 
 /// All vectors of one model.
@@ -36,24 +84,26 @@ impl MemoryIndex {
         Self { first, ..Self::default() }
     }
 
-    /// Appends the next block.
-    pub(crate) fn push(&mut self, doc: BlockDoc) {
+    /// Appends what comes next in the order of the blocks.
+    pub(crate) fn push(&mut self, doc: Doc) {
+        match doc {
+            Doc::Block(doc) => self.push_block(doc),
+            Doc::Passage(doc) => self.push_passage(doc),
+        }
+    }
+
+    fn push_passage(&mut self, doc: PassageDoc) {
+        let PassageDoc { meta, terms } = doc;
+        self.text += meta.place.bytes.end - meta.place.bytes.start;
+        self.bytes += size_of::<PassageMeta>() + self.passage_terms.push(terms, meta.len);
+        self.passages.push(meta);
+    }
+
+    fn push_block(&mut self, doc: BlockDoc) {
         debug_assert_eq!(doc.n, self.first + self.len() as u32);
         let place = self.metas.len() as u32;
         self.metas.push(doc.meta);
-        self.bytes += 48;
-        let before = self.terms_until.last().copied().unwrap_or(0);
-        self.terms_until.push(before + u64::from(doc.meta.len));
-        for (term, tf) in doc.terms {
-            self.bytes += 8;
-            match self.postings.get_mut(&term) {
-                Some(postings) => postings.push((place, tf)),
-                None => {
-                    self.bytes += term.len() + 80;
-                    self.postings.insert(term, vec![(place, tf)]);
-                }
-            }
-        }
+        self.bytes += 40 + self.terms.push(doc.terms, doc.meta.len);
         for vectors in doc.vectors {
             self.bytes += vectors.values.len() * 4 + vectors.places.len() * 20;
             let same =
@@ -86,9 +136,17 @@ impl MemoryIndex {
         self.bytes
     }
 
+    /// How many bytes of payload text it still takes.
+    pub(crate) fn room_for_text(&self) -> u64 {
+        MAX_TEXT.saturating_sub(self.text)
+    }
+
     /// The first `len` blocks.
     pub(crate) fn until(&self, len: usize) -> MemoryView<'_> {
-        MemoryView { index: self, len: len.min(self.metas.len()) }
+        let len = len.min(self.metas.len());
+        let is_of_them = |meta: &PassageMeta| ((meta.block - self.first) as usize) < len;
+        let passages = self.passages.partition_point(is_of_them);
+        MemoryView { index: self, len, passages }
     }
 }
 
@@ -97,13 +155,14 @@ impl MemoryIndex {
 pub(crate) struct MemoryView<'a> {
     index: &'a MemoryIndex,
     len: usize,
+    /// How many passages they have.
+    passages: usize,
 }
 
 impl<'a> MemoryView<'a> {
     /// How many terms the blocks hold, repeated ones counted.
     pub(crate) fn terms(&self) -> u64 {
-        let last = self.len.checked_sub(1).and_then(|last| self.index.terms_until.get(last));
-        last.copied().unwrap_or(0)
+        self.index.terms.sum(self.len)
     }
 
     /// The blocks, each with its number.
@@ -143,9 +202,22 @@ impl<'a> MemoryView<'a> {
     }
 
     fn held(&self, term: &str) -> &'a [(u32, u32)] {
-        let all = self.index.postings.get(term).map(Vec::as_slice).unwrap_or_default();
-        let end = all.partition_point(|(place, _)| (*place as usize) < self.len);
-        all.get(..end).unwrap_or_default()
+        self.index.terms.held(term, self.len)
+    }
+
+    /// The passages of the blocks' payloads, in order.
+    pub(crate) fn passages(&self) -> &'a [PassageMeta] {
+        self.index.passages.get(..self.passages).unwrap_or_default()
+    }
+
+    /// How many terms the passages hold, repeated ones counted.
+    pub(crate) fn passage_terms(&self) -> u64 {
+        self.index.passage_terms.sum(self.passages)
+    }
+
+    /// The passages that hold `term`, by their place, and how often.
+    pub(crate) fn passage_postings(&self, term: &str) -> &'a [(u32, u32)] {
+        self.index.passage_terms.held(term, self.passages)
     }
 
     /// The models whose vectors the blocks hold.

@@ -1,7 +1,8 @@
 //! What a search gathers about every block of a todo.
 
 use crate::disk::Estimate;
-use crate::rank::Candidate;
+use crate::rank::{Candidate, PassageScore, Question};
+use std::ops::Range;
 
 /// The blocks by number.
 pub(crate) struct Pool {
@@ -12,8 +13,12 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) bm25: f64,
-    /// Which of the question's terms it holds, as bits.
+    /// Which of the question's terms it holds, in its own words or its best passage, as bits.
     pub(crate) held: u64,
+    /// Those that its own words hold.
+    pub(crate) own: u64,
+    /// The best passage of its payloads.
+    pub(crate) passage: PassageScore,
     /// The cosine of its best vector.
     pub(crate) cosine: Cosine,
     /// Whether it passes the request's filters.
@@ -49,13 +54,16 @@ impl Entry {
     pub(crate) fn candidate(&self, n: u32) -> Candidate {
         let cosine = self.cosine.upper;
         let cosine = cosine.is_finite().then_some(cosine);
-        Candidate { n, bm25: self.bm25, held: self.held, cosine }
+        let Self { bm25, held, own, passage, .. } = *self;
+        Candidate { n, bm25, held, own, in_passage: passage.held, cosine }
     }
 }
 
 impl Pool {
     pub(crate) fn new(blocks: usize) -> Self {
-        let entry = Entry { bm25: 0.0, held: 0, cosine: Cosine::NONE, allowed: true };
+        let passage = PassageScore::default();
+        let entry =
+            Entry { bm25: 0.0, held: 0, own: 0, passage, cosine: Cosine::NONE, allowed: true };
         Self { entries: vec![entry; blocks] }
     }
 
@@ -63,11 +71,29 @@ impl Pool {
         self.entries.get_mut(n.checked_sub(1)? as usize)
     }
 
-    /// Notes that block `n` holds the question's term at this place.
+    /// Notes that block `n` holds the question's term at this place in its own words.
     pub(crate) fn add(&mut self, n: u32, term: usize, weight: f64) {
         if let Some(entry) = self.get(n) {
             entry.bm25 += weight;
-            entry.held |= 1 << term;
+            entry.own |= 1 << term;
+            entry.held = entry.own;
+        }
+    }
+
+    /// Notes a passage of a payload of block `n`, when it is the best so far.
+    pub(crate) fn propose(&mut self, n: u32, passage: PassageScore, question: &Question) {
+        if let Some(entry) = self.get(n)
+            && (entry.passage.held == 0 || question.passage_order(&passage, &entry.passage).is_lt())
+        {
+            entry.passage = passage;
+            entry.held = entry.own | passage.held;
+        }
+    }
+
+    /// Lets the better of a block's own words and its best passage count. No words are added after.
+    pub(crate) fn take_passages(&mut self) {
+        for entry in &mut self.entries {
+            entry.bm25 = entry.bm25.max(entry.passage.bm25);
         }
     }
 
@@ -103,5 +129,31 @@ impl Pool {
         (1..)
             .zip(&self.entries)
             .filter(|(_, entry)| entry.allowed && (entry.held != 0 || entry.cosine.upper > 0.0))
+    }
+}
+
+/// What a search gathers about every passage of a todo's payloads.
+pub(crate) struct PassagePool {
+    scores: Vec<PassageScore>,
+}
+
+impl PassagePool {
+    pub(crate) fn new(passages: usize) -> Self {
+        Self { scores: vec![PassageScore::default(); passages] }
+    }
+
+    /// Notes that the passage at this place holds the question's term.
+    pub(crate) fn add(&mut self, place: u32, term: usize, weight: f64) {
+        if let Some(score) = self.scores.get_mut(place as usize) {
+            score.place = place;
+            score.bm25 += weight;
+            score.held |= 1 << term;
+        }
+    }
+
+    /// The passages of a range that hold any term.
+    pub(crate) fn held(&self, places: Range<usize>) -> impl Iterator<Item = &PassageScore> {
+        let scores = self.scores.get(places).unwrap_or_default();
+        scores.iter().filter(|score| score.held != 0)
     }
 }

@@ -28,6 +28,18 @@
 //! 0.3, and two fifths of the neighbour    .538 .785 .846   .733 .957 .981
 //! ```
 
+//!
+//! What a block's payloads say is cut into passages, which have statistics of their own: a log of a
+//! thousand lines is no longer text of its block. The best passage speaks for all of them, and the
+//! better of it and the block's own words counts, so that a preview, which stands in both, counts
+//! once. The two are made comparable by what the whole question weighs in each:
+//!
+//! ```text
+//! bm25 = max(own, passage * (question's weight in blocks) / (question's weight in passages))
+//! ```
+
+use std::cmp::Ordering;
+
 /// BM25's saturation of repeated terms.
 const K1: f64 = 1.2;
 /// BM25's correction for the length of a block.
@@ -39,25 +51,29 @@ pub(crate) const LEXICAL_WEIGHT: f64 = 0.3;
 /// How much of the better neighbour's BM25 is added to a block's.
 pub(crate) const NEIGHBOUR: f64 = 0.2;
 
-/// What a question's terms are compared with: the whole todo.
+/// How much less than the best a passage may be to be told with its block.
+const TOLD: f64 = 0.5;
+
+/// What a question's terms are compared with: the blocks of the whole todo, or the passages of
+/// their payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corpus {
-    /// How many blocks.
-    pub(crate) blocks: u64,
+    /// How many texts.
+    pub(crate) texts: u64,
     /// How many terms they hold, repeated ones counted.
     pub(crate) terms: u64,
 }
 
 impl Corpus {
-    /// How much it says that a block holds a term that `df` blocks hold.
+    /// How much it says that a text holds a term that `df` texts hold.
     pub(crate) fn idf(self, df: u64) -> f64 {
-        let (n, df) = (self.blocks as f64, df as f64);
+        let (n, df) = (self.texts as f64, df as f64);
         (1.0 + (n - df + 0.5) / (df + 0.5)).max(1.0).ln()
     }
 
-    /// What `tf` occurrences of a term add to a block of `len` terms.
+    /// What `tf` occurrences of a term add to a text of `len` terms.
     pub(crate) fn weight(self, idf: f64, tf: u32, len: u32) -> f64 {
-        let mean = self.terms as f64 / self.blocks.max(1) as f64;
+        let mean = self.terms as f64 / self.texts.max(1) as f64;
         let (tf, len) = (f64::from(tf), f64::from(len));
         idf * tf * (K1 + 1.0) / (tf + K1 * (1.0 - B + B * len / mean.max(1.0)))
     }
@@ -68,6 +84,8 @@ impl Corpus {
 pub(crate) struct QueryTerm {
     pub(crate) text: String,
     pub(crate) idf: f64,
+    /// Its rarity among the passages of payloads.
+    pub(crate) passage_idf: f64,
     /// Whether a block that holds it is what was asked for.
     pub(crate) exact: bool,
 }
@@ -79,17 +97,12 @@ pub(crate) struct Question {
     pub(crate) terms: Vec<QueryTerm>,
     /// The weight of all terms of the question, also of those that no block holds.
     pub(crate) idf_sum: f64,
+    passage_idf_sum: f64,
     /// How much words weigh beside meaning: 1 when no vectors take part.
     pub(crate) lexical: f64,
     exact_terms: u64,
     exact_sum: f64,
 }
-
-/// A question and the block that answers it are less alike than two parts of one topic: the cosine
-/// that stands for "this answers it" is this share of the embedder's "same topic". Measured on
-/// LoCoMo (851 questions, categories 1-4, blocks of this project): with it, a cut-off at 0.675 keeps
-/// 99 % of the answers that stand among the best three, one at 0.775 keeps 96 %.
-pub(crate) const QUESTION_LIKENESS: f32 = 0.65;
 
 /// The share of a question's words, by their weight, that stands for "this answers it".
 const ANSWERING_SHARE: f32 = 0.35;
@@ -115,26 +128,44 @@ pub(crate) const MAX_TERMS: usize = 64;
 pub(crate) struct AskedTerm {
     pub(crate) text: String,
     pub(crate) name: bool,
+    /// How many blocks hold it in their own words.
     pub(crate) df: u64,
+    /// How many passages of payloads hold it.
+    pub(crate) passage_df: u64,
 }
 
 impl Question {
-    /// Weighs the terms, and keeps the rarest of those that some block holds.
+    /// Weighs the terms, and keeps the rarest of those that some block or passage holds.
     ///
     /// A term is exact when it is a name that at most a tenth of the blocks (or three) hold, or a
-    /// rare word (at most a hundredth, or two) that alone makes up half of what the question says.
-    pub(crate) fn new(asked: Vec<AskedTerm>, corpus: Corpus, lexical: f64) -> Self {
-        // A word that no block holds tells no block from another; it counts as the rarest that does.
-        let idf_sum = asked.iter().map(|term| corpus.idf(term.df.max(1))).sum();
+    /// rare word (at most a hundredth, or two) that alone makes up half of what the question says;
+    /// and no more of the passages than that.
+    pub(crate) fn new(
+        asked: Vec<AskedTerm>,
+        blocks: Corpus,
+        passages: Corpus,
+        lexical: f64,
+    ) -> Self {
+        // A word that no text holds tells no text from another; it counts as the rarest that does.
+        let sum = |corpus: Corpus, df: fn(&AskedTerm) -> u64| {
+            asked.iter().map(|term| corpus.idf(df(term).max(1))).sum::<f64>()
+        };
+        let idf_sum = sum(blocks, |term| term.df);
+        let passage_idf_sum = sum(passages, |term| term.passage_df);
         let mut terms: Vec<(usize, QueryTerm)> = asked
             .into_iter()
             .enumerate()
-            .filter(|(_, term)| term.df > 0)
-            .map(|(place, AskedTerm { text, name, df })| {
-                let idf = corpus.idf(df);
-                let distinct = name && df <= (corpus.blocks / 10).max(3);
-                let rare = df <= (corpus.blocks / 100).max(2) && idf * 2.0 >= idf_sum;
-                (place, QueryTerm { text, idf, exact: distinct || rare })
+            .filter(|(_, term)| term.df > 0 || term.passage_df > 0)
+            .map(|(place, AskedTerm { text, name, df, passage_df })| {
+                let idf = blocks.idf(df.max(1));
+                let passage_idf = passages.idf(passage_df.max(1));
+                let at_most = |share: u64, least: u64| {
+                    df <= (blocks.texts / share).max(least)
+                        && passage_df <= (passages.texts / share).max(least)
+                };
+                let rare = idf * 2.0 >= idf_sum && at_most(100, 2);
+                let exact = (name && at_most(10, 3)) || rare;
+                (place, QueryTerm { text, idf, passage_idf, exact })
             })
             .collect();
         if terms.len() > MAX_TERMS {
@@ -145,7 +176,9 @@ impl Question {
             terms.sort_by_key(|(place, _)| *place);
         }
         let terms: Vec<QueryTerm> = terms.into_iter().map(|(_, term)| term).collect();
-        let mut question = Self { terms, idf_sum, lexical, exact_terms: 0, exact_sum: 0.0 };
+        let (exact_terms, exact_sum) = (0, 0.0);
+        let mut question =
+            Self { terms, idf_sum, passage_idf_sum, lexical, exact_terms, exact_sum };
         for (place, term) in question.terms.iter().enumerate().filter(|(_, term)| term.exact) {
             question.exact_terms |= 1 << place;
             question.exact_sum += term.idf;
@@ -153,9 +186,40 @@ impl Question {
         question
     }
 
-    /// The share of the question's terms, by their weight, that a block with these holds.
-    pub(crate) fn coverage(&self, held: u64) -> f64 {
-        if self.idf_sum <= 0.0 { 0.0 } else { (self.idf_of(held) / self.idf_sum).min(1.0) }
+    /// The share of the question's terms, by their weight, that a block holds: those of its own
+    /// words, and those of its best passage.
+    pub(crate) fn coverage(&self, own: u64, passage: u64) -> f64 {
+        if self.idf_sum <= 0.0 {
+            return 0.0;
+        }
+        if passage == 0 {
+            return (self.idf_of(own) / self.idf_sum).min(1.0);
+        }
+        let shares = self.terms.iter().enumerate().map(|(place, term)| {
+            let own = if own >> place & 1 == 1 { term.idf / self.idf_sum } else { 0.0 };
+            let is_told = passage >> place & 1 == 1;
+            let told = if is_told { term.passage_idf / self.passage_idf_sum } else { 0.0 };
+            f64::max(own, told)
+        });
+        shares.sum::<f64>().min(1.0)
+    }
+
+    /// What a passage's BM25 is on the scale of the blocks'.
+    pub(crate) fn passage_scale(&self) -> f64 {
+        if self.passage_idf_sum <= 0.0 { 0.0 } else { self.idf_sum / self.passage_idf_sum }
+    }
+
+    /// Whether a passage is told with its block, whose own BM25 is `own` and whose best passage's is
+    /// `best`, both on the scale of blocks.
+    pub(crate) fn is_told(&self, passage: &PassageScore, own: f64, best: f64) -> bool {
+        self.exact(passage.held) > 0.0 || passage.bm25 >= TOLD * f64::max(own, best)
+    }
+
+    /// The order of a block's passages, the best first: what holds an exact term goes before
+    /// everything else, as it does among blocks.
+    pub(crate) fn passage_order(&self, a: &PassageScore, b: &PassageScore) -> Ordering {
+        let exact = self.exact(b.held).total_cmp(&self.exact(a.held));
+        exact.then_with(|| b.bm25.total_cmp(&a.bm25)).then_with(|| a.place.cmp(&b.place))
     }
 
     /// The share of the question's exact terms that a block with these terms holds.
@@ -181,10 +245,25 @@ pub(crate) struct Candidate {
     /// The block's number.
     pub(crate) n: u32,
     pub(crate) bm25: f64,
-    /// Which of the question's terms it holds, as bits.
+    /// Which of the question's terms it holds, in its own words or its best passage, as bits.
     pub(crate) held: u64,
+    /// Those that its own words hold.
+    pub(crate) own: u64,
+    /// Those that its best passage holds.
+    pub(crate) in_passage: u64,
     /// The cosine of its best vector, where it has one of the question's model.
     pub(crate) cosine: Option<f32>,
+}
+
+/// What a passage of a payload has of the question.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct PassageScore {
+    /// The passage's place among all of the todo.
+    pub(crate) place: u32,
+    /// On the scale of blocks.
+    pub(crate) bm25: f64,
+    /// Which of the question's terms it holds, as bits.
+    pub(crate) held: u64,
 }
 
 /// A block and its score.
@@ -218,19 +297,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CORPUS: Corpus = Corpus { blocks: 1_000, terms: 100_000 };
+    const CORPUS: Corpus = Corpus { texts: 1_000, terms: 100_000 };
+    const NO_PASSAGES: Corpus = Corpus { texts: 0, terms: 0 };
 
     fn question(terms: &[(&str, bool, u64)]) -> Question {
         let asked = terms.iter().map(|(text, name, df)| AskedTerm {
             text: (*text).to_owned(),
             name: *name,
             df: *df,
+            passage_df: 0,
         });
-        Question::new(asked.collect(), CORPUS, LEXICAL_WEIGHT)
+        Question::new(asked.collect(), CORPUS, NO_PASSAGES, LEXICAL_WEIGHT)
     }
 
     fn candidate(n: u32, bm25: f64, held: u64, cosine: f32) -> Candidate {
-        Candidate { n, bm25, held, cosine: Some(cosine) }
+        Candidate { n, bm25, held, own: held, in_passage: 0, cosine: Some(cosine) }
     }
 
     fn order(question: &Question, candidates: &[Candidate]) -> Vec<u32> {
@@ -278,6 +359,27 @@ mod tests {
         assert_eq!(kept, expected);
     }
 
+    /// BS7: a question of two words, one in a block's own words and one in its payload.
+    #[test]
+    fn bs7_own_words_and_the_best_passage_cover_a_question_together() {
+        let passages = Corpus { texts: 400, terms: 80_000 };
+        let asked = [("deploy", 3, 200), ("e-4417", 0, 1)].map(|(text, df, passage_df)| {
+            AskedTerm { text: text.to_owned(), name: text.contains('-'), df, passage_df }
+        });
+        let question = Question::new(asked.into(), CORPUS, passages, LEXICAL_WEIGHT);
+        let (own, told) = (question.coverage(0b01, 0), question.coverage(0, 0b10));
+        assert!(own > 0.0 && told > 0.5 && question.coverage(0b01, 0b10) > own.max(told));
+        assert_eq!(question.coverage(0b11, 0b11), 1.0);
+        // What a payload alone names is an exact hit, and its rarity counts among passages.
+        assert!(question.exact(0b10) > 0.0);
+        let score = |place, bm25, held| PassageScore { place, bm25, held };
+        assert!(question.passage_order(&score(9, 1.0, 0b10), &score(1, 5.0, 0b01)).is_lt());
+        assert!(question.passage_order(&score(1, 5.0, 0b01), &score(2, 5.0, 0b01)).is_lt());
+        assert!(question.is_told(&score(1, 2.0, 0b01), 3.0, 4.0));
+        assert!(!question.is_told(&score(1, 2.0, 0b01), 5.0, 2.0));
+        assert!(question.passage_scale() > 1.0);
+    }
+
     proptest! {
         #[test]
         fn c8_the_order_does_not_depend_on_who_proposed_what_first(
@@ -298,7 +400,7 @@ mod tests {
         #[test]
         fn coverage_is_a_share(held in any::<u64>()) {
             let question = question(&[("a", false, 3), ("b", false, 20), ("gone", false, 0)]);
-            let coverage = question.coverage(held);
+            let coverage = question.coverage(held, 0);
             prop_assert!((0.0..=1.0).contains(&coverage));
             // A term that no block holds still counts as asked for.
             prop_assert!(coverage < 1.0);

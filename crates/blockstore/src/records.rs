@@ -1,10 +1,13 @@
 //! The truth: messages, blocks, vectors and session states, read and written as records.
 
 use crate::analysis::Analyzer;
-use crate::block_doc::BlockDoc;
+use crate::block_doc::{BlockDoc, Doc, PassageDoc};
+use crate::block_text::payload_texts;
+use crate::passage::{Cutter, PASSAGE_BYTES, Passage};
+use crate::payload_texts::{MAX_TEXT, PayloadText, PayloadTexts, READ_BYTES};
 use crate::vectors::{self, MessageVectors};
 use crate::{Commit, Error, Head};
-use foldback_core::{Block, StoredMessage};
+use foldback_core::{Block, Offload, PayloadRef, StoredMessage};
 use foldback_kv::{Batch, Expect, Key, Kv, Space, Todo};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -16,18 +19,26 @@ use std::thread;
 /// So many blocks are read at once when an index is built.
 const PAGE: u32 = 256;
 
-/// Fewer blocks than this are not worth another thread.
+/// So many passages are analysed at once.
+const PASSAGES: usize = 1_024;
+
+/// Fewer texts than this are not worth another thread.
 const WORTH_A_THREAD: usize = 16;
+
+/// What other crates may add to a commit. Grants alone concern two todos.
+const OTHERS: [Space; 5] =
+    [Space::Payload, Space::PayloadBytes, Space::PayloadHash, Space::Grant, Space::Plan];
 
 /// The records of all todos; each method reads those of one.
 #[derive(Clone)]
 pub(crate) struct Records {
     kv: Arc<dyn Kv>,
+    texts: Option<Arc<dyn PayloadTexts>>,
 }
 
 impl Records {
-    pub(crate) fn new(kv: Arc<dyn Kv>) -> Self {
-        Self { kv }
+    pub(crate) fn new(kv: Arc<dyn Kv>, texts: Option<Arc<dyn PayloadTexts>>) -> Self {
+        Self { kv, texts }
     }
 
     pub(crate) fn changed(&self) -> Result<u64, Error> {
@@ -64,18 +75,21 @@ impl Records {
             put.push((key(Space::Block, todo, u64::from(n)), bytes));
         }
         put.push((key(Space::Session, todo, 0), commit.session));
-        let foreign = commit.extra.iter().map(|(key, _)| key.todo);
-        let foreign = foreign.chain(commit.delete.iter().map(|delete| delete.todo));
-        if let Some(other) = foreign.into_iter().find(|no| *no != todo.no()) {
-            let no = todo.no();
-            return Err(refused(format!("it is for todo number {no} and writes to {other}")));
+        let extra = commit.extra.iter().map(|(key, _)| (key.space, key.todo));
+        let deleted = commit.delete.iter().map(|delete| (delete.space, delete.todo));
+        for (space, no) in extra.chain(deleted) {
+            if no != todo.no() && space != Space::Grant {
+                let own = todo.no();
+                return Err(refused(format!("it is for todo number {own} and writes to {no}")));
+            }
+            if !OTHERS.contains(&space) {
+                return Err(refused(format!("its additional records are of the kind {space}")));
+            }
         }
         put.extend(commit.extra);
         let expect =
             Some(Expect { todo: todo.no(), head: head.to_number(), next: next.to_number() });
-        self.kv
-            .commit(Batch { expect, put, delete: commit.delete })
-            .map_err(|error| Error::of(todo.id(), error))
+        self.write(todo, Batch { expect, put, delete: commit.delete })
     }
 
     /// Blocks follow each other without a gap, and end before the tail.
@@ -200,26 +214,118 @@ impl Records {
         decoded.map(Some).map_err(|detail| Error::Corrupt { todo, key, detail })
     }
 
-    /// The blocks of a range as the indexes take them, in order and without a gap. What cannot be
-    /// read is passed over, so that one damaged record does not hide the others from a search.
+    /// The blocks of a range as the indexes take them, in order and without a gap, and of up to
+    /// `text` bytes of their payloads the passages, in the order of their blocks and behind them.
+    /// What cannot be read is passed over, so that one damaged record does not hide the others from
+    /// a search.
     pub(crate) fn docs(
         &self,
         todo: &Todo,
         blocks: RangeInclusive<u32>,
-        mut take: impl FnMut(BlockDoc),
+        mut text: u64,
+        mut take: impl FnMut(Doc),
     ) -> Result<(), Error> {
         let (mut from, last) = blocks.into_inner();
         while from <= last {
             let to = last.min(from.saturating_add(PAGE - 1));
-            let docs = self.page(todo, from..=to)?;
-            docs.into_iter().for_each(&mut take);
+            let mut payloads = Vec::new();
+            for doc in self.page(todo, from..=to)? {
+                payloads.extend(doc.payloads.iter().map(|payload| (doc.n, *payload)));
+                take(Doc::Block(doc));
+            }
+            self.passages(todo, &payloads, &mut text, |doc| take(Doc::Passage(doc)));
             let Some(next) = to.checked_add(1) else { break };
             from = next;
         }
         Ok(())
     }
 
+    /// The passages of payloads, each given with its block.
+    fn passages(
+        &self,
+        todo: &Todo,
+        payloads: &[(u32, PayloadText)],
+        text: &mut u64,
+        mut take: impl FnMut(PassageDoc),
+    ) {
+        let Some(texts) = &self.texts else { return };
+        let mut cut: Vec<(u32, u64, Passage)> = Vec::new();
+        let mut analyse = |cut: &mut Vec<(u32, u64, Passage)>| {
+            let docs = in_parallel(cut, |part| {
+                let mut analyzer = Analyzer::new();
+                let doc =
+                    |(block, n, passage): &_| PassageDoc::new(*block, *n, passage, &mut analyzer);
+                part.iter().filter_map(doc).collect()
+            });
+            docs.into_iter().for_each(&mut take);
+            cut.clear();
+        };
+        for &(block, PayloadText { n, bytes }) in payloads {
+            let mut cutter = Cutter::new();
+            let end = bytes.min(MAX_TEXT).min(*text);
+            let mut at = 0;
+            while at < end {
+                let part = texts.read(todo, n, at..end.min(at + READ_BYTES));
+                // What stands before the damage is searched.
+                let Some(part) = part.filter(|part| !part.is_empty()) else { break };
+                at += part.len() as u64;
+                cutter.push(&part, &mut |passage| cut.push((block, n, passage)));
+                if cut.len() >= PASSAGES {
+                    analyse(&mut cut);
+                }
+            }
+            cutter.finish(&mut |passage| cut.push((block, n, passage)));
+            *text = text.saturating_sub(at);
+        }
+        analyse(&mut cut);
+    }
+
+    /// About how many passages the payloads of the blocks have; 0 where they are not read.
+    pub(crate) fn count_passages(
+        &self,
+        todo: &Todo,
+        blocks: RangeInclusive<u32>,
+    ) -> Result<u64, Error> {
+        if self.texts.is_none() {
+            return Ok(0);
+        }
+        let (mut from, last) = blocks.into_inner();
+        let mut count = 0;
+        while from <= last {
+            let to = last.min(from.saturating_add(PAGE - 1));
+            let Stored { blocks, messages, .. } = self.stored(todo, from..=to)?;
+            for block in blocks.values() {
+                let texts = payload_texts(&messages_of(block, &messages));
+                let bytes: u64 = texts.iter().map(|text| text.bytes.min(MAX_TEXT)).sum();
+                count += bytes.div_ceil(PASSAGE_BYTES as u64);
+            }
+            let Some(next) = to.checked_add(1) else { break };
+            from = next;
+        }
+        Ok(count)
+    }
+
     fn page(&self, todo: &Todo, page: RangeInclusive<u32>) -> Result<Vec<BlockDoc>, Error> {
+        let Stored { blocks, seqs, messages } = self.stored(todo, page.clone())?;
+        let vectors: BTreeMap<u64, Vec<u8>> =
+            self.scan_around(todo, Space::Vector, seqs)?.into_iter().collect();
+        let doc = |analyzer: &mut Analyzer, n: u32| {
+            let Some(block) = blocks.get(&u64::from(n)) else { return BlockDoc::unreadable(n) };
+            let vectors: Vec<(u64, MessageVectors)> = vectors
+                .range(block.range.as_u64())
+                .filter_map(|(seq, bytes)| Some((*seq, vectors::decode(bytes).ok()?)))
+                .collect();
+            BlockDoc::new(n, block, &messages_of(block, &messages), &vectors, analyzer)
+        };
+        let numbers: Vec<u32> = page.collect();
+        Ok(in_parallel(&numbers, |part| {
+            let mut analyzer = Analyzer::new();
+            part.iter().map(|n| doc(&mut analyzer, *n)).collect()
+        }))
+    }
+
+    /// The blocks of a range and their messages, as far as they can be read.
+    fn stored(&self, todo: &Todo, page: RangeInclusive<u32>) -> Result<Stored, Error> {
         let numbers = u64::from(*page.start())..u64::from(*page.end()) + 1;
         let blocks: BTreeMap<u64, Block> = self
             .scan_around(todo, Space::Block, numbers)?
@@ -229,28 +335,21 @@ impl Records {
         let firsts = blocks.values().map(|block: &Block| block.range.first().0);
         let lasts = blocks.values().map(|block| block.range.last().0 + 1);
         let seqs = firsts.min().unwrap_or(0)..lasts.max().unwrap_or(0);
-        let messages: BTreeMap<u64, Vec<u8>> =
-            self.scan_around(todo, Space::Message, seqs.clone())?.into_iter().collect();
-        let vectors: BTreeMap<u64, Vec<u8>> =
-            self.scan_around(todo, Space::Vector, seqs)?.into_iter().collect();
-        let doc = |analyzer: &mut Analyzer, n: u32| {
-            let Some(block) = blocks.get(&u64::from(n)) else { return BlockDoc::unreadable(n) };
-            let seqs = block.range.as_u64();
-            let stored: Vec<StoredMessage> = messages
-                .range(seqs.clone())
-                .filter_map(|(_, bytes)| rmp_serde::from_slice(bytes).ok())
-                .collect();
-            let vectors: Vec<(u64, MessageVectors)> = vectors
-                .range(seqs)
-                .filter_map(|(seq, bytes)| Some((*seq, vectors::decode(bytes).ok()?)))
-                .collect();
-            BlockDoc::new(n, block, &stored, &vectors, analyzer)
-        };
-        let numbers: Vec<u32> = page.collect();
-        Ok(in_parallel(&numbers, |part| {
-            let mut analyzer = Analyzer::new();
-            part.iter().map(|n| doc(&mut analyzer, *n)).collect()
-        }))
+        let messages = self.scan_around(todo, Space::Message, seqs.clone())?.into_iter().collect();
+        Ok(Stored { blocks, seqs, messages })
+    }
+
+    /// How the message of a block that carries payload `n` refers to it.
+    pub(crate) fn payload_ref(
+        &self,
+        todo: &Todo,
+        block: &Block,
+        n: u64,
+    ) -> Result<Option<PayloadRef>, Error> {
+        let found = self.scan_around(todo, Space::Message, block.range.as_u64())?;
+        let messages = messages_of(block, &found.into_iter().collect());
+        let mut offloads = messages.iter().flat_map(|stored| &stored.offloads);
+        Ok(offloads.find(|offload| offload.n == n).map(Offload::reference))
     }
 
     /// The first record from `n` on, if any can be read.
@@ -304,9 +403,27 @@ impl Records {
         self.kv.scan(space, todo.no(), range, limit).map_err(|error| Error::of(todo.id(), error))
     }
 
-    fn get(&self, todo: &Todo, space: Space, n: u64) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn get(&self, todo: &Todo, space: Space, n: u64) -> Result<Option<Vec<u8>>, Error> {
         self.kv.get(key(space, todo, n)).map_err(|error| Error::of(todo.id(), error))
     }
+
+    pub(crate) fn write(&self, todo: &Todo, batch: Batch) -> Result<(), Error> {
+        self.kv.commit(batch).map_err(|error| Error::of(todo.id(), error))
+    }
+}
+
+/// The records of some blocks.
+struct Stored {
+    blocks: BTreeMap<u64, Block>,
+    /// The messages from the first to the last of them.
+    seqs: Range<u64>,
+    messages: BTreeMap<u64, Vec<u8>>,
+}
+
+/// The messages of a block that can be read.
+fn messages_of(block: &Block, records: &BTreeMap<u64, Vec<u8>>) -> Vec<StoredMessage> {
+    let records = records.range(block.range.as_u64());
+    records.filter_map(|(_, bytes)| rmp_serde::from_slice(bytes).ok()).collect()
 }
 
 /// Does the work on parts of `items` beside each other, and gives the results in order.
@@ -332,7 +449,7 @@ pub(crate) fn key(space: Space, todo: &Todo, n: u64) -> Key {
     Key { space, todo: todo.no(), n }
 }
 
-fn read<T: DeserializeOwned>(todo: &Todo, key: Key, bytes: &[u8]) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(todo: &Todo, key: Key, bytes: &[u8]) -> Result<T, Error> {
     rmp_serde::from_slice(bytes).map_err(|error| Error::Corrupt {
         todo: todo.id().clone(),
         key,

@@ -1,16 +1,17 @@
 //! A search, from the question to the hits.
 
 use crate::analysis::{Analyzer, Form, cut};
-use crate::block_doc::{BlockMeta, Place};
+use crate::block_doc::{BlockMeta, PassageMeta, Place};
 use crate::disk::{Damage, DiskIndex, Query};
 use crate::dot::dot;
-use crate::memory_index::{MemoryIndex, MemoryView};
+use crate::memory_index::MemoryIndex;
+use crate::parts::Parts;
 use crate::pool::{Cosine, Entry, Pool};
-use crate::rank::{self, AskedTerm, Candidate, Corpus, Question, Ranked};
+use crate::rank::{self, AskedTerm, Candidate, Corpus, PassageScore, Question, Ranked};
 use crate::records::Records;
 use crate::vectors::MessageVectors;
-use crate::{Error, Explanation, Hit, SearchRequest, TermShare, VectorSide};
-use foldback_core::SeqNo;
+use crate::{Error, Explanation, Hit, PassageHit, SearchRequest, TermShare, VectorSide};
+use foldback_core::{Block, SeqNo};
 use foldback_kv::Todo;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 /// Of a question, this many distinct terms are looked up; the rarest of them are searched for.
 const MAX_ASKED: usize = 256;
+
+/// A block is told with so many of its passages.
+const MAX_PASSAGES: usize = 3;
 
 /// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
 const MAX_EXACT: usize = 256;
@@ -70,13 +74,15 @@ impl Searcher {
         self.disk.as_ref().map_or(0, |disk| disk.blocks())
     }
 
-    /// How many vectors of the index on disk a graph holds.
-    #[must_use]
-    pub fn vectors_in_graph(&self) -> usize {
+    /// Loads the graph over the vectors of the index on disk, if there is one, and says how many it
+    /// holds. Searches do not wait for it: they begin to load it in a thread of its own, and compare
+    /// the question with every vector until it is there.
+    pub fn load_graph(&self) -> usize {
         let Some(disk) = &self.disk else { return 0 };
-        let graph = disk.graph.as_ref();
-        let groups = disk.codes.groups().iter();
-        graph.map_or(0, |graph| groups.map(|group| graph.rows_of(group)).sum())
+        let Some(graph) = disk.graph.as_ref().filter(|graph| graph.load().is_some()) else {
+            return 0;
+        };
+        disk.codes.groups().iter().map(|group| graph.rows_of(group)).sum()
     }
 
     /// The blocks that answer the request, the best first.
@@ -103,7 +109,7 @@ impl Searcher {
             }
         };
         let mut hits = Vec::with_capacity(found.len());
-        for Found { ranked, place, relevance, explanation } in found {
+        for Found { ranked, place, passages, relevance, explanation } in found {
             let block = match self.records.block(&self.todo, ranked.candidate.n) {
                 Ok(Some(block)) => block,
                 // A block of a todo that was forgotten meanwhile is found no more, and a damaged
@@ -111,8 +117,10 @@ impl Searcher {
                 Ok(None) | Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
+            let passages = self.passage_hits(&block, &passages)?;
             hits.push(Hit {
                 block,
+                passages,
                 score: ranked.score as f32,
                 bm25: ranked.candidate.bm25 as f32,
                 cosine: ranked.candidate.cosine.unwrap_or(0.0),
@@ -129,10 +137,30 @@ impl Searcher {
     fn without_index(&self) -> Result<Self, Error> {
         let mut memory = MemoryIndex::starting_at(1);
         if self.blocks > 0 {
-            self.records.docs(&self.todo, 1..=self.blocks, |doc| memory.push(doc))?;
+            let text = memory.room_for_text();
+            self.records.docs(&self.todo, 1..=self.blocks, text, |doc| memory.push(doc))?;
         }
         let (todo, records) = (self.todo.clone(), self.records.clone());
         Ok(Self::new(todo, records, None, Arc::new(RwLock::new(memory)), self.blocks))
+    }
+
+    /// Passages by the references of the messages that carry them. One whose message cannot be read
+    /// is left out.
+    fn passage_hits(
+        &self,
+        block: &Block,
+        passages: &[(PassageMeta, f64)],
+    ) -> Result<Vec<PassageHit>, Error> {
+        let mut hits = Vec::with_capacity(passages.len());
+        for (PassageMeta { payload, place, .. }, score) in passages {
+            let Some(payload) = self.records.payload_ref(&self.todo, block, *payload)? else {
+                continue;
+            };
+            let (first_line, last_line) = place.lines;
+            let (bytes, skip, score) = (place.bytes.clone(), place.skip, *score as f32);
+            hits.push(PassageHit { payload, first_line, last_line, skip, bytes, score });
+        }
+        Ok(hits)
     }
 
     fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
@@ -150,10 +178,11 @@ impl Searcher {
     fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
         let memory = self.memory.read();
         let parts = Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory) };
-        let corpus = Corpus { blocks: u64::from(self.blocks), terms: parts.terms() };
+        let corpus = Corpus { texts: u64::from(self.blocks), terms: parts.terms() };
         let (vectors, query) = vector_side(request, &parts);
         let lexical = if query.is_some() { request.lexical_weight } else { 1.0 };
-        let question = ask(request, corpus, lexical, &parts)?;
+        let told = Corpus { texts: parts.passages() as u64, terms: parts.passage_terms() };
+        let question = ask(request, corpus, told, lexical, &parts)?;
 
         let mut pool = Pool::new(self.blocks as usize);
         if is_filtered(request) {
@@ -168,6 +197,13 @@ impl Searcher {
                 pool.add(n, place, corpus.weight(term.idf, tf, len));
             })?;
         }
+        let passages = parts.passage_pool(&question, told)?;
+        for score in passages.held(0..parts.passages()) {
+            if let Some(meta) = parts.passage(score.place) {
+                pool.propose(meta.block, *score, &question);
+            }
+        }
+        pool.take_passages();
         pool.lend(rank::NEIGHBOUR);
         let best = pool.best();
         if let Some(query) = &query {
@@ -199,12 +235,12 @@ impl Searcher {
         ranked.truncate(request.k);
         let mut found = Vec::with_capacity(ranked.len());
         for ranked in ranked {
-            let Candidate { n, held, .. } = ranked.candidate;
+            let Candidate { n, held, own: in_words, bm25, .. } = ranked.candidate;
             let mut terms = Vec::new();
             let mut own = 0.0;
             let len = parts.meta(n).map_or(0, |meta| meta.len);
             for (place, term) in question.terms.iter().enumerate() {
-                if held >> place & 1 == 1 {
+                if in_words >> place & 1 == 1 {
                     let tf = parts.tf(&term.text, n)?;
                     let weight = corpus.weight(term.idf, tf, len);
                     own += weight;
@@ -221,13 +257,31 @@ impl Searcher {
                 let query = query.as_ref()?;
                 parts.memory.best_place(query.model, &query.unit, n)
             });
+            let mut told: Vec<PassageScore> =
+                passages.held(parts.passages_of(n)).copied().collect();
+            told.sort_by(|a, b| question.passage_order(a, b));
+            let best_told = told.first().map_or(0.0, |best| best.bm25);
+            told.retain(|passage| question.is_told(passage, own, best_told));
+            told.truncate(MAX_PASSAGES);
+            let passage = (best_told - own).max(0.0);
+            let held_by_told = told.iter().fold(0, |held, passage| held | passage.held);
+            let is_told = |(place, _): &(usize, _)| held_by_told >> place & 1 == 1;
+            let passage_terms = question.terms.iter().enumerate().filter(is_told);
             found.push(Found {
                 ranked,
                 place,
+                passages: told
+                    .iter()
+                    .filter_map(|told| Some((parts.passage(told.place)?.clone(), told.bm25)))
+                    .collect(),
                 relevance: scores.relevance(&ranked.candidate),
                 explanation: Explanation {
                     terms,
-                    neighbours: (ranked.candidate.bm25 - own).max(0.0) as f32,
+                    passage: passage as f32,
+                    passage_terms: passage_terms
+                        .map(|(_, term)| (term.text.clone(), term.passage_idf as f32))
+                        .collect(),
+                    neighbours: (bm25 - own - passage).max(0.0) as f32,
                     best_bm25: best as f32,
                     lexical_weight: lexical as f32,
                     bonus: question.exact(held) as f32,
@@ -238,7 +292,7 @@ impl Searcher {
         Ok(found)
     }
 
-    /// Estimates the cosines of the blocks on disk: of all of them, or where there is a graph of
+    /// Estimates the cosines of the blocks on disk: of all of them, or where a graph is loaded of
     /// those that it proposes, of those that words propose, and of those that it does not hold.
     fn estimate(
         &self,
@@ -254,7 +308,7 @@ impl Searcher {
         let held = disk.graph.as_ref().map_or(0, |graph| graph.rows_of(group));
         // A graph under a selective filter is slower than a scan.
         let graph = disk.graph.as_ref().filter(|_| held > 0 && !is_filtered(request));
-        let Some(graph) = graph else {
+        let Some(graph) = graph.and_then(|graph| graph.loaded()) else {
             group.scan(0..group.len(), &query.codes, meet);
             return;
         };
@@ -324,6 +378,8 @@ impl Searcher {
 struct Found {
     ranked: Ranked,
     place: Option<Place>,
+    /// Its best passages, with their scores.
+    passages: Vec<(PassageMeta, f64)>,
     relevance: f32,
     explanation: Explanation,
 }
@@ -352,53 +408,6 @@ struct AskedVector<'a> {
     model: &'a str,
     unit: Vec<f32>,
     codes: Query,
-}
-
-/// All that is searched: the blocks on disk, and behind them those in memory.
-struct Parts<'a> {
-    disk: Option<&'a DiskIndex>,
-    memory: MemoryView<'a>,
-}
-
-impl Parts<'_> {
-    fn terms(&self) -> u64 {
-        self.disk.map_or(0, |disk| disk.manifest.terms) + self.memory.terms()
-    }
-
-    fn metas(&self, mut sink: impl FnMut(u32, BlockMeta)) {
-        let disk = self.disk.into_iter().flat_map(DiskIndex::metas);
-        disk.chain(self.memory.metas()).for_each(|(n, meta)| sink(n, meta));
-    }
-
-    fn meta(&self, n: u32) -> Option<BlockMeta> {
-        self.disk.and_then(|disk| disk.meta(n)).or_else(|| self.memory.meta(n))
-    }
-
-    fn df(&self, term: &str) -> Result<u64, Damage> {
-        let on_disk = self.disk.map_or(Ok(0), |disk| disk.df(term))?;
-        Ok(on_disk + self.memory.df(term))
-    }
-
-    fn postings(&self, term: &str, mut sink: impl FnMut(u32, u32, u32)) -> Result<(), Damage> {
-        if let Some(disk) = self.disk {
-            disk.postings(term, &mut sink)?;
-        }
-        self.memory.postings(term).for_each(|(n, tf, len)| sink(n, tf, len));
-        Ok(())
-    }
-
-    fn tf(&self, term: &str, n: u32) -> Result<u32, Damage> {
-        match self.disk.filter(|disk| n <= disk.blocks()) {
-            Some(disk) => disk.tf(term, n),
-            None => Ok(self.memory.tf(term, n)),
-        }
-    }
-
-    fn models(&self) -> Vec<(&str, usize)> {
-        let groups = self.disk.into_iter().flat_map(|disk| disk.codes.groups());
-        let on_disk = groups.map(|group| (group.model_id.as_str(), group.dim));
-        on_disk.chain(self.memory.models()).collect()
-    }
 }
 
 /// Which blocks are worth an exact look, and which pass the cut-off.
@@ -457,10 +466,11 @@ impl Scores<'_, '_> {
     }
 
     fn relevance(&self, candidate: &Candidate) -> f32 {
-        let words = rank::relevance_of_words(self.question.coverage(candidate.held) as f32);
+        let coverage = self.question.coverage(candidate.own, candidate.in_passage);
+        let words = rank::relevance_of_words(coverage as f32);
         match (self.request.vector, candidate.cosine) {
             (Some((embedder, _)), Some(cosine)) => {
-                let meaning = embedder.calibrated(cosine / rank::QUESTION_LIKENESS);
+                let meaning = embedder.calibrated_answer(cosine);
                 words.max(meaning.clamp(0.0, 1.0))
             }
             _ => words,
@@ -472,6 +482,7 @@ impl Scores<'_, '_> {
 fn ask(
     request: &SearchRequest<'_>,
     corpus: Corpus,
+    told: Corpus,
     lexical: f64,
     parts: &Parts<'_>,
 ) -> Result<Question, Damage> {
@@ -479,9 +490,12 @@ fn ask(
     let asked = Analyzer::new()
         .question(query, MAX_ASKED)
         .into_iter()
-        .map(|(text, form)| Ok(AskedTerm { df: parts.df(&text)?, name: form == Form::Name, text }))
+        .map(|(text, form)| {
+            let (df, passage_df) = (parts.df(&text)?, parts.passage_df(&text)?);
+            Ok(AskedTerm { df, passage_df, name: form == Form::Name, text })
+        })
         .collect::<Result<_, Damage>>()?;
-    Ok(Question::new(asked, corpus, lexical))
+    Ok(Question::new(asked, corpus, told, lexical))
 }
 
 /// What becomes of the vectors, and the question's when they take part.

@@ -3,9 +3,9 @@
 use crate::cache::Cache;
 use crate::records::Records;
 use crate::vectors::MessageVectors;
-use crate::{Commit, Error, Finding, Head, Maintained, Searcher, doctor};
+use crate::{Commit, Error, Finding, Head, Maintained, PayloadTexts, Searcher, doctor};
 use foldback_core::{Block, SeqNo, StoredMessage};
-use foldback_kv::{Delete, Kv, Space, Todo};
+use foldback_kv::{Delete, Kv, Registry, Space, Todo};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ use std::sync::Arc;
 /// }
 /// ```
 pub struct BlockStore {
-    records: Records,
-    cache: Cache,
+    pub(crate) records: Records,
+    pub(crate) cache: Cache,
 }
 
 /// When a todo gets indexes on disk, and how much memory searching may take.
@@ -55,9 +55,14 @@ pub struct BlockStore {
 pub struct IndexConfig {
     /// A todo of more blocks than this gets an index on disk; smaller ones are searched in memory.
     pub index_after_blocks: u32,
+    /// A todo whose payloads hold more passages than this, of up to 2 KiB each, gets an index on
+    /// disk however few its blocks are; and the index catches up when it is this many behind.
+    pub index_after_passages: u32,
     /// The index on disk catches up when it is this many blocks behind.
     pub batch_blocks: u32,
-    /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned.
+    /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned, which is exact. At
+    /// 250,000 vectors of 256 numbers a search takes about as long either way, and the graph finds
+    /// nine of the ten best (`cargo bench -p foldback-blockstore --bench footprint -- graph`).
     pub hnsw_after_vectors: usize,
     /// What the memory of recently searched todos may take, in bytes. The todo that is being
     /// searched is kept whatever it takes.
@@ -68,8 +73,9 @@ impl Default for IndexConfig {
     fn default() -> Self {
         Self {
             index_after_blocks: 256,
+            index_after_passages: 512,
             batch_blocks: 256,
-            hnsw_after_vectors: 20_000,
+            hnsw_after_vectors: 400_000,
             cache_bytes: 64 << 20,
         }
     }
@@ -87,11 +93,36 @@ impl BlockStore {
         index_dir: Option<PathBuf>,
         config: IndexConfig,
     ) -> Result<Self, Error> {
+        Self::assemble(kv, None, index_dir, config)
+    }
+
+    /// As [`open`](Self::open), and what the payloads of the blocks say is searched too. Of one
+    /// payload the first 16 MiB are; binary ones are not. Where there is no index on disk, the first
+    /// 32 MiB of a todo are searched.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_payloads(
+        kv: Arc<dyn Kv>,
+        texts: Arc<dyn PayloadTexts>,
+        index_dir: Option<PathBuf>,
+        config: IndexConfig,
+    ) -> Result<Self, Error> {
+        Self::assemble(kv, Some(texts), index_dir, config)
+    }
+
+    fn assemble(
+        kv: Arc<dyn Kv>,
+        texts: Option<Arc<dyn PayloadTexts>>,
+        index_dir: Option<PathBuf>,
+        config: IndexConfig,
+    ) -> Result<Self, Error> {
         if config.batch_blocks == 0 {
             return Err(Error::Config("batch_blocks is 0, and at least 1 is needed".to_owned()));
         }
-        let records = Records::new(kv);
-        Ok(Self { cache: Cache::new(records.clone(), index_dir, config), records })
+        let registry = Registry::new(kv.clone());
+        let records = Records::new(kv, texts);
+        Ok(Self { cache: Cache::new(records.clone(), registry, index_dir, config), records })
     }
 
     /// Writes messages, blocks and the session's state in one transaction, durable when this
@@ -181,6 +212,32 @@ impl BlockStore {
         self.cache.maintain(todo)
     }
 
+    /// Builds the graph over the vectors of the todo's index, when that has outgrown a scan and
+    /// [`maintain`](Self::maintain) said that a graph is due. It takes about half a millisecond for
+    /// each vector, holds up neither searches nor `maintain`, and is given up on
+    /// [`stop_building`](Self::stop_building). Of several processes, one does the work.
+    ///
+    /// # Errors
+    /// When the graph cannot be written. Searches go on without it.
+    pub fn build_graph(&self, todo: &Todo) -> Result<Maintained, Error> {
+        self.cache.build_graph(todo)
+    }
+
+    /// Gives up the graphs that are being built, without a trace, and builds no more. For a process
+    /// that is about to end.
+    pub fn stop_building(&self) {
+        self.cache.stop_building();
+    }
+
+    /// Deletes the indexes of todos that were forgotten by a process that was killed before it
+    /// could, and says how many there were.
+    ///
+    /// # Errors
+    /// When the store fails or an index cannot be deleted.
+    pub fn sweep_forgotten(&self) -> Result<usize, Error> {
+        self.cache.sweep_forgotten()
+    }
+
     /// Compares everything with everything: that messages, blocks and vectors are whole and have
     /// no gap, that blocks partition the messages before the tail, and that the indexes hold
     /// exactly what the truth holds. With `repair`, indexes that do not are made again.
@@ -202,7 +259,8 @@ impl BlockStore {
 
     /// What is to be deleted for the todo to be forgotten, so that it goes in one transaction with
     /// the records of other crates. Indexes are deleted here and now; until the transaction is
-    /// done they come back when the todo is searched.
+    /// done they may come back, so it is to be called again afterwards. What a process leaves that
+    /// is killed in between, [`sweep_forgotten`](Self::sweep_forgotten) deletes.
     ///
     /// # Errors
     /// When an index cannot be deleted.

@@ -111,7 +111,7 @@ impl Entry {
         } else if !shown.offloads.is_empty() {
             // The places of the parts are those of the exact message.
             let lightened = |offloads: &[&Offload]| {
-                let light = light_of(&shown.message, offloads.iter().copied());
+                let light = light_of(&shown.message, offloads.iter().copied(), None);
                 sendable(&Arc::new(light)).map(Form::new)
             };
             let all: Vec<&Offload> = shown.offloads.iter().collect();

@@ -17,6 +17,9 @@ pub enum Error {
     /// Messages or blocks could not be read, or searched.
     #[error(transparent)]
     Blocks(#[from] foldback_blockstore::Error),
+    /// What was granted could not be looked up.
+    #[error(transparent)]
+    Grants(#[from] foldback_kv::Error),
     /// A payload could not be read.
     #[error(transparent)]
     Payloads(#[from] foldback_backend_store::Error),

@@ -74,6 +74,7 @@ mod tools;
 mod config;
 mod error;
 mod snapshot;
+mod todo_list;
 
 mod cut;
 mod raw;
@@ -86,4 +87,7 @@ pub use light::light;
 pub use live_view::LiveView;
 pub use quote::Fragment;
 pub use snapshot::Snapshot;
-pub use tools::{Answer, Argument, ArgumentKind, Shelf, Tool, definitions, run_tool, tools};
+pub use todo_list::todo_list_text;
+pub use tools::{
+    Answer, Argument, ArgumentKind, Grants, Shelf, Tool, definitions, recall_note, run_tool, tools,
+};

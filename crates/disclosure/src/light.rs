@@ -2,7 +2,7 @@
 
 use crate::raw::string;
 use crate::repair::Changes;
-use foldback_core::{Content, Message, Offload, Part, Site, ToolCall};
+use foldback_core::{Content, Message, Offload, Part, PayloadRef, Site, TodoId, ToolCall};
 use std::borrow::Cow;
 
 /// The light stand-in of `message`: where a part is stored outside, a notice says where, how large
@@ -10,19 +10,25 @@ use std::borrow::Cow;
 /// that are JSON stay JSON. An offload that names no place of this message changes nothing.
 #[must_use]
 pub fn light(message: &Message, offloads: &[Offload]) -> Message {
-    light_of(message, offloads.iter())
+    light_of(message, offloads.iter(), None)
+}
+
+/// As [`light`], of a message of the todo `of` as another todo sees it: the notices carry full names.
+pub(crate) fn light_elsewhere(message: &Message, offloads: &[Offload], of: &TodoId) -> Message {
+    light_of(message, offloads.iter(), Some(of))
 }
 
 pub(crate) fn light_of<'o>(
     message: &Message,
     offloads: impl Iterator<Item = &'o Offload> + Clone,
+    of: Option<&TodoId>,
 ) -> Message {
     let mut changes = Changes::default();
     for offload in offloads.clone() {
         match offload.site {
             Site::Content => {
                 if let Content::Text(_) = message.content() {
-                    changes.content = Some(Content::Text(notice(offload)));
+                    changes.content = Some(Content::Text(notice(offload, of)));
                 }
             }
             Site::Part(index) => {
@@ -30,7 +36,7 @@ pub(crate) fn light_of<'o>(
                 if let Content::Parts(parts) = content
                     && let Some(Part::Text(text)) = parts.get_mut(index as usize)
                 {
-                    *text = notice(offload);
+                    *text = notice(offload, of);
                 }
             }
             Site::Arguments(_) | Site::Argument(..) => {
@@ -39,16 +45,16 @@ pub(crate) fn light_of<'o>(
         }
     }
     for (index, call) in changes.calls.iter_mut().flatten().enumerate() {
-        call.arguments = light_arguments(call, index, offloads.clone());
+        call.arguments = light_arguments(call, index, offloads.clone(), of);
     }
     changes.apply(message)
 }
 
 /// What stands in the place of a part: where it is, how large, of what kind, and a short look.
-pub(crate) fn notice(offload: &Offload) -> String {
+fn notice(offload: &Offload, of: Option<&TodoId>) -> String {
     let mut text = format!(
         "[stored at {}, use load to see it: {}, {} bytes, {} lines]",
-        offload.reference(),
+        PayloadRef { todo: of.cloned(), ..offload.reference() },
         offload.kind,
         thousands(offload.bytes),
         thousands(offload.lines),
@@ -64,6 +70,7 @@ fn light_arguments<'o>(
     call: &ToolCall,
     index: usize,
     offloads: impl Iterator<Item = &'o Offload>,
+    of: Option<&TodoId>,
 ) -> String {
     let mut values: Vec<(u32, &Offload)> = Vec::new();
     for offload in offloads {
@@ -72,7 +79,7 @@ fn light_arguments<'o>(
                 // Arguments that are no JSON do not have to become any.
                 let is_json =
                     serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
-                let notice = notice(offload);
+                let notice = notice(offload, of);
                 return if is_json {
                     format!("{{\"stored\":{}}}", string(&notice))
                 } else {
@@ -88,7 +95,7 @@ fn light_arguments<'o>(
     // From the last to the first, so that the places of those before stay true.
     for (key, offload) in values.iter().rev() {
         if let Some(place) = value_place(call, *key as usize) {
-            arguments.to_mut().replace_range(place, &string(&notice(offload)));
+            arguments.to_mut().replace_range(place, &string(&notice(offload, of)));
         }
     }
     arguments.into_owned()

@@ -58,7 +58,7 @@ pub(crate) fn suffix(view: &LiveView, extent: Extent, unfit: &[String]) -> Optio
     let notices = view.notices.values().map(|notice| one_line(notice, 500));
     list(&mut sections, "Notices:", notices.chain(unfit.iter().cloned()));
     if let Some(todo_list) = &view.todo_list {
-        sections.push(format!("Todo list:\n{}", todo_list.trim_end()));
+        sections.push(format!("Todo list:\n{}", escaped(todo_list.trim_end())));
     }
     if sections.is_empty() {
         return None;

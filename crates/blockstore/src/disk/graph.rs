@@ -2,17 +2,19 @@
 
 use super::codes::{CodeGroup, Codes};
 use super::{Damage, Folder};
+use crate::dot::dot_bytes;
 use hnsw_rs::api::AnnT;
 use hnsw_rs::hnsw::Hnsw;
 use hnsw_rs::hnswio::HnswIo;
 use hnsw_rs::prelude::Distance;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use xxhash_rust::xxh3::Xxh3;
 
 /// Neighbours of a row; above 256 the library ends the process.
 const NEIGHBOURS: usize = 16;
@@ -23,9 +25,20 @@ const LAYERS: usize = 16;
 /// The name under which the files of graphs begin.
 const NAME: &str = "graph-";
 
-/// A graph over the first rows of one model. It proposes rows; what it leaves out is scanned.
+/// The graph over the first rows of one model that a folder holds. It proposes rows; what it leaves
+/// out is scanned. A scan answers as well, so nothing waits for a graph: it is loaded beside the
+/// searches, from the second one on, and a process that asks once never loads it.
 pub(crate) struct Graph {
+    folder: Folder,
     head: Head,
+    /// How often it was asked for before it was there.
+    asked: AtomicU32,
+    /// `None` in it when the files are no good.
+    loaded: OnceLock<Option<Loaded>>,
+}
+
+/// A graph in memory.
+pub(crate) struct Loaded {
     hnsw: Hnsw<'static, i8, CodeDistance>,
 }
 
@@ -37,31 +50,138 @@ struct Head {
     model_id: String,
     dim: usize,
     rows: usize,
-    /// The hash of the rows' codes.
+    /// How long `vectors.i8` was, and the hash of that much of it.
+    code_bytes: u64,
     codes: u64,
     /// The hashes of the two files.
     files: [u64; 2],
 }
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 impl Graph {
-    /// The graph of the folder, if there is a whole one that belongs to these codes.
-    /// `loaded` is used again when it is that one.
+    /// The graph of the folder, if there is one that belongs to these codes; its files are read
+    /// when it is [`loaded`](Self::loaded). `known` is used again when it is that one.
     pub(crate) fn open(
         folder: &Folder,
         codes: &Codes,
-        loaded: Option<&Arc<Self>>,
+        known: Option<&Arc<Self>>,
     ) -> Option<Arc<Self>> {
         let head: Head = serde_json::from_slice(&std::fs::read(folder.graph()).ok()?).ok()?;
         let group = codes.group(&head.model_id, head.dim)?;
         let fits = head.format == FORMAT
             && head.rows <= group.len()
-            && head.codes == group.hash_of(head.rows);
-        if let Some(loaded) = loaded.filter(|loaded| fits && loaded.head == head) {
-            return Some(loaded.clone());
+            && codes.hash_of(head.code_bytes) == Some(head.codes);
+        if let Some(known) = known.filter(|known| fits && known.head == head && !known.is_bad()) {
+            return Some(known.clone());
         }
-        if !fits || head.files != hash_files(folder, head.rows).ok()? {
+        let (asked, loaded) = (AtomicU32::new(0), OnceLock::new());
+        fits.then(|| Arc::new(Self { folder: folder.clone(), head, asked, loaded }))
+    }
+
+    /// The rows of which a graph is due: of the model with the most, when they have become more
+    /// than `after`, and many more than the graph holds.
+    pub(crate) fn due<'a>(
+        codes: &'a Codes,
+        graph: Option<&Self>,
+        after: usize,
+    ) -> Option<&'a CodeGroup> {
+        let group = codes.groups().iter().max_by_key(|group| group.len())?;
+        if group.len() <= after {
+            return None;
+        }
+        let held = graph.filter(|graph| !graph.is_bad()).map_or(0, |graph| graph.rows_of(group));
+        (group.len() - held > held / 2).then_some(group)
+    }
+
+    /// Builds the graph over all rows of a model and writes it in place of the one that is there.
+    /// One thread adds row after row, so the same rows give the same graph. When `stop` says so it
+    /// gives up, leaves everything as it was, and answers `false`.
+    pub(crate) fn build(
+        folder: &Folder,
+        codes: &Codes,
+        group: &CodeGroup,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool, Damage> {
+        let rows = group.len();
+        let hnsw = Hnsw::new(NEIGHBOURS, rows, LAYERS, BUILD_EFFORT, CodeDistance);
+        let mut point = Vec::with_capacity(group.dim + 4);
+        for row in 0..rows {
+            if stop() {
+                return Ok(false);
+            }
+            write_point(group.codes(row), &mut point);
+            hnsw.insert_slice((&point, row));
+        }
+        remove(folder, &name(rows));
+        // The library panics where it cannot make a file.
+        let dump = AssertUnwindSafe(|| hnsw.file_dump(folder.root(), &name(rows)));
+        let written = std::panic::catch_unwind(dump)
+            .map_err(|_| "the files of the graph cannot be made".to_owned())?
+            .map_err(|error| error.to_string())?;
+        if written != name(rows) {
+            return Err(format!("the graph was written as {written}"));
+        }
+        let words = |error: std::io::Error| error.to_string();
+        for path in files(folder, rows) {
+            File::open(path).and_then(|file| file.sync_all()).map_err(words)?;
+        }
+        let code_bytes = codes.file_bytes();
+        let head = Head {
+            format: FORMAT,
+            model_id: group.model_id.clone(),
+            dim: group.dim,
+            rows,
+            code_bytes,
+            codes: codes.hash_of(code_bytes).ok_or("there are no codes")?,
+            files: hash_files(folder, rows).map_err(words)?,
+        };
+        let text = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
+        replace(&folder.graph(), &text).map_err(words)?;
+        remove_others(folder, rows);
+        Ok(true)
+    }
+
+    /// How many rows of `group` the graph holds.
+    pub(crate) fn rows_of(&self, group: &CodeGroup) -> usize {
+        let same = self.head.model_id == group.model_id && self.head.dim == group.dim;
+        if same { self.head.rows } else { 0 }
+    }
+
+    /// The graph if it is in memory. Asked for the second time, it begins to be loaded.
+    pub(crate) fn loaded(self: &Arc<Self>) -> Option<&Loaded> {
+        if let Some(loaded) = self.loaded.get() {
+            return loaded.as_ref();
+        }
+        if self.asked.fetch_add(1, Ordering::Relaxed) == 1 {
+            let graph = self.clone();
+            let thread = std::thread::Builder::new().name("foldback-graph".to_owned());
+            // Where no thread can be had, rows are scanned as before.
+            drop(thread.spawn(move || graph.load().is_some()));
+        }
+        None
+    }
+
+    /// The graph, loaded now if it is not yet; `None` when its files are no good.
+    pub(crate) fn load(&self) -> Option<&Loaded> {
+        self.loaded.get_or_init(|| Loaded::read(&self.folder, &self.head)).as_ref()
+    }
+
+    /// Whether its files turned out to be no good.
+    fn is_bad(&self) -> bool {
+        self.loaded.get().is_some_and(Option::is_none)
+    }
+
+    /// About how much memory it takes when it is loaded.
+    pub(crate) fn bytes(&self) -> usize {
+        // The library keeps a copy of each row, and for each of its links 24 bytes.
+        self.head.rows * (self.head.dim + NEIGHBOURS * 2 * 24 + 128)
+    }
+}
+
+impl Loaded {
+    fn read(folder: &Folder, head: &Head) -> Option<Self> {
+        if head.files != hash_files(folder, head.rows).ok()? {
             return None;
         }
         // A graph borrows from what loaded it, as the library also loads by mapping files. Nothing
@@ -73,64 +193,20 @@ impl Graph {
         let loaded = std::panic::catch_unwind(load);
         let mut hnsw: Hnsw<'static, i8, CodeDistance> = loaded.ok()?.ok()?;
         hnsw.set_searching_mode(true);
-        (hnsw.get_nb_point() == head.rows).then(|| Arc::new(Self { head, hnsw }))
-    }
-
-    /// Builds the graph over all rows and writes it in place of the one that is there. One thread
-    /// adds row after row, so the same rows give the same graph.
-    pub(crate) fn build(folder: &Folder, group: &CodeGroup) -> Result<(), Damage> {
-        let rows = group.len();
-        let hnsw = Hnsw::new(NEIGHBOURS, rows, LAYERS, BUILD_EFFORT, CodeDistance);
-        let mut point = Vec::with_capacity(group.dim + 4);
-        for row in 0..rows {
-            write_point(group.codes(row), &mut point);
-            hnsw.insert_slice((&point, row));
-        }
-        remove(folder, &name(rows));
-        let written = hnsw.file_dump(folder.root(), &name(rows)).map_err(|e| e.to_string())?;
-        if written != name(rows) {
-            return Err(format!("the graph was written as {written}"));
-        }
-        let words = |error: std::io::Error| error.to_string();
-        for path in files(folder, rows) {
-            File::open(path).and_then(|file| file.sync_all()).map_err(words)?;
-        }
-        let head = Head {
-            format: FORMAT,
-            model_id: group.model_id.clone(),
-            dim: group.dim,
-            rows,
-            codes: group.hash_of(rows),
-            files: hash_files(folder, rows).map_err(words)?,
-        };
-        let text = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
-        replace(&folder.graph(), &text).map_err(words)?;
-        remove_others(folder, rows);
-        Ok(())
-    }
-
-    /// How many rows of `group` the graph holds.
-    pub(crate) fn rows_of(&self, group: &CodeGroup) -> usize {
-        let same = self.head.model_id == group.model_id && self.head.dim == group.dim;
-        if same { self.head.rows } else { 0 }
+        (hnsw.get_nb_point() == head.rows).then_some(Self { hnsw })
     }
 
     /// About the `count` rows that are nearest to a unit vector.
     pub(crate) fn nearest(&self, vector: &[f32], count: usize) -> Vec<usize> {
         let largest = vector.iter().fold(f32::MIN_POSITIVE, |max, value| max.max(value.abs()));
-        let codes: Vec<i8> =
-            vector.iter().map(|value| (value / largest * 127.0).round() as i8).collect();
+        let codes: Vec<u8> =
+            vector.iter().map(|value| (value / largest * 127.0).round() as i8 as u8).collect();
         let mut point = Vec::with_capacity(codes.len() + 4);
         write_point(&codes, &mut point);
         let found = self.hnsw.search(&point, count, count + count / 2);
         let mut rows: Vec<usize> = found.iter().map(|neighbour| neighbour.d_id).collect();
         rows.sort_unstable();
         rows
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        // The library keeps a copy of each row, and for each of its links 24 bytes.
-        self.head.rows * (self.head.dim + NEIGHBOURS * 2 * 24 + 128)
     }
 }
 
@@ -147,17 +223,18 @@ impl Distance<i8> for CodeDistance {
         else {
             return 1.0;
         };
-        let product: i32 = a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+        let product = dot_bytes(a, b);
         let inverse = |bytes: &[i8; 4]| f32::from_le_bytes(bytes.map(|byte| byte as u8));
         (1.0 - product as f32 * inverse(a_inverse) * inverse(b_inverse)).max(0.0)
     }
 }
 
-fn write_point(codes: &[i8], point: &mut Vec<i8>) {
-    let square: i32 = codes.iter().map(|code| i32::from(*code).pow(2)).sum();
-    let inverse = if square > 0 { 1.0 / (square as f32).sqrt() } else { 0.0 };
+/// Codes, each a signed byte, as the library takes them.
+fn write_point(codes: &[u8], point: &mut Vec<i8>) {
     point.clear();
-    point.extend_from_slice(codes);
+    point.extend(codes.iter().map(|code| *code as i8));
+    let square = dot_bytes(point, point);
+    let inverse = if square > 0 { 1.0 / (square as f32).sqrt() } else { 0.0 };
     point.extend(inverse.to_le_bytes().map(|byte| byte as i8));
 }
 
@@ -171,7 +248,19 @@ fn files(folder: &Folder, rows: usize) -> [PathBuf; 2] {
 
 fn hash_files(folder: &Folder, rows: usize) -> std::io::Result<[u64; 2]> {
     let [graph, data] = files(folder, rows);
-    Ok([xxh3_64(&std::fs::read(graph)?), xxh3_64(&std::fs::read(data)?)])
+    Ok([hash_file(&graph)?, hash_file(&data)?])
+}
+
+fn hash_file(path: &Path) -> std::io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut hash = Xxh3::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash.digest()),
+            len => hash.update(part.get(..len).unwrap_or_default()),
+        }
+    }
 }
 
 /// Writes a file whole or not at all.

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Changes whenever an index of an older program would answer differently: with the analysis of
 /// texts, the files' formats, or what of a block is searched.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 3;
 
 /// The payload of every commit to tantivy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,10 @@ pub(crate) struct Manifest {
     pub(crate) blocks: u32,
     /// How many terms they hold, repeated ones counted.
     pub(crate) terms: u64,
+    /// The passages of their payloads are numbered from 0 up to this.
+    pub(crate) passages: u32,
+    /// How many terms the passages hold, repeated ones counted.
+    pub(crate) passage_terms: u64,
     /// So many bytes of `vectors.i8` belong to the index; what is behind them is left over from a
     /// write that was cut short.
     pub(crate) vector_bytes: u64,
@@ -28,12 +32,36 @@ pub(crate) struct Manifest {
     sum: u64,
 }
 
+/// What an index holds beside its blocks, as its [`Manifest`] counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) terms: u64,
+    pub(crate) passages: u32,
+    pub(crate) passage_terms: u64,
+    pub(crate) vector_bytes: u64,
+}
+
 impl Manifest {
-    pub(crate) fn new(todo: u32, blocks: u32, terms: u64, vector_bytes: u64, anchor: u64) -> Self {
-        let mut manifest =
-            Self { format: FORMAT, todo, blocks, terms, vector_bytes, anchor, sum: 0 };
+    pub(crate) fn new(todo: u32, blocks: u32, totals: Totals, anchor: u64) -> Self {
+        let Totals { terms, passages, passage_terms, vector_bytes } = totals;
+        let mut manifest = Self {
+            format: FORMAT,
+            todo,
+            blocks,
+            terms,
+            passages,
+            passage_terms,
+            vector_bytes,
+            anchor,
+            sum: 0,
+        };
         manifest.sum = manifest.hash();
         manifest
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let Self { terms, passages, passage_terms, vector_bytes, .. } = *self;
+        Totals { terms, passages, passage_terms, vector_bytes }
     }
 
     /// The hash of a block's record, which ties the index to this truth and no other.
@@ -62,8 +90,12 @@ impl Manifest {
     }
 
     fn hash(&self) -> u64 {
-        let Self { format, todo, blocks, terms, vector_bytes, anchor, sum: _ } = self;
-        xxh3_64(format!("{format} {todo} {blocks} {terms} {vector_bytes} {anchor}").as_bytes())
+        let Self { format, todo, blocks, terms, passages, passage_terms, .. } = self;
+        let Self { vector_bytes, anchor, sum: _, .. } = self;
+        let said = [u64::from(*format), u64::from(*todo), u64::from(*blocks), *terms];
+        let told = [u64::from(*passages), *passage_terms, *vector_bytes, *anchor];
+        let all: Vec<u8> = said.into_iter().chain(told).flat_map(u64::to_le_bytes).collect();
+        xxh3_64(&all)
     }
 }
 

@@ -6,14 +6,16 @@ use super::manifest::{Fit, Manifest};
 use super::writer::Fields;
 use super::{Damage, Folder};
 use crate::Error;
-use crate::block_doc::BlockMeta;
+use crate::block_doc::{BlockMeta, PassageMeta};
+use crate::passage::PassagePlace;
 use crate::records::Records;
 use foldback_core::{BlockType, Timestamp};
 use foldback_kv::Todo;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tantivy::columnar::Column;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
@@ -23,6 +25,8 @@ use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Ter
 pub(crate) struct DiskIndex {
     pub(crate) manifest: Manifest,
     metas: Vec<BlockMeta>,
+    /// The passages of the blocks' payloads, in the order of the blocks.
+    passages: Vec<PassageMeta>,
     segments: Vec<Segment>,
     pub(crate) codes: Codes,
     pub(crate) graph: Option<Arc<Graph>>,
@@ -34,15 +38,31 @@ pub(crate) struct DiskIndex {
 }
 
 struct Segment {
+    blocks: Texts,
+    passages: Texts,
+}
+
+/// The blocks of a segment, or its passages.
+struct Texts {
     terms: Arc<InvertedIndexReader>,
-    /// The block of each document.
-    blocks: Vec<u32>,
+    /// The number of the block that each document is, or the place of the passage; none is
+    /// [`NOT_THIS`].
+    numbers: Vec<u32>,
+}
+
+/// Stands for a document that is a passage among blocks, and a block among passages.
+const NOT_THIS: u32 = u32::MAX;
+
+/// What is gathered from the segments of an index.
+struct Found {
+    blocks: Vec<Option<(BlockMeta, (u32, u32))>>,
+    passages: Vec<Option<PassageMeta>>,
 }
 
 impl DiskIndex {
     /// The index in the folder, checked to its last byte; `None` when there is none.
     ///
-    /// `graph` is one that was loaded before; it is used again when it is still the one on disk.
+    /// `graph` is one that was opened before; it is used again when it is still the one on disk.
     pub(crate) fn open(
         folder: &Folder,
         todo: &Todo,
@@ -83,13 +103,24 @@ impl DiskIndex {
                 return Err(format!("the checksum of {} does not hold", path.display()));
             }
         }
-        let mut blocks: Vec<Option<(BlockMeta, (u32, u32))>> = vec![None; manifest.blocks as usize];
+        let mut found = Found {
+            blocks: vec![None; manifest.blocks as usize],
+            passages: vec![None; manifest.passages as usize],
+        };
         let mut segments = Vec::with_capacity(metas.segments.len());
         for (meta, place) in metas.segments.iter().zip(0..) {
             let reader = SegmentReader::open(&index.segment(meta.clone())).map_err(words)?;
-            segments.push(Segment::read(&reader, fields, place, &mut blocks)?);
+            segments.push(Segment::read(&reader, fields, place, &mut found)?);
         }
-        let (metas, documents): (Vec<BlockMeta>, Vec<(u32, u32)>) = blocks
+        let passages = found.passages.into_iter().collect::<Option<Vec<_>>>();
+        let passages = passages.ok_or_else(|| "it leaves passages out".to_owned())?;
+        let passage_terms: u64 = passages.iter().map(|meta| u64::from(meta.len)).sum();
+        let blocks_of = passages.iter().map(|meta| meta.block);
+        if passage_terms != manifest.passage_terms || !blocks_of.is_sorted() {
+            return Err("its passages are not those that its manifest says".to_owned());
+        }
+        let (metas, documents): (Vec<BlockMeta>, Vec<(u32, u32)>) = found
+            .blocks
             .into_iter()
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| "it leaves blocks out".to_owned())?
@@ -101,7 +132,17 @@ impl DiskIndex {
         let codes = Codes::read(&folder.vectors(), manifest.vector_bytes, manifest.blocks)?;
         let graph = Graph::open(folder, &codes, graph);
         let broken = AtomicBool::new(false);
-        Ok(Some(Self { manifest, metas, segments, codes, graph, documents, fields, broken }))
+        Ok(Some(Self {
+            manifest,
+            metas,
+            passages,
+            segments,
+            codes,
+            graph,
+            documents,
+            fields,
+            broken,
+        }))
     }
 
     /// How the index stands to the truth.
@@ -139,8 +180,35 @@ impl DiskIndex {
     /// How many blocks hold `term`.
     pub(crate) fn df(&self, term: &str) -> Result<u64, Damage> {
         let term = self.term(term);
-        let counts = self.segments.iter().map(|segment| segment.terms.doc_freq(&term));
-        counts.map(|count| count.map(u64::from).map_err(|error| error.to_string())).sum()
+        self.segments.iter().map(|segment| segment.blocks.df(&term)).sum()
+    }
+
+    /// The passages of the blocks' payloads, in order.
+    pub(crate) fn passages(&self) -> &[PassageMeta] {
+        &self.passages
+    }
+
+    /// How many passages hold `term`.
+    pub(crate) fn passage_df(&self, term: &str) -> Result<u64, Damage> {
+        let term = self.passage_term(term);
+        self.segments.iter().map(|segment| segment.passages.df(&term)).sum()
+    }
+
+    /// Hands each passage that holds `term` to `sink`: its place, how often it holds it, its length.
+    pub(crate) fn passage_postings(
+        &self,
+        term: &str,
+        mut sink: impl FnMut(u32, u32, u32),
+    ) -> Result<(), Damage> {
+        let term = self.passage_term(term);
+        for segment in &self.segments {
+            segment.passages.postings(&term, |place, tf| {
+                let meta = self.passages.get(place as usize);
+                sink(place, tf, meta.ok_or("it names a passage that it does not hold")?.len);
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// Hands each block that holds `term` to `sink`: its number, how often it holds it, its length.
@@ -151,15 +219,10 @@ impl DiskIndex {
     ) -> Result<(), Damage> {
         let term = self.term(term);
         for segment in &self.segments {
-            let postings = segment.terms.read_postings(&term, IndexRecordOption::WithFreqs);
-            let Some(mut postings) = postings.map_err(|error| error.to_string())? else { continue };
-            let mut doc = postings.doc();
-            while doc != TERMINATED {
-                let n = segment.blocks.get(doc as usize).copied().unwrap_or(0);
-                let len = self.meta(n).ok_or("it names a block that it does not hold")?.len;
-                sink(n, postings.term_freq(), len);
-                doc = postings.advance();
-            }
+            segment.blocks.postings(&term, |n, tf| {
+                sink(n, tf, self.meta(n).ok_or("it names a block that it does not hold")?.len);
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -169,7 +232,8 @@ impl DiskIndex {
         let place = n.checked_sub(1).and_then(|n| self.documents.get(n as usize));
         let Some(&(segment, doc)) = place else { return Ok(0) };
         let Some(segment) = self.segments.get(segment as usize) else { return Ok(0) };
-        let postings = segment.terms.read_postings(&self.term(term), IndexRecordOption::WithFreqs);
+        let terms = &segment.blocks.terms;
+        let postings = terms.read_postings(&self.term(term), IndexRecordOption::WithFreqs);
         let Some(mut postings) = postings.map_err(|error| error.to_string())? else { return Ok(0) };
         // Seeking backwards is not allowed, and the first document may be behind.
         let found = if postings.doc() < doc { postings.seek(doc) } else { postings.doc() };
@@ -177,28 +241,19 @@ impl DiskIndex {
     }
 
     /// Every term of the blocks of a range, for comparison with the truth.
-    pub(crate) fn terms_of(
-        &self,
-        blocks: RangeInclusive<u32>,
-    ) -> Result<BTreeMap<u32, BTreeMap<Box<str>, u32>>, Damage> {
-        let mut found: BTreeMap<u32, BTreeMap<Box<str>, u32>> = BTreeMap::new();
+    pub(crate) fn terms_of(&self, blocks: RangeInclusive<u32>) -> Result<TermsOf, Damage> {
+        let mut found = TermsOf::new();
         for segment in &self.segments {
-            let mut terms = segment.terms.terms().stream().map_err(|error| error.to_string())?;
-            while terms.advance() {
-                let term: Box<str> = String::from_utf8_lossy(terms.key()).into();
-                let mut postings = segment
-                    .terms
-                    .read_postings_from_terminfo(terms.value(), IndexRecordOption::WithFreqs)
-                    .map_err(|error| error.to_string())?;
-                let mut doc = postings.doc();
-                while doc != TERMINATED {
-                    let n = segment.blocks.get(doc as usize).copied().unwrap_or(0);
-                    if blocks.contains(&n) {
-                        found.entry(n).or_default().insert(term.clone(), postings.term_freq());
-                    }
-                    doc = postings.advance();
-                }
-            }
+            segment.blocks.terms_of(|n| blocks.contains(&n), &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Every term of the passages at these places, for comparison with the truth.
+    pub(crate) fn passage_terms_of(&self, places: Range<u32>) -> Result<TermsOf, Damage> {
+        let mut found = TermsOf::new();
+        for segment in &self.segments {
+            segment.passages.terms_of(|place| places.contains(&place), &mut found)?;
         }
         Ok(found)
     }
@@ -207,6 +262,7 @@ impl DiskIndex {
     pub(crate) fn bytes(&self) -> usize {
         self.codes.bytes()
             + self.metas.len() * 40
+            + self.passages.len() * (size_of::<PassageMeta>() + 8)
             + self.graph.as_ref().map_or(0, |graph| graph.bytes())
     }
 
@@ -221,42 +277,139 @@ impl DiskIndex {
     fn term(&self, term: &str) -> Term {
         Term::from_field_text(self.fields.terms, term)
     }
+
+    fn passage_term(&self, term: &str) -> Term {
+        Term::from_field_text(self.fields.passage, term)
+    }
+}
+
+/// Texts by number, each with its terms and how often it holds them.
+pub(crate) type TermsOf = BTreeMap<u32, BTreeMap<Box<str>, u32>>;
+
+impl Texts {
+    /// How many of them hold `term`.
+    fn df(&self, term: &Term) -> Result<u64, Damage> {
+        self.terms.doc_freq(term).map(u64::from).map_err(|error| error.to_string())
+    }
+
+    /// Hands the number of each that holds `term` to `sink`, and how often it does.
+    fn postings(
+        &self,
+        term: &Term,
+        mut sink: impl FnMut(u32, u32) -> Result<(), Damage>,
+    ) -> Result<(), Damage> {
+        let postings = self.terms.read_postings(term, IndexRecordOption::WithFreqs);
+        let Some(mut postings) = postings.map_err(|error| error.to_string())? else {
+            return Ok(());
+        };
+        let mut doc = postings.doc();
+        while doc != TERMINATED {
+            let number = self.numbers.get(doc as usize).copied().unwrap_or(NOT_THIS);
+            sink(number, postings.term_freq())?;
+            doc = postings.advance();
+        }
+        Ok(())
+    }
+
+    /// Adds every term of those that are `wanted` to `found`.
+    fn terms_of(&self, wanted: impl Fn(u32) -> bool, found: &mut TermsOf) -> Result<(), Damage> {
+        let mut terms = self.terms.terms().stream().map_err(|error| error.to_string())?;
+        while terms.advance() {
+            let term: Box<str> = String::from_utf8_lossy(terms.key()).into();
+            let mut postings = self
+                .terms
+                .read_postings_from_terminfo(terms.value(), IndexRecordOption::WithFreqs)
+                .map_err(|error| error.to_string())?;
+            let mut doc = postings.doc();
+            while doc != TERMINATED {
+                let number = self.numbers.get(doc as usize).copied().unwrap_or(NOT_THIS);
+                if wanted(number) {
+                    found.entry(number).or_default().insert(term.clone(), postings.term_freq());
+                }
+                doc = postings.advance();
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Segment {
-    /// Reads which blocks the segment holds, and notes each in `blocks`.
+    /// Reads which blocks and passages the segment holds, and notes each in `found`.
     fn read(
         reader: &SegmentReader,
         fields: Fields,
-        place: u32,
-        blocks: &mut [Option<(BlockMeta, (u32, u32))>],
+        segment: u32,
+        found: &mut Found,
     ) -> Result<Self, Damage> {
         let words = |error: tantivy::TantivyError| error.to_string();
         if reader.has_deletes() {
             return Err("it has deleted blocks, and blocks are never deleted".to_owned());
         }
         let fast = reader.fast_fields();
-        let number = fast.u64(Fields::NUMBER).map_err(words)?;
-        let length = fast.u64(Fields::LENGTH).map_err(words)?;
-        let time = fast.i64(Fields::TIME).map_err(words)?;
-        let kind = fast.u64(Fields::KIND).map_err(words)?;
-        let bad = || "a document of it is no block".to_owned();
-        let mut numbers = Vec::with_capacity(reader.max_doc() as usize);
-        for doc in 0..reader.max_doc() {
-            let n = number.first(doc).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?;
-            let meta = BlockMeta {
-                len: length.first(doc).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?,
-                time: Timestamp(time.first(doc).ok_or_else(bad)?),
-                block_type: kind.first(doc).and_then(block_type).ok_or_else(bad)?,
-            };
-            let entry = n.checked_sub(1).and_then(|n| blocks.get_mut(n as usize));
-            if entry.ok_or_else(bad)?.replace((meta, (place, doc))).is_some() {
-                return Err(format!("it holds block {n} twice"));
+        let time = fast.column_opt::<i64>(Fields::TIME).map_err(words)?;
+        let kind = Numbers::open(reader, Fields::KIND)?;
+        let number = Numbers::open(reader, Fields::NUMBER)?;
+        let length = Numbers::open(reader, Fields::LENGTH)?;
+        let place = Numbers::open(reader, Fields::PLACE)?;
+        let payload = Numbers::open(reader, Fields::PAYLOAD)?;
+        let from_byte = Numbers::open(reader, Fields::FROM_BYTE)?;
+        let to_byte = Numbers::open(reader, Fields::TO_BYTE)?;
+        let first_line = Numbers::open(reader, Fields::FIRST_LINE)?;
+        let last_line = Numbers::open(reader, Fields::LAST_LINE)?;
+        let skip = Numbers::open(reader, Fields::SKIP)?;
+        let bad = || "a document of it is neither a block nor a passage".to_owned();
+        let mut numbers = vec![NOT_THIS; reader.max_doc() as usize];
+        let mut places = numbers.clone();
+        for ((doc, n), at) in (0..).zip(&mut numbers).zip(&mut places) {
+            let block = number.small(doc)?;
+            let len = length.small(doc)?;
+            if place.is_of(doc) {
+                *at = place.small(doc)?;
+                let bytes = from_byte.get(doc)?..to_byte.get(doc)?;
+                let lines = (first_line.get(doc)?, last_line.get(doc)?);
+                let place = PassagePlace { bytes, lines, skip: skip.get(doc)? };
+                let meta = PassageMeta { block, payload: payload.get(doc)?, place, len };
+                let entry = found.passages.get_mut(*at as usize).ok_or_else(bad)?;
+                if entry.replace(meta).is_some() {
+                    return Err(format!("it holds passage {at} twice"));
+                }
+            } else {
+                *n = block;
+                let time = time.as_ref().and_then(|time| time.first(doc)).ok_or_else(bad)?;
+                let block_type = block_type(kind.get(doc)?).ok_or_else(bad)?;
+                let meta = BlockMeta { len, time: Timestamp(time), block_type };
+                let entry = n.checked_sub(1).and_then(|n| found.blocks.get_mut(n as usize));
+                if entry.ok_or_else(bad)?.replace((meta, (segment, doc))).is_some() {
+                    return Err(format!("it holds block {n} twice"));
+                }
             }
-            numbers.push(n);
         }
-        let terms = reader.inverted_index(fields.terms).map_err(words)?;
-        Ok(Self { terms, blocks: numbers })
+        let texts = |field, numbers| {
+            Ok::<_, Damage>(Texts { terms: reader.inverted_index(field).map_err(words)?, numbers })
+        };
+        Ok(Self { blocks: texts(fields.terms, numbers)?, passages: texts(fields.passage, places)? })
+    }
+}
+
+/// A column of numbers of a segment. Not every document has one.
+struct Numbers(Option<Column<u64>>);
+
+impl Numbers {
+    fn open(reader: &SegmentReader, name: &str) -> Result<Self, Damage> {
+        reader.fast_fields().column_opt(name).map(Self).map_err(|error| error.to_string())
+    }
+
+    fn is_of(&self, doc: u32) -> bool {
+        self.0.as_ref().is_some_and(|column| column.first(doc).is_some())
+    }
+
+    fn get(&self, doc: u32) -> Result<u64, Damage> {
+        let found = self.0.as_ref().and_then(|column| column.first(doc));
+        found.ok_or_else(|| "a document of it lacks a number".to_owned())
+    }
+
+    fn small(&self, doc: u32) -> Result<u32, Damage> {
+        u32::try_from(self.get(doc)?).map_err(|_| "a number of it is too large".to_owned())
     }
 }
 

@@ -1,14 +1,15 @@
 //! Writing a todo's index: blocks are only ever appended.
 
-use super::codes::{CodeGroup, Codes};
-use super::manifest::Manifest;
+use super::code_file::NewCodes;
+use super::manifest::{Manifest, Totals};
 use super::reader::kind;
-use super::{Damage, DiskIndex, Folder, Graph};
+use super::{Damage, DiskIndex, Folder};
 use crate::Error;
-use crate::block_doc::BlockDoc;
+use crate::block_doc::{BlockDoc, Doc, PassageDoc};
 use crate::records::Records;
 use foldback_kv::Todo;
 use std::fs::{File, TryLockError};
+use std::path::PathBuf;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
@@ -22,14 +23,25 @@ const WRITER_BYTES: usize = 15_000_000;
 /// So many blocks are committed at once when an index is built from the beginning.
 const MAX_BATCH: u32 = 4_096;
 
-/// The columns of the index.
+/// The columns of the index. A document is a block, or a passage of a payload: that has a place, and
+/// the number of its block.
 #[derive(Clone, Copy)]
 pub(super) struct Fields {
+    /// The terms of a block.
     pub(super) terms: Field,
     number: Field,
     length: Field,
     time: Field,
     kind: Field,
+    /// The terms of a passage.
+    pub(super) passage: Field,
+    place: Field,
+    payload: Field,
+    from_byte: Field,
+    to_byte: Field,
+    first_line: Field,
+    last_line: Field,
+    skip: Field,
 }
 
 impl Fields {
@@ -37,6 +49,13 @@ impl Fields {
     pub(super) const LENGTH: &'static str = "length";
     pub(super) const TIME: &'static str = "time";
     pub(super) const KIND: &'static str = "kind";
+    pub(super) const PLACE: &'static str = "place";
+    pub(super) const PAYLOAD: &'static str = "payload";
+    pub(super) const FROM_BYTE: &'static str = "from_byte";
+    pub(super) const TO_BYTE: &'static str = "to_byte";
+    pub(super) const FIRST_LINE: &'static str = "first_line";
+    pub(super) const LAST_LINE: &'static str = "last_line";
+    pub(super) const SKIP: &'static str = "skip";
 
     pub(super) fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
@@ -49,11 +68,19 @@ impl Fields {
         let terms = TextOptions::default().set_indexing_options(indexing);
         let column: NumericOptions = FAST.into();
         let fields = Self {
-            terms: schema.add_text_field("terms", terms),
+            terms: schema.add_text_field("terms", terms.clone()),
             number: schema.add_u64_field(Self::NUMBER, column.clone()),
             length: schema.add_u64_field(Self::LENGTH, column.clone()),
             time: schema.add_i64_field(Self::TIME, column.clone()),
-            kind: schema.add_u64_field(Self::KIND, column),
+            kind: schema.add_u64_field(Self::KIND, column.clone()),
+            passage: schema.add_text_field("passage", terms),
+            place: schema.add_u64_field(Self::PLACE, column.clone()),
+            payload: schema.add_u64_field(Self::PAYLOAD, column.clone()),
+            from_byte: schema.add_u64_field(Self::FROM_BYTE, column.clone()),
+            to_byte: schema.add_u64_field(Self::TO_BYTE, column.clone()),
+            first_line: schema.add_u64_field(Self::FIRST_LINE, column.clone()),
+            last_line: schema.add_u64_field(Self::LAST_LINE, column.clone()),
+            skip: schema.add_u64_field(Self::SKIP, column),
         };
         (schema.build(), fields)
     }
@@ -64,22 +91,28 @@ impl Fields {
     }
 }
 
-/// Who may write to a todo's folder. Gone with the value, and with the process however it ends.
+/// Who may append to a todo's index, or build its graph. Gone with the value, and with the process
+/// however it ends.
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock; `None` when another has it.
+    /// Takes the lock of who appends; `None` when another has it.
     pub(crate) fn take(folder: &Folder) -> Result<Option<Self>, Error> {
+        Self::take_file(folder, folder.lock())
+    }
+
+    /// Takes the lock of who builds the graph; `None` when another has it.
+    pub(crate) fn take_graph(folder: &Folder) -> Result<Option<Self>, Error> {
+        Self::take_file(folder, folder.graph_lock())
+    }
+
+    fn take_file(folder: &Folder, path: PathBuf) -> Result<Option<Self>, Error> {
         let failed = |error: std::io::Error| index_error(folder, "locked", &error);
         std::fs::create_dir_all(folder.root()).map_err(failed)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.lock())
-            .map_err(failed)?;
+        let file =
+            File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -112,7 +145,7 @@ impl<'a> IndexWriter<'a> {
             let path = entry.map_err(failed)?.path();
             let gone = match path.is_dir() {
                 true => std::fs::remove_dir_all(&path),
-                false if path == self.folder.lock() => Ok(()),
+                false if [self.folder.lock(), self.folder.graph_lock()].contains(&path) => Ok(()),
                 false => std::fs::remove_file(&path),
             };
             gone.or_else(ignore_missing).map_err(failed)?;
@@ -123,18 +156,11 @@ impl<'a> IndexWriter<'a> {
     /// Appends the blocks behind those that `index` holds, up to `last`.
     pub(crate) fn append(&self, index: Option<&DiskIndex>, last: u32) -> Result<(), Error> {
         let first = index.map_or(0, DiskIndex::blocks) + 1;
-        let terms = index.map_or(0, |index| index.manifest.terms);
-        let vector_bytes = index.map_or(0, |index| index.manifest.vector_bytes);
-        self.append_from(first, last, terms, vector_bytes)
+        let totals = index.map(|index| index.manifest.totals());
+        self.append_from(first, last, totals.unwrap_or_default())
     }
 
-    fn append_from(
-        &self,
-        mut first: u32,
-        last: u32,
-        mut terms: u64,
-        mut vector_bytes: u64,
-    ) -> Result<(), Error> {
+    fn append_from(&self, mut first: u32, last: u32, mut totals: Totals) -> Result<(), Error> {
         let failed = |error: tantivy::TantivyError| self.failed(&error);
         let (schema, fields) = Fields::schema();
         // It is opened anew for each run: a handle that outlives another process's writes leaves
@@ -155,26 +181,37 @@ impl<'a> IndexWriter<'a> {
         }
         while first <= last {
             let to = last.min(first.saturating_add(MAX_BATCH - 1));
-            let mut codes = Codes::default();
+            let mut codes = NewCodes::default();
             let mut result = Ok(());
-            self.records.docs(self.todo, first..=to, |doc| {
-                codes.push(&doc);
-                terms += u64::from(doc.meta.len);
+            self.records.docs(self.todo, first..=to, u64::MAX, |doc| {
+                let document = match doc {
+                    Doc::Block(doc) => {
+                        codes.push(&doc);
+                        totals.terms += u64::from(doc.meta.len);
+                        block(doc, fields)
+                    }
+                    Doc::Passage(doc) => {
+                        let place = totals.passages;
+                        totals.passages += 1;
+                        totals.passage_terms += u64::from(doc.meta.len);
+                        passage(place, doc, fields)
+                    }
+                };
                 if result.is_ok() {
-                    result = writer.add_document(document(doc, fields)).map(drop);
+                    result = writer.add_document(document).map(drop);
                 }
             })?;
             result.map_err(failed)?;
             // The vectors are there before the commit that counts on them.
-            vector_bytes = codes
-                .append_to(&self.folder.vectors(), vector_bytes, (first, to))
+            totals.vector_bytes = codes
+                .append_to(&self.folder.vectors(), totals.vector_bytes, (first, to))
                 .map_err(|error| index_error(self.folder, "written", &error))?;
             let anchor = match self.records.block_bytes(self.todo, to) {
                 Ok(record) => Manifest::anchor(&record.unwrap_or_default()),
                 Err(Error::Corrupt { .. }) => 0,
                 Err(error) => return Err(error),
             };
-            let manifest = Manifest::new(self.todo.no(), to, terms, vector_bytes, anchor);
+            let manifest = Manifest::new(self.todo.no(), to, totals, anchor);
             let payload = manifest.write().map_err(|error| self.failed(&error))?;
             let mut commit = writer.prepare_commit().map_err(failed)?;
             commit.set_payload(&payload);
@@ -185,48 +222,43 @@ impl<'a> IndexWriter<'a> {
         writer.wait_merging_threads().map_err(failed)
     }
 
-    /// Builds the graph when vectors have become many, or many more than it holds.
-    pub(crate) fn refresh_graph(
-        &self,
-        index: &DiskIndex,
-        after_vectors: usize,
-    ) -> Result<bool, Error> {
-        let due = Self::due_graph(index, after_vectors);
-        if let Some(group) = due {
-            Graph::build(self.folder, group).map_err(|error| self.failed(&error))?;
-        }
-        Ok(due.is_some())
-    }
-
-    /// Whether [`refresh_graph`](Self::refresh_graph) would build one.
-    pub(crate) fn graph_is_due(index: &DiskIndex, after_vectors: usize) -> bool {
-        Self::due_graph(index, after_vectors).is_some()
-    }
-
-    fn due_graph(index: &DiskIndex, after_vectors: usize) -> Option<&CodeGroup> {
-        let group = index.codes.groups().iter().max_by_key(|group| group.len())?;
-        let held = index.graph.as_ref().map_or(0, |graph| graph.rows_of(group));
-        (group.len() > after_vectors && group.len() - held > held / 2).then_some(group)
-    }
-
     fn failed(&self, error: &dyn std::fmt::Display) -> Error {
         index_error(self.folder, "written", error)
     }
 }
 
-fn document(doc: BlockDoc, fields: Fields) -> TantivyDocument {
-    let mut tokens = Vec::with_capacity(doc.meta.len as usize);
-    for (term, tf) in doc.terms {
-        let token = Token { text: term.into(), position: 0, ..Token::default() };
-        tokens.extend(std::iter::repeat_n(token, tf as usize));
-    }
-    let mut document = TantivyDocument::new();
-    document
-        .add_pre_tokenized_text(fields.terms, PreTokenizedString { text: String::new(), tokens });
+fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
+    let mut document = with_terms(fields.terms, doc.terms, doc.meta.len);
     document.add_u64(fields.number, u64::from(doc.n));
     document.add_u64(fields.length, u64::from(doc.meta.len));
     document.add_i64(fields.time, doc.meta.time.0);
     document.add_u64(fields.kind, kind(doc.meta.block_type));
+    document
+}
+
+fn passage(place: u32, doc: PassageDoc, fields: Fields) -> TantivyDocument {
+    let PassageDoc { meta, terms } = doc;
+    let mut document = with_terms(fields.passage, terms, meta.len);
+    document.add_u64(fields.number, u64::from(meta.block));
+    document.add_u64(fields.length, u64::from(meta.len));
+    document.add_u64(fields.place, u64::from(place));
+    document.add_u64(fields.payload, meta.payload);
+    document.add_u64(fields.from_byte, meta.place.bytes.start);
+    document.add_u64(fields.to_byte, meta.place.bytes.end);
+    document.add_u64(fields.first_line, meta.place.lines.0);
+    document.add_u64(fields.last_line, meta.place.lines.1);
+    document.add_u64(fields.skip, meta.place.skip);
+    document
+}
+
+fn with_terms(field: Field, terms: Vec<(Box<str>, u32)>, len: u32) -> TantivyDocument {
+    let mut tokens = Vec::with_capacity(len as usize);
+    for (term, tf) in terms {
+        let token = Token { text: term.into(), position: 0, ..Token::default() };
+        tokens.extend(std::iter::repeat_n(token, tf as usize));
+    }
+    let mut document = TantivyDocument::new();
+    document.add_pre_tokenized_text(field, PreTokenizedString { text: String::new(), tokens });
     document
 }
 

@@ -2,8 +2,9 @@
 
 use foldback_blockstore::{BlockStore, Commit, Head, Hit, IndexConfig, NewMessage, SearchRequest};
 use foldback_core::{
-    Block, BlockHeader, BlockId, BlockType, CloseReason, EmbedError, Embedder, Message, Piece,
-    SeqNo, SeqRange, StoredMessage, Timestamp, TodoId, Vectors,
+    Block, BlockHeader, BlockId, BlockType, Check, CloseReason, EmbedError, Embedder, Escape,
+    Message, Offload, PayloadKind, Piece, SeqNo, SeqRange, Site, Source, StoredMessage, Timestamp,
+    TodoId, Vectors,
 };
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
 use std::path::Path;
@@ -137,6 +138,29 @@ impl Writer {
             None => Vectors::default(),
         };
         self.messages.push(NewMessage { stored: stored(&message), vectors });
+        self
+    }
+
+    /// A tool's result that is stored outside as the payload `n`; its first line is its preview.
+    pub(crate) fn payload(&mut self, n: u64, text: &str) -> &mut Self {
+        let kind = if text.contains('\0') { PayloadKind::Binary } else { PayloadKind::Log };
+        let offload = Offload {
+            site: Site::Content,
+            n,
+            check: Check::of(text.as_bytes()),
+            kind,
+            bytes: text.len() as u64,
+            lines: text.lines().count() as u64,
+            tokens: 0,
+            preview: text.lines().next().unwrap_or_default().to_owned(),
+        };
+        let hole =
+            Piece::Hole { source: Source::Payload(n), range: None, layers: vec![Escape::Minimal] };
+        let before = r#"{"role":"tool","tool_call_id":"c","content":""#.to_owned();
+        let pieces = vec![Piece::Text(before), hole, Piece::Text(r#""}"#.to_owned())];
+        let offloads = vec![offload];
+        let stored = StoredMessage { pieces, offloads, recall: false, recorded_at: 0 };
+        self.messages.push(NewMessage { stored, vectors: Vectors::default() });
         self
     }
 

@@ -6,8 +6,12 @@ mod fixture;
 
 mod disk;
 mod doctor;
+mod graph;
 mod hostile;
+mod passages;
 mod processes;
 mod retrieval;
+mod revector;
 mod search;
 mod truth;
+mod upkeep;

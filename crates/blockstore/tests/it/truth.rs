@@ -85,6 +85,36 @@ fn bl1_blocks_that_do_not_fit_are_refused_and_nothing_is_written() {
     assert_eq!(writer.store.head(&writer.todo).unwrap(), Head::default());
 }
 
+/// What other crates add is theirs: a commit takes no other way to messages, blocks or states. A grant
+/// alone may stand with another todo.
+#[test]
+fn additional_records_are_of_other_crates_only() {
+    let writer = Writer::in_memory();
+    let messages = [new_message("一")];
+    let key = |space, todo| Key { space, todo, n: 7 };
+    let no = writer.todo.no();
+    for space in Space::ALL {
+        let base = || commit(&writer, Head::default(), &messages);
+        let may = matches!(
+            space,
+            Space::Payload | Space::PayloadBytes | Space::PayloadHash | Space::Grant | Space::Plan
+        );
+        let put = Commit { extra: vec![(key(space, no), vec![1])], ..base() };
+        let delete = Commit { delete: vec![Delete::one(key(space, no))], ..base() };
+        let other = Commit { extra: vec![(key(space, no + 1), vec![1])], ..base() };
+        for (commit, is_refused) in [(put, !may), (delete, !may), (other, space != Space::Grant)] {
+            if is_refused {
+                let refused = writer.store.commit(commit, "m").unwrap_err();
+                assert!(matches!(refused, Error::Refused { .. }), "{space}: {refused}");
+            }
+        }
+    }
+    assert_eq!(writer.store.head(&writer.todo).unwrap(), Head::default());
+    let extra = vec![(key(Space::Grant, no + 1), vec![1]), (key(Space::Plan, no), vec![1])];
+    let base = commit(&writer, Head::default(), &messages);
+    writer.store.commit(Commit { extra, ..base }, "m").unwrap();
+}
+
 #[test]
 fn a_block_that_another_process_closed_without_a_message_is_a_conflict() {
     let mut writer = Writer::in_memory();

@@ -4,12 +4,12 @@ use super::Shelf;
 use super::shelf::recall_note;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
-use crate::light::light;
+use crate::light::{light, light_elsewhere};
 use crate::quote::{CLOSE, Origin, Woven};
 use crate::repair::{NO_OUTPUT, legal_name};
 use foldback_blockstore::Error;
 use foldback_core::{
-    Block, Content, Message, Offload, Part, Role, SeqNo, Site, Source, StoredMessage,
+    Block, Content, Message, Offload, Part, Role, SeqNo, Site, Source, StoredMessage, TodoId,
 };
 use std::collections::BTreeMap;
 
@@ -24,14 +24,27 @@ pub(crate) struct BlockText {
 impl BlockText {
     /// Reads the block's messages. Parts that are stored outside are shown by their notice.
     pub(crate) fn read(shelf: &Shelf<'_>, block: &Block) -> Result<Self, Error> {
+        Self::read_as(shelf, block, None)
+    }
+
+    /// As [`read`](Self::read), of a block that is shown in another todo: everything in it has its
+    /// full name, and nothing is a quote, because a quote leads into the own todo.
+    pub(crate) fn read_elsewhere(shelf: &Shelf<'_>, block: &Block) -> Result<Self, Error> {
+        Self::read_as(shelf, block, Some(shelf.todo.id()))
+    }
+
+    fn read_as(shelf: &Shelf<'_>, block: &Block, of: Option<&TodoId>) -> Result<Self, Error> {
         let stored = shelf.blocks.messages(shelf.todo, block.range.as_u64())?;
         let mut tools = BTreeMap::new();
         let messages = block.range.iter().zip(&stored);
+        let id = &block.header.block_id;
         Ok(Self {
-            id: shown_id(&block.header.block_id),
+            id: of.map_or_else(|| shown_id(id), |_| id.to_string()),
             time: one_line(&block.header.create_time.replace(['"', '<', '>'], ""), 19),
             kind: block.header.block_type.as_str(),
-            messages: messages.map(|(seq, stored)| (seq, weave(seq, stored, &mut tools))).collect(),
+            messages: messages
+                .map(|(seq, stored)| (seq, weave(seq, stored, of, &mut tools)))
+                .collect(),
         })
     }
 
@@ -61,7 +74,12 @@ impl BlockText {
     }
 }
 
-fn weave(seq: SeqNo, stored: &StoredMessage, tools: &mut BTreeMap<String, String>) -> Woven {
+fn weave(
+    seq: SeqNo,
+    stored: &StoredMessage,
+    of: Option<&TodoId>,
+    tools: &mut BTreeMap<String, String>,
+) -> Woven {
     let mut woven = Woven::default();
     let Some(message) = readable(stored) else {
         woven.push(&format!("#{seq} (this message cannot be read)\n"));
@@ -77,8 +95,12 @@ fn weave(seq: SeqNo, stored: &StoredMessage, tools: &mut BTreeMap<String, String
         Some(name) => format!("#{seq} {role}({})", legal_name(name)),
         None => format!("#{seq} {role}"),
     };
-    let shown =
-        if stored.offloads.is_empty() { None } else { Some(light(&message, &stored.offloads)) };
+    let shown = match of {
+        _ if stored.offloads.is_empty() => None,
+        Some(todo) => Some(light_elsewhere(&message, &stored.offloads, todo)),
+        None => Some(light(&message, &stored.offloads)),
+    };
+    let is_own = of.is_none();
     let shown = shown.as_ref().unwrap_or(&message);
     if !shown.content().is_blank() || shown.tool_calls().is_empty() {
         woven.push(&head);
@@ -86,7 +108,7 @@ fn weave(seq: SeqNo, stored: &StoredMessage, tools: &mut BTreeMap<String, String
         if stored.recall {
             woven.push_quote(&recall_note(&message.text()), None);
         } else {
-            weave_content(&mut woven, seq, shown, &stored.offloads);
+            weave_content(&mut woven, seq, shown, &stored.offloads, is_own);
         }
         woven.push("\n");
     }
@@ -97,16 +119,22 @@ fn weave(seq: SeqNo, stored: &StoredMessage, tools: &mut BTreeMap<String, String
             Site::Content | Site::Part(_) => false,
         });
         let source = Source::Message(seq, Site::Arguments(index));
-        woven.push_quote(&call.arguments, (!is_offloaded).then_some((source, 0)));
+        woven.push_quote(&call.arguments, (is_own && !is_offloaded).then_some((source, 0)));
         woven.push("\n");
     }
     woven
 }
 
-fn weave_content(woven: &mut Woven, seq: SeqNo, message: &Message, offloads: &[Offload]) {
+fn weave_content(
+    woven: &mut Woven,
+    seq: SeqNo,
+    message: &Message,
+    offloads: &[Offload],
+    is_own: bool,
+) {
     let source = |site: Site| {
         let is_offloaded = offloads.iter().any(|offload| offload.site == site);
-        (!is_offloaded).then_some((Source::Message(seq, site), 0))
+        (is_own && !is_offloaded).then_some((Source::Message(seq, site), 0))
     };
     match message.content() {
         content if content.is_blank() => woven.push(NO_OUTPUT),

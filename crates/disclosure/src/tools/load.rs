@@ -6,13 +6,13 @@ use super::page::{page, pattern};
 use super::{Answer, Shelf, Tool};
 use crate::Error;
 use crate::cut::one_line;
-use crate::ledger::{parse_short_id, shown_id};
+use crate::ledger::shown_id;
 use crate::light::thousands;
 use crate::quote::{CLOSE, Origin, Woven};
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{BlockId, PayloadKind, PayloadRef, Source};
+use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
@@ -55,43 +55,40 @@ const BINARY_HEAD: u64 = 512;
 
 fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let asked = arguments.text("ref").unwrap_or_default().trim();
-    match Reference::parse(shelf, asked) {
-        Some(Reference::Block(n)) => load_block(shelf, arguments, asked, n),
-        Some(Reference::Payload(reference)) => load_payload(shelf, arguments, &reference),
-        Some(Reference::Foreign) => Ok(not_found(asked)),
-        None => Ok(Answer::error(
+    let own = shelf.todo.id();
+    let Ok(reference) = Reference::parse_in(own, asked) else {
+        return Ok(Answer::error(
             TOOL.name,
             &format!(
                 "{:?} is no reference. A block is named like b_<todo>_<nnn>, a stored part like \
                  store://<n>-<check>; search_block and list_blocks show them.",
                 one_line(asked, 60)
             ),
-        )),
+        ));
+    };
+    if reference.todo() == own {
+        return Loading { shelf, arguments, asked, is_own: true }.load(&reference);
     }
+    let granted = match shelf.grants {
+        Some(grants) => grants.granted(shelf.todo, &reference)?,
+        None => None,
+    };
+    let Some(other) = granted else { return Ok(not_found(asked)) };
+    let shelf = &Shelf { todo: &other, ..*shelf };
+    Loading { shelf, arguments, asked, is_own: false }.load(&reference)
 }
 
-enum Reference {
-    /// The block of this number in the session's own todo.
-    Block(u32),
-    Payload(PayloadRef),
-    /// A block of another todo.
-    Foreign,
-}
-
-impl Reference {
-    fn parse(shelf: &Shelf<'_>, text: &str) -> Option<Self> {
-        if let Some(n) = parse_short_id(text) {
-            return Some(Self::Block(n));
-        }
-        if let Ok(id) = text.parse::<BlockId>() {
-            let is_own = id.todo() == shelf.todo.id();
-            return Some(if is_own { Self::Block(id.n()) } else { Self::Foreign });
-        }
-        let reference = text.parse::<PayloadRef>();
-        // Models drop the scheme.
-        let reference = reference.or_else(|_| format!("{}{text}", PayloadRef::SCHEME).parse());
-        reference.ok().map(Self::Payload)
-    }
+/// One call, and the todo that its reference leads to.
+#[derive(Clone, Copy)]
+struct Loading<'a> {
+    /// What is read from.
+    shelf: &'a Shelf<'a>,
+    arguments: &'a Arguments,
+    /// The reference as it was asked for.
+    asked: &'a str,
+    /// Whether it leads into the caller's own todo. What comes from another one has its full name,
+    /// and is no quote: it is kept by value, so that it outlives the other todo.
+    is_own: bool,
 }
 
 /// What is not there and what belongs to another todo are told alike.
@@ -106,102 +103,114 @@ fn not_found(asked: &str) -> Answer {
     )
 }
 
-fn load_block(
-    shelf: &Shelf<'_>,
-    arguments: &Arguments,
-    asked: &str,
-    n: u32,
-) -> Result<Answer, Error> {
-    let damaged = |detail: &str| {
-        let detail = one_line(detail, 120);
-        Answer::error(TOOL.name, &format!("The block is damaged ({detail}). Others can be loaded."))
-    };
-    let block = match shelf.blocks.block(shelf.todo, n) {
-        Ok(Some(block)) => block,
-        Ok(None) => return Ok(not_found(asked)),
-        Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
-        Err(error) => return Err(error.into()),
-    };
-    let text = match BlockText::read(shelf, &block) {
-        Ok(text) => text,
-        Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
-        Err(error) => return Err(error.into()),
-    };
-    let body = text.body();
-    let id = shown_id(&block.header.block_id);
-    let matching = match arguments.text("match").map(pattern).transpose() {
-        Ok(matching) => matching,
-        Err(wrong) => return Ok(Answer::error(TOOL.name, &wrong)),
-    };
-    let lines = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
-    let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, shelf.tokens) else {
-        let total = body.text().lines().count();
-        let message = format!("{id} has {total} lines; ask for lines from 1 to {total}.");
-        return Ok(Answer::error(TOOL.name, &message));
-    };
-    let mut answer = Woven::default();
-    let Some((first, _)) = page.runs.first() else {
-        answer.push(&nothing_matches(&id, arguments));
-        return Ok(Answer::of(answer));
-    };
-    answer.push(&head(&id, *first, page.last, page.total));
-    answer.push(&text.open());
-    for (line, run) in &page.runs {
-        if matching.is_some() {
-            answer.push(&format!("[line {line}]\n"));
+impl Loading<'_> {
+    fn load(self, reference: &Reference) -> Result<Answer, Error> {
+        match reference {
+            Reference::Block(id) => self.block(id),
+            Reference::Payload { n, check, .. } => self.payload(&PayloadRef::local(*n, *check)),
         }
-        answer.append_part(&body, run.clone());
-        end_line(&mut answer);
     }
-    answer.push(&text.close());
-    tell_escapes(&mut answer);
-    answer.push(&rest(&id, arguments, page.next));
-    Ok(Answer::of(answer))
-}
 
-fn load_payload(
-    shelf: &Shelf<'_>,
-    arguments: &Arguments,
-    reference: &PayloadRef,
-) -> Result<Answer, Error> {
-    let meta = match shelf.payloads.resolve(shelf.todo, reference) {
-        Ok(meta) => meta,
-        Err(error) => return told(error, &reference.to_string(), None),
-    };
-    let name = meta.reference().to_string();
-    if meta.kind == PayloadKind::Binary {
-        return binary(shelf, &meta, &name);
-    }
-    let (from, last) = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
-    let matching = arguments.text("match");
-    let excerpt = match matching {
-        Some(pattern) => {
-            shelf.payloads.matching(shelf.todo, meta.n, pattern, CONTEXT, BUDGET, from)
+    fn block(self, id: &BlockId) -> Result<Answer, Error> {
+        let Self { shelf, arguments, asked, is_own } = self;
+        let damaged = |detail: &str| {
+            let detail = one_line(detail, 120);
+            Answer::error(
+                TOOL.name,
+                &format!("The block is damaged ({detail}). Others can be loaded."),
+            )
+        };
+        let block = match shelf.blocks.block(shelf.todo, id.n()) {
+            Ok(Some(block)) => block,
+            Ok(None) => return Ok(not_found(asked)),
+            Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
+            Err(error) => return Err(error.into()),
+        };
+        let text = if is_own {
+            BlockText::read(shelf, &block)
+        } else {
+            BlockText::read_elsewhere(shelf, &block)
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
+            Err(error) => return Err(error.into()),
+        };
+        let body = text.body();
+        let id = if is_own { shown_id(id) } else { id.to_string() };
+        let matching = match arguments.text("match").map(pattern).transpose() {
+            Ok(matching) => matching,
+            Err(wrong) => return Ok(Answer::error(TOOL.name, &wrong)),
+        };
+        let lines = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
+        let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, shelf.tokens) else {
+            let total = body.text().lines().count();
+            let message = format!("{id} has {total} lines; ask for lines from 1 to {total}.");
+            return Ok(Answer::error(TOOL.name, &message));
+        };
+        let mut answer = Woven::default();
+        let Some((first, _)) = page.runs.first() else {
+            answer.push(&nothing_matches(&id, arguments));
+            return Ok(Answer::of(answer));
+        };
+        answer.push(&head(&id, *first, page.last, page.total));
+        answer.push(&text.open());
+        for (line, run) in &page.runs {
+            if matching.is_some() {
+                answer.push(&format!("[line {line}]\n"));
+            }
+            answer.append_part(&body, run.clone());
+            end_line(&mut answer);
         }
-        None => shelf.payloads.lines(shelf.todo, meta.n, from, last, BUDGET),
-    };
-    let excerpt = match excerpt {
-        Ok(excerpt) => excerpt,
-        Err(error) => return told(error, &name, Some(&meta)),
-    };
-    let mut answer = Woven::default();
-    if excerpt.runs.is_empty() && matching.is_some() {
-        answer.push(&nothing_matches(&name, arguments));
+        answer.push(&text.close());
+        tell_escapes(&mut answer);
+        answer.push(&rest(&id, arguments, page.next));
+        Ok(Answer::of(answer))
+    }
+
+    fn payload(self, reference: &PayloadRef) -> Result<Answer, Error> {
+        let Self { shelf, arguments, asked, is_own } = self;
+        let meta = match shelf.payloads.resolve(shelf.todo, reference) {
+            Ok(meta) => meta,
+            Err(error) => return told(error, asked, None),
+        };
+        let todo = (!is_own).then(|| shelf.todo.id().clone());
+        let name = PayloadRef { todo, ..meta.reference() }.to_string();
+        if meta.kind == PayloadKind::Binary {
+            return binary(shelf, &meta, &name);
+        }
+        let (from, last) = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
+        let matching = arguments.text("match");
+        let excerpt = match matching {
+            Some(pattern) => {
+                shelf.payloads.matching(shelf.todo, meta.n, pattern, CONTEXT, BUDGET, from)
+            }
+            None => shelf.payloads.lines(shelf.todo, meta.n, from, last, BUDGET),
+        };
+        let excerpt = match excerpt {
+            Ok(excerpt) => excerpt,
+            Err(error) => return told(error, &name, Some(&meta)),
+        };
+        let mut answer = Woven::default();
+        if excerpt.runs.is_empty() && matching.is_some() {
+            answer.push(&nothing_matches(&name, arguments));
+            answer.push(&rest(&name, arguments, excerpt.next));
+            return Ok(Answer::of(answer));
+        }
+        answer.push(&head(&name, excerpt.first_line(), excerpt.last_line(), excerpt.total_lines));
+        let kind = meta.kind.to_string();
+        let origin = Origin { payload: Some(name.clone()), kind: Some(&kind), ..Origin::default() };
+        answer.push(&format!("{}\n", origin.open()));
+        let source = is_own.then_some(Source::Payload(meta.n));
+        push_runs(&mut answer, source, &excerpt, matching.is_some());
+        answer.push(&format!("{CLOSE}\n"));
+        tell_escapes(&mut answer);
         answer.push(&rest(&name, arguments, excerpt.next));
-        return Ok(Answer::of(answer));
+        Ok(Answer::of(answer))
     }
-    answer.push(&head(&name, excerpt.first_line(), excerpt.last_line(), excerpt.total_lines));
-    let kind = meta.kind.to_string();
-    let origin = Origin { payload: Some(name.clone()), kind: Some(&kind), ..Origin::default() };
-    answer.push(&format!("{}\n", origin.open()));
-    push_runs(&mut answer, &meta, &excerpt, matching.is_some());
-    answer.push(&format!("{CLOSE}\n"));
-    tell_escapes(&mut answer);
-    answer.push(&rest(&name, arguments, excerpt.next));
-    Ok(Answer::of(answer))
 }
 
-fn push_runs(answer: &mut Woven, meta: &Meta, excerpt: &Excerpt, numbered: bool) {
+fn push_runs(answer: &mut Woven, source: Option<Source>, excerpt: &Excerpt, numbered: bool) {
     for run in &excerpt.runs {
         if numbered {
             answer.push(&format!("[line {}]\n", run.first_line));
@@ -209,7 +218,7 @@ fn push_runs(answer: &mut Woven, meta: &Meta, excerpt: &Excerpt, numbered: bool)
         // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
         match std::str::from_utf8(&run.content) {
             Ok(text) => {
-                answer.push_quote(text, Some((Source::Payload(meta.n), run.bytes.start)));
+                answer.push_quote(text, source.map(|source| (source, run.bytes.start)));
             }
             Err(_) => answer.push_quote(&run.text(), None),
         }

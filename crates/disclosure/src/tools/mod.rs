@@ -8,11 +8,12 @@ mod block_text;
 mod list_blocks;
 mod load;
 mod page;
+mod passage;
 mod search_block;
 mod shelf;
 
 pub use argument::{Argument, ArgumentKind};
-pub use shelf::{Answer, Shelf};
+pub use shelf::{Answer, Grants, Shelf, recall_note};
 
 use crate::Error;
 use argument::{Arguments, parse, schema};

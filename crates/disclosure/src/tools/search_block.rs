@@ -3,6 +3,7 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::page;
+use super::passage::{excerpts, place, places};
 use super::{Answer, Shelf, Tool};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
@@ -17,7 +18,7 @@ pub(crate) const TOOL: Tool = Tool {
     description: "Searches the earlier parts of this task, which are kept word for word, and \
         returns the closed blocks that fit best. Use it whenever something you need is not in \
         view, before you ask for it or repeat a call. Words, file names, ids, error texts and \
-        questions all work.",
+        questions all work. What stored parts say is searched too, and shown with its lines.",
     arguments: &[
         Argument {
             name: "query",
@@ -69,7 +70,7 @@ const CUTOFF_SIMPLE: f32 = 0.775;
 fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let query = arguments.text("query").unwrap_or_default();
     // Without a vector the words alone decide; that serves better than no answer.
-    let vectors = shelf.embedder.embed(&[query]).unwrap_or_default();
+    let vectors = shelf.embedder.embed_question(query).unwrap_or_default();
     let mut request = SearchRequest::new(query)
         .k(arguments.count("k"))
         .block_type(arguments.block_type("block_type"))
@@ -128,8 +129,9 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     Ok(Answer::of(answer))
 }
 
-/// A hit as text in at most `room` tokens: whole, or, where that does not fit and `partly`, the
-/// messages around the best one. `None` where neither fits.
+/// A hit as text in at most `room` tokens: the block whole, or, where that does not fit and
+/// `partly`, the messages around the best one; and behind it what its payloads say. That stands alone
+/// where it is what was found. `None` where nothing fits.
 fn show(
     shelf: &Shelf<'_>,
     hit: &Hit,
@@ -143,14 +145,35 @@ fn show(
     shown.push(&text.open());
     let frame = shelf.tokens.count(shown.text()) + shelf.tokens.count(&text.close());
     let Some(room) = room.checked_sub(frame) else { return Ok(None) };
-    if shelf.tokens.count(body.text()) <= room {
+    let told = excerpts(shelf, hit, room / 2);
+    let left = room.saturating_sub(shelf.tokens.count(told.text()));
+    let cost = shelf.tokens.count(body.text());
+    let by_payload = hit.explanation.passage > 0.0;
+    if cost <= left {
         shown.append(&body);
+        shown.push(&text.close());
+        shown.append(&told);
+    } else if cost <= room && !by_payload {
+        shown.append(&body);
+        shown.push(&text.close());
+        shown.push(&places(shelf, hit, room - cost));
     } else if partly {
+        // What was found stands in the payload; the messages tell what it is.
+        let room = if by_payload { left / 2 } else { left };
         show_around(shelf, hit, &text, room, &mut shown);
+        shown.push(&text.close());
+        shown.append(&told);
+    } else if by_payload && !told.text().is_empty() {
+        // All of the room is for what was found.
+        let id = shown_id(&hit.block.header.block_id);
+        let mut alone = Woven::default();
+        alone.push(&score_line(hit));
+        alone.append(&excerpts(shelf, hit, room));
+        alone.push(&format!("[{id} is left out; load shows it]\n"));
+        return Ok(Some(alone));
     } else {
         return Ok(None);
     }
-    shown.push(&text.close());
     Ok(Some(shown))
 }
 
@@ -197,15 +220,17 @@ fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, show
     left_out(shown, text.messages.get(to..).unwrap_or_default());
 }
 
-/// The message that holds most of the question's terms, by their rarity; between equals the one
-/// with the nearest vector, then the first.
+/// The message that holds most of the question's terms, by their rarity, itself or in the payload
+/// that it carries; between equals the one with the nearest vector, then the first.
 fn best_message(hit: &Hit, text: &BlockText) -> usize {
     let score = |seq: SeqNo, message: &Woven| {
         let lower = message.text().to_lowercase();
         let terms = hit.explanation.terms.iter().filter(|share| lower.contains(&share.term));
         let words: f32 = terms.map(|share| share.idf.max(0.0)).sum();
         let near = if hit.best_seq == Some(seq) { 0.5 } else { 0.0 };
-        words + near
+        let payload = hit.passages.first().map(|passage| passage.payload.to_string());
+        let carries = payload.is_some_and(|payload| message.text().contains(&payload));
+        words + near + if carries { hit.explanation.passage } else { 0.0 }
     };
     let scores: Vec<f32> = text.messages.iter().map(|(seq, m)| score(*seq, m)).collect();
     let best = scores.iter().copied().fold(f32::MIN, f32::max);
@@ -225,8 +250,9 @@ fn score_line(hit: &Hit) -> String {
 
 fn hit_line(shelf: &Shelf<'_>, hit: &Hit) -> String {
     let header = &hit.block.header;
+    let told = hit.passages.first().map_or(String::new(), |best| format!("{} | ", place(best)));
     let line = format!(
-        "{} score {:.2} {} | {}",
+        "{} score {:.2} {} | {told}{}",
         shown_id(&header.block_id),
         hit.score,
         header.block_type,

@@ -1,16 +1,17 @@
 //! What the tools read from, and what they answer.
 
+use crate::Error;
 use crate::cut::one_line;
 use crate::quote::{Fragment, Woven};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::BlockStore;
-use foldback_core::{Embedder, TokenCounter};
+use foldback_core::{Embedder, Reference, TokenCounter};
 use foldback_kv::Todo;
 
 /// What the tools read from: one todo's blocks and payloads. Nothing is written.
 #[derive(Clone, Copy)]
 pub struct Shelf<'a> {
-    /// The session's own todo; no other can be reached.
+    /// The session's own todo; of others only what was granted to it can be reached, by its name.
     pub todo: &'a Todo,
     /// Its messages and blocks.
     pub blocks: &'a BlockStore,
@@ -20,8 +21,20 @@ pub struct Shelf<'a> {
     pub embedder: &'a dyn Embedder,
     /// What budgets are counted with.
     pub tokens: &'a dyn TokenCounter,
+    /// What was granted to the todo; `None` for nothing.
+    pub grants: Option<&'a dyn Grants>,
     /// Whether the task is a complex one: then less similar blocks are answers too.
     pub complex: bool,
+}
+
+/// What of other todos a todo may read.
+pub trait Grants: Sync {
+    /// The other todo, where this very block or payload of it was granted to `to`. `None` for what
+    /// was not granted and for what never was: the two are told alike.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, Error>;
 }
 
 /// What a tool answers.
@@ -55,6 +68,7 @@ impl Answer {
 }
 
 /// The line that stands for an answer once it is folded: its first.
-pub(crate) fn recall_note(text: &str) -> String {
+#[must_use]
+pub fn recall_note(text: &str) -> String {
     one_line(text.lines().next().unwrap_or_default(), 300)
 }

@@ -1,7 +1,7 @@
 //! A todo with blocks and payloads in memory, for the tools to read.
 
 use foldback_backend_store::{BackendConfig, BackendStore, preview};
-use foldback_blockstore::{BlockStore, Commit, IndexConfig, NewMessage};
+use foldback_blockstore::{BlockStore, Commit, IndexConfig, NewMessage, PayloadTexts};
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, CloseReason, EmbedError, Embedder, Escape, Estimate,
     Message, Offload, PayloadRef, Piece, Role, SeqNo, SeqRange, Site, Source, StoredMessage,
@@ -9,6 +9,7 @@ use foldback_core::{
 };
 use foldback_disclosure::{Answer, Fragment, Shelf, run_tool};
 use foldback_kv::{Batch, Key, Kv, Registry, Space, Todo};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) struct Library {
@@ -25,8 +26,14 @@ impl Library {
         Self {
             kv: kv.clone(),
             registry: Registry::new(kv.clone()),
-            blocks: BlockStore::open(kv.clone(), None, IndexConfig::default()).unwrap(),
-            payloads: BackendStore::open(kv, None, BackendConfig::default()).unwrap(),
+            blocks: BlockStore::open_with_payloads(
+                kv.clone(),
+                Arc::new(Texts(payloads(kv.clone()))),
+                None,
+                IndexConfig::default(),
+            )
+            .unwrap(),
+            payloads: payloads(kv),
             complex: true,
         }
     }
@@ -38,6 +45,12 @@ impl Library {
     /// Records the messages of a script as one block, large results as payloads.
     pub(crate) fn block(&self, todo: &Todo, script: &str) -> Vec<PayloadRef> {
         self.block_of(todo, foldback_testkit::transcript(script))
+    }
+
+    /// Writes over the bytes of a payload.
+    pub(crate) fn damage_payload(&self, todo: &Todo, n: u64) {
+        let key = Key { space: Space::PayloadBytes, todo: todo.no(), n };
+        self.kv.commit(Batch { put: vec![(key, vec![9, 9])], ..Batch::default() }).unwrap();
     }
 
     /// Writes over the record of a block.
@@ -131,6 +144,7 @@ impl Library {
             payloads: &self.payloads,
             embedder: &Words,
             tokens: &Estimate,
+            grants: None,
             complex: self.complex,
         }
     }
@@ -162,6 +176,19 @@ impl Library {
             }
         }
         out
+    }
+}
+
+fn payloads(kv: Arc<dyn Kv>) -> BackendStore {
+    BackendStore::open(kv, None, BackendConfig::default()).unwrap()
+}
+
+/// The payloads as the search reads them.
+struct Texts(BackendStore);
+
+impl PayloadTexts for Texts {
+    fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
+        self.0.read_range(todo, n, bytes).ok()
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod laws;
 mod library;
+mod payload_search;
 mod play;
 mod prompt;
 mod tools;

@@ -1,0 +1,184 @@
+//! A store of made-up blocks, the same on every run: texts whose words fall in frequency as in
+//! language, and vectors that gather around topics as those of texts do.
+
+use foldback_blockstore::{
+    BlockStore, Commit, Hit, IndexConfig, NewMessage, SearchRequest, Searcher,
+};
+use foldback_core::{
+    Block, BlockHeader, BlockId, BlockType, CloseReason, EmbedError, Embedder, Message, Piece,
+    SeqNo, SeqRange, StoredMessage, TodoId, Vectors,
+};
+use foldback_kv::{Engine, Mode, Registry, Todo};
+use std::path::Path;
+
+pub(crate) const DIM: usize = 256;
+
+/// A block's text is about so many bytes, in however many messages.
+const WORDS: usize = 70;
+
+/// How many topics vectors gather around.
+const TOPICS: u64 = 300;
+
+/// Names the model; vectors are given.
+pub(crate) struct Given;
+
+impl Embedder for Given {
+    fn model_id(&self) -> &str {
+        "given-256"
+    }
+
+    fn dim(&self) -> usize {
+        DIM
+    }
+
+    fn same_topic(&self) -> f32 {
+        0.5
+    }
+
+    fn embed(&self, _: &[&str]) -> Result<Vectors, EmbedError> {
+        Ok(Vectors::default())
+    }
+}
+
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+    }
+
+    fn unit(&mut self) -> f32 {
+        (self.next() % 1_000_000) as f32 / 1_000_000.0
+    }
+
+    pub(crate) fn text(&mut self, words: usize) -> String {
+        const PARTS: [&str; 27] = [
+            "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "cha", "pe", "do", "fi",
+            "gre", "hu", "jo", "ny", "qui", "wa", "xe", "yl", "sto", "bri", "cle", "dan", "mer",
+        ];
+        let mut text = String::new();
+        for _ in 0..words {
+            let mut rank = (20_000f32.powf(self.unit()) - 1.0) as usize;
+            for _ in 0..3 {
+                text.push_str(PARTS[rank % PARTS.len()]);
+                rank /= PARTS.len();
+            }
+            text.push(' ');
+        }
+        text
+    }
+
+    /// A unit vector that is as far from its topic as a text is.
+    pub(crate) fn vector(&mut self) -> Vec<f32> {
+        let mut topic = Self::new(1_000_000 + self.next() % TOPICS);
+        let mut noise = || self.unit() + self.unit() - 1.0;
+        let mut near = || 0.7 * (topic.unit() + topic.unit() - 1.0) + noise();
+        let values: Vec<f32> = (0..DIM).map(|_| near()).collect();
+        let norm = values.iter().map(|v| v * v).sum::<f32>().sqrt();
+        values.iter().map(|v| v / norm).collect()
+    }
+}
+
+/// The store in a folder, open.
+pub(crate) struct Place {
+    pub(crate) store: BlockStore,
+    pub(crate) todo: Todo,
+    random: Random,
+    /// How many vectors two blocks have together; each is of a message of its own.
+    vectors_of_two: usize,
+    blocks: u32,
+    /// The bytes of the texts.
+    pub(crate) text_bytes: usize,
+    /// The number of each message's block; each message has one vector.
+    pub(crate) block_of: Vec<u32>,
+}
+
+impl Place {
+    pub(crate) fn open(dir: &Path, config: IndexConfig, vectors_of_two: usize) -> Self {
+        let kv = foldback_kv::open(&dir.join("kv"), Engine::Sqlite, Mode::ReadWrite).unwrap();
+        let todo = Registry::new(kv.clone()).create(&TodoId::new("bench").unwrap(), b"").unwrap();
+        let store = BlockStore::open(kv, Some(dir.join("index")), config).unwrap();
+        let random = Random::new(7);
+        Self { store, todo, random, vectors_of_two, blocks: 0, text_bytes: 0, block_of: vec![] }
+    }
+
+    /// Adds blocks until there are `blocks`, so many in a transaction, and indexes them.
+    pub(crate) fn fill(&mut self, blocks: u32, at_once: u32) {
+        while self.blocks < blocks {
+            self.add(at_once.min(blocks - self.blocks));
+        }
+        self.store.maintain(&self.todo).unwrap();
+    }
+
+    /// Adds blocks in one transaction.
+    pub(crate) fn add(&mut self, count: u32) {
+        let head = self.store.head(&self.todo).unwrap();
+        let mut next = head.messages;
+        let (mut messages, mut blocks) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            self.blocks += 1;
+            let len = (self.vectors_of_two + self.blocks as usize % 2) / 2;
+            for _ in 0..len {
+                messages.push(self.message(WORDS / len));
+            }
+            let header = BlockHeader {
+                block_id: BlockId::new(self.todo.id().clone(), self.blocks),
+                todo_id: self.todo.id().clone(),
+                block_type: BlockType::Chat,
+                keywords: vec![],
+                core_semantic: String::new(),
+                create_time: "2025-01-01 10:00:00".to_owned(),
+                data_ids: vec![],
+            };
+            let range = SeqRange::new(SeqNo(next), SeqNo(next + len as u64 - 1)).unwrap();
+            next += len as u64;
+            blocks.push(Block { header, range, close_reason: CloseReason::Size });
+        }
+        let commit = Commit {
+            todo: &self.todo,
+            head,
+            messages: &messages,
+            blocks: &blocks,
+            session: vec![],
+            extra: vec![],
+            delete: vec![],
+        };
+        self.store.commit(commit, Given.model_id()).unwrap();
+    }
+
+    fn message(&mut self, words: usize) -> NewMessage {
+        let text = self.random.text(words);
+        self.text_bytes += text.len();
+        let message = Message::user(&text);
+        let stored = StoredMessage {
+            pieces: vec![Piece::Text(message.json().to_owned())],
+            offloads: vec![],
+            recall: false,
+            recorded_at: 0,
+        };
+        let vector = self.random.vector();
+        self.block_of.push(self.blocks);
+        NewMessage { stored, vectors: Vectors::new(DIM, vector).unwrap() }
+    }
+
+    pub(crate) fn searcher(&self) -> Searcher {
+        self.store.searcher(&self.todo).unwrap()
+    }
+
+    pub(crate) fn search(&self, (text, vector): &(String, Vec<f32>)) -> Vec<Hit> {
+        let request = SearchRequest::new(text).k(10).vector(&Given, vector);
+        self.searcher().search(&request).unwrap()
+    }
+}
+
+/// A question by words and by meaning.
+pub(crate) fn question(random: &mut Random) -> (String, Vec<f32>) {
+    (random.text(6), random.vector())
+}

@@ -1,0 +1,283 @@
+//! The file of vectors of a byte a number: written in chunks that only grow at the end, and mapped
+//! into memory to be read.
+//!
+//! ```text
+//! chunk   "fbcodes2", the length of the body, its checksum (8 bytes each), the body
+//! body    the length of its head (4 bytes), the head (MessagePack: which blocks, and the rows of
+//!         each model), then for each model the columns of its rows, and their codes
+//! ```
+
+use super::Damage;
+use super::codes::{CodeGroup, Codes, Columns};
+use crate::block_doc::{BlockDoc, DocVectors};
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 8] = b"fbcodes2";
+const CHUNK_HEAD: usize = 24;
+
+/// Rows that are to be written.
+#[derive(Debug, Default)]
+pub(crate) struct NewCodes {
+    groups: Vec<NewGroup>,
+}
+
+/// The new rows of one model.
+#[derive(Debug)]
+struct NewGroup {
+    model_id: String,
+    dim: usize,
+    columns: Columns,
+    /// Row after row, each `dim` long.
+    codes: Vec<u8>,
+}
+
+/// What a chunk says of itself.
+#[derive(Serialize, Deserialize)]
+struct ChunkHead {
+    first_block: u32,
+    last_block: u32,
+    groups: Vec<GroupHead>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct GroupHead {
+    model_id: String,
+    dim: usize,
+    rows: usize,
+}
+
+impl NewCodes {
+    /// Adds the vectors of the next block.
+    pub(crate) fn push(&mut self, doc: &BlockDoc) {
+        for vectors in &doc.vectors {
+            self.group_of(&vectors.model_id, vectors.dim).push(doc.n, vectors);
+        }
+    }
+
+    fn group_of(&mut self, model_id: &str, dim: usize) -> &mut NewGroup {
+        let same = |g: &NewGroup| g.model_id == model_id && g.dim == dim;
+        let place = self.groups.iter().position(same).unwrap_or_else(|| {
+            let (columns, codes) = (Columns::default(), Vec::new());
+            self.groups.push(NewGroup { model_id: model_id.to_owned(), dim, columns, codes });
+            self.groups.len() - 1
+        });
+        &mut self.groups[place]
+    }
+
+    /// Whether `codes` holds these rows and no others.
+    pub(crate) fn are(&self, codes: &Codes) -> bool {
+        let same = |(new, read): (&NewGroup, &CodeGroup)| {
+            let mut rows = new.codes.chunks_exact(new.dim.max(1)).enumerate();
+            (new.model_id.as_str(), new.dim) == (read.model_id.as_str(), read.dim)
+                && new.columns == read.columns
+                && rows.all(|(row, codes)| codes == read.codes(row))
+        };
+        let read = codes.groups();
+        self.groups.len() == read.len() && self.groups.iter().zip(read).all(same)
+    }
+
+    /// Appends these rows, of blocks `first` to `last`, to the file behind its first `at` bytes,
+    /// makes them durable, and gives the file's new length.
+    pub(crate) fn append_to(
+        self,
+        path: &Path,
+        at: u64,
+        (first_block, last_block): (u32, u32),
+    ) -> std::io::Result<u64> {
+        let groups = self.groups.iter().map(|group| {
+            let (model_id, dim, rows) = (group.model_id.clone(), group.dim, group.columns.len());
+            GroupHead { model_id, dim, rows }
+        });
+        let head = ChunkHead { first_block, last_block, groups: groups.collect() };
+        let head = rmp_serde::to_vec(&head).map_err(std::io::Error::other)?;
+        let mut body = (head.len() as u32).to_le_bytes().to_vec();
+        body.extend_from_slice(&head);
+        for group in &self.groups {
+            group.columns.write(&mut body);
+            body.extend_from_slice(&group.codes);
+        }
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        file.set_len(at)?;
+        file.seek(SeekFrom::Start(at))?;
+        let mut head = [0u8; CHUNK_HEAD];
+        head[..8].copy_from_slice(MAGIC);
+        head[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        head[16..].copy_from_slice(&xxh3_64(&body).to_le_bytes());
+        file.write_all(&head)?;
+        file.write_all(&body)?;
+        file.sync_all()?;
+        Ok(at + (CHUNK_HEAD + body.len()) as u64)
+    }
+}
+
+impl NewGroup {
+    fn push(&mut self, block: u32, vectors: &DocVectors) {
+        let rows = vectors.values.chunks_exact(self.dim.max(1));
+        for (values, place) in rows.zip(&vectors.places) {
+            let largest = values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
+            let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
+            let mut left = 0.0f64;
+            for value in values {
+                let code = (value / scale).round().clamp(-127.0, 127.0);
+                self.codes.push(code as i8 as u8);
+                left += f64::from(value - code * scale).powi(2);
+            }
+            self.columns.push(scale, left.sqrt() as f32, block, *place);
+        }
+    }
+}
+
+impl Codes {
+    /// The rows in the first `bytes` bytes of the file, which hold the blocks 1 to `blocks`. Every
+    /// checksum is verified; the codes stay in the file, which is mapped.
+    pub(crate) fn read(path: &Path, bytes: u64, blocks: u32) -> Result<Self, Damage> {
+        let damage = |what: &str| format!("vectors.i8 {what}");
+        let mapped = map(path).map_err(|error| damage(&format!("cannot be read: {error}")))?;
+        let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if mapped.len() < len {
+            return Err(damage("is shorter than its manifest says"));
+        }
+        let mut codes = Self::default();
+        let (mut at, mut last) = (0, 0);
+        while at < len {
+            let rest = mapped.slice(at..len);
+            let (body, sum) = read_chunk(&rest).map_err(|what| damage(&what))?;
+            at += CHUNK_HEAD + body.len();
+            last = codes.append(&body, last + 1).map_err(|what| damage(&what))?;
+            codes.chunks.push((at as u64, sum));
+        }
+        if last != blocks {
+            return Err(damage(&format!("ends at block {last}, and {blocks} was expected")));
+        }
+        Ok(codes)
+    }
+
+    /// Appends the rows of a chunk that begins with block `first`; the last block that it holds.
+    fn append(&mut self, body: &OwnedBytes, first: u32) -> Result<u32, Damage> {
+        let cut = || "has a chunk that is cut short".to_owned();
+        let (len, rest) = body.split_first_chunk::<4>().ok_or_else(cut)?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let head = rest.get(..len).ok_or_else(cut)?;
+        let head: ChunkHead =
+            rmp_serde::from_slice(head).map_err(|error| format!("has a bad chunk: {error}"))?;
+        if head.first_block != first || head.last_block < first {
+            return Err("leaves blocks out".to_owned());
+        }
+        let mut at = 4 + len;
+        for GroupHead { model_id, dim, rows } in head.groups {
+            let columns = rows.checked_mul(Columns::ROW_BYTES).and_then(|len| at.checked_add(len));
+            let columns_end = columns.filter(|end| *end <= body.len()).ok_or_else(cut)?;
+            let codes = rows.checked_mul(dim).and_then(|len| columns_end.checked_add(len));
+            let end = codes.filter(|end| *end <= body.len()).ok_or_else(cut)?;
+            let columns = body.get(at..columns_end).unwrap_or_default();
+            let columns = Columns::read(columns, rows, first..=head.last_block)?;
+            self.group_of(&model_id, dim).append(columns, body.slice(columns_end..end));
+            at = end;
+        }
+        if at == body.len() { Ok(head.last_block) } else { Err(cut()) }
+    }
+}
+
+/// The bytes of a file, mapped into memory.
+fn map(path: &Path) -> Result<OwnedBytes, String> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err("it is no file".to_owned());
+    };
+    let folder = MmapDirectory::open(folder).map_err(|error| error.to_string())?;
+    let file = folder.open_read(Path::new(name)).map_err(|error| error.to_string())?;
+    file.read_bytes().map_err(|error| error.to_string())
+}
+
+/// The body of the chunk at the beginning, and its checksum, which holds.
+fn read_chunk(bytes: &OwnedBytes) -> Result<(OwnedBytes, u64), Damage> {
+    let cut = || "ends in the middle of a chunk".to_owned();
+    let number = |at: usize| {
+        let bytes = bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u64::from_le_bytes).ok_or_else(cut)
+    };
+    let (len, sum) = (number(8)?, number(16)?);
+    if !bytes.starts_with(MAGIC) {
+        return Err("holds something else than chunks".to_owned());
+    }
+    let end = usize::try_from(len).ok().and_then(|len| len.checked_add(CHUNK_HEAD));
+    let end = end.filter(|end| *end <= bytes.len()).ok_or_else(cut)?;
+    let body = bytes.slice(CHUNK_HEAD..end);
+    if xxh3_64(&body) != sum {
+        return Err("has a chunk whose checksum does not hold".to_owned());
+    }
+    Ok((body, sum))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::block_doc::Place;
+
+    pub(in crate::disk) fn unit(values: Vec<f32>) -> Vec<f32> {
+        let norm = values.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-9);
+        values.iter().map(|v| v / norm).collect()
+    }
+
+    pub(in crate::disk) fn doc(n: u32, rows: &[Vec<f32>]) -> BlockDoc {
+        let vectors = DocVectors {
+            model_id: "m".to_owned(),
+            dim: rows[0].len(),
+            values: rows.concat(),
+            places: (0..rows.len()).map(|i| Place { seq: u64::from(n), row: i as u16 }).collect(),
+        };
+        BlockDoc { vectors: vec![vectors], ..BlockDoc::unreadable(n) }
+    }
+
+    /// The rows of blocks as they are read back from a file of one chunk for each run of blocks.
+    pub(in crate::disk) fn written(path: &Path, runs: &[&[BlockDoc]]) -> Codes {
+        let mut at = 0;
+        let mut last = 0;
+        for docs in runs {
+            let mut new = NewCodes::default();
+            docs.iter().for_each(|doc| new.push(doc));
+            let to = last + docs.len() as u32;
+            at = new.append_to(path, at, (last + 1, to)).unwrap();
+            last = to;
+        }
+        Codes::read(path, at, last).unwrap()
+    }
+
+    #[test]
+    fn r4_no_flipped_byte_gives_other_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("v");
+        let rows: Vec<Vec<f32>> = (0..6)
+            .map(|i| unit((0..8).map(|j| ((i * 7 + j * 3) as f32).sin()).collect()))
+            .collect();
+        let docs: Vec<BlockDoc> = (1..).zip(rows.chunks(2)).map(|(n, rows)| doc(n, rows)).collect();
+        let back = written(&path, &[&docs[..2], &docs[2..]]);
+        let mut all = NewCodes::default();
+        docs.iter().for_each(|doc| all.push(doc));
+        assert!(all.are(&back));
+        assert_eq!(back.groups()[0].rows_of(2), 2..4);
+        let bytes = back.file_bytes();
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(whole.len() as u64, bytes);
+        let other = dir.path().join("other");
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x10;
+            std::fs::write(&other, &flipped).unwrap();
+            assert!(Codes::read(&other, bytes, 3).is_err(), "byte {at}");
+            std::fs::write(&other, &whole[..at]).unwrap();
+            assert!(Codes::read(&other, bytes, 3).is_err(), "cut at {at}");
+        }
+        // What is behind the manifest's length is left over from a write that was cut short.
+        std::fs::write(&other, [whole.as_slice(), b"torn"].concat()).unwrap();
+        assert!(all.are(&Codes::read(&other, bytes, 3).unwrap()));
+        // Other rows are told apart.
+        let mut less = NewCodes::default();
+        docs[..2].iter().for_each(|doc| less.push(doc));
+        assert!(!less.are(&back));
+    }
+}

@@ -1,0 +1,186 @@
+//! The text of a payload, cut into pieces that are searched each alone.
+
+use std::ops::Range;
+
+/// A passage is a run of whole lines of at most this many bytes. A longer line is cut.
+pub(crate) const PASSAGE_BYTES: usize = 2 << 10;
+
+/// A part of a payload's text. The passages of a payload are all of it, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) place: PassagePlace,
+    pub(crate) text: String,
+}
+
+/// Where in its payload a passage stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassagePlace {
+    /// Its bytes in the payload.
+    pub(crate) bytes: Range<u64>,
+    /// Its lines, counted from 1, the last one too. A line ends behind its line feed.
+    pub(crate) lines: (u64, u64),
+    /// How many bytes of the first line stand before it.
+    pub(crate) skip: u64,
+}
+
+/// Cuts a text that arrives in parts.
+pub(crate) struct Cutter {
+    /// What is not cut off yet.
+    rest: Vec<u8>,
+    /// Where `rest` begins, in which line, and where that begins.
+    at: u64,
+    line: u64,
+    line_start: u64,
+}
+
+impl Cutter {
+    pub(crate) fn new() -> Self {
+        Self { rest: Vec::new(), at: 0, line: 1, line_start: 0 }
+    }
+
+    /// Takes the next part of the text, and hands on the passages that are whole.
+    pub(crate) fn push(&mut self, part: &[u8], take: &mut impl FnMut(Passage)) {
+        self.rest.extend_from_slice(part);
+        self.cut_while(|left| left > PASSAGE_BYTES, take);
+    }
+
+    /// Hands on what is left.
+    pub(crate) fn finish(mut self, take: &mut impl FnMut(Passage)) {
+        self.cut_while(|left| left > 0, take);
+    }
+
+    fn cut_while(&mut self, more: impl Fn(usize) -> bool, take: &mut impl FnMut(Passage)) {
+        let rest = std::mem::take(&mut self.rest);
+        let mut left = rest.as_slice();
+        while more(left.len()) {
+            let (passage, after) = left.split_at(end_of_passage(left));
+            left = after;
+            take(self.passage(passage));
+        }
+        self.rest = left.to_vec();
+    }
+
+    fn passage(&mut self, bytes: &[u8]) -> Passage {
+        let feeds = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let inner = feeds - u64::from(bytes.ends_with(b"\n"));
+        let lines = (self.line, self.line + inner);
+        let end = self.at + bytes.len() as u64;
+        let place = PassagePlace { bytes: self.at..end, lines, skip: self.at - self.line_start };
+        if let Some(feed) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            self.line_start = self.at + feed as u64 + 1;
+        }
+        self.at = end;
+        self.line += feeds;
+        Passage { place, text: String::from_utf8_lossy(bytes).into_owned() }
+    }
+}
+
+/// How much of `text` the next passage takes: whole lines, or where the first line alone is too
+/// long as much of it as ends between two words.
+fn end_of_passage(text: &[u8]) -> usize {
+    if text.len() <= PASSAGE_BYTES {
+        return text.len();
+    }
+    let most = text.get(..PASSAGE_BYTES).unwrap_or(text);
+    if let Some(feed) = most.iter().rposition(|byte| *byte == b'\n') {
+        return feed + 1;
+    }
+    let end = floor_char(text, PASSAGE_BYTES);
+    let from = floor_char(text, PASSAGE_BYTES - PASSAGE_BYTES / 4);
+    let last = text.get(from..end).and_then(|last| std::str::from_utf8(last).ok()).unwrap_or("");
+    let gap = last.char_indices().rfind(|(_, c)| parts_words(*c));
+    gap.map_or(end, |(at, c)| from + at + c.len_utf8())
+}
+
+/// Whether no word goes on behind this character.
+fn parts_words(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(c, ',' | ';' | '"' | '\'' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>')
+        || matches!(c, '|' | '&' | '=' | '!' | '?' | '\u{3000}'..='\u{3002}' | '\u{ff0c}')
+}
+
+/// The greatest cut at or before `at` that is inside no character.
+fn floor_char(text: &[u8], at: usize) -> usize {
+    let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(text: &[u8], step: usize) -> Vec<Passage> {
+        let mut passages = Vec::new();
+        let mut cutter = Cutter::new();
+        for part in text.chunks(step.max(1)) {
+            cutter.push(part, &mut |passage| passages.push(passage));
+        }
+        cutter.finish(&mut |passage| passages.push(passage));
+        passages
+    }
+
+    /// The passages are the text, and their lines are counted as those of a payload are.
+    #[track_caller]
+    fn check(text: &str) -> Vec<Passage> {
+        let passages = cut(text.as_bytes(), 700);
+        let joined: String = passages.iter().map(|passage| passage.text.as_str()).collect();
+        assert_eq!(joined, text);
+        for Passage { place, text: passage } in &passages {
+            assert!(passage.len() <= PASSAGE_BYTES && !passage.is_empty());
+            let bytes = place.bytes.start as usize..place.bytes.end as usize;
+            assert_eq!(&text[bytes.clone()], passage);
+            let before = |at: usize| text.bytes().take(at);
+            let line_of = |at: usize| 1 + before(at).filter(|b| *b == b'\n').count() as u64;
+            assert_eq!(place.lines, (line_of(bytes.start), line_of(bytes.end - 1)));
+            let line_start = text[..bytes.start].rfind('\n').map_or(0, |feed| feed + 1);
+            assert_eq!(place.skip, (bytes.start - line_start) as u64);
+        }
+        passages
+    }
+
+    #[test]
+    fn bs7_a_passage_is_a_run_of_whole_lines() {
+        let text: String = (1..=200).map(|i| format!("line {i} of the log\n")).collect();
+        let passages = check(&text);
+        assert!(passages.len() > 1 && passages.iter().all(|p| p.text.ends_with('\n')));
+        check(&text.replace('\n', "\r\n"));
+        check("no line feed");
+        check("\n\n\n");
+        check(&format!("{}\nend", "中文的一行\n".repeat(400)));
+        assert_eq!(check(""), []);
+        let last = check(&format!("{text}the end")).pop().unwrap();
+        assert_eq!(last.place.lines.1, 201);
+    }
+
+    #[test]
+    fn bs7_a_long_line_is_cut_between_words_and_inside_no_character() {
+        let words = check(&format!("short\n{}\nshort", "error-4417 ".repeat(900)));
+        let long = words.iter().filter(|passage| passage.place.lines == (2, 2));
+        assert_eq!(long.clone().count(), 4);
+        assert!(long.clone().all(|p| p.text.trim_end().ends_with("error-4417")), "a word is cut");
+        check(&"很长的一行".repeat(5_000));
+        check(&"x".repeat(10_000));
+        check(&"é".repeat(9_999));
+        let json = format!("[{}]", "{\"id\":\"a\",\"说明\":\"值\"},".repeat(240_000));
+        assert!(json.len() > 5 << 20);
+        assert!(cut(json.as_bytes(), 1 << 20).iter().all(|p| p.place.lines == (1, 1)));
+    }
+
+    #[test]
+    fn bs7_bytes_that_are_no_text_are_cut_all_the_same() {
+        let bytes: Vec<u8> = (0..20_000u32).map(|i| (i * 37 % 251) as u8 | 0x80).collect();
+        let passages = cut(&bytes, 999);
+        assert_eq!(passages.last().unwrap().place.bytes.end, 20_000);
+    }
+
+    proptest! {
+        #[test]
+        fn bs7_parts_do_not_matter(
+            text in "([a-z中é ]{0,40}\n|[a-z]{500,3000}|\r\n){0,12}",
+            step in 1usize..3_000,
+        ) {
+            prop_assert_eq!(cut(text.as_bytes(), step), cut(text.as_bytes(), usize::MAX));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! BS7: what payloads say is found under their blocks, with the lines that say it.
+
+use crate::fixture::{Random, Writer, ask, eager, numbers};
+use foldback_blockstore::{
+    BlockStore, FindingKind, Hit, IndexConfig, PassageHit, PayloadTexts, SearchRequest,
+};
+use foldback_core::PayloadRef;
+use foldback_kv::Todo;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Payloads that are kept elsewhere, and what was read of them.
+#[derive(Default)]
+struct Shelf {
+    texts: Mutex<BTreeMap<u64, Vec<u8>>>,
+    read: Mutex<u64>,
+}
+
+impl PayloadTexts for Shelf {
+    fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
+        let texts = self.texts.lock();
+        let part = texts.get(&n)?.get(bytes.start as usize..bytes.end as usize)?;
+        *self.read.lock() += part.len() as u64;
+        Some(part.to_vec())
+    }
+}
+
+/// A todo whose messages have payloads.
+struct Place {
+    writer: Writer,
+    shelf: Arc<Shelf>,
+}
+
+impl Place {
+    fn new(dir: Option<&Path>, config: IndexConfig) -> Self {
+        let mut writer = Writer::on(foldback_kv::memory(), None, config.clone(), "t");
+        let shelf = Arc::new(Shelf::default());
+        writer.store = reader(&writer, &shelf, dir, config);
+        Self { writer, shelf }
+    }
+
+    fn in_memory() -> Self {
+        Self::new(None, IndexConfig::default())
+    }
+
+    /// A block that says something and has a payload.
+    fn block(&mut self, says: &str, n: u64, text: &str) -> &mut Self {
+        self.shelf.texts.lock().insert(n, text.as_bytes().to_vec());
+        self.writer.say(says).payload(n, text).close().commit();
+        self
+    }
+
+    fn reader(&self, dir: Option<&Path>, config: IndexConfig) -> BlockStore {
+        reader(&self.writer, &self.shelf, dir, config)
+    }
+
+    fn ask(&self, query: &str) -> Vec<Hit> {
+        let request = SearchRequest::new(query).cutoff(0.675);
+        self.writer.store.searcher(&self.writer.todo).unwrap().search(&request).unwrap()
+    }
+
+    /// The text of a passage that was found, by its lines.
+    fn lines(&self, hit: &PassageHit) -> String {
+        let texts = self.shelf.texts.lock();
+        let text = String::from_utf8_lossy(&texts[&hit.payload.n]).into_owned();
+        let lines = text.split_inclusive('\n').skip(hit.first_line as usize - 1);
+        lines.take((hit.last_line - hit.first_line) as usize + 1).collect()
+    }
+}
+
+fn reader(
+    writer: &Writer,
+    shelf: &Arc<Shelf>,
+    dir: Option<&Path>,
+    config: IndexConfig,
+) -> BlockStore {
+    let dir = dir.map(Into::into);
+    BlockStore::open_with_payloads(writer.kv.clone(), shelf.clone(), dir, config).unwrap()
+}
+
+fn log(lines: usize, seed: u64) -> String {
+    let mut random = Random::new(seed);
+    (1..=lines).map(|i| format!("{i} INFO {}\n", random.line(8))).collect()
+}
+
+/// A log with one line that is like no other.
+fn log_with(needle: &str, at: usize) -> String {
+    log(900, 5).replace(&format!("\n{at} INFO"), &format!("\n{at} ERROR {needle}"))
+}
+
+#[test]
+fn bs7_what_only_a_payload_says_is_found_with_its_lines() {
+    let mut place = Place::in_memory();
+    place.block("run the deploy script", 1, &log_with("E-44817 lease expired", 611));
+    place.block("看一下部署日志", 2, &log_with("数据库连接超时,重试三次", 402));
+    place.writer.lines(&["and what is for lunch?", "soup, as every day"]);
+    for (query, block, payload, line, words) in [
+        ("E-44817", 1, 1, 611, "E-44817"),
+        ("why has the lease expired?", 1, 1, 611, "lease expired"),
+        ("数据库连接超时", 2, 2, 402, "数据库连接超时"),
+    ] {
+        let hits = place.ask(query);
+        let first = &hits[0];
+        assert_eq!(first.block.header.block_id.n(), block, "{query}: {first}");
+        let best = &first.passages[0];
+        assert_eq!(best.payload.n, payload, "{query}: {first}");
+        assert!((best.first_line..=best.last_line).contains(&line), "{query}: {best:?}");
+        assert!(place.lines(best).contains(words), "{query}: {best:?}");
+        let text = place.shelf.texts.lock()[&payload].clone();
+        let bytes = best.bytes.start as usize..best.bytes.end as usize;
+        assert_eq!(String::from_utf8_lossy(&text[bytes]), place.lines(best));
+        assert_eq!(
+            best.payload.to_string(),
+            PayloadRef::local(payload, best.payload.check).to_string()
+        );
+        assert!(first.passages.len() <= 3 && first.relevance > 0.7, "{query}: {first}");
+        assert!(first.to_string().contains("store://"), "{first}");
+    }
+    // An id is an exact hit wherever it stands.
+    assert!(place.ask("E-44817")[0].exact);
+    assert!(place.ask("soup lunch")[0].passages.is_empty());
+    assert_eq!(place.ask("zebra migration"), []);
+}
+
+#[test]
+fn bs7_own_words_are_not_outweighed_by_a_payload_that_shares_one() {
+    let mut place = Place::in_memory();
+    place.block("list the files", 1, &log(900, 8));
+    place.writer.lines(&["the retry limit of word7 is eleven", "word7 has moved elsewhere"]);
+    let hits = place.ask("retry limit of word7");
+    assert_eq!(numbers(&hits)[0], 2, "{}", hits[0]);
+    assert!(hits[0].passages.is_empty());
+}
+
+#[test]
+fn bs7_a_block_without_readable_payloads_is_searched_by_its_own_words() {
+    let mut place = Place::in_memory();
+    place.block("run the deploy script", 1, &log_with("lease expired", 611));
+    place.block("read the picture", 2, &log(200, 4));
+    place.shelf.texts.lock().clear();
+    assert_eq!(numbers(&place.ask("deploy script")), [1]);
+    assert_eq!(place.ask("lease expired"), []);
+    assert_eq!(numbers(&place.ask("read the picture")), [2]);
+    // Nobody reads payloads here at all.
+    let alone = place.writer.reader(None, IndexConfig::default());
+    assert_eq!(numbers(&ask(&alone, &place.writer.todo, "deploy script", 1)), [1]);
+}
+
+#[test]
+fn bs7_binary_payloads_are_not_read() {
+    let mut place = Place::in_memory();
+    place.block("read the picture", 1, "png \0\nE-9921");
+    assert_eq!(place.ask("E-9921"), []);
+    assert_eq!(*place.shelf.read.lock(), 0);
+}
+
+#[test]
+fn bs7_of_a_large_payload_the_beginning_is_searched() {
+    let mut place = Place::in_memory();
+    let mut text = "early-7001 ".to_owned();
+    text.push_str(&"many words fill this payload \n".repeat((16 << 20) / 30));
+    text.push_str("\nlate-7003");
+    text.insert_str((16 << 20) - 40, " last-7002 ");
+    place.block("dump it all", 1, &text);
+    assert_eq!(numbers(&place.ask("early-7001")), [1]);
+    assert_eq!(numbers(&place.ask("last-7002")), [1]);
+    assert_eq!(place.ask("late-7003"), []);
+    assert!(*place.shelf.read.lock() <= 16 << 20);
+}
+
+/// Law 4: indexes on disk answer as the truth does, to the last bit.
+#[test]
+fn bs7_c3_passages_on_disk_are_found_as_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut place = Place::new(Some(dir.path()), eager());
+    let mut random = Random::new(3);
+    for n in 1..=60 {
+        let says = random.line(9);
+        // Some payloads stand in two blocks.
+        let payload = 1 + n % 50;
+        place.block(&says, payload, &log(20 + payload as usize % 7 * 15, payload));
+        if n == 20 || n == 50 {
+            place.writer.store.maintain(&place.writer.todo).unwrap();
+        }
+    }
+    let todo = &place.writer.todo;
+    let searcher = place.writer.store.searcher(todo).unwrap();
+    assert_eq!((searcher.blocks_on_disk(), searcher.blocks()), (50, 60));
+    let memory = place.reader(None, IndexConfig::default());
+    let mut told = 0;
+    for _ in 0..120 {
+        let words = 1 + random.below(6);
+        let query = random.line(words);
+        let expected = ask(&memory, todo, &query, 5);
+        assert_eq!(ask(&place.writer.store, todo, &query, 5), expected, "{query}");
+        told += expected.iter().map(|hit| hit.passages.len()).sum::<usize>();
+        let request = SearchRequest::new(&query).k(20).cutoff(0.5);
+        let expected = memory.searcher(todo).unwrap().search(&request).unwrap();
+        assert_eq!(searcher.search(&request).unwrap(), expected, "{query}");
+    }
+    assert!(told > 100, "{told} passages were found");
+    assert_eq!(place.writer.store.doctor(todo, false).unwrap(), []);
+}
+
+#[test]
+fn bs7_every_passage_that_is_found_holds_words_of_the_question() {
+    let mut place = Place::in_memory();
+    place.block("first", 1, &log(400, 1).replace('\n', "\r\n"));
+    place.block("second", 2, &log(3_000, 2).replace('\n', " | "));
+    place.block("third", 3, &format!("{}no line feed at the end", "数据 分析\n\n".repeat(900)));
+    let mut random = Random::new(9);
+    let mut told = 0;
+    for _ in 0..60 {
+        let query = format!("word{} 分析", random.below(400));
+        for hit in place.ask(&query) {
+            let terms: Vec<&str> =
+                hit.explanation.passage_terms.iter().map(|(term, _)| term.as_str()).collect();
+            assert!(terms.iter().all(|term| query.contains(term)), "{query}: {terms:?}");
+            for passage in &hit.passages {
+                let text = place.lines(passage);
+                assert!(terms.iter().any(|term| text.contains(term)), "{query}: {passage:?}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 60, "{told} passages were found");
+}
+
+/// Much text in payloads is worth an index, however few the blocks are.
+#[test]
+fn bs7_a_few_blocks_with_much_payload_text_get_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = IndexConfig { index_after_passages: 100, ..IndexConfig::default() };
+    let mut place = Place::new(Some(dir.path()), config.clone());
+    place.block("little", 1, &log(100, 1));
+    let done = place.writer.store.maintain(&place.writer.todo).unwrap();
+    assert_eq!((done.indexed, place.writer.store.index_lag(&place.writer.todo).unwrap()), (0, 0));
+    let much = log(4_000, 2);
+    place.block("much", 2, &much);
+    assert_eq!(place.writer.store.index_lag(&place.writer.todo).unwrap(), 2);
+    assert_eq!(place.writer.store.maintain(&place.writer.todo).unwrap().indexed, 2);
+    // A little more waits; much more does not.
+    place.block("little more", 3, &log(50, 3));
+    assert_eq!(place.writer.store.maintain(&place.writer.todo).unwrap().indexed, 0);
+    place.block("much more", 4, &log_with("E-5150", 800).repeat(5));
+    assert_eq!(place.writer.store.maintain(&place.writer.todo).unwrap().indexed, 2);
+    // Opened again, nothing is read from payloads.
+    *place.shelf.read.lock() = 0;
+    let again = place.reader(Some(dir.path()), config);
+    assert_eq!(numbers(&ask(&again, &place.writer.todo, "E-5150", 1)), [4]);
+    assert_eq!(*place.shelf.read.lock(), 0);
+}
+
+#[test]
+fn bs7_doctor_compares_passages_and_repairs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut place = Place::new(Some(dir.path()), eager());
+    place.block("one", 1, &log(100, 1)).block("two", 2, &log_with("E-5150", 800));
+    let Place { writer, shelf } = &place;
+    writer.store.maintain(&writer.todo).unwrap();
+    assert_eq!(writer.store.doctor(&writer.todo, false).unwrap(), []);
+    let kinds = |repair| {
+        let findings = writer.store.doctor(&writer.todo, repair).unwrap();
+        findings.iter().map(|found| (found.kind, found.repaired)).collect::<Vec<_>>()
+    };
+    // A payload is lost, comes back as another, and is longer.
+    let whole = shelf.texts.lock().remove(&2).unwrap();
+    assert_eq!(kinds(false), [(FindingKind::IndexDiffers, false)]);
+    let other = String::from_utf8(whole.clone()).unwrap().replace("E-5150", "E-5151");
+    shelf.texts.lock().insert(2, other.into_bytes());
+    assert_eq!(kinds(true), [(FindingKind::IndexDiffers, true)]);
+    assert_eq!(kinds(false), []);
+    assert_eq!(numbers(&place.ask("E-5151")), [2]);
+    shelf.texts.lock().insert(2, whole);
+    assert_eq!(kinds(true), [(FindingKind::IndexDiffers, true)]);
+    assert_eq!(numbers(&place.ask("E-5150")), [2]);
+}

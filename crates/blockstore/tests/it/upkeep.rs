@@ -1,0 +1,120 @@
+//! Keeping indexes while others index, forget, or are killed.
+
+use crate::fixture::{Writer, ask, eager, numbers};
+use foldback_kv::{Batch, Delete, Key, Registry, Space};
+use std::path::Path;
+
+fn folders(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Copies a folder of files and folders.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// S9: killed after the index is gone and before the records are, everything is still there.
+#[test]
+fn s9_forgetting_that_is_cut_short_before_the_records_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::indexed(dir.path());
+    writer.lines(&["apple", "banana", "樱桃"]);
+    writer.store.maintain(&writer.todo).unwrap();
+    drop(writer.store.forget(&writer.todo).unwrap());
+    assert_eq!(folders(dir.path()), Vec::<String>::new());
+    let later = writer.reader(Some(dir.path()), eager());
+    assert_eq!(numbers(&ask(&later, &writer.todo, "樱桃", 1)), [3]);
+    assert_eq!(later.sweep_forgotten().unwrap(), 0);
+    assert_eq!(later.maintain(&writer.todo).unwrap().indexed, 3);
+    assert_eq!(numbers(&ask(&later, &writer.todo, "banana", 1)), [2]);
+}
+
+/// S9: killed after the records are gone, or while another one was indexing, an index may stay
+/// behind; it is swept by whoever comes next, and nothing else is.
+#[test]
+fn s9_forgetting_that_is_cut_short_after_the_records_leaves_no_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = dir.path().join("index");
+    let kv = foldback_kv::memory();
+    let mut writers: Vec<Writer> =
+        ["a", "b", "c"].map(|id| Writer::on(kv.clone(), Some(&index), eager(), id)).into();
+    for writer in &mut writers {
+        writer.lines(&["the canary sings", "金丝雀在唱歌"]);
+        writer.store.maintain(&writer.todo).unwrap();
+    }
+    assert_eq!(folders(&index), ["1", "2", "3"]);
+    let kept = dir.path().join("kept");
+    copy(&index.join("2"), &kept);
+    let forgotten = &writers[1];
+    let delete = forgotten.store.forget(&forgotten.todo).unwrap();
+    copy(&kept, &index.join("2"));
+    Registry::new(kv.clone()).remove(&forgotten.todo, delete).unwrap();
+    std::fs::create_dir(index.join("notes")).unwrap();
+    // Killed here.
+    assert_eq!(ask(&forgotten.store, &forgotten.todo, "canary", 3), []);
+    let next = writers[0].reader(Some(&index), eager());
+    assert_eq!(next.sweep_forgotten().unwrap(), 1);
+    assert_eq!(next.sweep_forgotten().unwrap(), 0);
+    assert_eq!(folders(&index), ["1", "3", "notes"]);
+    assert_eq!(numbers(&ask(&next, &writers[2].todo, "canary", 1)), [1]);
+    assert!(next.searcher(&writers[2].todo).unwrap().blocks_on_disk() == 2);
+}
+
+/// Upkeep by one who does not know how far another has come.
+#[test]
+fn r10_upkeep_after_another_process_indexed_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::indexed(dir.path());
+    writer.lines(&["apple", "banana"]);
+    let slow = writer.reader(Some(dir.path()), eager());
+    slow.maintain(&writer.todo).unwrap();
+    writer.lines(&["cherry", "durian", "elderberry"]);
+    assert_eq!(writer.store.maintain(&writer.todo).unwrap().indexed, 3);
+    let done = slow.maintain(&writer.todo).unwrap();
+    assert_eq!((done.indexed, done.ahead, done.dropped), (0, false, None));
+    assert_eq!(slow.searcher(&writer.todo).unwrap().blocks_on_disk(), 5);
+    assert_eq!(slow.index_lag(&writer.todo).unwrap(), 0);
+    // And one who knows more blocks than there are now.
+    let todo = writer.todo.no();
+    let delete = vec![Delete::one(Key { space: Space::Block, todo, n: 5 })];
+    writer.kv.commit(Batch { delete, ..Batch::default() }).unwrap();
+    for store in [&slow, &writer.store] {
+        assert_eq!(store.maintain(&writer.todo).unwrap().indexed, 0);
+        assert_eq!(store.index_lag(&writer.todo).unwrap(), 0);
+        assert_eq!(numbers(&ask(store, &writer.todo, "durian", 1)), [4]);
+    }
+}
+
+/// R4: one damaged block is not found, and keeps nobody from the others, with an index and without.
+#[test]
+fn r4_a_search_passes_over_a_damaged_block() {
+    let dir = tempfile::tempdir().unwrap();
+    for index in [None, Some(dir.path())] {
+        let kv = foldback_kv::memory();
+        let mut writer = Writer::on(kv, index, eager(), "t");
+        writer.lines(&["apple pie", "apple tart", "apple juice"]);
+        writer.store.maintain(&writer.todo).unwrap();
+        assert_eq!(ask(&writer.store, &writer.todo, "apple", 3).len(), 3);
+        let key = Key { space: Space::Block, todo: writer.todo.no(), n: 2 };
+        let put = vec![(key, b"\xc1 garbage".to_vec())];
+        writer.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+        // By one who had indexed it before, and by one who opens the store now.
+        for store in [&writer.store, &writer.reader(index, eager())] {
+            let mut found = numbers(&ask(store, &writer.todo, "apple", 3));
+            found.sort_unstable();
+            assert_eq!(found, [1, 3], "{index:?}");
+        }
+    }
+}

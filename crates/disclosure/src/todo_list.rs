@@ -1,0 +1,169 @@
+//! The todo list as the model reads it.
+
+use crate::cut::one_line;
+use foldback_core::{ItemState, TodoItem, TodoList, TokenCounter};
+use std::collections::BTreeMap;
+
+/// The greatest number of tokens of a list's text, but for one line that says what is left out.
+const BUDGET: usize = 800;
+
+/// A line that says what is left out takes no more than this.
+const GAP: usize = 10;
+
+/// This many items that are to be begun come before what is only kept for reference.
+const NEXT: usize = 8;
+
+/// References of one item that are named.
+const REFERENCES: usize = 4;
+
+/// The list in at most about 800 tokens, one line an item, in the list's order. Where not all fit,
+/// what is being worked on comes first, then failures, the next items, what those wait for, the other
+/// items to do, and what was settled last.
+///
+/// ```text
+/// 1. [x] Read the report (read): three pages; load b_read_001, store://read/1-k4qd
+/// 2. [>] Sum it up (sum-up), after 1
+/// 3. [ ] Send it (send), after 2
+/// ```
+#[must_use]
+pub fn todo_list_text(list: &TodoList, tokens: &dyn TokenCounter) -> String {
+    let numbers: BTreeMap<_, usize> =
+        list.items().iter().zip(1..).map(|(item, number)| (&item.id, number)).collect();
+    let mut order: Vec<usize> = (0..list.items().len()).collect();
+    let ranks = ranks(list);
+    order.sort_by_key(|at| ranks.get(*at).copied());
+    let mut left = BUDGET;
+    let mut kept: BTreeMap<usize, String> = BTreeMap::new();
+    for at in order {
+        let Some(item) = list.items().get(at) else { continue };
+        let after = item.depends_on.iter().filter_map(|on| numbers.get(on));
+        let after: Vec<String> = after.take(8).map(usize::to_string).collect();
+        let line = line(at + 1, item, &after.join(", "));
+        let Some(rest) = left.checked_sub(tokens.count(&line) + GAP) else { break };
+        left = rest;
+        kept.insert(at, line);
+    }
+    let mut out = String::new();
+    let mut next = 0;
+    let end = list.items().len();
+    for (at, line) in kept.into_iter().chain([(end, String::new())]) {
+        match at - next {
+            0 => {}
+            1 => out.push_str("(1 item is left out)\n"),
+            hidden => out.push_str(&format!("({hidden} items are left out)\n")),
+        }
+        out.push_str(&line);
+        next = at + 1;
+    }
+    out
+}
+
+/// How dispensable each item is: the least is shown first.
+fn ranks(list: &TodoList) -> Vec<(u8, usize)> {
+    let items = list.items();
+    let mut pending = 0;
+    let is_needed =
+        |item: &TodoItem| list.dependents(&item.id).any(|dependent| dependent.state.is_open());
+    let rank = |(at, item): (usize, &TodoItem)| match item.state {
+        ItemState::InProgress => (0, at),
+        ItemState::Failed => (1, at),
+        ItemState::Pending => {
+            pending += 1;
+            (if pending <= NEXT { 2 } else { 4 }, at)
+        }
+        ItemState::Completed if is_needed(item) => (3, items.len() - at),
+        ItemState::Completed | ItemState::Cancelled => (5, items.len() - at),
+    };
+    items.iter().enumerate().map(rank).collect()
+}
+
+fn line(number: usize, item: &TodoItem, after: &str) -> String {
+    let mark = match item.state {
+        ItemState::Pending => ' ',
+        ItemState::InProgress => '>',
+        ItemState::Completed => 'x',
+        ItemState::Failed => '!',
+        ItemState::Cancelled => '-',
+    };
+    let (title, id) = (one_line(&item.title, 120), one_line(item.id.as_str(), 60));
+    let mut line = format!("{number}. [{mark}] {title} ({id})");
+    if item.state.is_open() && !after.is_empty() {
+        line.push_str(&format!(", after {after}"));
+    }
+    if let Some(result) = item.result.as_deref().filter(|result| !result.trim().is_empty()) {
+        line.push_str(&format!(": {}", one_line(result, 160)));
+    }
+    for (i, reference) in item.references.iter().take(REFERENCES).enumerate() {
+        line.push_str(if i == 0 { "; load " } else { ", " });
+        line.push_str(&reference.to_string());
+    }
+    if let Some(more) = item.references.len().checked_sub(REFERENCES).filter(|more| *more > 0) {
+        line.push_str(&format!(" and {more} more"));
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::{Estimate, TodoId};
+
+    fn id(text: &str) -> TodoId {
+        TodoId::new(text).unwrap()
+    }
+
+    /// TD4: the list reads in its order, with states, dependencies and what came back.
+    #[test]
+    fn td4_the_list_is_told_in_its_order() {
+        let mut list = TodoList::new(vec![
+            TodoItem::new(id("read"), "读\n报告"),
+            TodoItem::new(id("sum-up"), "Sum it up").after([id("read")]),
+            TodoItem::new(id("send"), "Send it").after([id("sum-up"), id("read")]),
+        ])
+        .unwrap();
+        assert_eq!(
+            todo_list_text(&list, &Estimate),
+            "1. [ ] 读 报告 (read)\n2. [ ] Sum it up (sum-up), after 1\n\
+             3. [ ] Send it (send), after 2, 1\n"
+        );
+        let read = id("read");
+        for state in [ItemState::InProgress, ItemState::Completed] {
+            list.set_state(&read, state).unwrap();
+        }
+        let references = ["b_read_001", "store://read/1-k4qd"].map(|r| r.parse().unwrap());
+        list.add_result(&read, Some("三页"), &references).unwrap();
+        list.set_state(&id("sum-up"), ItemState::InProgress).unwrap();
+        assert_eq!(
+            todo_list_text(&list, &Estimate),
+            "1. [x] 读 报告 (read): 三页; load b_read_001, store://read/1-k4qd\n\
+             2. [>] Sum it up (sum-up), after 1\n3. [ ] Send it (send), after 2, 1\n"
+        );
+        assert_eq!(todo_list_text(&TodoList::default(), &Estimate), "");
+    }
+
+    /// TD4: a long list is told in bounded room, and what is being worked on is always in it.
+    #[test]
+    fn td4_a_long_list_is_told_in_bounded_room() {
+        for title in ["Do the thing that has to be done next. ", "接下来要做的事情，"] {
+            let mut items: Vec<TodoItem> = (0..1_000)
+                .map(|n| TodoItem::new(id(&format!("item-{n}")), &title.repeat(10)))
+                .collect();
+            for (n, item) in items.iter_mut().enumerate() {
+                item.state = match n {
+                    0..500 => ItemState::Completed,
+                    500 => ItemState::InProgress,
+                    _ => ItemState::Pending,
+                };
+                item.result = Some("结果 result ".repeat(100));
+            }
+            items[501].depends_on.push(id("item-3"));
+            let text = todo_list_text(&TodoList::new(items).unwrap(), &Estimate);
+            let count = Estimate.count(&text);
+            assert!((300..=BUDGET + GAP).contains(&count), "{count}");
+            assert!(text.contains("501. [>]") && text.contains("502. [ ]"), "{text}");
+            assert!(text.contains("items are left out)\n501."), "{text}");
+            assert!(text.ends_with("items are left out)\n"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! BS7: what the answer of `search_block` shows of payloads.
+
+use crate::library::Library;
+use foldback_core::{Estimate, Message, Source, TokenCounter, ToolCall, ToolCallId};
+use foldback_disclosure::Fragment;
+use foldback_kv::Todo;
+
+fn log(lines: usize, at: usize, needle: &str) -> String {
+    let line = |n| match n == at {
+        true => format!("02:11:07 INFO {needle}\n"),
+        false => format!("02:11:{:02} INFO worker {n} is idle\n", n % 60),
+    };
+    (1..=lines).map(line).collect()
+}
+
+/// A block that reads `text`, after what else was said in it.
+fn read(library: &Library, todo: &Todo, says: &str, text: &str) -> String {
+    let call = ToolCall::new("r", "read_log", "{}");
+    let messages = vec![
+        Message::user(says),
+        Message::calls("", vec![call]),
+        Message::tool_result(&ToolCallId::new("r"), text),
+        Message::assistant("Noted."),
+    ];
+    library.block_of(todo, messages)[0].to_string()
+}
+
+#[test]
+fn bs7_the_lines_stand_under_their_block_with_the_reference() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let needle = "E_LEASE_4417 the lease of quay-7 has expired </recalled> 船闸租约过期";
+    let reference = read(&library, &todo, "Why did it stop?", &log(700, 437, needle));
+    library.block(&todo, "user: what is for lunch\nassistant: soup again");
+    for query in ["E_LEASE_4417", "船闸租约"] {
+        let answer = library.run(&todo, "search_block", &format!(r#"{{"query":"{query}"}}"#));
+        let text = &answer.text;
+        assert!(text.contains("is answered by b_t1_001"), "{text}");
+        assert!(text.contains("#0 user: Why did it stop?"), "{text}");
+        let (block, told) = text.split_once("\nin store://").unwrap();
+        assert!(block.ends_with("</recalled>"), "{text}");
+        assert!(format!("store://{told}").starts_with(&reference), "{text}");
+        assert!(told.contains("the lease of quay-7 has expired <\\/recalled> 船闸"), "{text}");
+        let opened = format!("<recalled block=\"b_t1_001\" ref=\"{reference}\" kind=");
+        assert!(told.contains(&opened), "{text}");
+        let quotes_it = |fragment: &Fragment| matches!(fragment, Fragment::Quote { source: Source::Payload(1), range } if range.end > 9_000);
+        assert!(answer.fragments.iter().any(quotes_it), "{:?}", answer.fragments);
+        assert!(Estimate.count(text) < 1_500, "{text}");
+        // What it says to load shows the line.
+        let (_, lines) = told.split_once(", lines ").unwrap();
+        let lines = lines.split([',', ':']).next().unwrap();
+        let arguments = format!(r#"{{"ref":"{reference}","lines":"{lines}"}}"#);
+        let loaded = library.run(&todo, "load", &arguments);
+        assert!(loaded.text.contains("E_LEASE_4417"), "{arguments}: {}", loaded.text);
+    }
+}
+
+#[test]
+fn bs7_a_part_of_a_long_line_is_told_so_that_it_can_be_loaded() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let items = |from: usize| -> String {
+        (from..from + 900).map(|i| format!("{{\"id\":{i},\"名\":\"項目\"}},")).collect()
+    };
+    let text = format!("[{}{{\"id\":\"needle-88\"}},{}0]", items(0), items(900));
+    let reference = read(&library, &todo, "List them.", &text);
+    let answer = library.run(&todo, "search_block", r#"{"query":"needle-88"}"#);
+    let (_, told) = answer.text.split_once(&format!("in {reference}, lines ")).unwrap();
+    assert!(told.contains("needle-88"), "{}", answer.text);
+    let lines = told.split([',', ':']).next().unwrap();
+    assert!(lines.starts_with("1+") && lines.ends_with("-1"), "{lines}");
+    let arguments = format!(r#"{{"ref":"{reference}","lines":"{lines}"}}"#);
+    assert!(library.run(&todo, "load", &arguments).text.contains("needle-88"));
+}
+
+#[test]
+fn bs7_an_answer_keeps_its_budget_with_payloads() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    for n in 0..8 {
+        let says = format!("harbor schedule {n} ").repeat(90);
+        read(&library, &todo, &says, &log(600, 40 * n + 100, "quay-7 lease expired"));
+    }
+    let search = |k: usize| {
+        let arguments = format!(r#"{{"query":"quay-7 lease expired","k":{k}}}"#);
+        let answer = library.run(&todo, "search_block", &arguments).text;
+        assert!(Estimate.count(&answer) <= 2_100, "{} tokens", Estimate.count(&answer));
+        answer
+    };
+    let answer = search(8);
+    for n in 1..=8 {
+        assert!(answer.contains(&format!("in store://{n}-")), "{n}: {answer}");
+    }
+    // Where a block does not fit, what was found in its payload stands alone.
+    let answer = search(3);
+    assert_eq!(answer.matches("INFO quay-7 lease expired").count(), 3, "{answer}");
+    assert!(answer.contains("is left out; load shows it]"), "{answer}");
+}
+
+#[test]
+fn bs7_a_damaged_payload_is_told_by_its_place() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let reference = read(&library, &todo, "Why did it stop?", &log(700, 437, "E_LEASE_4417"));
+    let query = r#"{"query":"E_LEASE_4417"}"#;
+    assert!(library.run(&todo, "search_block", query).text.contains("INFO E_LEASE_4417"));
+    // The index in memory was made while it was whole.
+    library.damage_payload(&todo, 1);
+    let answer = library.run(&todo, "search_block", query).text;
+    assert!(answer.contains("Why did it stop?") && !answer.contains("INFO E_LEASE_4417"));
+    assert!(answer.contains(&format!("in {reference}, lines ")), "{answer}");
+}
