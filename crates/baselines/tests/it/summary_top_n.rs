@@ -1,0 +1,128 @@
+//! A summary takes the place of what was, and only where it may.
+
+use foldback_baselines::{SummaryConfig, SummaryTopN};
+use foldback_core::{
+    Budget, ContextManager, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter, ToolCall,
+    ToolCallId, check_request,
+};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const SMALL: SummaryConfig =
+    SummaryConfig { trigger_tokens: 400, keep_messages: 6, summary_tokens: 120 };
+
+fn start(config: SummaryConfig) -> SummaryTopN {
+    SummaryTopN::new(TodoId::new("t").unwrap(), Arc::new(Estimate), config)
+}
+
+fn prompt(context: &SummaryTopN) -> Prompt {
+    context.prompt(&Budget::default())
+}
+
+fn talk(context: &mut SummaryTopN, turns: std::ops::Range<usize>) {
+    for i in turns {
+        context.record(Message::user(&format!("Question {i} about the gate. 闸门 {i}。"))).unwrap();
+        context.record(Message::assistant(&format!("Answer {i}. More of it follows."))).unwrap();
+    }
+}
+
+#[test]
+fn nothing_happens_under_the_trigger() {
+    let mut context = start(SummaryConfig::default());
+    context.record(Message::system("Be brief.")).unwrap();
+    talk(&mut context, 0..200);
+    assert!(prompt(&context).tokens < 40_000);
+    assert_eq!(prompt(&context).messages.len(), 401);
+}
+
+#[test]
+fn over_the_trigger_the_last_messages_stay_and_the_rest_is_gone() {
+    let mut context = start(SMALL);
+    context.record(Message::system("Be brief.")).unwrap();
+    talk(&mut context, 0..100);
+    context.record(Message::user("And now?")).unwrap();
+    let shown = prompt(&context);
+    assert_eq!(shown.messages[0].text(), "Be brief.", "instructions stand beside the history");
+    let summary = shown.messages[1].text().into_owned();
+    assert!(summary.starts_with("Here is a summary"), "{summary}");
+    assert!(summary.contains("extracted by rule"), "it says what it is: {summary}");
+    assert!(Estimate.count(&summary) <= SMALL.summary_tokens, "{summary}");
+    assert_eq!(shown.messages.last().unwrap().text(), "And now?");
+    assert!(shown.messages.iter().all(|message| !message.text().contains("Answer 3.")));
+    let largest = SMALL.trigger_tokens + 60;
+    assert!(shown.tokens <= largest, "{}", shown.tokens);
+}
+
+#[test]
+fn the_last_twenty_messages_stay_behind_forty_thousand_tokens() {
+    let config = SummaryConfig::default();
+    assert_eq!((config.trigger_tokens, config.keep_messages), (40_000, 20));
+    let mut context = start(config);
+    let long = "The gate opens at nine and closes at five. ".repeat(100);
+    let mut before = 0;
+    loop {
+        context.record(Message::user(&long)).unwrap();
+        let after = prompt(&context).messages.len();
+        if after < before {
+            assert_eq!((before, after), (before, 21), "a summary and twenty messages");
+            break;
+        }
+        before = after;
+        context.record(Message::assistant("Noted.")).unwrap();
+    }
+    assert!(before > 60, "{before}");
+}
+
+#[test]
+fn a_pinned_message_outlives_its_summary() {
+    let mut context = start(SMALL);
+    talk(&mut context, 0..1);
+    context.pin(SeqNo(0)).unwrap();
+    context.pin(SeqNo(1)).unwrap();
+    talk(&mut context, 1..60);
+    let shown = prompt(&context);
+    assert_eq!(shown.pinned, 2);
+    assert!(shown.messages[0].text().starts_with("Question 0 about the gate."));
+    assert_eq!(shown.messages[1].text(), "[assistant] Answer 0. More of it follows.");
+    assert_eq!(check_request(shown.messages.iter().map(Arc::as_ref)), []);
+    let error = context.pin(SeqNo(2)).unwrap_err().to_string();
+    assert!(error.contains("is gone"), "{error}");
+}
+
+proptest! {
+    /// However calls, results and words follow each other, no cut parts a call from its results,
+    /// and the newest messages stand as they came.
+    #[test]
+    fn no_summary_parts_a_call_from_its_results(
+        steps in proptest::collection::vec((0..4_usize, 1..120_usize), 1..80),
+    ) {
+        let mut context = start(SMALL);
+        let mut recorded = Vec::new();
+        let mut record = |context: &mut SummaryTopN, message: Message| {
+            recorded.push(message.json().to_owned());
+            context.record(message).unwrap();
+        };
+        record(&mut context, Message::user("Begin."));
+        for (at, (calls, words)) in steps.into_iter().enumerate() {
+            let request = prompt(&context);
+            prop_assert_eq!(check_request(request.messages.iter().map(Arc::as_ref)), []);
+            let ids: Vec<String> = (0..calls).map(|n| format!("c{at}-{n}")).collect();
+            let made = ids.iter().map(|id| ToolCall::new(id, "read", "{}")).collect();
+            record(&mut context, Message::calls("I read.", made));
+            for id in &ids {
+                record(&mut context, Message::tool_result(&ToolCallId::new(id), &"数 word ".repeat(words)));
+            }
+            if calls == 0 {
+                record(&mut context, Message::user(&"more ".repeat(words)));
+            }
+        }
+        let shown = prompt(&context);
+        let newest = recorded.len().saturating_sub(SMALL.keep_messages);
+        let tail: Vec<_> = recorded[newest..].to_vec();
+        let kept: Vec<_> = shown.messages.iter().map(|message| message.json().to_owned()).collect();
+        prop_assert!(kept.ends_with(&tail));
+        let summaries =
+            shown.messages.iter().filter(|m| *m.role() == Role::User && m.text().starts_with("Here is a summary"));
+        prop_assert!(summaries.count() <= 1);
+    }
+}
