@@ -1,5 +1,6 @@
 //! What does a message cost on its way in, a prompt on its way out, and a search over a todo of 100,
-//! 1,000 and 10,000 blocks? What does a process pay before its first hit?
+//! 1,000 and 10,000 blocks? What does a process pay before its first hit, in a large todo and in a
+//! small one beside it?
 //!
 //! The baseline of an append is one fsync (`strace -f -c -e trace=fsync,fdatasync` counts them).
 //! Messages are made up by a fixed rule, so that runs compare.
@@ -130,5 +131,24 @@ fn cold_open_to_first_hit(bencher: Bencher<'_, '_>, blocks: u32) {
     bencher.bench_local(|| {
         let memory = Memory::open(dir.path(), Options::default()).unwrap();
         memory.search(&todo(), &foldback::SearchRequest::new("harbor ledger").k(1)).unwrap()
+    });
+}
+
+/// The same for a todo of 100 blocks in a store that holds one of 10,000 too.
+#[divan::bench(sample_count = 20, sample_size = 1)]
+fn cold_open_of_a_small_todo(bencher: Bencher<'_, '_>) {
+    let (dir, memory) = filled(10_000);
+    let small = TodoId::new("small").unwrap();
+    let mut session = memory.session(&small).unwrap();
+    let mut n = 0;
+    while session.blocks() < 100 {
+        session.record_all((n..n + 50).map(message).collect()).unwrap();
+        n += 50;
+    }
+    drop(session);
+    drop(memory);
+    bencher.bench_local(|| {
+        let memory = Memory::open(dir.path(), Options::default()).unwrap();
+        memory.search(&small, &foldback::SearchRequest::new("harbor ledger").k(1)).unwrap()
     });
 }

@@ -1,6 +1,8 @@
 //! What can go wrong with a memory.
 
-use foldback_core::{ContextError, EmbedError, IdError, MessageError, SeqNo, TodoId};
+use foldback_core::{
+    ContextError, EmbedError, IdError, MessageError, Reference, SeqNo, TodoId, TodoListError,
+};
 
 /// An error of a [`Memory`](crate::Memory) or a [`Session`](crate::Session).
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,47 @@ pub enum Error {
         /// How many messages there are.
         len: u64,
     },
+    /// A reference leads to nothing that the todo may read: it was never there, or was not granted.
+    /// The two are told alike.
+    #[error("nothing is stored under {reference} in todo {todo}; use a reference as it was shown")]
+    NoReference {
+        /// The todo.
+        todo: TodoId,
+        /// What was asked for.
+        reference: Reference,
+    },
+    /// A todo was to grant what belongs to another.
+    #[error("todo {todo} can grant its own blocks and payloads only, not {reference}")]
+    NotOwn {
+        /// The todo.
+        todo: TodoId,
+        /// What it was to grant.
+        reference: Reference,
+    },
+    /// A todo list, or a change of it, makes no sense.
+    #[error(transparent)]
+    TodoList(TodoListError),
+    /// A todo list says that an item returned something that it has not.
+    #[error(
+        "item {item} has not returned {reference}; what an item returns is recorded when it is finished"
+    )]
+    NotReturned {
+        /// The item.
+        item: TodoId,
+        /// What it claims to have returned.
+        reference: Reference,
+    },
+    /// A todo is not a child of the one whose list names it.
+    #[error("todo {todo} was not begun as a child of {parent}, so nothing passes between the two")]
+    NotChild {
+        /// The todo with the list.
+        parent: TodoId,
+        /// The other.
+        todo: TodoId,
+    },
+    /// A todo was to return something, and has no parent to return it to.
+    #[error("todo {0} was not begun as a child of a todo that is still there")]
+    NoParent(TodoId),
     /// A message was to be recorded under a number at which the todo does not stand.
     #[error("todo {todo} stands at message {found}, and {expected} was to be recorded")]
     MovedOn {

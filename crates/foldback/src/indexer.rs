@@ -1,11 +1,11 @@
-//! The thread that lets the derived indexes catch up, away from the write route.
+//! The threads that let the derived indexes catch up, away from the write route.
 
 use foldback_blockstore::BlockStore;
 use foldback_kv::Todo;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Blocks wait this long for others, so that one index commit serves many.
@@ -13,7 +13,11 @@ const GATHER: Duration = Duration::from_millis(500);
 
 /// Wakes when blocks have closed, gathers for half a second, and lets the indexes of those todos
 /// catch up. Nothing depends on it: what is not indexed yet is searched from the truth.
+///
+/// A graph over vectors takes minutes, so it is built by a thread of its own, and given up when the
+/// memory closes: closing waits for a batch of blocks at most.
 pub(crate) struct Indexer {
+    blocks: Option<Arc<BlockStore>>,
     wake: Option<Sender<Todo>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -21,33 +25,15 @@ pub(crate) struct Indexer {
 impl Indexer {
     /// An indexer that does nothing, for read-only and in-memory stores.
     pub(crate) fn idle() -> Self {
-        Self { wake: None, thread: None }
+        Self { blocks: None, wake: None, thread: None }
     }
 
     pub(crate) fn start(blocks: Arc<BlockStore>) -> std::io::Result<Self> {
         let (wake, woken) = channel::<Todo>();
-        let thread =
-            std::thread::Builder::new().name("foldback-indexer".to_owned()).spawn(move || {
-                let mut closing = false;
-                while !closing {
-                    let Ok(first) = woken.recv() else { break };
-                    let mut todos = BTreeSet::from([first]);
-                    let until = Instant::now() + GATHER;
-                    closing = loop {
-                        match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                            Ok(todo) => drop(todos.insert(todo)),
-                            Err(RecvTimeoutError::Timeout) => break false,
-                            Err(RecvTimeoutError::Disconnected) => break true,
-                        }
-                    };
-                    for todo in &todos {
-                        // An index that fails is behind, never wrong; the next batch and `doctor`
-                        // try again.
-                        drop(blocks.maintain(todo));
-                    }
-                }
-            })?;
-        Ok(Self { wake: Some(wake), thread: Some(thread) })
+        let keeper = Keeper { blocks: blocks.clone(), graph: None };
+        let thread = Builder::new().name("foldback-indexer".to_owned());
+        let thread = thread.spawn(move || keeper.run(&woken))?;
+        Ok(Self { blocks: Some(blocks), wake: Some(wake), thread: Some(thread) })
     }
 
     /// Says that blocks of `todo` have closed.
@@ -61,9 +47,134 @@ impl Indexer {
 
 impl Drop for Indexer {
     fn drop(&mut self) {
+        if let Some(blocks) = &self.blocks {
+            blocks.stop_building();
+        }
         self.wake = None;
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
+    }
+}
+
+/// What the indexer's thread works with. An index that fails is behind, never wrong; the next batch
+/// and `doctor` try again.
+struct Keeper {
+    blocks: Arc<BlockStore>,
+    /// The thread that builds a graph, or has built the last one.
+    graph: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    fn run(mut self, woken: &Receiver<Todo>) {
+        let mut swept = false;
+        let mut closing = false;
+        while !closing {
+            let Ok(first) = woken.recv() else { break };
+            let mut todos = BTreeSet::from([first]);
+            let until = Instant::now() + GATHER;
+            closing = loop {
+                match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(todo) => drop(todos.insert(todo)),
+                    Err(RecvTimeoutError::Timeout) => break false,
+                    Err(RecvTimeoutError::Disconnected) => break true,
+                }
+            };
+            // Once for each process, and not in the way of one that only passes by.
+            if !swept && !closing {
+                swept = self.blocks.sweep_forgotten().is_ok();
+            }
+            for todo in &todos {
+                if self.blocks.maintain(todo).is_ok_and(|done| done.graph_due) {
+                    self.build_graph(todo);
+                }
+            }
+        }
+        if let Some(graph) = self.graph {
+            drop(graph.join());
+        }
+    }
+
+    /// Builds the todo's graph beside this thread, unless it is at another one; that a graph is due
+    /// comes up again with the next batch.
+    fn build_graph(&mut self, todo: &Todo) {
+        if self.graph.as_ref().is_some_and(|graph| !graph.is_finished()) {
+            return;
+        }
+        let (blocks, todo) = (self.blocks.clone(), todo.clone());
+        let thread = Builder::new().name("foldback-grapher".to_owned());
+        self.graph = thread.spawn(move || drop(blocks.build_graph(&todo))).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Close, Memory, Options};
+    use foldback_core::{Message, TodoId};
+    use std::path::Path;
+
+    /// Options under which a graph is due at once.
+    fn open(dir: &Path) -> Memory {
+        let mut options = Options::default();
+        options.index.index_after_blocks = 4;
+        options.index.batch_blocks = 1;
+        options.index.hnsw_after_vectors = 8;
+        Memory::open(dir, options).unwrap()
+    }
+
+    fn message(n: usize) -> Message {
+        let text =
+            format!("Entry {n} of the harbor log: 第{n}艘船 came in with {} barrels.", n * 7);
+        if n.is_multiple_of(2) { Message::user(&text) } else { Message::assistant(&text) }
+    }
+
+    /// A memory that closes gives up the graph that is being built, and not the index: the next one
+    /// finds both as whole as they are.
+    #[test]
+    fn r11_closing_beside_a_graph_leaves_whole_indexes() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = TodoId::new("log").unwrap();
+        for round in 0..3 {
+            let memory = open(dir.path());
+            let mut session = memory.session(&id).unwrap();
+            session.record_all((round * 200..round * 200 + 200).map(message).collect()).unwrap();
+            session.close(Close::End).unwrap();
+            drop(session);
+            drop(memory);
+            let folder = dir.path().join("index/1");
+            assert!(folder.join("tantivy/meta.json").exists(), "closing waits for the index");
+            let memory = open(dir.path());
+            let checkup = memory.doctor(false).unwrap();
+            assert_eq!((checkup.findings, checkup.index_lag), (vec![], 0));
+        }
+        let memory = open(dir.path());
+        memory.index_now().unwrap();
+        assert!(dir.path().join("index/1/graph.json").exists());
+        assert!(memory.doctor(false).unwrap().is_clean());
+    }
+
+    /// S9: what was left of a forgotten todo's index by a killed process goes with the next repair.
+    #[test]
+    fn s9_a_repair_sweeps_the_index_of_a_forgotten_todo() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids = ["kept", "gone"].map(|id| TodoId::new(id).unwrap());
+        let memory = open(dir.path());
+        for id in &ids {
+            let mut session = memory.session(id).unwrap();
+            session.record_all((0..40).map(message).collect()).unwrap();
+            session.close(Close::End).unwrap();
+        }
+        memory.index_now().unwrap();
+        let (kept, gone) = (dir.path().join("index/1"), dir.path().join("index/2"));
+        assert!(kept.exists() && gone.exists());
+        memory.forget(&ids[1]).unwrap();
+        assert!(kept.exists() && !gone.exists());
+        // As a process leaves it that is killed while it indexes.
+        std::fs::create_dir(&gone).unwrap();
+        std::fs::write(gone.join("vectors.i8"), b"words").unwrap();
+        assert!(memory.doctor(false).unwrap().is_clean());
+        assert!(gone.exists(), "it only looks");
+        memory.doctor(true).unwrap();
+        assert!(kept.exists() && !gone.exists());
     }
 }

@@ -5,6 +5,12 @@
 //! outside, and shows a live view of constant size. What is not in view is one tool call away,
 //! word for word: `search_block`, `list_blocks` and `load` are answered by [`Session::call`].
 //!
+//! A sub-task gets a todo of its own ([`Session::child_session`]), and its history stays there. What it
+//! returns (blocks, payloads) is granted to its parent and to the items of the parent's
+//! [todo list](Session::set_todo_list) that wait for it; whoever holds a memory may
+//! [grant](Memory::grant) more. A tool that declares that it [takes references](TakesReferences) is
+//! [handed](Session::hand_over) bytes, a text or a file, and only its result enters the conversation.
+//!
 //! It is **not** an agent: it calls no model and runs no tool but its own three. It summarises
 //! nothing.
 //!
@@ -37,28 +43,41 @@ mod session;
 mod ingest;
 mod live;
 mod offload;
+mod passages;
 mod record;
 mod recovery;
 mod texts;
 
+mod grants;
+mod references;
+mod todo_list;
+
 mod conversations;
+mod embedding;
 mod indexer;
+mod rebuild;
+mod reembed;
 mod upkeep;
 
 mod error;
 mod options;
 
+pub use embedding::{EmbeddingProgress, StoreEmbedder};
 pub use error::Error;
 pub use foldback_backend_store::BackendStore;
 pub use foldback_blockstore::{Hit, IndexConfig, SearchRequest};
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{Answer, ViewConfig};
+pub use foldback_embedder as embedder;
 pub use foldback_kv::{Engine, Mode, Todo};
 pub use foldback_transcript::{Conversation, Envelope};
+pub use grants::Grant;
 pub use memory::{Memory, TodoInfo};
 pub use offload::OffloadPolicy;
 pub use options::Options;
-pub use record::{Close, TodoList};
+pub use record::Close;
+pub use references::{HandOver, Handed, HandedAs, HandedContent, HandedPart, TakesReferences};
 pub use session::{RawResult, Session};
+pub use todo_list::Outcome;
 pub use upkeep::Checkup;

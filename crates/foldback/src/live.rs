@@ -3,7 +3,7 @@
 use crate::Error;
 use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, ChunkerConfig, State};
-use foldback_core::{Message, Offload, SeqNo, StoredMessage, ToolCallId};
+use foldback_core::{Message, Offload, SeqNo, StoredMessage, TodoList, ToolCallId};
 use foldback_disclosure::{LiveView, Snapshot, ViewConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub(crate) struct Live {
     pub(crate) open: Vec<Open>,
     /// How many blocks are closed.
     pub(crate) blocks: u32,
+    /// The todo list; empty for none. It has a record of its own.
+    pub(crate) list: Arc<TodoList>,
 }
 
 /// A message of the open tail, as the description of its block will need it.
@@ -46,6 +48,7 @@ impl Live {
             view: LiveView::new(view),
             open: Vec::new(),
             blocks: 0,
+            list: Arc::default(),
         }
     }
 

@@ -1,12 +1,16 @@
 //! A store of conversations, opened.
 
+use crate::embedding::embedder_of;
 use crate::indexer::Indexer;
+use crate::passages::StoredTexts;
+use crate::reembed::Reembedder;
 use crate::{Error, OffloadPolicy, Options, Session, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{BlockStore, Hit, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Shelf, ViewConfig};
+use foldback_embedder::LoadError;
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
 use foldback_transcript::Envelope;
 use serde::{Deserialize, Serialize};
@@ -23,13 +27,17 @@ pub struct Memory {
 
 /// What every session of a memory uses.
 pub(crate) struct Shared {
-    /// Stopped first, while what it works on is still open.
+    /// Stopped first, while what they work on is still open.
+    pub(crate) reembedder: Reembedder,
     pub(crate) indexer: Indexer,
+    /// The store's folder; `None` in memory.
+    pub(crate) dir: Option<PathBuf>,
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
-    pub(crate) payloads: BackendStore,
+    pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) embedder_trouble: Option<LoadError>,
     pub(crate) tokens: Arc<dyn TokenCounter>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) offload: OffloadPolicy,
@@ -69,30 +77,42 @@ impl Memory {
 
     fn assemble(dir: Option<PathBuf>, kv: Arc<dyn Kv>, options: Options) -> Result<Self, Error> {
         let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
-        let blocks = Arc::new(BlockStore::open(kv.clone(), folder("index"), options.index)?);
         let config = BackendConfig::default();
-        let payloads = BackendStore::open(kv.clone(), folder("payloads"), config)?;
+        let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
+        let texts = Arc::new(StoredTexts(payloads.clone()));
+        let index = folder("index");
+        let blocks = BlockStore::open_with_payloads(kv.clone(), texts, index, options.index)?;
+        let blocks = Arc::new(blocks);
         let indexer = if dir.is_some() && options.mode == Mode::ReadWrite {
             let path = dir.clone().unwrap_or_default();
             Indexer::start(blocks.clone()).map_err(|source| Error::Io { path, source })?
         } else {
             Indexer::idle()
         };
-        let chunker = options.chunker.with_same_topic(options.embedder.same_topic())?;
+        let (embedder, embedder_trouble) = embedder_of(kv.as_ref(), options.embedder)?;
+        let chunker = options.chunker.with_same_topic(embedder.same_topic())?;
         let shared = Shared {
+            reembedder: Reembedder::default(),
             indexer,
+            dir,
             registry: Registry::new(kv.clone()),
             kv,
             blocks,
             payloads,
-            embedder: options.embedder,
+            embedder,
+            embedder_trouble,
             tokens: options.tokens,
             clock: options.clock,
             offload: options.offload,
             chunker,
             view: options.view,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let memory = Self { shared: Arc::new(shared) };
+        let remembers = memory.store_embedder().is_ok_and(|own| own.is_some());
+        if options.mode == Mode::ReadWrite && remembers {
+            memory.reembed_in_background()?;
+        }
+        Ok(memory)
     }
 
     /// The session of a todo, where it was left; a new todo begins empty.
@@ -189,7 +209,7 @@ impl Memory {
     pub fn search(&self, todo: &TodoId, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
         let todo = self.find(todo)?;
         let embedder = self.shared.embedder.as_ref();
-        let vectors = embedder.embed(&[request.query()])?;
+        let vectors = embedder.embed_question(request.query())?;
         let searcher = self.shared.blocks.searcher(&todo)?;
         Ok(match vectors.row(0) {
             Some(vector) => searcher.search(&request.vector(embedder, vector))?,
@@ -228,6 +248,7 @@ impl Memory {
             payloads: &self.shared.payloads,
             embedder: self.shared.embedder.as_ref(),
             tokens: self.shared.tokens.as_ref(),
+            grants: Some(self.shared.as_ref()),
             complex: false,
         }
     }

@@ -5,7 +5,6 @@ use foldback_blockstore::IndexConfig;
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Embedder, Estimate, Timestamp, TokenCounter};
 use foldback_disclosure::ViewConfig;
-use foldback_embedder::StaticEmbedder;
 use foldback_kv::{Engine, Mode};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +25,10 @@ pub struct Options {
     pub view: ViewConfig,
     /// When a todo gets an index of its own.
     pub index: IndexConfig,
-    /// What makes vectors of texts.
-    pub embedder: Arc<dyn Embedder>,
+    /// What makes vectors of texts: `None` for the store's own (see
+    /// [`choose_embedder`](crate::Memory::choose_embedder)), which is the built-in one unless it was
+    /// told of another.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// What counts tokens.
     pub tokens: Arc<dyn TokenCounter>,
     /// What tells the time, for messages that carry none.
@@ -43,7 +44,7 @@ impl Default for Options {
             chunker: ChunkerConfig::default(),
             view: ViewConfig::default(),
             index: IndexConfig::default(),
-            embedder: Arc::new(StaticEmbedder::new()),
+            embedder: None,
             tokens: Arc::new(Estimate),
             clock: Arc::new(system_clock),
         }

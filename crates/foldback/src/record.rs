@@ -9,10 +9,11 @@ use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, NewMessage};
 use foldback_chunker::{Closed, Described, Event, Input, describe};
 use foldback_core::{
-    Block, BlockId, Message, Offload, Recorded, Role, SeqNo, StoredMessage, Timestamp, ToolCallId,
-    Vectors,
+    Block, BlockId, EmbedError, Embedder, Message, Offload, Recorded, Role, SeqNo, StoredMessage,
+    Timestamp, ToolCallId, Vectors,
 };
 use foldback_disclosure::Shown;
+use foldback_kv::Key;
 use std::sync::Arc;
 
 /// At most this many vectors are kept for one message; a longer text is embedded in its first
@@ -33,6 +34,8 @@ pub(crate) struct Draft {
     recalled: Vec<ToolCallId>,
     /// Begun with the first large part.
     payloads: Option<Pending>,
+    /// More records: the todo list, grants.
+    pub(crate) extra: Vec<(Key, Vec<u8>)>,
 }
 
 impl Session {
@@ -103,23 +106,6 @@ impl Session {
         })
     }
 
-    /// Takes the todo list as it stands now: it is recited at the end of every prompt, and tells how
-    /// finely blocks are cut. `None` for no list.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn set_todo_list(&mut self, list: Option<&TodoList>) -> Result<(), Error> {
-        self.write(|session, live, draft| {
-            let open = list.map_or(0, |list| list.open);
-            let mut closed = live.chunker.push(Event::OpenItems(open));
-            if list.is_some_and(|list| list.is_closing) {
-                closed.extend(live.chunker.push(Event::Closing));
-            }
-            live.view.set_todo_list(list.map(|list| list.text.clone()));
-            session.close_blocks(live, draft, &closed).map(drop)
-        })
-    }
-
     /// Runs `step` on a copy of the live state and makes its draft durable. When another process
     /// has written meanwhile, the state is read again and the step repeated.
     pub(crate) fn write<T>(
@@ -136,7 +122,13 @@ impl Session {
                 messages: &draft.messages,
                 blocks: &draft.blocks,
                 session: live.to_bytes()?,
-                extra: draft.payloads.map(Pending::into_puts).unwrap_or_default(),
+                extra: draft
+                    .payloads
+                    .map(Pending::into_puts)
+                    .into_iter()
+                    .flatten()
+                    .chain(draft.extra)
+                    .collect(),
                 delete: Vec::new(),
             };
             let model = self.memory.embedder.model_id();
@@ -176,7 +168,10 @@ impl Session {
             Some((stored, note)) => (stored, Some(note)),
             None => (self.offload(live, draft, message, now.0)?, None),
         };
-        let vectors = self.embed(message, stored.recall)?;
+        let vectors = match stored.recall {
+            true => Vectors::default(),
+            false => vectors_of(self.memory.embedder.as_ref(), message)?,
+        };
         let mean = mean(&vectors);
         let mut input = Input::of(message);
         if let Some(mean) = &mean {
@@ -242,23 +237,7 @@ impl Session {
         (filled == *message).then(|| (stored, answer.note.clone()))
     }
 
-    fn embed(&self, message: &Message, recall: bool) -> Result<Vectors, Error> {
-        let embedder = self.memory.embedder.as_ref();
-        if recall {
-            return Ok(Vectors::default());
-        }
-        let mut text = message.text().into_owned();
-        for call in message.tool_calls() {
-            text.push('\n');
-            text.push_str(&call.name);
-            text.push(' ');
-            text.push_str(&call.arguments);
-        }
-        let windows = embedder.windows(&text, MAX_WINDOWS);
-        Ok(embedder.embed(&windows)?)
-    }
-
-    fn close_blocks(
+    pub(crate) fn close_blocks(
         &self,
         live: &mut Live,
         draft: &mut Draft,
@@ -290,17 +269,6 @@ impl Session {
     }
 }
 
-/// The todo list of a task, as its owner writes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TodoList {
-    /// The list as the model shall read it.
-    pub text: String,
-    /// How many items are open: two or more make a task count as complex.
-    pub open: u32,
-    /// Whether the task is being wrapped up.
-    pub is_closing: bool,
-}
-
 /// Why a session closes what is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
@@ -310,8 +278,23 @@ pub enum Close {
     Switch,
 }
 
+/// The vectors of what a message says and calls, one for each window.
+pub(crate) fn vectors_of(
+    embedder: &dyn Embedder,
+    message: &Message,
+) -> Result<Vectors, EmbedError> {
+    let mut text = message.text().into_owned();
+    for call in message.tool_calls() {
+        text.push('\n');
+        text.push_str(&call.name);
+        text.push(' ');
+        text.push_str(&call.arguments);
+    }
+    embedder.embed(&embedder.windows(&text, MAX_WINDOWS))
+}
+
 /// The direction of a message: the mean of its windows, of length 1.
-fn mean(vectors: &Vectors) -> Option<Vec<f32>> {
+pub(crate) fn mean(vectors: &Vectors) -> Option<Vec<f32>> {
     if vectors.is_empty() {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::texts;
 use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::Head;
 use foldback_chunker::Chunker;
-use foldback_core::SeqNo;
+use foldback_core::{Message, SeqNo, StoredMessage};
 use foldback_disclosure::{LiveView, Shown};
 use foldback_kv::Todo;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ impl Live {
     }
 
     fn load_at(memory: &Shared, todo: &Todo, head: Head) -> Result<Self, Error> {
+        let list = Arc::new(memory.list_of(todo)?);
         let Some(bytes) = memory.blocks.session(todo)? else {
             return Ok(Self { head, ..Self::new(memory.chunker.clone(), memory.view.clone()) });
         };
@@ -63,7 +64,7 @@ impl Live {
             before.iter().map(shown).collect(),
             open.iter().map(shown).collect(),
         );
-        Ok(Self { head, chunker, view, open, blocks: saved.blocks })
+        Ok(Self { head, chunker, view, open, blocks: saved.blocks, list })
     }
 }
 
@@ -73,14 +74,23 @@ fn read_open(memory: &Shared, todo: &Todo, from: SeqNo, to: SeqNo) -> Result<Vec
         .map(SeqNo)
         .zip(&stored)
         .map(|(seq, stored)| {
-            let message = match texts::fill(memory, todo, seq, stored, 0) {
-                // A damaged payload is one text less to see, and no reason not to go on.
-                Err(Error::Payloads(PayloadError::Corrupt { .. })) => {
-                    texts::light_message(todo, seq, stored, "(this part is damaged)")?
-                }
-                message => message?,
-            };
+            let message = readable(memory, todo, seq, stored)?;
             Ok(Open::new(seq, &Arc::new(message), stored))
         })
         .collect()
+}
+
+/// The exact message. A damaged payload is one text less to see, and no reason not to go on.
+pub(crate) fn readable(
+    memory: &Shared,
+    todo: &Todo,
+    seq: SeqNo,
+    stored: &StoredMessage,
+) -> Result<Message, Error> {
+    match texts::fill(memory, todo, seq, stored, 0) {
+        Err(Error::Payloads(PayloadError::Corrupt { .. })) => {
+            texts::light_message(todo, seq, stored, "(this part is damaged)")
+        }
+        message => message,
+    }
 }

@@ -35,14 +35,18 @@ const MAX_ANSWERS: usize = 64;
 impl Session {
     pub(crate) fn resume(memory: Arc<Shared>, todo: Todo) -> Result<Self, Error> {
         let live = Live::load(&memory, &todo)?;
-        Ok(Self {
+        Ok(Self::with(memory, todo, live))
+    }
+
+    pub(crate) fn with(memory: Arc<Shared>, todo: Todo, live: Live) -> Self {
+        Self {
             memory,
             todo,
             live,
             answers: VecDeque::new(),
             closed: Vec::new(),
             tools: definitions(),
-        })
+        }
     }
 
     /// The todo.
@@ -182,6 +186,7 @@ impl Session {
             payloads: &self.memory.payloads,
             embedder: self.memory.embedder.as_ref(),
             tokens: self.memory.tokens.as_ref(),
+            grants: Some(self.memory.as_ref()),
             complex: self.live.chunker.complexity().is_complex(),
         }
     }
@@ -225,7 +230,6 @@ impl ContextManager for Session {
     }
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        let todo = self.memory.registry.create(&todo, b"").map_err(Error::from)?;
-        Ok(Box::new(Self::resume(self.memory.clone(), todo)?))
+        Ok(Box::new(self.child_session(&todo)?))
     }
 }

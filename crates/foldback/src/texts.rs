@@ -2,40 +2,73 @@
 
 use crate::Error;
 use crate::memory::Shared;
+use foldback_backend_store::BackendStore;
+use foldback_blockstore::BlockStore;
 use foldback_core::{Message, SeqNo, Source, StoredMessage};
 use foldback_kv::Todo;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How deep a quote may quote. Answers quote messages that are no answers, so one step is enough;
 /// the bound keeps a damaged record from running in circles.
 const MAX_DEPTH: usize = 4;
 
+/// Where messages and their texts are read from.
+pub(crate) trait Texts {
+    fn blocks(&self) -> &BlockStore;
+    fn payloads(&self) -> &BackendStore;
+}
+
+impl Texts for Shared {
+    fn blocks(&self) -> &BlockStore {
+        &self.blocks
+    }
+
+    fn payloads(&self) -> &BackendStore {
+        &self.payloads
+    }
+}
+
+impl<T: Texts> Texts for Arc<T> {
+    fn blocks(&self) -> &BlockStore {
+        self.as_ref().blocks()
+    }
+
+    fn payloads(&self) -> &BackendStore {
+        self.as_ref().payloads()
+    }
+}
+
 /// The exact messages of a range, in order.
 pub(crate) fn exact_messages(
-    memory: &Shared,
+    memory: &impl Texts,
     todo: &Todo,
     range: Range<u64>,
 ) -> Result<Vec<Message>, Error> {
-    let stored = memory.blocks.messages(todo, range.clone())?;
+    let stored = memory.blocks().messages(todo, range.clone())?;
     range.zip(stored).map(|(seq, stored)| fill(memory, todo, SeqNo(seq), &stored, 0)).collect()
 }
 
 /// One message exactly as it was recorded.
-pub(crate) fn exact_message(memory: &Shared, todo: &Todo, seq: SeqNo) -> Result<Message, Error> {
+pub(crate) fn exact_message(
+    memory: &impl Texts,
+    todo: &Todo,
+    seq: SeqNo,
+) -> Result<Message, Error> {
     exact_at_depth(memory, todo, seq, 0)
 }
 
 fn exact_at_depth(
-    memory: &Shared,
+    memory: &impl Texts,
     todo: &Todo,
     seq: SeqNo,
     depth: usize,
 ) -> Result<Message, Error> {
-    let stored = memory.blocks.messages(todo, seq.0..seq.0 + 1)?;
+    let stored = memory.blocks().messages(todo, seq.0..seq.0 + 1)?;
     match stored.first() {
         Some(stored) => fill(memory, todo, seq, stored, depth),
         None => {
-            let len = memory.blocks.head(todo)?.messages;
+            let len = memory.blocks().head(todo)?.messages;
             Err(Error::NoMessage { todo: todo.id().clone(), seq, len })
         }
     }
@@ -58,7 +91,7 @@ pub(crate) fn light_message(
 
 /// The exact message of a stored one.
 pub(crate) fn fill(
-    memory: &Shared,
+    memory: &impl Texts,
     todo: &Todo,
     seq: SeqNo,
     stored: &StoredMessage,
@@ -68,8 +101,8 @@ pub(crate) fn fill(
     let json = stored.json(|source, range| match source {
         Source::Payload(n) => {
             let bytes = match range {
-                None => memory.payloads.get(todo, n)?,
-                Some((from, to)) => memory.payloads.read_range(todo, n, from..to)?,
+                None => memory.payloads().get(todo, n)?,
+                Some((from, to)) => memory.payloads().read_range(todo, n, from..to)?,
             };
             String::from_utf8(bytes).map_err(|_| damaged(format!("payload {n} is not text")))
         }

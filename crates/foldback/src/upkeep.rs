@@ -1,10 +1,11 @@
 //! Checking a store, repairing what is derived, returning space, copying, forgetting.
 
 use crate::live::Live;
-use crate::{Error, Memory, texts};
+use crate::rebuild::rebuild;
+use crate::{Error, Memory, grants, texts};
 use foldback_backend_store::Error as PayloadError;
 use foldback_core::{SeqNo, TodoId};
-use foldback_kv::{Error as KvError, Todo};
+use foldback_kv::{Delete, Error as KvError, Space, Todo};
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,10 @@ const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 
 /// How long to wait for another's turn at an index.
 const TURN: Duration = Duration::from_millis(10);
+
+/// What is said of a state that was made again.
+const REBUILT: &str = "the saved state was made again from the messages; what was pinned by hand \
+    is pinned no more";
 
 /// What a check of the whole store found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -61,8 +66,8 @@ impl Memory {
     }
 
     /// As [`verify`](Self::verify), and compares truth and indexes exhaustively; with `repair`,
-    /// indexes that do not agree are made again from the truth, and files that no commit came to
-    /// are removed.
+    /// indexes and saved states of sessions that do not agree are made again from the truth, and
+    /// files that no commit came to are removed.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -79,6 +84,11 @@ impl Memory {
                 Err(error) => find(error.to_string()),
             }
             if repair {
+                match rebuild(&self.shared, todo) {
+                    Ok(false) => {}
+                    Ok(true) => find(REBUILT.to_owned()),
+                    Err(error) => find(format!("the saved state cannot be made again: {error}")),
+                }
                 // Where a record is damaged, what it names is not known, and every file stays.
                 let swept = self.shared.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now());
                 if let Err(error) = swept {
@@ -89,6 +99,7 @@ impl Memory {
             Ok(())
         })?;
         if repair {
+            self.shared.blocks.sweep_forgotten()?;
             self.shared.payloads.sweep_forgotten(|no| {
                 let next = self.shared.registry.list(no.saturating_sub(1), 1)?;
                 Ok(next.first().is_some_and(|todo| todo.no() == no))
@@ -105,6 +116,9 @@ impl Memory {
         self.for_each_todo(|todo| {
             // Another thread or process may be at it; then this waits for its turn.
             while self.shared.blocks.maintain(todo)?.busy {
+                std::thread::sleep(TURN);
+            }
+            while self.shared.blocks.build_graph(todo)?.busy {
                 std::thread::sleep(TURN);
             }
             Ok(())
@@ -161,7 +175,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes and its name. No
+    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes, todo list, the
+    /// grants that it gave and received, and its name. No
     /// search finds it from the moment this returns; `compact` takes its bytes from the files.
     ///
     /// # Errors
@@ -171,6 +186,8 @@ impl Memory {
         let todo = self.find(id)?;
         let mut delete = self.shared.blocks.forget(&todo)?;
         delete.extend(self.shared.payloads.forget(&todo));
+        delete.extend(grants::counterparts(&self.shared, &todo)?);
+        delete.push(Delete::todo(Space::Plan, todo.no()));
         self.shared.registry.remove(&todo, delete)?;
         // Files go last: until the records are gone, they are needed.
         let removed = self.shared.payloads.remove_files(&todo);
@@ -295,7 +312,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use foldback_core::{Message, ToolCall, ToolCallId};
-    use foldback_kv::{Key, Mode, Space};
+    use foldback_kv::{Key, Mode};
     use std::fs;
 
     /// A result that is large enough for a file of its own.
