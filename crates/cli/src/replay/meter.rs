@@ -38,6 +38,11 @@ impl Usage {
         self.cost_units += READ * cached as f64 + WRITE * written as f64 + plain as f64;
     }
 
+    /// The same, without the digits that come of adding tenths.
+    pub(crate) fn rounded(self) -> Self {
+        Self { cost_units: (self.cost_units * 100.0).round() / 100.0, ..self }
+    }
+
     /// Adds the calls of another conversation.
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls += other.calls;
@@ -89,8 +94,8 @@ pub(crate) struct Meter {
     pub(crate) usage: Usage,
     /// Prompts that did not begin with the whole stable part of the one before.
     pub(crate) moves: u64,
-    /// The stable part of the prompt before.
-    before: Vec<Arc<Message>>,
+    /// The stable part of the prompt before, each message with its tokens.
+    before: Vec<(Arc<Message>, u64)>,
     begun: bool,
 }
 
@@ -101,46 +106,33 @@ impl Meter {
         counts.tools(&prompt.tools) + messages
     }
 
-    /// Takes the prompt of a call. Cached is what it has in common with the beginning of the prompt
-    /// before, in whole messages; the rest of its stable part is written; the volatile suffix is
-    /// neither.
-    pub(crate) fn call(&mut self, counts: &mut Counts, prompt: &Prompt) {
+    /// Takes the prompt of a call, and gives its tokens. Cached is what it has in common with the
+    /// beginning of the prompt before, in whole messages; the rest of its stable part is written;
+    /// the volatile suffix is neither.
+    pub(crate) fn call(&mut self, counts: &mut Counts, prompt: &Prompt) -> u64 {
         let stable = prompt.messages.len().saturating_sub(prompt.volatile);
-        let (stable, volatile) = prompt.messages.split_at(stable.min(prompt.messages.len()));
-        let same = |(a, b): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(a, b) || a == b;
-        let common = stable.iter().zip(&self.before).take_while(same).count();
-        let begin = prompt.messages.get(..self.before.len()).unwrap_or_default();
-        self.moves += u64::from(begin != self.before);
+        let same = |(message, (before, _)): &(&Arc<Message>, &(Arc<Message>, u64))| {
+            Arc::ptr_eq(message, before) || *message == before
+        };
+        let goes_on = prompt.messages.iter().zip(&self.before).take_while(same).count();
+        self.moves += u64::from(goes_on < self.before.len());
+        self.before.truncate(goes_on.min(stable));
         let tools = counts.tools(&prompt.tools);
         let (mut cached, mut written) = if self.begun { (tools, 0) } else { (0, tools) };
-        for (at, message) in stable.iter().enumerate() {
+        cached += self.before.iter().map(|(_, tokens)| tokens).sum::<u64>();
+        let mut plain = 0;
+        for (at, message) in prompt.messages.iter().enumerate().skip(self.before.len()) {
             let tokens = counts.message(message);
-            if at < common { cached += tokens } else { written += tokens }
+            if at < stable {
+                written += tokens;
+                self.before.push((Arc::clone(message), tokens));
+            } else {
+                plain += tokens;
+            }
         }
-        let plain = volatile.iter().map(|message| counts.message(message)).sum();
         self.usage.call(cached, written, plain);
-        self.before = stable.to_vec();
         self.begun = true;
-    }
-}
-
-/// Meters the same calls for somebody who keeps everything.
-#[derive(Default)]
-pub(crate) struct FullMeter {
-    pub(crate) usage: Usage,
-    /// The tokens of all messages so far.
-    pub(crate) tokens: u64,
-    before: u64,
-}
-
-impl FullMeter {
-    pub(crate) fn append(&mut self, tokens: u64) {
-        self.tokens += tokens;
-    }
-
-    pub(crate) fn call(&mut self) {
-        self.usage.call(self.before, self.tokens - self.before, 0);
-        self.before = self.tokens;
+        cached + written + plain
     }
 }
 
@@ -174,14 +166,24 @@ mod tests {
     }
 
     #[test]
-    fn keeping_everything_reads_all_but_the_new() {
-        let mut full = FullMeter::default();
-        full.append(100);
-        full.call();
-        full.append(10);
-        full.call();
-        let usage = full.usage;
-        assert_eq!((usage.input_tokens, usage.peak_tokens, usage.cached_tokens), (210, 110, 100));
-        assert!((usage.cost_units - (125.0 + 10.0 + 12.5)).abs() < 1e-9);
+    fn what_only_grows_is_read_but_for_the_new() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let one = Meter::size(&mut counts, &prompt(&["one"], 0));
+        assert_eq!(meter.call(&mut counts, &prompt(&["one", "two"], 0)), 2 * one);
+        assert_eq!(meter.call(&mut counts, &prompt(&["one", "two", "six"], 0)), 3 * one);
+        let usage = meter.usage;
+        let sums = (usage.input_tokens, usage.peak_tokens, usage.cached_tokens);
+        assert_eq!((sums, meter.moves), ((5 * one, 3 * one, 2 * one), 0));
+    }
+
+    #[test]
+    fn a_shorter_prompt_is_a_move() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        meter.call(&mut counts, &prompt(&["one", "two", "three"], 0));
+        meter.call(&mut counts, &prompt(&["one"], 0));
+        meter.call(&mut counts, &prompt(&["one", "two"], 0));
+        assert_eq!(meter.moves, 1);
     }
 }

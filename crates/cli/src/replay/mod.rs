@@ -1,7 +1,7 @@
 //! Feeding a recorded conversation through a live session, message by message, as if it happened
 //! now: measuring what a model would be sent, and proving that everything comes back.
 
-mod full;
+mod beside;
 mod meter;
 mod proof;
 mod report;
@@ -10,31 +10,51 @@ mod sample;
 mod screen;
 mod summary;
 
-pub(crate) use full::replay_full;
+pub(crate) use beside::{Beside, BesideUsage, Forgot, replay_baseline};
+pub(crate) use meter::Counts;
 pub(crate) use report::Report;
 pub(crate) use run::{Event, Run, Stop, replay};
 pub(crate) use sample::{Sample, samples};
 pub(crate) use screen::{Many, Screen};
 pub(crate) use summary::{Totals, summary};
 
+use foldback_baselines::{BASELINES, Baseline, baseline};
+
 /// A policy that decides what a model is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Policy {
     /// The memory: a window of constant size.
     Foldback,
-    /// Everything, at each call.
-    Full,
+    /// What others do.
+    Baseline(&'static Baseline),
 }
 
 impl Policy {
-    pub(crate) const ALL: [Self; 2] = [Self::Foldback, Self::Full];
+    /// The names there are, the memory's own first.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        let baselines = BASELINES.iter().map(|baseline| baseline.name);
+        std::iter::once(Self::Foldback.as_str()).chain(baselines)
+    }
+
+    /// The policy of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        if name == Self::Foldback.as_str() {
+            return Some(Self::Foldback);
+        }
+        baseline(name).map(Self::Baseline)
+    }
 
     /// The name as it is given and reported.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Foldback => "foldback",
-            Self::Full => "full",
+            Self::Baseline(baseline) => baseline.name,
         }
+    }
+
+    /// Whether it is the memory itself.
+    pub(crate) fn is_foldback(self) -> bool {
+        matches!(self, Self::Foldback)
     }
 }
 

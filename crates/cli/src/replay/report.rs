@@ -2,12 +2,15 @@
 
 use super::meter::Usage;
 use super::proof::Proof;
-use super::{Policy, WINDOW_BOUND};
+use super::{Beside, BesideUsage, Policy, WINDOW_BOUND};
 use crate::output::text;
 use crate::sources::Sourced;
 use foldback_core::TodoId;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// The baseline that everything is set against.
+const FULL: &str = "full";
 
 /// What the replay of one conversation has measured. The first twelve keys are a contract.
 #[derive(Clone, Debug, Serialize)]
@@ -32,6 +35,8 @@ pub(crate) struct Report {
     pub(crate) tokens: u64,
     /// What the same calls would have been sent by keeping everything.
     pub(crate) full: Usage,
+    /// What the same calls would have been sent under each baseline, by its name.
+    pub(crate) baselines: BTreeMap<&'static str, BesideUsage>,
     /// Blocks by why they closed.
     pub(crate) close_reasons: BTreeMap<&'static str, u64>,
     /// Parts that are stored outside.
@@ -70,6 +75,7 @@ impl Report {
             resumed_at: 0,
             tokens: 0,
             full: Usage::default(),
+            baselines: BTreeMap::new(),
             close_reasons: BTreeMap::new(),
             payloads: 0,
             payload_bytes: 0,
@@ -81,14 +87,22 @@ impl Report {
         }
     }
 
-    /// Takes what the calls were sent, and what they would have been sent by keeping everything.
-    pub(crate) fn used(&mut self, usage: Usage, full: Usage) {
+    /// Takes what the same calls would have been sent under the baselines.
+    pub(crate) fn used_beside(&mut self, besides: &[Beside]) {
+        for beside in besides {
+            self.baselines.insert(beside.baseline.name, beside.usage());
+        }
+        self.full = self.baselines.get(FULL).map(|full| full.usage).unwrap_or_default();
+    }
+
+    /// Takes what the calls were sent.
+    pub(crate) fn used(&mut self, usage: Usage) {
+        let usage = usage.rounded();
         self.calls = usage.calls;
         self.input_tokens = usage.input_tokens;
         self.peak_tokens = usage.peak_tokens;
         self.cached_tokens = usage.cached_tokens;
-        self.cost_units = rounded(usage.cost_units);
-        self.full = Usage { cost_units: rounded(full.cost_units), ..full };
+        self.cost_units = usage.cost_units;
     }
 
     /// Takes the outcome of the proof.
@@ -123,14 +137,9 @@ impl Report {
     /// its bound.
     pub(crate) fn is_clean(&self) -> bool {
         let kept_bound =
-            self.policy == Policy::Full.as_str() || self.window_max_messages <= WINDOW_BOUND;
+            self.policy != Policy::Foldback.as_str() || self.window_max_messages <= WINDOW_BOUND;
         self.lossless && self.orphans == 0 && self.units_cut == 0 && kept_bound
     }
-}
-
-/// A cost, without the digits that come of adding tenths.
-fn rounded(cost: f64) -> f64 {
-    (cost * 100.0).round() / 100.0
 }
 
 #[cfg(test)]
@@ -144,7 +153,7 @@ mod tests {
         let messages = vec![Message::user("好")];
         let conversation = Conversation::from_parts(None, messages, Envelope::default());
         let sourced = Sourced { conversation, file: "a.json".to_owned(), line: 1 };
-        let mut report = Report::new(&sourced, &sourced.todo(), Policy::Full);
+        let mut report = Report::new(&sourced, &sourced.todo(), Policy::Foldback);
         assert!(!report.lossless && !report.is_clean());
         report.proved(Proof { units_cut: 2, ..Proof::default() });
         assert!(report.lossless && !report.is_clean());

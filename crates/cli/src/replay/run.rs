@@ -1,8 +1,8 @@
 //! One conversation through a live session.
 
-use super::meter::{Counts, FullMeter, Meter};
+use super::meter::{Counts, Meter};
 use super::proof::prove;
-use super::{Policy, Report, WINDOW_BOUND};
+use super::{Beside, Policy, Report, WINDOW_BOUND};
 use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
@@ -32,7 +32,7 @@ pub(crate) struct Run<'a> {
 pub(crate) enum Stop {
     /// Behind the last message, with the conversation closed and the proof made.
     End,
-    /// At this call, counted from 1: its prompt is given as an event, and nothing follows.
+    /// At this call, counted from 1: it is the last event.
     Call(u64),
 }
 
@@ -51,10 +51,14 @@ pub(crate) enum Event<'a> {
     Closed {
         /// The block.
         block: &'a Block,
+        /// How many messages there are so far.
+        at: usize,
         /// The tokens of its messages.
         tokens: u64,
         /// The tokens of the line that stands for it.
         line: u64,
+        /// Why it closed, in a sentence.
+        evidence: &'a str,
     },
     /// How large the live view is, at intervals.
     Size {
@@ -63,8 +67,17 @@ pub(crate) enum Event<'a> {
         /// The tokens of everything so far.
         full: u64,
     },
-    /// The prompt of the call that was asked for.
-    Prompt(&'a Prompt),
+    /// The model is asked.
+    Call {
+        /// How many messages there are so far.
+        at: usize,
+        /// What it gets.
+        prompt: &'a Prompt,
+        /// The tokens of that.
+        sent: u64,
+        /// The baselines, which were asked too.
+        beside: &'a [Beside],
+    },
 }
 
 type Watch<'w> = &'w mut dyn FnMut(Event<'_>) -> Result<(), CliError>;
@@ -97,9 +110,8 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
     let mut prompt = Prompt::default();
     for (at, message) in messages.iter().enumerate() {
         if talks && *message.role() == Role::Assistant && at > 0 {
-            player.call(&prompt);
+            player.call(run, at, &prompt, watch)?;
             if player.is_there(run.stop) {
-                watch(Event::Prompt(&prompt))?;
                 return Ok(player.report);
             }
         }
@@ -114,13 +126,13 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
                 result => recorded = Some(result?),
             }
         }
-        player.append(message);
+        player.append(message)?;
         if let Some(recorded) = recorded {
             held = at + 1;
             prompt = session.prompt(&Budget::default());
             player.check(seq, &prompt);
             player.offloads(run, seq, message, watch)?;
-            player.closed(run, &recorded.closed, watch)?;
+            player.closed(run, &session, &recorded.closed, watch)?;
         } else {
             // The todo stands further on, so what a model was sent here is found once more.
             let again = match &mut again {
@@ -132,15 +144,14 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
             player.report.resumed_at += 1;
         }
         if !talks && *message.role() == Role::User {
-            player.call(&prompt);
+            player.call(run, at + 1, &prompt, watch)?;
             if player.is_there(run.stop) {
-                watch(Event::Prompt(&prompt))?;
                 return Ok(player.report);
             }
         }
         if (at + 1) % every == 0 {
             let view = Meter::size(&mut player.counts, &prompt);
-            watch(Event::Size { view, full: player.full.tokens })?;
+            watch(Event::Size { view, full: player.tokens() })?;
         }
     }
     if run.stop != Stop::End {
@@ -148,7 +159,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
         return Ok(player.report);
     }
     let closed = session.close(Close::End)?;
-    player.closed(run, &closed, watch)?;
+    player.closed(run, &session, &closed, watch)?;
     player.check(SeqNo(messages.len() as u64), &session.prompt(&Budget::default()));
     player.finish(run, &session)
 }
@@ -209,7 +220,7 @@ struct Player {
     handle: Todo,
     counts: Counts,
     meter: Meter,
-    full: FullMeter,
+    beside: Vec<Beside>,
     /// The tokens of the first messages together, by their number.
     sums: Vec<u64>,
     /// Which tool a call belongs to, until its id is used again.
@@ -231,7 +242,7 @@ impl Player {
             handle,
             counts: Counts::default(),
             meter: Meter::default(),
-            full: FullMeter::default(),
+            beside: Beside::all(&run.todo),
             sums: vec![0],
             tools: BTreeMap::new(),
             payload: 0,
@@ -251,18 +262,33 @@ impl Player {
         Ok(())
     }
 
-    fn append(&mut self, message: &Message) {
-        let tokens = self.counts.message(message);
-        self.full.append(tokens);
-        self.sums.push(self.full.tokens);
+    fn append(&mut self, message: &Message) -> Result<(), CliError> {
+        self.sums.push(self.tokens() + self.counts.message(message));
         for call in message.tool_calls() {
             self.tools.insert(call.id.clone(), call.name.clone());
         }
+        self.beside.iter_mut().try_for_each(|beside| beside.record(message))
     }
 
-    fn call(&mut self, prompt: &Prompt) {
-        self.meter.call(&mut self.counts, prompt);
-        self.full.call();
+    /// The tokens of all messages so far.
+    fn tokens(&self) -> u64 {
+        self.sums.last().copied().unwrap_or(0)
+    }
+
+    /// The model is asked behind the first `at` messages.
+    fn call(
+        &mut self,
+        run: &Run<'_>,
+        at: usize,
+        prompt: &Prompt,
+        watch: Watch<'_>,
+    ) -> Result<(), CliError> {
+        let so_far = run.sourced.conversation.messages.get(..at).unwrap_or_default();
+        let sent = self.meter.call(&mut self.counts, prompt);
+        for beside in &mut self.beside {
+            beside.call(&mut self.counts, so_far);
+        }
+        watch(Event::Call { at, prompt, sent, beside: &self.beside })
     }
 
     fn is_there(&self, stop: Stop) -> bool {
@@ -318,6 +344,7 @@ impl Player {
     fn closed(
         &mut self,
         run: &Run<'_>,
+        session: &Session,
         closed: &[BlockId],
         watch: Watch<'_>,
     ) -> Result<(), CliError> {
@@ -330,20 +357,31 @@ impl Player {
             };
             let sum = |seq: u64| {
                 let at = usize::try_from(seq).unwrap_or(usize::MAX);
-                self.sums.get(at).copied().unwrap_or(self.full.tokens)
+                self.sums.get(at).copied().unwrap_or(self.tokens())
             };
             let range = block.range.as_u64();
             let tokens = sum(range.end).saturating_sub(sum(range.start));
             let line = Estimate.count(&ledger_line(&block.header, &Estimate)) as u64;
-            watch(Event::Closed { block: &block, tokens, line })?;
+            let why =
+                session.last_closed().iter().find(|(closed, _)| closed.header.block_id == *id);
+            let evidence = why.map_or("", |(_, evidence)| evidence.as_str());
+            watch(Event::Closed {
+                block: &block,
+                at: self.sums.len() - 1,
+                tokens,
+                line,
+                evidence,
+            })?;
         }
         Ok(())
     }
 
     fn finish(mut self, run: &Run<'_>, session: &Session) -> Result<Report, CliError> {
+        let tokens = self.tokens();
         let report = &mut self.report;
-        report.used(self.meter.usage, self.full.usage);
-        report.tokens = self.full.tokens;
+        report.used(self.meter.usage);
+        report.used_beside(&self.beside);
+        report.tokens = tokens;
         report.blocks = u64::from(session.blocks());
         report.prefix_moves = self.meter.moves;
         if self.untold > 0 {

@@ -46,7 +46,7 @@ impl<'a> Screen<'a> {
                     )
                 )
             ))?;
-            if policy == Policy::Foldback {
+            if policy.is_foldback() {
                 for line in LEGEND {
                     out.line(style::paint(style::DIM, text::fit(line, out.width())))?;
                 }
@@ -82,7 +82,7 @@ impl<'a> Screen<'a> {
                     text::fit(&rest, room),
                 ))
             }
-            Event::Closed { block, tokens, line } => {
+            Event::Closed { block, tokens, line, .. } => {
                 let tokens = text::number(*tokens);
                 block::print(out, block, &format!("{tokens} → {line} tokens"))
             }
@@ -103,7 +103,7 @@ impl<'a> Screen<'a> {
                     )
                 ))
             }
-            Event::Prompt(_) => Ok(()),
+            Event::Call { .. } => Ok(()),
         }
     }
 }

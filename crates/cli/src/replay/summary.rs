@@ -1,10 +1,11 @@
 //! What a replay comes to.
 
 use super::meter::Usage;
-use super::{Policy, Report, WINDOW_BOUND};
+use super::{BesideUsage, Policy, Report, WINDOW_BOUND};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
+use foldback_baselines::BASELINES;
 use std::collections::BTreeMap;
 
 /// The reports of one or many conversations, added up.
@@ -18,7 +19,8 @@ pub(crate) struct Totals {
     blocks: u64,
     reasons: BTreeMap<&'static str, u64>,
     usage: Usage,
-    full: Usage,
+    /// Each baseline by its name.
+    baselines: BTreeMap<&'static str, BesideUsage>,
     payloads: u64,
     payload_bytes: u64,
     prefix_moves: u64,
@@ -40,7 +42,12 @@ impl Totals {
             *self.reasons.entry(reason).or_default() += count;
         }
         self.usage.add(&report.usage());
-        self.full.add(&report.full);
+        for (name, used) in &report.baselines {
+            let sum = self.baselines.entry(name).or_default();
+            sum.usage.add(&used.usage);
+            sum.forgotten += used.forgotten;
+            sum.cuts += used.cuts;
+        }
         self.payloads += report.payloads;
         self.payload_bytes += report.payload_bytes;
         self.prefix_moves += report.prefix_moves;
@@ -56,7 +63,7 @@ impl Totals {
     }
 }
 
-/// Prints what it comes to: the figures beside those of keeping everything, the facts, the proof.
+/// Prints what it comes to: the figures beside those of the baselines, the facts, the proof.
 pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
     if !out.is_quiet() {
         out.line("")?;
@@ -75,25 +82,30 @@ fn figures(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError
         ("the largest call".to_owned(), Usage::peak),
         ("cost with a prompt cache".to_owned(), Usage::cost),
     ];
-    let columns: &[Column] = match policy {
-        Policy::Foldback => &[
-            Column::Name("tokens"),
-            Column::Number("foldback"),
-            Column::Number("full"),
-            Column::Number("saved"),
-        ],
-        Policy::Full => &[Column::Name("tokens"), Column::Number("full")],
-    };
-    let mut table = Table::new(out, columns);
+    let others: Vec<(&'static str, Usage)> = BASELINES
+        .iter()
+        .filter(|baseline| baseline.name != policy.as_str())
+        .filter_map(|baseline| Some((baseline.name, usage_of(totals, baseline.name)?)))
+        .collect();
+    let mut columns = vec![Column::Name("tokens"), Column::Number(policy.as_str())];
+    for (name, _) in &others {
+        columns.extend([Column::Number(name), Column::Number("saved")]);
+    }
+    let mut table = Table::new(out, &columns);
     for (name, figure) in rows {
-        let (ours, full) = (figure(&totals.usage), figure(&totals.full));
+        let ours = figure(&totals.usage);
         let mut row = vec![name, whole(ours)];
-        if policy == Policy::Foldback {
-            row.extend([whole(full), text::saved(ours, full)]);
+        for (_, usage) in &others {
+            let theirs = figure(usage);
+            row.extend([whole(theirs), text::saved(ours, theirs)]);
         }
         table.row(row);
     }
     table.print(out)
+}
+
+fn usage_of(totals: &Totals, name: &str) -> Option<Usage> {
+    totals.baselines.get(name).map(|used| used.usage)
 }
 
 fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
@@ -106,7 +118,11 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
     if totals.resumed > 0 {
         fact("recorded before", text::count(totals.resumed, "message"))?;
     }
-    if policy == Policy::Full {
+    for (name, used) in totals.baselines.iter().filter(|(_, used)| used.forgotten > 0) {
+        let gone = text::count(used.forgotten, "message");
+        fact("forgotten", format!("{gone} by {name}, in {}", text::count(used.cuts, "cut")))?;
+    }
+    if !policy.is_foldback() {
         let orphans = text::number(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
     }

@@ -1,0 +1,209 @@
+//! A baseline that is sent the same calls as the memory, and is metered beside it.
+
+use super::meter::{Counts, Meter, Usage};
+use super::proof::Proof;
+use super::run::Stop;
+use super::{Policy, Report};
+use crate::error::CliError;
+use crate::output::text;
+use crate::sources::Sourced;
+use foldback_baselines::{BASELINES, Baseline};
+use foldback_core::{
+    Budget, ContextManager, Estimate, Message, Prompt, Role, TodoId, Violation, check_request,
+};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A baseline at work on one conversation.
+pub(crate) struct Beside {
+    pub(crate) baseline: &'static Baseline,
+    /// The tokens of its last prompt.
+    pub(crate) sent: u64,
+    /// Whether that did not go on from the one before.
+    moved: bool,
+    /// The calls at which it had dropped messages since the call before, in order.
+    pub(crate) forgot: Vec<Forgot>,
+    context: Box<dyn ContextManager>,
+    meter: Meter,
+}
+
+/// A moment at which a policy had dropped messages for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Forgot {
+    /// The call, counted from 1.
+    pub(crate) call: u64,
+    /// How many of the recorded messages its prompt does not hold any more, all in all.
+    pub(crate) gone: u64,
+}
+
+/// What a baseline would have been sent in the same calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct BesideUsage {
+    #[serde(flatten)]
+    pub(crate) usage: Usage,
+    /// Recorded messages that its last prompt did not hold any more, and that nothing brings back.
+    pub(crate) forgotten: u64,
+    /// How often it dropped messages.
+    pub(crate) cuts: u64,
+}
+
+impl Beside {
+    pub(crate) fn new(baseline: &'static Baseline, todo: &TodoId) -> Self {
+        Self {
+            baseline,
+            sent: 0,
+            moved: false,
+            forgot: Vec::new(),
+            context: baseline.start(todo.clone(), Arc::new(Estimate)),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Each baseline there is.
+    pub(crate) fn all(todo: &TodoId) -> Vec<Self> {
+        BASELINES.iter().map(|baseline| Self::new(baseline, todo)).collect()
+    }
+
+    pub(crate) fn record(&mut self, message: &Message) -> Result<(), CliError> {
+        let recorded = self.context.record(message.clone());
+        recorded.map(drop).map_err(|error| CliError::Usage(error.to_string()))
+    }
+
+    /// Takes a call behind the messages `so_far`, and gives its prompt.
+    pub(crate) fn call(&mut self, counts: &mut Counts, so_far: &[Message]) -> Prompt {
+        let prompt = self.context.prompt(&Budget::default());
+        let moves = self.meter.moves;
+        self.sent = self.meter.call(counts, &prompt);
+        self.moved = self.meter.moves > moves;
+        if self.moved {
+            let gone = missing(&prompt, so_far);
+            if gone > self.forgotten() {
+                self.forgot.push(Forgot { call: self.meter.usage.calls, gone });
+            }
+        }
+        prompt
+    }
+
+    /// What it was sent so far.
+    pub(crate) fn usage(&self) -> BesideUsage {
+        BesideUsage {
+            usage: self.meter.usage.rounded(),
+            forgotten: self.forgotten(),
+            cuts: self.forgot.len() as u64,
+        }
+    }
+
+    fn forgotten(&self) -> u64 {
+        self.forgot.last().map_or(0, |forgot| forgot.gone)
+    }
+}
+
+/// Measures a conversation under a baseline, and tells whether its last prompt still holds every
+/// message. With a call to stop at, its prompt comes instead.
+///
+/// # Errors
+/// When the policy cannot keep a message.
+pub(crate) fn replay_baseline(
+    sourced: &Sourced,
+    baseline: &'static Baseline,
+    stop: Stop,
+) -> Result<(Report, Option<Prompt>), CliError> {
+    let messages = &sourced.conversation.messages;
+    let todo = sourced.todo();
+    let mut report = Report::new(sourced, &todo, Policy::Baseline(baseline));
+    let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
+    let mut counts = Counts::default();
+    let mut all = Beside::all(&todo);
+    let mine = all.iter().position(|beside| beside.baseline.name == baseline.name);
+    let mine = mine.ok_or(foldback::Error::Internal("a baseline that is in no list"))?;
+    // A call behind the first so many messages; gives the prompt of the one to stop at.
+    let call = |all: &mut [Beside], counts: &mut Counts, report: &mut Report, upto: usize| {
+        let mut found = None;
+        for (index, beside) in all.iter_mut().enumerate() {
+            let prompt = beside.call(counts, messages.get(..upto).unwrap_or_default());
+            if index == mine {
+                report.window_max_messages = report.window_max_messages.max(prompt.window);
+                if beside.moved {
+                    report.odd(&prompt);
+                }
+                found = (stop == Stop::Call(beside.meter.usage.calls)).then_some(prompt);
+            }
+        }
+        found
+    };
+    for (at, message) in messages.iter().enumerate() {
+        let role = message.role();
+        if talks
+            && *role == Role::Assistant
+            && at > 0
+            && let Some(prompt) = call(&mut all, &mut counts, &mut report, at)
+        {
+            return Ok((report, Some(prompt)));
+        }
+        report.tokens += counts.message(message);
+        all.iter_mut().try_for_each(|beside| beside.record(message))?;
+        if !talks
+            && *role == Role::User
+            && let Some(prompt) = call(&mut all, &mut counts, &mut report, at + 1)
+        {
+            return Ok((report, Some(prompt)));
+        }
+    }
+    report.used_beside(&all);
+    if let Some(mine) = all.get(mine) {
+        report.used(mine.usage().usage);
+        report.prefix_moves = mine.meter.moves;
+        let last = mine.context.prompt(&Budget::default());
+        report.proved(held(&last, messages));
+        report.odd(&last);
+    }
+    Ok((report, None))
+}
+
+impl Report {
+    /// Takes what a chat API would refuse in a prompt that nothing is repaired in. What else is odd
+    /// in it (late instructions, say) is the source's own matter.
+    fn odd(&mut self, prompt: &Prompt) {
+        for violation in check_request(prompt.messages.iter().map(Arc::as_ref)) {
+            if matches!(
+                violation,
+                Violation::Orphan(_) | Violation::Unanswered(_) | Violation::DuplicateCall(_)
+            ) {
+                self.orphans += 1;
+                self.problems.push(violation.to_string());
+            }
+        }
+    }
+}
+
+/// Compares a prompt with the messages that it should still hold.
+fn held(prompt: &Prompt, source: &[Message]) -> Proof {
+    let gone = missing(prompt, source);
+    let mut proof = Proof { messages: source.len() as u64 - gone, ..Proof::default() };
+    proof.bytes = prompt.messages.iter().map(|message| message.json().len() as u64).sum();
+    if gone > 0 {
+        let all = text::number(source.len() as u64);
+        let gone = text::number(gone);
+        proof
+            .problems
+            .push(format!("{gone} of {all} messages are gone, and nothing brings them back"));
+    }
+    proof
+}
+
+/// How many of the messages a prompt does not hold byte for byte.
+fn missing(prompt: &Prompt, source: &[Message]) -> u64 {
+    let mut there: HashMap<&str, u64> = HashMap::new();
+    for message in &prompt.messages {
+        *there.entry(message.json()).or_default() += 1;
+    }
+    let gone = source.iter().filter(|message| match there.get_mut(message.json()) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            false
+        }
+        _ => true,
+    });
+    gone.count() as u64
+}

@@ -1,0 +1,236 @@
+// The whole transcript, and beside it just what the model gets at the chosen call.
+
+/** Of a text, so many characters stand in a list before it is opened. */
+const PEEK = 420;
+const STATES = {
+  whole: "in view",
+  light: "in view by a notice",
+  pinned: "pinned, in view",
+  folded: "folded",
+  absent: "nothing to send",
+  future: "",
+};
+const PARTS = {
+  system: "Standing instructions",
+  opening: "Pinned task and ledger",
+  block: "The latest block, whole",
+  tail: "The open tail",
+  suffix: "Changes from call to call",
+};
+
+let rows = [];
+/** Brings the place of the call into sight in the transcript. */
+let toCall = () => {};
+
+function drawViews() {
+  const calls = picture.calls;
+  const slider = element("input", {
+    type: "range", id: "call", min: 1, max: Math.max(calls.length, 1), value: 1, "aria-label": "Call",
+    oninput: (event) => chooseCall(Number(event.target.value) - 1),
+  });
+  const step = (by, name) => element("button", {
+    type: "button", class: "plain", "aria-label": name, onclick: () => chooseCall(chosen.call + by),
+  }, by < 0 ? "‹" : "›");
+  const output = element("output", { for: "call" });
+  const told = element("p", { class: "told" });
+  const left = element("div", { tabindex: 0, role: "region", "aria-label": "The whole transcript" });
+  const right = element("div", { tabindex: 0, role: "region", "aria-label": "What the model gets" });
+  const leftHead = element("p");
+  const rightHead = element("p");
+  const panes = element("div", { class: "panes", "data-tab": "view" },
+    element("div", { class: "pane", id: "pane-all" },
+      element("header", null, element("h3", null, "Everything that was said"), leftHead), legend(), left),
+    element("div", { class: "pane", id: "pane-view" },
+      element("header", null, element("h3", null, "What the model gets"), rightHead), right));
+  fill("views",
+    element("h2", { id: "views-title" }, "The transcript and the model's view"),
+    element("p", { class: "note" }, "The arrow keys go from call to call. What is folded stays on the left word for word, and the recall tools bring it back."),
+    element("div", { class: "dial" },
+      element("div", { class: "range" }, step(-1, "The call before"), slider, step(1, "The next call"), output), told),
+    tabs(panes), panes);
+
+  const here = element("p", { class: "here" });
+  rows = transcript(left);
+  // Near the end of the pane, so that what led to it is above.
+  toCall = () => scrollPane(left, here, left.clientHeight * 0.72);
+  if (calls.length === 0) {
+    leftHead.textContent = count(picture.messages.length, "message");
+    right.append(element("p", { class: "note" }, "No model is asked."));
+    return;
+  }
+  onCall((call, at) => {
+    slider.value = at + 1;
+    slider.setAttribute("aria-valuetext", `call ${at + 1} of ${calls.length}`);
+    output.textContent = `call ${number(at + 1)} of ${number(calls.length)}`;
+    const so_far = picture.sums[call.at];
+    told.replaceChildren("The model gets ", element("b", null, `${number(call.k)} tokens`),
+      ` of ${number(so_far)} said so far`);
+    leftHead.textContent = `${count(call.at, "message")} so far · ${number(so_far)} tokens`;
+    rightHead.textContent = `${count(call.v.length, "message")} · ${number(call.k)} tokens with tools`;
+    mark(call);
+    here.textContent = `call ${number(at + 1)}`;
+    const next = rows[call.at];
+    if (next) left.insertBefore(here, next.seam ?? next.node);
+    else left.append(here);
+    right.replaceChildren(...view(call));
+    right.scrollTop = 0;
+    toCall();
+  });
+}
+
+function legend() {
+  const sign = (kind, text) => element("span", null, element("i", { class: kind, "aria-hidden": "true" }), text);
+  return element("p", { class: "marks" }, sign("whole", "in view"), sign("light", "offloaded, in view by a notice"), sign("", "folded"));
+}
+
+function tabs(panes) {
+  const tab = (name, title) => element("button", {
+    type: "button", class: "plain", role: "tab", "aria-controls": name === "all" ? "pane-all" : "pane-view",
+    "aria-selected": String(name === "view"), "data-name": name, onclick: () => showTab(name),
+  }, title);
+  return element("div", { class: "tabs", role: "tablist", "aria-label": "What to show" },
+    tab("view", "What the model gets"), tab("all", "Everything said"));
+}
+
+function showTab(name) {
+  document.querySelector(".panes").dataset.tab = name;
+  for (const tab of document.querySelectorAll(".tabs button")) {
+    tab.setAttribute("aria-selected", String(tab.dataset.name === name));
+  }
+  if (name === "all") toCall();
+}
+
+/** The rows of the transcript, with a line in front of each block. */
+function transcript(place) {
+  let before = null;
+  const stored = new Set(picture.payloads.map((payload) => payload.seq));
+  return picture.messages.map((message, seq) => {
+    const block = picture.blockOf[seq];
+    let seam = null;
+    if (block !== before) {
+      seam = element("p", { class: "seam" },
+        block
+          ? [element("span", { class: "mono" }, `b_${String(block.n).padStart(3, "0")}`), element("span", null, block.close_reason), element("span", null, `${number(block.tokens)} tokens`)]
+          : element("span", null, "open"));
+      place.append(seam);
+      before = block;
+    }
+    const state = element("span", { class: "state" });
+    const node = said(message, { seq, state, offloaded: stored.has(seq) });
+    node.id = `m${seq}`;
+    place.append(node);
+    return { node, seam, state, now: null };
+  });
+}
+
+function mark(call) {
+  states(call).forEach((now, seq) => {
+    const row = rows[seq];
+    if (row.now === now) return;
+    row.now = now;
+    row.node.classList.remove("whole", "light", "pinned", "folded", "absent", "future");
+    row.node.classList.add(now);
+    row.state.textContent = STATES[now];
+  });
+}
+
+/** The prompt of a call, part by part. */
+function view(call) {
+  const nodes = [];
+  const entries = prompt(call);
+  const shown = call.b == null ? null : picture.byNumber.get(call.b);
+  let part = null;
+  for (const entry of entries) {
+    if (entry.part !== part) {
+      part = entry.part;
+      const tokens = entries.filter((other) => other.part === part).reduce((sum, other) => sum + other.said.k, 0);
+      nodes.push(element("p", { class: "part" },
+        element("b", null, PARTS[part]),
+        part === "block" && shown ? element("span", { class: "mono" }, `b_${String(shown.n).padStart(3, "0")}`) : null,
+        element("span", null, `${number(tokens)} tokens`)));
+    }
+    if (entry.pin != null) nodes.push(said(picture.messages[entry.pin], { seq: entry.pin, kind: "whole", link: true, tokens: false }));
+    const kind = entry.of == null ? "made" : entry.isForm ? "light" : "whole";
+    const node = said(entry.said, { seq: entry.of, kind, link: entry.of != null, who: entry.of == null && part !== "system" ? "foldback" : null, tokens: entry.pin == null });
+    nodes.push(node);
+  }
+  if (picture.tools_tokens) {
+    nodes.unshift(element("p", { class: "part" }, element("b", null, "Recall tools"),
+      element("span", null, "search_block, list_blocks, load"), element("span", null, `${number(picture.tools_tokens)} tokens`)));
+  }
+  return nodes;
+}
+
+/** One message as a row. */
+function said(message, { seq, state, kind, link, who, offloaded, tokens }) {
+  const machine = message.r === "tool";
+  const name = message.n ? element("span", { dir: "auto" }, message.n) : null;
+  const place = seq == null ? null : link
+    ? element("button", { type: "button", class: "link", onclick: () => showMessage(seq), "aria-label": `Message ${seq} in the transcript` }, `#${seq}`)
+    : element("span", null, `#${seq}`);
+  const head = element("p", { class: "who" }, place, element("b", null, who ?? message.r), name,
+    offloaded ? element("span", null, "stored outside") : null, state,
+    element("span", { class: "size" }, tokens === false ? "" : count(message.k, "token")));
+  const calls = (message.c ?? []).map(([tool, text]) => {
+    const node = element("div", { class: "call", dir: "auto" }, element("b", null, tool), " ");
+    return opened(node, text, 180);
+  });
+  const text = message.t ? opened(element("div", { class: machine ? "text machine" : "text", dir: "auto" }), message.t, PEEK) : null;
+  return element("article", { class: `said ${kind ?? ""}` }, head, text, calls);
+}
+
+/** Puts a text into a node: of a long one the beginning, and a button for the rest. */
+function opened(node, text, most) {
+  if (text.length <= most * 1.4) {
+    node.append(text);
+    return node;
+  }
+  const end = cutAt(text, most);
+  const rest = document.createTextNode(`${text.slice(0, end).trimEnd()} … `);
+  const more = element("button", { type: "button", class: "link more", "aria-expanded": "false" }, `all ${number(text.length)} characters`);
+  let open = false;
+  more.addEventListener("click", () => {
+    open = !open;
+    rest.data = open ? `${text}\n` : `${text.slice(0, end).trimEnd()} … `;
+    more.textContent = open ? "less" : `all ${number(text.length)} characters`;
+    more.setAttribute("aria-expanded", String(open));
+  });
+  node.append(rest, more);
+  return node;
+}
+
+/** An end that parts no character and, where that is near, no word: at most `most` units and six
+ * lines in. */
+function cutAt(text, most) {
+  let end = most;
+  for (let lines = 0, at = text.indexOf("\n"); at >= 0 && at < most; at = text.indexOf("\n", at + 1)) {
+    lines += 1;
+    if (lines === 6) {
+      end = at;
+      break;
+    }
+  }
+  const space = text.lastIndexOf(" ", end);
+  if (space > end - 16) end = space;
+  const code = text.charCodeAt(end - 1);
+  return code >= 0xd800 && code < 0xdc00 ? end - 1 : end;
+}
+
+/** Shows a message in the transcript, and nothing else moves. */
+function showMessage(seq) {
+  showTab("all");
+  const row = rows[seq];
+  if (!row) return;
+  document.querySelectorAll(".said.target").forEach((node) => node.classList.remove("target"));
+  row.node.classList.add("target");
+  const pane = row.node.parentElement;
+  const head = document.getElementById("views");
+  const box = head.getBoundingClientRect();
+  if (box.bottom < 200 || box.top > innerHeight * 0.6) head.scrollIntoView();
+  scrollPane(pane, row.node, 60);
+}
+
+/** Scrolls a pane until the node stands so far below its top. */
+function scrollPane(pane, node, below) {
+  pane.scrollTop += node.getBoundingClientRect().top - pane.getBoundingClientRect().top - below;
+}
