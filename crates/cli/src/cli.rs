@@ -3,8 +3,10 @@
 use crate::commands::Command;
 use clap::builder::{PossibleValuesParser, Styles, TypedValueParser as _};
 use clap::{Args, Parser};
+use foldback::embedder::Choice;
 use foldback_kv::Engine;
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 
 /// A context of constant size that loses nothing.
 ///
@@ -48,9 +50,29 @@ pub(crate) struct Globals {
     )]
     pub(crate) engine: Option<Engine>,
 
+    /// The embedder, for a new store or another one than the store's own: builtin, none (words
+    /// alone), or a model's folder or name [default: the store's own]
+    #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
+    pub(crate) embedder: Option<Choice>,
+
     /// Print results only: no progress, no notes
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+}
+
+/// The embedder that is meant. The folder of a model is named in full, because it is kept.
+pub(crate) fn embedder(text: &str) -> Result<Choice, String> {
+    let choice = text.parse().unwrap_or_else(|never: Infallible| match never {});
+    Ok(match choice {
+        Choice::Model(model) if model.is_empty() => {
+            return Err("expected builtin, none, or the folder or name of a model".to_owned());
+        }
+        Choice::Model(model) => match Path::new(&model).canonicalize() {
+            Ok(folder) => Choice::Model(folder.display().to_string()),
+            Err(_) => Choice::Model(model),
+        },
+        choice => choice,
+    })
 }
 
 const EXAMPLES: &str = "\

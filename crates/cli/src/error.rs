@@ -136,6 +136,12 @@ fn kv_code(error: &foldback_kv::Error) -> u8 {
     }
 }
 
+impl From<foldback::embedder::LoadError> for CliError {
+    fn from(error: foldback::embedder::LoadError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
 impl From<foldback_backend_store::Error> for CliError {
     fn from(error: foldback_backend_store::Error) -> Self {
         Self::Memory(error.into())

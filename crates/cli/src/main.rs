@@ -7,8 +7,10 @@
 mod cli;
 mod commands;
 mod error;
+mod outfile;
 mod output;
 mod replay;
+mod report;
 mod sources;
 mod store;
 mod walk;

@@ -2,11 +2,14 @@
 
 use crate::cli::Globals;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{self, Output};
 use directories::ProjectDirs;
+use foldback::core::Embedder;
+use foldback::embedder::{Choice, WordsOnly};
 use foldback::{Memory, Options};
 use foldback_kv::{Engine, Mode};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Names the store where no `--store` does.
@@ -31,28 +34,65 @@ pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
 
 /// Opens the store for writing, making it where there is none.
 pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
-    let options = options(globals, Mode::ReadWrite);
+    let options = options(globals, Mode::ReadWrite)?;
     if options.engine == Engine::Memory {
         out.note("the memory engine keeps nothing once this command ends");
     }
-    Ok(Memory::open(&folder(globals)?, options)?)
+    let memory = Memory::open(&folder(globals)?, options)?;
+    check_embedder(&memory, globals, Mode::ReadWrite)?;
+    Ok(memory)
 }
 
 /// Opens the store for writing; there must be one.
 pub(crate) fn open_existing(globals: &Globals) -> Result<Memory, CliError> {
     // Opening for reading says whether there is a store, without making one.
     drop(open_for_reading(globals)?);
-    Ok(Memory::open(&folder(globals)?, options(globals, Mode::ReadWrite))?)
+    let memory = Memory::open(&folder(globals)?, options(globals, Mode::ReadWrite)?)?;
+    check_embedder(&memory, globals, Mode::ReadWrite)?;
+    Ok(memory)
 }
 
-/// Opens the store for reading; there must be one.
+/// Opens the store for writing with this embedder, making it where there is none.
+pub(crate) fn open_with(
+    globals: &Globals,
+    embedder: Arc<dyn Embedder>,
+) -> Result<Memory, CliError> {
+    let options = Options { embedder: Some(embedder), ..options(globals, Mode::ReadWrite)? };
+    Ok(Memory::open(&folder(globals)?, options)?)
+}
+
+/// Whether there is a store.
+pub(crate) fn exists(globals: &Globals) -> Result<bool, CliError> {
+    match open_for_reading(globals) {
+        Ok(_) => Ok(true),
+        Err(CliError::NotFound(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the store for reading what is recorded; there must be one. No embedder is loaded.
 pub(crate) fn open_for_reading(globals: &Globals) -> Result<Memory, CliError> {
+    open_to_read(globals, Some(Arc::new(WordsOnly)))
+}
+
+/// Opens the store for searching; there must be one.
+pub(crate) fn open_for_search(globals: &Globals) -> Result<Memory, CliError> {
+    let memory = open_to_read(globals, named_embedder(globals)?)?;
+    check_embedder(&memory, globals, Mode::ReadOnly)?;
+    Ok(memory)
+}
+
+fn open_to_read(
+    globals: &Globals,
+    embedder: Option<Arc<dyn Embedder>>,
+) -> Result<Memory, CliError> {
     let dir = folder(globals)?;
-    let options = options(globals, Mode::ReadOnly);
-    if options.engine == Engine::Memory {
+    let engine = globals.engine.unwrap_or_default();
+    if engine == Engine::Memory {
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
+    let options = Options { engine, mode: Mode::ReadOnly, embedder, ..Options::default() };
     match Memory::open(&dir, options) {
         Err(foldback::Error::Kv(foldback_kv::Error::NotFound { .. })) => {
             Err(CliError::NotFound(format!(
@@ -93,8 +133,9 @@ impl Temporary {
 }
 
 /// What a temporary store is made with: the memory engine, unless another was asked for.
-pub(crate) fn temporary_options(globals: &Globals) -> Options {
-    Options { engine: globals.engine.unwrap_or(Engine::Memory), ..Options::default() }
+pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
+    let engine = globals.engine.unwrap_or(Engine::Memory);
+    Ok(Options { engine, embedder: named_embedder(globals)?, ..Options::default() })
 }
 
 /// The bytes of the files under `dir`.
@@ -120,6 +161,41 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
     entries.flatten().map(of_entry).sum()
 }
 
-fn options(globals: &Globals, mode: Mode) -> Options {
-    Options { engine: globals.engine.unwrap_or_default(), mode, ..Options::default() }
+fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
+    let (engine, embedder) = (globals.engine.unwrap_or_default(), named_embedder(globals)?);
+    Ok(Options { engine, mode, embedder, ..Options::default() })
+}
+
+/// The embedder that `--embedder` names, loaded.
+fn named_embedder(globals: &Globals) -> Result<Option<Arc<dyn Embedder>>, CliError> {
+    let Some(choice) = &globals.embedder else { return Ok(None) };
+    Ok(Some(choice.load()?))
+}
+
+/// Says when the store's own embedder is not at work. An embedder that was named becomes a new
+/// store's own; of a store that holds messages, their vectors must be of it.
+fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), CliError> {
+    if let Some(trouble) = memory.embedder_trouble() {
+        output::warn(
+            globals,
+            format_args!("{trouble}; this search or recording goes by words alone"),
+        );
+    }
+    let (model, own) = (memory.embedder().model_id(), memory.store_embedder()?);
+    let Some(named) = &globals.embedder else { return Ok(()) };
+    if own.is_none() && mode == Mode::ReadWrite && memory.todos(None, 1)?.is_empty() {
+        return Ok(memory.choose_embedder(named)?);
+    }
+    let is_own = match &own {
+        Some(own) => own.model_id == model,
+        None => *named == Choice::BuiltIn,
+    };
+    if is_own || *named == Choice::WordsOnly {
+        return Ok(());
+    }
+    let own = own.map(|own| own.choice).unwrap_or_default();
+    Err(CliError::Usage(format!(
+        "the store's messages are embedded by {own}, and --embedder names {named}; \
+         `foldback embedder use {named}` embeds them again, and --embedder none searches by words"
+    )))
 }

@@ -5,30 +5,36 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
 use crate::output::json::Exact;
-use crate::output::{Output, message, style};
-use crate::store;
+use crate::output::{Output, message, style, text};
+use crate::{outfile, store};
 use clap::Args;
 use data_encoding::BASE64;
-use foldback::Memory;
-use foldback_backend_store::{Excerpt, Meta, Position};
-use foldback_core::{BlockHeader, BlockId, PayloadRef};
+use foldback::{Memory, Todo};
+use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
+use foldback_core::{BlockHeader, BlockId, PayloadRef, Reference};
 use serde::Serialize;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Bring back a block or a payload, word for word
 ///
 /// A block is printed message by message, each exactly as it was recorded. A payload goes out byte
-/// for byte, so that it can be sent into a file; with --lines or --match, only those lines.
+/// for byte, so that it can be sent into a file; with --lines or --match, only those lines. What
+/// another todo has granted is loaded by its full name (b_<todo>_<nnn>, store://<todo>/<n>-<check>).
+///
+/// With --out, the file gets a payload's bytes, or a block's messages as JSON Lines, in a few megabytes
+/// of memory, whatever the size; it appears when it is whole.
 ///
 /// JSON, of a block: {"kind": "block", "header": {...}, "messages": [...]}; of a payload: {"kind":
 /// "payload", "ref", "bytes", "first_line", "last_line", "text" or "base64", "next"}; `bytes` is the
 /// size of the whole payload, `next` the place to go on at when the answer was cut short, as --lines
-/// and --from take it.
+/// and --from take it. With --out: {"kind": "file", "ref", "bytes", "path"}.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback load --todo coding-session b_coding-session_003
   foldback load --todo coding-session store://2-k4qd > config.toml
+  foldback load --todo coding-session store://2-k4qd --out config.toml
   foldback load --todo coding-session store://5-ab2c --lines 100-140
   foldback load --todo coding-session store://5-ab2c --match 'FAILED|Error'")]
 pub(crate) struct Load {
@@ -59,6 +65,10 @@ pub(crate) struct Load {
     /// With --lines or --match, print about this many tokens at most
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
+
+    /// Write everything into this file, for tools that take files
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lines", "pattern", "max_tokens"])]
+    out: Option<PathBuf>,
 }
 
 /// What can be loaded.
@@ -96,13 +106,77 @@ struct PayloadJson {
     next: Option<String>,
 }
 
+#[derive(Serialize)]
+struct FileJson {
+    kind: &'static str,
+    r#ref: String,
+    bytes: u64,
+    path: String,
+}
+
 impl Load {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
+        if let Some(path) = &self.out {
+            return self.file(&memory, path, out);
+        }
         match &self.reference {
             Ref::Block(id) => self.block(&memory, id, out),
             Ref::Payload(reference) => self.payload(&memory, reference, out),
         }
+    }
+
+    /// The todo that the reference leads to.
+    fn locate(&self, memory: &Memory, reference: &Reference) -> Result<Todo, CliError> {
+        memory.locate(&self.todo.todo, reference).map_err(|error| match (error, reference) {
+            // Of another todo nothing is told that it did not grant, not even whether there is it.
+            (foldback::Error::NoReference { .. }, Reference::Block(id)) => self.no_block(id),
+            (foldback::Error::NoReference { reference, .. }, _) => {
+                PayloadError::NotFound { reference: reference.to_string() }.into()
+            }
+            (error, _) => error.into(),
+        })
+    }
+
+    fn no_block(&self, id: &BlockId) -> CliError {
+        let todo = &self.todo.todo;
+        CliError::NotFound(format!(
+            "todo {todo} has no block {id}; `foldback blocks --todo {todo}` lists its blocks"
+        ))
+    }
+
+    /// The reference with its todo.
+    fn full(&self, reference: &PayloadRef) -> Reference {
+        let todo = reference.todo.clone().unwrap_or_else(|| self.todo.todo.clone());
+        Reference::Payload { todo, n: reference.n, check: reference.check }
+    }
+
+    fn file(&self, memory: &Memory, path: &Path, out: &Output) -> Result<Outcome, CliError> {
+        let todo = memory.find(&self.todo.todo)?;
+        let reference = match &self.reference {
+            Ref::Block(id) => Reference::Block(id.clone()),
+            Ref::Payload(reference) => {
+                let full = self.full(reference);
+                if full.todo() == todo.id() {
+                    // In the own todo, a wrong check is told apart.
+                    let local = PayloadRef::local(reference.n, reference.check);
+                    memory.payloads().resolve(&todo, &local)?;
+                }
+                full
+            }
+        };
+        self.locate(memory, &reference)?;
+        let bytes = outfile::write(path, |file| {
+            Ok(memory.write_reference(todo.id(), &reference, file)?)
+        })?;
+        if out.is_json() {
+            let path = path.display().to_string();
+            out.json(&FileJson { kind: "file", r#ref: reference.to_string(), bytes, path })?;
+        } else {
+            let bytes = text::number(bytes);
+            out.note(format_args!("{}: {bytes} bytes of {reference}", path.display()));
+        }
+        Ok(Outcome::Done)
     }
 
     fn block(&self, memory: &Memory, id: &BlockId, out: &Output) -> Result<Outcome, CliError> {
@@ -110,14 +184,9 @@ impl Load {
             let what = "--lines and --match are for payloads (store://...); a block comes whole";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let todo = &self.todo.todo;
-        let Some(block) = memory.block(todo, id)? else {
-            // Of a block of another todo nothing is told, not even whether there is one.
-            return Err(CliError::NotFound(format!(
-                "todo {todo} has no block {id}; `foldback blocks --todo {todo}` lists its blocks"
-            )));
-        };
-        let messages = memory.messages(todo, block.range.as_u64())?;
+        let from = self.locate(memory, &Reference::Block(id.clone()))?;
+        let block = memory.block(from.id(), id)?.ok_or_else(|| self.no_block(id))?;
+        let messages = memory.messages(from.id(), block.range.as_u64())?;
         if out.is_json() {
             let messages = messages.iter().map(|message| Exact(message.json())).collect();
             out.json(&BlockJson { kind: "block", header: &block.header, messages })?;
@@ -143,9 +212,17 @@ impl Load {
         reference: &PayloadRef,
         out: &Output,
     ) -> Result<Outcome, CliError> {
-        let todo = memory.find(&self.todo.todo)?;
+        let todo = match self.full(reference) {
+            full if *full.todo() == self.todo.todo => memory.find(&self.todo.todo)?,
+            full => self.locate(memory, &full)?,
+        };
         let payloads = memory.payloads();
-        let meta = payloads.resolve(&todo, reference)?;
+        let meta = payloads.resolve(&todo, &PayloadRef::local(reference.n, reference.check))?;
+        let name = if *todo.id() == self.todo.todo {
+            meta.reference()
+        } else {
+            PayloadRef { todo: Some(todo.id().clone()), ..meta.reference() }
+        };
         let budget = self.max_tokens.unwrap_or(usize::MAX);
         let excerpt = match (&self.pattern, self.lines) {
             (Some(pattern), _) => {
@@ -162,10 +239,11 @@ impl Load {
             (None, None) => None,
         };
         match excerpt {
-            Some(excerpt) => self.excerpt(&meta, &excerpt, out),
+            Some(excerpt) => self.excerpt(&name, &meta, &excerpt, out),
             None if out.is_json() => {
                 let bytes = payloads.get(&todo, meta.n)?;
-                out.json(&PayloadJson::new(&meta, bytes, 1.min(meta.lines), meta.lines, None))?;
+                let whole = (1.min(meta.lines), meta.lines);
+                out.json(&PayloadJson::new(&name, &meta, bytes, whole, None))?;
                 Ok(Outcome::Done)
             }
             None => {
@@ -177,7 +255,13 @@ impl Load {
         }
     }
 
-    fn excerpt(&self, meta: &Meta, excerpt: &Excerpt, out: &Output) -> Result<Outcome, CliError> {
+    fn excerpt(
+        &self,
+        name: &PayloadRef,
+        meta: &Meta,
+        excerpt: &Excerpt,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
         let mut bytes = Vec::new();
         for run in &excerpt.runs {
             // Runs that are apart begin on lines of their own.
@@ -186,9 +270,9 @@ impl Load {
             }
             bytes.extend_from_slice(&run.content);
         }
-        let (first, last) = (excerpt.first_line(), excerpt.last_line());
+        let lines = (excerpt.first_line(), excerpt.last_line());
         if out.is_json() {
-            out.json(&PayloadJson::new(meta, bytes, first, last, excerpt.next))?;
+            out.json(&PayloadJson::new(name, meta, bytes, lines, excerpt.next))?;
         } else {
             let open = bytes.last().is_some_and(|last| *last != b'\n');
             out.bytes(&bytes)?;
@@ -209,11 +293,17 @@ impl Load {
 }
 
 impl PayloadJson {
-    fn new(meta: &Meta, bytes: Vec<u8>, first: u64, last: u64, next: Option<Position>) -> Self {
+    fn new(
+        name: &PayloadRef,
+        meta: &Meta,
+        bytes: Vec<u8>,
+        (first, last): (u64, u64),
+        next: Option<Position>,
+    ) -> Self {
         let (text, base64) = text_or_base64(bytes);
         Self {
             kind: "payload",
-            r#ref: meta.reference().to_string(),
+            r#ref: name.to_string(),
             bytes: meta.bytes,
             first_line: first,
             last_line: last,

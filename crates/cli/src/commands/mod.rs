@@ -5,8 +5,10 @@ mod blocks;
 mod compact;
 mod completions;
 mod doctor;
+mod embedder;
 mod export;
 mod forget;
+mod grant;
 mod import;
 mod load;
 mod record;
@@ -38,7 +40,9 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
     Backup(backup::Backup),
+    Grant(grant::Grant),
     Forget(forget::Forget),
+    Embedder(embedder::Embedder),
     Completions(completions::Completions),
 }
 
@@ -62,7 +66,9 @@ pub(crate) fn run(
         Command::Doctor(doctor) => doctor.run(globals, out),
         Command::Compact(compact) => compact.run(globals, out),
         Command::Backup(backup) => backup.run(globals, out),
+        Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
+        Command::Embedder(embedder) => embedder.run(globals, out),
         Command::Completions(completions) => completions.run(out),
     }
 }

@@ -1,6 +1,6 @@
 //! `foldback replay`.
 
-use super::import::{tell, tell_odd};
+use super::import::{tell, tell_odd, tell_skipped};
 use super::search::snippet_line;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -8,24 +8,27 @@ use crate::output::block;
 use crate::output::snippet::{show, words};
 use crate::output::{Output, prompt, style, text};
 use crate::replay::{
-    Event, Many, Policy, Report, Run, Sample, Screen, Stop, Totals, replay, replay_full, samples,
-    summary,
+    Event, Many, Policy, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline,
+    samples, summary,
 };
+use crate::report::{Page, Painter, Picture, can_be_written};
 use crate::sources::{Sourced, Sources, Survey};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use foldback::{Memory, Options};
-use foldback_core::{Prompt, TodoId};
+use foldback_core::{Prompt, Timestamp, TodoId};
 use rayon::prelude::*;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Feed recorded conversations through a live session, and prove that nothing is lost
 ///
 /// Every message is recorded as if it happened now. Blocks are shown as they close, with why they
 /// closed; large parts as they are stored outside. Before each assistant message (in a conversation
 /// without any, after each user message) the prompt is built as the model would get it, counted with
-/// o200k, and set against keeping everything. At the end every message is rebuilt from the store and
+/// o200k, and set against keeping everything and against a summary and the last messages (extracted
+/// by rule, where others ask a model). At the end every message is rebuilt from the store and
 /// compared byte for byte with its source, blocks and open tail are checked to be the sequence, and
 /// every payload's hash is checked. Then a few searches show that what folded is found.
 ///
@@ -46,30 +49,40 @@ same either way, do not count.
 
 JSON, a line for each conversation: {\"id\", \"messages\", \"blocks\", \"policy\", \"calls\",
 \"input_tokens\", \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"lossless\", \"orphans\",
-\"window_max_messages\", ...}; \"full\" holds the figures of keeping everything.
+\"window_max_messages\", ...}; \"full\" holds the figures of keeping everything, and \"baselines\"
+those of each baseline by its name, with how many messages it had \"forgotten\" at the end.
 
 Examples:
   foldback replay examples/coding-session.jsonl
+  foldback replay --report session.html examples/coding-session.jsonl
   foldback replay --at 30 examples/coding-session.jsonl      the prompt of the 30th call
   foldback replay --json recordings/ | jq .lossless")]
 pub(crate) struct Replay {
-    /// Files (foldback JSON Lines, chat-completions arrays or bodies, plain or .zst), folders of
-    /// such files, or - for standard input
+    /// Files of conversations or session logs (see `foldback import --help`), plain or .zst, folders
+    /// of such files, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Report damaged lines, and files that hold no conversation, and go on behind them
+    #[arg(long)]
+    lenient: bool,
 
     /// What decides what a model is sent
     #[arg(
         long,
         value_name = "P",
         default_value = Policy::Foldback.as_str(),
-        value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::as_str)).map(policy),
+        value_parser = PossibleValuesParser::new(Policy::names()).map(policy),
     )]
     policy: Policy,
 
     /// Print the prompt of call N, counted from 1, and nothing else; nothing is kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
+
+    /// Write a page that shows what happened: one HTML file, with everything in it
+    #[arg(long, value_name = "OUT.html", conflicts_with = "at")]
+    report: Option<PathBuf>,
 }
 
 /// So many conversations are in memory at once, for each thread.
@@ -85,17 +98,27 @@ enum Place {
 
 impl Replay {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let sources = Sources::new(&self.files)?;
+        self.check_report(globals)?;
+        let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
         if let Some(at) = self.at {
             return self.prompt_of(at, &sources, &survey, out);
         }
-        let keeps = globals.store.is_some() && self.policy == Policy::Foldback;
+        tell_skipped(out, &survey)?;
+        if survey.conversations == 0 {
+            return Ok(Outcome::Done);
+        }
+        let keeps = globals.store.is_some() && self.policy.is_foldback();
         let place = if keeps {
             survey.check_todos(None)?;
             Place::Kept(store::open_for_writing(globals, out)?)
         } else {
-            Place::Temporary(Box::new(store::temporary_options(globals)))
+            let mut options = store::temporary_options(globals)?;
+            if self.report.is_some() {
+                // Same input, same page: a message without a time gets no time of today.
+                options.clock = Arc::new(|| Timestamp(0));
+            }
+            Place::Temporary(Box::new(options))
         };
         // What stays is recorded to the end, whoever still reads.
         let out = &if keeps { out.finishing() } else { out.clone() };
@@ -108,6 +131,30 @@ impl Replay {
         }
     }
 
+    /// A page shows the memory at work from the first message on.
+    fn check_report(&self, globals: &Globals) -> Result<(), CliError> {
+        let Some(path) = &self.report else { return Ok(()) };
+        if !self.policy.is_foldback() {
+            return Err(CliError::Usage(format!(
+                "--report shows the policy foldback beside the others; leave out --policy {}",
+                self.policy.as_str()
+            )));
+        }
+        if globals.store.is_some() {
+            let what = "--report replays into a temporary store; leave out --store";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        can_be_written(path)
+    }
+
+    /// Writes the page, where one was asked for.
+    fn write_report(&self, page: &Page, out: &Output) -> Result<(), CliError> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let bytes = text::bytes(page.write(path)?);
+        out.note(format_args!("the report is in {} ({bytes})", path.display()));
+        Ok(())
+    }
+
     /// One conversation, with everything that happens to it.
     fn one(&self, sourced: &Sourced, place: &Place, out: &Output) -> Result<Outcome, CliError> {
         let todo = sourced.todo();
@@ -116,8 +163,8 @@ impl Replay {
         } else {
             tell_odd(out, sourced);
         }
-        if self.policy == Policy::Full {
-            let report = replay_full(sourced, Stop::End)?.0;
+        if let Policy::Baseline(baseline) = self.policy {
+            let report = replay_baseline(sourced, baseline, Stop::End)?.0;
             return self.print_one(out, &report, None);
         }
         let temporary;
@@ -129,13 +176,18 @@ impl Replay {
             }
         };
         let run = Run { memory, todo, sourced, stop: Stop::End };
-        let report = if out.is_json() {
-            replay(&run, &mut |_| Ok(()))?
-        } else {
-            let screen = Screen::begin(out, sourced, self.policy, name)?;
-            replay(&run, &mut |event| screen.show(&event))?
+        let screen = match out.is_json() {
+            true => None,
+            false => Some(Screen::begin(out, sourced, self.policy, name)?),
         };
-        self.print_one(out, &report, Some((memory, &run.todo)))
+        let (report, picture) = painted(&run, self.report.is_some(), &mut |event| {
+            screen.as_ref().map_or(Ok(()), |screen| screen.show(event))
+        })?;
+        let outcome = self.print_one(out, &report, Some((memory, &run.todo)))?;
+        let mut page = Page::new();
+        page.push(report, picture)?;
+        self.write_report(&page, out)?;
+        Ok(outcome)
     }
 
     fn print_one(
@@ -171,6 +223,7 @@ impl Replay {
         let many = if out.is_json() { None } else { Some(Many::begin(out)?) };
         let mut progress = out.progress("replaying", survey.messages);
         let mut totals = Totals::default();
+        let mut page = Page::new();
         let mut conversations = sources.conversations();
         let size = rayon::current_num_threads() * BATCH;
         loop {
@@ -178,46 +231,52 @@ impl Replay {
             if batch.is_empty() {
                 break;
             }
+            let paints = self.report.is_some() && page.has_room();
             let reports: Vec<_> = match place {
                 // One store has one writer at a time, so threads would only wait for each other.
                 Place::Kept(memory) => {
-                    batch.iter().map(|sourced| self.silently(sourced, Some(memory), None)).collect()
+                    batch.iter().map(|sourced| self.silently(sourced, memory, false)).collect()
                 }
                 Place::Temporary(options) => batch
                     .par_iter()
-                    .map(|sourced| self.silently(sourced, None, Some(options)))
+                    .map(|sourced| {
+                        let temporary = Temporary::new(options)?;
+                        self.silently(sourced, temporary.memory(), paints)
+                    })
                     .collect(),
             };
             for report in reports {
-                let report = report?;
+                let (report, picture) = report?;
                 totals.add(&report);
                 progress.around(|| match &many {
                     Some(many) => many.row(&report),
                     None => out.json(&report),
                 })?;
                 progress.advance(report.messages);
+                if self.report.is_some() {
+                    page.push(report, picture)?;
+                }
             }
         }
         drop(progress);
         if many.is_some() {
             summary(out, &totals, self.policy)?;
         }
+        self.write_report(&page, out)?;
         Ok(Outcome::clean_if(totals.is_clean()))
     }
 
     fn silently(
         &self,
         sourced: &Sourced,
-        kept: Option<&Memory>,
-        options: Option<&Options>,
-    ) -> Result<Report, CliError> {
-        if self.policy == Policy::Full {
-            return Ok(replay_full(sourced, Stop::End)?.0);
+        memory: &Memory,
+        paints: bool,
+    ) -> Result<(Report, Option<Picture>), CliError> {
+        if let Policy::Baseline(baseline) = self.policy {
+            return Ok((replay_baseline(sourced, baseline, Stop::End)?.0, None));
         }
-        let temporary = options.map(Temporary::new).transpose()?;
-        let memory = kept.or_else(|| temporary.as_ref().map(Temporary::memory));
-        let memory = memory.ok_or(foldback::Error::Internal("a replay has no store"))?;
-        replay(&Run { memory, todo: sourced.todo(), sourced, stop: Stop::End }, &mut |_| Ok(()))
+        let run = Run { memory, todo: sourced.todo(), sourced, stop: Stop::End };
+        painted(&run, paints, &mut |_| Ok(()))
     }
 
     /// The prompt of one call.
@@ -239,22 +298,22 @@ impl Replay {
         let todo = sourced.todo();
         let stop = Stop::Call(at);
         let mut found: Option<Prompt> = None;
-        let calls = if self.policy == Policy::Full {
-            let (report, prompt) = replay_full(&sourced, stop)?;
-            found = prompt;
-            report.calls
+        let mut calls = 0;
+        if let Policy::Baseline(baseline) = self.policy {
+            let (report, prompt) = replay_baseline(&sourced, baseline, stop)?;
+            (found, calls) = (prompt, report.calls);
         } else {
             // It only looks, so it never touches a store that stays.
             let memory = Memory::in_memory(Options::default())?;
             let run = Run { memory: &memory, todo: todo.clone(), sourced: &sourced, stop };
-            let report = replay(&run, &mut |event| {
-                if let Event::Prompt(prompt) = event {
-                    found = Some(prompt.clone());
+            replay(&run, &mut |event| {
+                if let Event::Call { prompt, .. } = event {
+                    calls += 1;
+                    found = (calls == at).then(|| prompt.clone());
                 }
                 Ok(())
             })?;
-            report.calls
-        };
+        }
         match found {
             Some(found) => {
                 prompt::print(out, &todo, &found)?;
@@ -266,6 +325,24 @@ impl Replay {
             ))),
         }
     }
+}
+
+/// Replays a conversation and, where one is wanted, paints its picture.
+fn painted(
+    run: &Run<'_>,
+    paints: bool,
+    watch: &mut dyn FnMut(&Event<'_>) -> Result<(), CliError>,
+) -> Result<(Report, Option<Picture>), CliError> {
+    let messages = &run.sourced.conversation.messages;
+    let mut painter = if paints { Painter::new(run.memory, &run.todo, messages) } else { None };
+    let report = replay(run, &mut |event| {
+        if let Some(painter) = &mut painter {
+            painter.watch(&event)?;
+        }
+        watch(&event)
+    })?;
+    let picture = painter.map(|painter| painter.picture(&report));
+    Ok((report, picture))
 }
 
 /// Shows that what folded is found, by words that one early block alone holds.
@@ -301,9 +378,8 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
 }
 
 fn policy(name: String) -> Policy {
-    let named = Policy::ALL.into_iter().find(|policy| policy.as_str() == name);
     // The names were checked before.
-    named.unwrap_or(Policy::Foldback)
+    Policy::named(&name).unwrap_or(Policy::Foldback)
 }
 
 fn changed(files: &[PathBuf]) -> CliError {

@@ -10,8 +10,8 @@ use crate::output::{Output, style, text};
 use crate::store;
 use clap::Args;
 use foldback::Memory;
-use foldback_blockstore::{Hit, SearchRequest};
-use foldback_core::{BlockId, BlockType, Message, SeqNo, Timestamp};
+use foldback_blockstore::{Hit, PassageHit, SearchRequest};
+use foldback_core::{BlockId, BlockType, Message, PayloadRef, SeqNo, Timestamp};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -19,13 +19,14 @@ use std::time::Instant;
 /// Find the blocks of a todo that answer a question, best first
 ///
 /// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
-/// hit on an id, a path or a rare word goes first. Blocks that have little to do with the question are
-/// left out, as the agent's own search does it; --all shows them. Only blocks of this todo are ever
-/// looked at.
+/// hit on an id, a path or a rare word goes first. What stored payloads say is searched under their
+/// blocks, and told with its lines. Blocks that have little to do with the question are left out, as
+/// the agent's own search does it; --all shows them. Only blocks of this todo are ever looked at.
 ///
-/// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text"}],
-/// "took_us"}; of messages over 4,000 characters `text` has beginning and end. With --explain each hit
-/// has "explanation" too. The exit code is 1 when nothing was found.
+/// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
+/// "payloads": [{"ref", "first_line", "last_line", "text"}]}], "took_us"}; of messages over 4,000
+/// characters `text` has beginning and end, and a payload that is damaged has no `text`. With
+/// --explain each hit has "explanation" too. The exit code is 1 when nothing was found.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
@@ -79,8 +80,20 @@ struct HitJson<'a> {
     first_seq: SeqNo,
     last_seq: SeqNo,
     text: String,
+    payloads: Vec<PayloadJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<ExplanationJson<'a>>,
+}
+
+/// Lines of a payload that answer the question.
+#[derive(Serialize)]
+struct PayloadJson<'a> {
+    #[serde(rename = "ref")]
+    reference: &'a PayloadRef,
+    first_line: u64,
+    last_line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -92,6 +105,8 @@ struct ExplanationJson<'a> {
     best_bm25: f64,
     best_seq: Option<SeqNo>,
     terms: Vec<TermJson<'a>>,
+    payload_bm25: f64,
+    payload_terms: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -115,7 +130,7 @@ const SNIPPETS: usize = 3;
 
 impl Search {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = store::open_for_reading(globals)?;
+        let memory = store::open_for_search(globals)?;
         let todo = &self.todo.todo;
         let query = self.query.join(" ");
         let request = SearchRequest::new(&query)
@@ -131,10 +146,12 @@ impl Search {
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found = Vec::with_capacity(hits.len());
         for hit in &hits {
-            found.push((hit, body(&memory, hit)?));
+            let body = body(&memory, hit, out);
+            let payloads = hit.passages.iter().map(|passage| passage_text(&memory, hit, passage));
+            found.push(Found { hit, body, payloads: payloads.collect() });
         }
         if out.is_json() {
-            let hits = found.iter().map(|(hit, body)| self.hit_json(hit, body)).collect();
+            let hits = found.iter().map(|found| self.hit_json(found)).collect();
             out.json(&SearchJson { hits, took_us })?;
         } else if found.is_empty() {
             let more = if self.all { "" } else { "; --all shows what is nearest" };
@@ -143,15 +160,22 @@ impl Search {
             ));
         } else {
             let words = words(&query);
-            for (at, (hit, body)) in found.iter().enumerate() {
-                self.print(out, at + 1, hit, body, &words)?;
+            for (at, found) in found.iter().enumerate() {
+                self.print(out, at + 1, found, &words)?;
             }
         }
         Ok(Outcome::clean_if(!found.is_empty()))
     }
 
-    fn hit_json<'a>(&self, hit: &'a Hit, body: &[(SeqNo, Message)]) -> HitJson<'a> {
+    fn hit_json<'a>(&self, found: &'a Found<'a>) -> HitJson<'a> {
+        let Found { hit, body, payloads } = found;
         let told = &hit.explanation;
+        let payload = |(passage, text): (&'a PassageHit, &'a Option<String>)| PayloadJson {
+            reference: &passage.payload,
+            first_line: passage.first_line,
+            last_line: passage.last_line,
+            text: text.as_deref(),
+        };
         let term = |share: &'a foldback_blockstore::TermShare| TermJson {
             term: &share.term,
             idf: rounded(share.idf),
@@ -167,6 +191,7 @@ impl Search {
             first_seq: hit.block.range.first(),
             last_seq: hit.block.range.last(),
             text: text_of(body),
+            payloads: hit.passages.iter().zip(payloads).map(payload).collect(),
             explanation: self.explain.then(|| ExplanationJson {
                 exact: hit.exact,
                 relevance: rounded(hit.relevance),
@@ -175,6 +200,8 @@ impl Search {
                 best_bm25: rounded(told.best_bm25),
                 best_seq: hit.best_seq,
                 terms: told.terms.iter().map(term).collect(),
+                payload_bm25: rounded(told.passage),
+                payload_terms: told.passage_terms.iter().map(|(term, _)| term.as_str()).collect(),
             }),
         }
     }
@@ -183,8 +210,7 @@ impl Search {
         &self,
         out: &Output,
         rank: usize,
-        hit: &Hit,
-        body: &[(SeqNo, Message)],
+        Found { hit, body, .. }: &Found<'_>,
         words: &[String],
     ) -> Result<(), CliError> {
         let header = &hit.block.header;
@@ -213,6 +239,9 @@ impl Search {
         for snippet in snippets(&messages, words, SNIPPETS) {
             out.line(format!("   {}", snippet_line(&snippet, words, out.width() - 3)))?;
         }
+        for passage in &hit.passages {
+            out.line(format!("   {}", style::paint(style::DIM, place(passage))))?;
+        }
         if self.explain {
             for line in text::wrap(&text::one_line(&hit.to_string()), out.width() - 3, 0) {
                 out.line(format!("   {}", style::paint(style::DIM, line)))?;
@@ -229,11 +258,40 @@ pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) ->
     format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
 }
 
-/// The messages of a hit's block, with their numbers.
-fn body(memory: &Memory, hit: &Hit) -> Result<Vec<(SeqNo, Message)>, CliError> {
-    let range = hit.block.range;
-    let messages = memory.messages(&hit.block.header.todo_id, range.as_u64())?;
-    Ok(range.iter().zip(messages).collect())
+/// A hit, its messages, and the texts of its passages where they can be read.
+struct Found<'a> {
+    hit: &'a Hit,
+    body: Vec<(SeqNo, Message)>,
+    payloads: Vec<Option<String>>,
+}
+
+/// What a passage says; `None` when its payload is damaged.
+fn passage_text(memory: &Memory, hit: &Hit, passage: &PassageHit) -> Option<String> {
+    let todo = memory.find(&hit.block.header.todo_id).ok()?;
+    let bytes = memory.payloads().read_range(&todo, passage.payload.n, passage.bytes.clone());
+    bytes.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Where in a payload the words stand, as `load` takes it.
+fn place(passage: &PassageHit) -> String {
+    let PassageHit { payload, first_line, last_line, .. } = passage;
+    match first_line == last_line {
+        true => format!("{payload} line {first_line}"),
+        false => format!("{payload} lines {first_line}-{last_line}"),
+    }
+}
+
+/// The messages of a hit's block, with their numbers. One that is damaged, or whose payload is, is
+/// told and left out: the others answer as well without it.
+fn body(memory: &Memory, hit: &Hit, out: &Output) -> Vec<(SeqNo, Message)> {
+    let mut body = Vec::new();
+    for seq in hit.block.range.iter() {
+        match memory.messages(&hit.block.header.todo_id, seq.0..seq.0 + 1) {
+            Ok(messages) => body.extend(messages.into_iter().map(|message| (seq, message))),
+            Err(error) => out.note(format_args!("message {seq} cannot be shown: {error}")),
+        }
+    }
+    body
 }
 
 /// What a block says, message by message, each with its role in front.

@@ -7,7 +7,7 @@ use crate::output::table::{Column, Table};
 use crate::output::{Output, text};
 use crate::{store, walk};
 use clap::Args;
-use foldback::Memory;
+use foldback::{Grant, Memory};
 use foldback_core::TodoId;
 use serde::Serialize;
 
@@ -15,9 +15,18 @@ use serde::Serialize;
 ///
 /// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages behind
 /// the last closed block, `foreign_id` is the conversation's own id where it is not the todo's.
-/// What of a todo cannot be read is null.
+/// What of a todo cannot be read is null. With --grants: [{"from", "to", "ref", "at"}], what was granted
+/// between todos, `at` in RFC 3339.
 #[derive(Args)]
-pub(crate) struct Todos {}
+pub(crate) struct Todos {
+    /// List instead which blocks and payloads todos have granted each other
+    #[arg(long)]
+    grants: bool,
+
+    /// With --grants, only what this todo gave or received
+    #[arg(long, value_name = "ID", requires = "grants")]
+    todo: Option<TodoId>,
+}
 
 #[derive(Serialize)]
 struct Row {
@@ -31,6 +40,9 @@ struct Row {
 impl Todos {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
+        if self.grants {
+            return self.list_grants(&memory, out);
+        }
         let mut clean = true;
         if out.is_json() {
             let mut list = JsonList::begin(out)?;
@@ -70,6 +82,55 @@ impl Todos {
             table.print(out)?;
         }
         Ok(Outcome::clean_if(clean))
+    }
+}
+
+#[derive(Serialize)]
+struct GrantRow {
+    from: TodoId,
+    to: TodoId,
+    r#ref: String,
+    at: String,
+}
+
+impl Todos {
+    fn list_grants(&self, memory: &Memory, out: &Output) -> Result<Outcome, CliError> {
+        let mut rows = Vec::new();
+        let mut add = |todo: &TodoId, wanted: &dyn Fn(&Grant) -> bool| -> Result<(), CliError> {
+            let grants = memory.grants(todo)?.into_iter().filter(wanted);
+            rows.extend(grants.map(|grant| GrantRow {
+                from: grant.from,
+                to: grant.to,
+                r#ref: grant.reference.to_string(),
+                at: grant.at.to_rfc3339(),
+            }));
+            Ok(())
+        };
+        match &self.todo {
+            Some(todo) => add(todo, &|_| true)?,
+            None => {
+                for todo in walk::todos(memory) {
+                    let todo = todo?;
+                    // Each is kept with both of its todos; here it counts with who received it.
+                    add(&todo, &|grant| grant.to == todo)?;
+                }
+            }
+        }
+        if out.is_json() {
+            out.json(&rows)?;
+            return Ok(Outcome::Done);
+        }
+        let columns = ["to", "from", "reference"].map(Column::Name);
+        let mut table = Table::new(out, &[&columns[..], &[Column::Text("when")]].concat());
+        for row in rows {
+            table.row([row.to.to_string(), row.from.to_string(), row.r#ref, row.at]);
+        }
+        if table.is_empty() {
+            out.note("nothing is granted; `foldback grant` grants a block or a payload");
+        } else {
+            table.print(out)?;
+        }
+        Ok(Outcome::Done)
     }
 }
 

@@ -95,6 +95,15 @@ impl Output {
     }
 }
 
+/// Says on stderr that something is less than was asked for; nothing with `--quiet`.
+pub(crate) fn warn(globals: &Globals, warning: impl Display) {
+    if !globals.quiet {
+        let (style, warning) = (style::BAD, text::plain(&warning.to_string()).into_owned());
+        // A warning that nobody can read is no reason to stop.
+        drop(writeln!(anstream::stderr(), "{style}warning:{style:#} {warning}"));
+    }
+}
+
 /// `COLUMNS` where it is set (shells rarely export it, so it was meant), else the terminal's width.
 fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());

@@ -59,6 +59,14 @@ fn replay_has_the_twelve_keys_first() {
     assert!(report["calls"].as_u64().unwrap() > 5);
     assert!(report["input_tokens"].as_u64() > report["peak_tokens"].as_u64());
     assert!(report["full"]["input_tokens"].as_u64() > report["input_tokens"].as_u64());
+    let baselines = &report["baselines"];
+    check(baselines, &["full", "summary-top-n"]);
+    for name in keys(baselines) {
+        let used = ["calls", "input_tokens", "peak_tokens", "cached_tokens", "cost_units"];
+        check(&baselines[name], &[&used[..], &["forgotten", "cuts"]].concat());
+        assert_eq!(baselines[name]["calls"], report["calls"]);
+    }
+    assert_eq!(baselines["full"]["input_tokens"], report["full"]["input_tokens"]);
 }
 
 #[test]
@@ -94,7 +102,8 @@ fn blocks_search_load_view() {
 
     let found = shell.json(&["search", "--todo", "quay", "max_attempts", "-k", "1"]);
     check(&found, &["hits", "took_us"]);
-    let expected = ["block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text"];
+    let expected =
+        ["block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text", "payloads"];
     check(&found["hits"][0], &expected);
     let explained = shell.json(&["search", "--todo", "quay", "max_attempts", "--explain"]);
     let told = &explained["hits"][0]["explanation"];

@@ -4,7 +4,7 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "replay",
     "import",
     "record",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 15] = [
     "doctor",
     "compact",
     "backup",
+    "grant",
     "forget",
     "completions",
 ];

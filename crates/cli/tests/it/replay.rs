@@ -118,6 +118,44 @@ fn odd_conversations_are_repaired_in_the_view_and_said() {
 }
 
 #[test]
+fn a_summary_is_measured_and_said_to_have_lost_what_it_lost() {
+    let shell = Shell::new();
+    let mut script = String::from("system: you keep the log\nuser: read the log\n");
+    for i in 0..40 {
+        let step =
+            format!("assistant> read({{\"part\": {i}}})\ntool: part {i}\n  [big 6000 part]\n");
+        script.push_str(&step);
+    }
+    script.push_str("assistant: read\n");
+    let file = shell.write("log.jsonl", line("log", transcript(&script)));
+    let small = shell.write("quay.jsonl", line("quay", quay()));
+
+    let ran = shell.run_bare(&["replay", "--json", "--policy", "summary-top-n", &file]);
+    let report = ran.json();
+    assert_eq!((ran.code, &report["lossless"]), (1, &false.into()), "what is gone is gone");
+    assert_eq!(report["orphans"], 0, "no call was parted from its result");
+    let used = &report["baselines"]["summary-top-n"];
+    assert!(used["cuts"].as_u64().unwrap() >= 1 && used["forgotten"].as_u64().unwrap() >= 20);
+    assert!(used["peak_tokens"].as_u64().unwrap() < 45_000, "{used}");
+    assert!(report["problems"][0].as_str().unwrap().ends_with("nothing brings them back"));
+    let text = shell.run_bare(&["replay", "--policy", "summary-top-n", &file]);
+    assert!(text.text().contains("lossless: NO"), "{}", text.text());
+    // The same figures stand beside the memory's own.
+    let ours = shell.run_bare(&["replay", "--json", &file]).json();
+    assert_eq!(&ours["baselines"]["summary-top-n"], used);
+    assert_eq!(ours["lossless"], true);
+    // Under its trigger it keeps everything.
+    let kept = shell.run_bare(&["replay", "--json", "--policy", "summary-top-n", &small]);
+    assert_eq!((kept.code, &kept.json()["lossless"]), (0, &true.into()));
+    assert_eq!(kept.json()["input_tokens"], kept.json()["full"]["input_tokens"]);
+    // What the model would get says what it is.
+    let last = report["calls"].to_string();
+    let at = ["replay", "--policy", "summary-top-n", "--at", &last, &file];
+    let prompt = shell.run_bare(&at);
+    assert!(prompt.text().contains("extracted by rule, not written by a model"));
+}
+
+#[test]
 fn a_policy_that_is_not_there_is_answered_with_those_that_are() {
     let shell = Shell::new();
     let ran = shell.run_bare(&["replay", "--policy", "deepagents", "x.jsonl"]);

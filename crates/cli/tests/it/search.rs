@@ -108,3 +108,61 @@ fn what_was_never_said_is_not_found() {
     let all = shell.json(&["search", "--all", "--todo", "quay", "zzzqqq"]);
     assert!(!all["hits"].as_array().unwrap().is_empty(), "{all}");
 }
+
+/// BS7: the text of a payload is found, with the reference and the lines that load takes.
+#[test]
+fn bs7_a_line_of_a_stored_payload_is_found_with_its_lines() {
+    let shell = Shell::new();
+    let line_of = |n| match n {
+        437 => "02:11:07 INFO quay-7 租约过期 E_LEASE_4417\n".to_owned(),
+        n => format!("02:11:{:02} INFO worker {n} is idle\n", n % 60),
+    };
+    let log: String = (1..=700).map(line_of).collect();
+    let call = foldback_core::ToolCall::new("r", "read_log", "{}");
+    let messages = vec![
+        foldback_core::Message::user("Why did the nightly run stop?"),
+        foldback_core::Message::calls("", vec![call.clone()]),
+        foldback_core::Message::tool_result(&call.id, &log),
+        foldback_core::Message::assistant("Noted."),
+    ];
+    let file = shell.write("nightly.jsonl", line("nightly", messages));
+    shell.ok(&["import", &file]);
+    for query in ["E_LEASE_4417", "租约过期"] {
+        let found = shell.json(&["search", "--todo", "nightly", query]);
+        let payload = &found["hits"][0]["payloads"][0];
+        assert!(payload["text"].as_str().unwrap().contains("E_LEASE_4417"), "{found}");
+        let (first, last) = (&payload["first_line"], &payload["last_line"]);
+        let reference = payload["ref"].as_str().unwrap();
+        let lines = format!("{first}-{last}");
+        let loaded = shell.ok(&["load", "--todo", "nightly", reference, "--lines", &lines]);
+        assert!(loaded.text().contains("quay-7 租约过期"), "{}", loaded.text());
+        let shown = shell.ok(&["search", "--todo", "nightly", "--explain", query]);
+        assert!(shown.text().contains(&format!("{reference} lines {lines}")), "{}", shown.text());
+    }
+}
+
+/// BS6: a damaged payload keeps nobody from the block that it stood in.
+#[test]
+fn bs6_a_search_goes_on_beside_a_damaged_payload() {
+    let shell = Shell::new();
+    let messages = transcript(
+        r#"
+        user: read the harbour ledger
+        assistant> read({"path": "ledger.csv"})
+        tool: [big 200000]
+        assistant: the ledger of the harbour has a gap at Tuesday
+        "#,
+    );
+    let file = shell.write("ledger.jsonl", line("ledger", messages));
+    shell.ok(&["import", &file]);
+    let mut at = shell.store().join("payloads");
+    while at.is_dir() {
+        let mut entries = std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path());
+        at = entries.find(|path| path.file_name().unwrap() != "lock").unwrap();
+    }
+    std::fs::write(&at, b"nothing of it is left").unwrap();
+    let ran = shell.run(&["search", "--todo", "ledger", "harbour ledger gap"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.text().contains("a gap at Tuesday"), "{ran:?}");
+    assert!(ran.stderr.contains("message 2 cannot be shown"), "{ran:?}");
+}

@@ -1,0 +1,103 @@
+//! Choosing what makes vectors, and measuring what they mean.
+
+use crate::shell::{Shell, line, quay};
+
+#[test]
+fn a_store_begins_with_the_built_in_embedder() {
+    let shell = Shell::with_quay();
+    let shown = shell.json(&["embedder", "show"]);
+    assert_eq!(shown["embedder"], "builtin");
+    assert!(shown["model_id"].as_str().unwrap().starts_with("static-minilm-256-"));
+    assert_eq!((&shown["dim"], &shown["calibrated"]), (&256.into(), &false.into()));
+    assert_eq!(shown["done"], shown["messages"]);
+    assert_eq!(shown["messages"], quay().len());
+    assert!(shown["trouble"].is_null());
+}
+
+#[test]
+fn a_store_can_do_without_vectors_and_get_them_back() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    // A new store takes the embedder that is named.
+    shell.ok(&["--embedder", "none", "import", &file]);
+    let shown = shell.json(&["embedder", "show"]);
+    assert_eq!((&shown["embedder"], &shown["done"]), (&"none".into(), &0.into()));
+    let found = shell.json(&["search", "--todo", "quay", "nt-2226"]);
+    assert!(!found["hits"].as_array().unwrap().is_empty());
+    assert!(found["hits"].as_array().unwrap().iter().all(|hit| hit["cosine"] == 0.0));
+
+    let used = shell.json(&["embedder", "use", "builtin"]);
+    assert_eq!((&used["embedder"], &used["done"]), (&"builtin".into(), &used["messages"]));
+    let found = shell.json(&["search", "--todo", "quay", "which ticket is it?"]);
+    assert!(found["hits"].as_array().unwrap().iter().any(|hit| hit["cosine"] != 0.0));
+    shell.ok(&["doctor"]);
+}
+
+#[test]
+fn an_embedder_that_is_not_there_is_named() {
+    let shell = Shell::with_quay();
+    for args in [
+        vec!["embedder", "use", "no/such/model"],
+        vec!["embedder", "calibrate", "--model", "no/such/model"],
+        vec!["--embedder", "no/such/model", "search", "--todo", "quay", "x"],
+    ] {
+        let ran = shell.run(&args);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains("no/such/model"), "{}", ran.stderr);
+    }
+    assert_eq!(shell.run(&["--embedder", "", "todos"]).code, 2);
+    assert_eq!(shell.json(&["embedder", "show"])["embedder"], "builtin");
+}
+
+#[test]
+fn a_store_is_not_mixed_by_a_flag() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    shell.ok(&["--embedder", "none", "import", &file]);
+    let other = shell.write("other.jsonl", line("other", quay()));
+    let ran = shell.run(&["--embedder", "builtin", "import", &other]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("foldback embedder use builtin"), "{}", ran.stderr);
+    assert_eq!(shell.run(&["view", "--todo", "other"]).code, 1, "nothing was written");
+    // Words alone are always to be had.
+    let shell = Shell::with_quay();
+    let found = shell.json(&["--embedder", "none", "search", "--todo", "quay", "nt-2226"]);
+    assert!(found["hits"].as_array().unwrap().iter().all(|hit| hit["cosine"] == 0.0));
+}
+
+/// BL5: the scale is measured, kept with the store, and used.
+#[test]
+fn bl5_a_scale_is_measured_and_kept() {
+    let shell = Shell::new();
+    let measured = shell.json(&["embedder", "calibrate"]);
+    assert_eq!(measured["stored"], false);
+    assert!(measured["within"]["p50"].as_f64() > measured["across"]["p50"].as_f64());
+    assert!(measured["answers"]["pairs"].as_u64() >= Some(20));
+
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    shell.ok(&["import", &file]);
+    assert_eq!(shell.json(&["embedder", "calibrate"])["stored"], true);
+    let shown = shell.json(&["embedder", "show"]);
+    assert_eq!(shown["calibrated"], true);
+    for key in ["same_topic", "answering"] {
+        assert_eq!(shown[key], measured[key]);
+    }
+    // Conversations of one's own: each is a topic where no changes are marked.
+    let words = ["harbor quay ship tide", "锅 汤 盐 火", "loan bank rate fee"];
+    let own: String = words
+        .iter()
+        .cycle()
+        .take(12)
+        .enumerate()
+        .map(|(n, words)| {
+            let said = |i: usize| format!("{words} {i}");
+            let messages = (0..8).map(|i| foldback_core::Message::user(&said(i))).collect();
+            line(&format!("own-{n}"), messages)
+        })
+        .collect();
+    let own = shell.write("own.jsonl", own);
+    let measured = shell.json(&["embedder", "calibrate", &own]);
+    assert!(measured["balanced_accuracy"].as_f64() > Some(0.9), "{measured}");
+    let ran = shell.run(&["embedder", "calibrate", &file]);
+    assert!(ran.code == 2 && ran.stderr.contains("boundaries"), "{ran:?}");
+}

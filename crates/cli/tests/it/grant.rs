@@ -1,0 +1,115 @@
+//! What one todo lets another load, and files for other tools.
+
+use crate::shell::{Shell, line};
+use foldback_core::Message;
+
+/// A shell whose store has `quay` and a todo of one message, and the first payload of `quay`.
+fn two_todos() -> (Shell, String) {
+    let shell = Shell::with_quay();
+    let other = shell.write("other.jsonl", line("other", vec![Message::user("你好")]));
+    shell.ok(&["import", &other]);
+    let blocks = shell.json(&["blocks", "--todo", "quay"]);
+    let ids = blocks.as_array().unwrap().iter().flat_map(|b| b["data_ids"].as_array().unwrap());
+    let payload = ids.map(|id| id.as_str().unwrap()).next().unwrap();
+    let payload = payload.replace("store://", "store://quay/");
+    (shell, payload)
+}
+
+/// TD2: granted, listed, loaded by the full name, taken back.
+#[test]
+fn td2_a_grant_from_the_command_line() {
+    let (shell, payload) = two_todos();
+    let load = |reference: &str| shell.run(&["load", "--todo", "other", reference]);
+    let own = shell.ok(&["load", "--todo", "quay", &payload]).stdout;
+    for reference in ["b_quay_001", &payload] {
+        let (refused, never) = (load(reference), load(&reference.replace("quay", "no")));
+        assert_eq!((refused.code, refused.stdout.len()), (1, 0));
+        assert_eq!(
+            refused.stderr,
+            never.stderr.replace("_no_", "_quay_").replace("/no/", "/quay/")
+        );
+    }
+    let short = payload.replace("quay/", "");
+    let granted = shell.json(&["grant", "--todo", "quay", "--to", "other", "b_001", &short]);
+    assert_eq!(granted["granted"], serde_json::json!(["b_quay_001", payload]));
+    let again = shell.json(&["grant", "--todo", "quay", "--to", "other", "b_001"]);
+    assert_eq!(again["granted"], serde_json::json!([]));
+
+    assert_eq!(load(&payload).stdout, own);
+    assert!(load("b_quay_001").text().starts_with("b_quay_001 · messages"));
+    let json = shell.json(&["load", "--todo", "other", &payload, "--lines", "1-2"]);
+    assert_eq!(json["ref"], payload.as_str());
+    let listed = shell.json(&["todos", "--grants"]);
+    let listed: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["ref"].clone()).collect();
+    assert_eq!(listed.len(), 2);
+    assert!(listed.contains(&payload.clone().into()), "{listed:?}");
+    for todo in ["quay", "other"] {
+        let listed = shell.ok(&["todos", "--grants", "--todo", todo]);
+        assert!(listed.text().contains("b_quay_001") && listed.text().contains("other"));
+    }
+
+    let revoke = ["grant", "--todo", "quay", "--to", "other", "--revoke", payload.as_str()];
+    assert_eq!(shell.json(&revoke)["revoked"], serde_json::json!([payload]));
+    assert_eq!(shell.run(&revoke).code, 1, "it was taken back before");
+    shell.ok(&["forget", "--todo", "quay"]);
+    assert_eq!(load("b_quay_001").code, 1);
+    assert_eq!(shell.json(&["todos", "--grants"]), serde_json::json!([]));
+}
+
+/// TD2: what cannot be granted says why.
+#[test]
+fn td2_what_cannot_be_granted_says_why() {
+    let (shell, _) = two_todos();
+    #[track_caller]
+    fn check(shell: &Shell, args: &[&str], code: i32, said: &str) {
+        let mut all = vec!["grant", "--todo", "quay"];
+        all.extend(args);
+        let ran = shell.run(&all);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.stderr.contains(said), "{ran:?}");
+    }
+    check(&shell, &["--to", "nobody", "b_001"], 1, "the store holds no todo nobody");
+    check(
+        &shell,
+        &["--to", "other", "b_099"],
+        1,
+        "nothing is stored under b_quay_099 in todo quay",
+    );
+    check(&shell, &["--to", "other", "b_other_001"], 2, "its own blocks and payloads only");
+    check(&shell, &["--to", "other", "../../etc/passwd"], 2, "is no reference");
+    check(&shell, &["--to", "other"], 2, "REF");
+}
+
+/// BS8: a file for a tool: whole or not there.
+#[test]
+fn bs8_a_file_for_another_tool() {
+    let (shell, payload) = two_todos();
+    let own = shell.ok(&["load", "--todo", "quay", &payload]).stdout;
+    let file = shell.path("out.txt");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "before").unwrap();
+    let missing = shell.run(&["load", "--todo", "quay", "store://99-aaaa", "--out", path]);
+    assert_eq!(missing.code, 1);
+    assert_eq!(std::fs::read(&file).unwrap(), b"before", "a failure leaves what was there");
+    let told = shell.json(&["load", "--todo", "quay", &payload, "--out", path]);
+    assert_eq!(std::fs::read(&file).unwrap(), own);
+    assert_eq!(
+        (told["kind"].as_str(), told["bytes"].as_u64()),
+        (Some("file"), Some(own.len() as u64))
+    );
+    // A block is its messages as JSON Lines.
+    shell.ok(&["load", "--todo", "quay", "b_quay_001", "--out", path]);
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let block = shell.json(&["load", "--todo", "quay", "b_quay_001"]);
+    let messages: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(messages, *block["messages"].as_array().unwrap());
+    assert_eq!(shell.run(&["load", "--todo", "other", &payload, "--out", path]).code, 1);
+    let both = shell.run(&["load", "--todo", "quay", &payload, "--out", path, "--lines", "1-2"]);
+    assert_eq!(both.code, 2);
+    let nowhere = shell.path("no/such/folder/out.txt");
+    let ran = shell.run(&["load", "--todo", "quay", &payload, "--out", nowhere.to_str().unwrap()]);
+    assert!(ran.code == 2 && ran.stderr.contains("could not be written"), "{ran:?}");
+    let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 4, "no temporary file is left: quay.jsonl, other.jsonl, out.txt, store");
+}
