@@ -1,18 +1,26 @@
-//! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks.
+//! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks;
+//! `cargo run -p xtask -- picture` draws the README's pictures.
 
+mod picture;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1);
-    if task.as_deref() != Some("tidy") {
-        eprintln!("usage: cargo run -p xtask -- tidy");
-        return ExitCode::from(2);
-    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    match tidy::findings(&root) {
+    match std::env::args().nth(1).as_deref() {
+        Some("tidy") => tidy(&root),
+        Some("picture") => picture(&root),
+        _ => {
+            eprintln!("usage: cargo run -p xtask -- tidy | picture");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tidy(root: &Path) -> ExitCode {
+    match tidy::findings(root) {
         Ok(findings) if findings.is_empty() => ExitCode::SUCCESS,
         Ok(findings) => {
             findings.iter().for_each(|finding| eprintln!("{finding}"));
@@ -20,6 +28,19 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("the tree could not be read: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn picture(root: &Path) -> ExitCode {
+    match picture::draw(root) {
+        Ok(pictures) => {
+            pictures.iter().for_each(|picture| println!("{}", picture.display()));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("the pictures could not be drawn: {error}");
             ExitCode::FAILURE
         }
     }
