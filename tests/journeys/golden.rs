@@ -1,13 +1,19 @@
 //! R9: a store of each format that was ever written opens.
 
-use crate::story::workspace_root;
-use crate::story::{exchange, open, todo};
-use foldback::Close;
+use crate::crash::spawn;
+use crate::story::{exchange, open, options, todo, workspace_root};
+use foldback::core::{ItemState, TodoItem, TodoList};
+use foldback::{Close, Memory, Mode, Options, Outcome, Session};
+use foldback_core::Message;
+use foldback_kv::FORMAT_VERSION;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::tempdir;
 
-fn golden() -> PathBuf {
-    workspace_root().join("tests/golden/v1")
+/// The golden store of a format version.
+fn golden(version: u64) -> PathBuf {
+    workspace_root().join(format!("tests/golden/v{version}"))
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -24,7 +30,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// What the golden store holds: small, offloaded and filed results, and a block of Chinese.
-fn history() -> Vec<foldback_core::Message> {
+fn history() -> Vec<Message> {
     let mut messages = Vec::new();
     for n in 0..8 {
         let lines = [1, 300, 1, 9_000][n % 4];
@@ -33,33 +39,129 @@ fn history() -> Vec<foldback_core::Message> {
     messages
 }
 
-#[test]
-fn r9_the_first_format_opens() {
-    let dir = tempdir().unwrap();
-    copy(&golden(), dir.path());
-    let memory = open(dir.path());
+/// Everything that the history holds, and that it goes on.
+#[track_caller]
+fn check_holds(memory: &Memory, what: &str) {
     let id = todo("golden");
-    assert_eq!(memory.export(&id).unwrap().messages, history());
-    assert!(memory.doctor(false).unwrap().is_clean());
+    assert_eq!(memory.export(&id).unwrap().messages[..history().len()], history(), "{what}");
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{what}");
     let found = memory.recall(&id, "search_block", r#"{"query":"golden step 3"}"#).unwrap();
-    assert!(!found.is_error && found.text.contains("golden"), "{}", found.text);
-    // And it goes on.
-    let mut session = memory.session(&id).unwrap();
-    let recorded = session.record(foldback_core::Message::user("more")).unwrap();
-    assert_eq!(recorded.seq.0, history().len() as u64);
+    assert!(!found.is_error && found.text.contains("golden"), "{what}: {}", found.text);
+}
+
+/// R9: a store of every format opens, is read and searched, is written to, and can do what came later.
+#[test]
+fn r9_every_format_opens() {
+    for version in 1..=FORMAT_VERSION {
+        let dir = tempdir().unwrap();
+        copy(&golden(version), dir.path());
+        let what = format!("version {version}");
+        let id = todo("golden");
+        let read_only = Options { mode: Mode::ReadOnly, ..options() };
+        let reader = Memory::open(dir.path(), read_only).unwrap();
+        check_holds(&reader, &what);
+        let items = usize::from(version >= 2);
+        assert_eq!(reader.todo_list(&id).unwrap().items().len(), items, "{what}");
+        assert_eq!(reader.grants(&id).unwrap().len(), items, "{what}");
+        drop(reader);
+
+        let memory = open(dir.path());
+        check_holds(&memory, &what);
+        let mut session = memory.session(&id).unwrap();
+        assert_eq!(session.todo_list().items().len(), items, "{what}");
+        let recorded = session.record(Message::user("more")).unwrap();
+        assert_eq!(recorded.seq.0, history().len() as u64);
+        sub_task(&mut session, &memory, "later");
+        drop((session, memory));
+        let memory = open(dir.path());
+        check_holds(&memory, &what);
+        assert_eq!(memory.grants(&id).unwrap().len(), items + 1, "{what}");
+        let loaded = memory.recall(&id, "load", r#"{"ref":"b_later_001"}"#).unwrap();
+        assert!(loaded.text.contains("子任务"), "{}", loaded.text);
+    }
+}
+
+/// R9: cut short after each step, an upgrade is done again and loses nothing.
+#[test]
+fn r9_a_half_finished_upgrade_opens_and_loses_nothing() {
+    let format = std::fs::read(golden(1).join("FORMAT")).unwrap();
+    for (step, new) in [
+        ("nothing is done", None),
+        ("the tables are made", Some(&b""[..])),
+        ("a part of the format file is written", Some(&b"foldback sto"[..])),
+        ("the format file waits for its name", Some(&b"foldback store\nversion 2\n"[..])),
+    ] {
+        let dir = tempdir().unwrap();
+        copy(&golden(1), dir.path());
+        if let Some(new) = new {
+            drop(open(dir.path()));
+            std::fs::write(dir.path().join("FORMAT"), &format).unwrap();
+            std::fs::write(dir.path().join("FORMAT.new"), new).unwrap();
+        }
+        let read_only = Options { mode: Mode::ReadOnly, ..options() };
+        check_holds(&Memory::open(dir.path(), read_only).unwrap(), step);
+        let memory = open(dir.path());
+        check_holds(&memory, step);
+        sub_task(&mut memory.session(&todo("golden")).unwrap(), &memory, "later");
+        assert_eq!(memory.grants(&todo("golden")).unwrap().len(), 1, "{step}");
+    }
+}
+
+const OPENER: &str = "golden::opener";
+
+/// R9, R1: a process that is killed while it brings a store up to the present format.
+#[test]
+fn r9_an_upgrade_that_is_killed_is_done_again() {
+    for cycle in 0..20_u64 {
+        let dir = tempdir().unwrap();
+        copy(&golden(1), dir.path());
+        let mut opener = spawn(OPENER, dir.path());
+        let mut first = String::new();
+        let mut lines = BufReader::new(opener.stdout.take().unwrap());
+        // The test harness says a line before it runs the test.
+        while !first.contains("opening") && lines.read_line(&mut first).unwrap() > 0 {}
+        std::thread::sleep(Duration::from_micros(cycle * 701));
+        opener.kill().unwrap();
+        opener.wait().unwrap();
+        check_holds(&open(dir.path()), "after a kill");
+    }
+}
+
+/// Opens a store and stays. Runs only as a child.
+#[test]
+fn opener() {
+    let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };
+    println!("opening");
+    let _memory = open(Path::new(&dir));
+    std::thread::sleep(Duration::from_secs(30));
 }
 
 #[test]
 fn r9_a_store_of_the_future_is_refused_by_its_version() {
     let dir = tempdir().unwrap();
-    copy(&golden(), dir.path());
+    copy(&golden(FORMAT_VERSION), dir.path());
     let path = dir.path().join("FORMAT");
     let format = std::fs::read_to_string(&path).unwrap();
-    let future = format.replacen('1', "999", 1);
+    let future = format.replacen(&FORMAT_VERSION.to_string(), "999", 1);
     assert_ne!(format, future);
     std::fs::write(&path, future).unwrap();
-    let error = foldback::Memory::open(dir.path(), crate::story::options()).err().unwrap();
+    let error = foldback::Memory::open(dir.path(), options()).err().unwrap();
     assert!(error.to_string().contains("999"), "{error}");
+}
+
+/// Does one sub-task in a todo of its own and returns its block.
+fn sub_task(session: &mut Session, memory: &Memory, name: &str) {
+    let id = todo(name);
+    let mut items = session.todo_list().items().to_vec();
+    items.push(TodoItem::new(id.clone(), "子任务"));
+    session.set_todo_list(&TodoList::new(items).unwrap()).unwrap();
+    let mut child = session.child_session(&id).unwrap();
+    child.record(Message::user("子任务：读一行")).unwrap();
+    child.close(Close::End).unwrap();
+    let block = memory.blocks(&id, 0, 1).unwrap().remove(0).header.block_id;
+    let references = vec![block.into()];
+    let outcome = Outcome { state: ItemState::Completed, result: None, references };
+    session.finish_item(&id, &outcome).unwrap();
 }
 
 /// Writes the golden store. Run once for each new format, by hand:
@@ -67,9 +169,11 @@ fn r9_a_store_of_the_future_is_refused_by_its_version() {
 #[test]
 #[ignore = "writes the fixture of a new format"]
 fn write() {
-    let _ = std::fs::remove_dir_all(golden());
-    let memory = open(&golden());
+    let to = golden(FORMAT_VERSION);
+    assert!(!to.exists(), "{} is already there; a released fixture stays", to.display());
+    let memory = open(&to);
     let mut session = memory.session(&todo("golden")).unwrap();
     session.record_all(history()).unwrap();
     session.close(Close::End).unwrap();
+    sub_task(&mut session, &memory, "sub-task");
 }

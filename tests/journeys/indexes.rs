@@ -1,20 +1,20 @@
 //! Law 4, R11: indexes are derived. They can be deleted or damaged at any time and come back.
 
-use crate::story::{exchange, options, todo};
-use foldback::{Close, Memory, Options};
+use crate::story::{engines, exchange, options, todo};
+use foldback::{Close, Engine, Memory, Options};
 use std::path::{Path, PathBuf};
 use tempfile::tempdir;
 
 /// Options under which small todos get indexes on disk.
-fn indexed() -> Options {
-    let mut options = options();
+fn indexed(engine: Engine) -> Options {
+    let mut options = Options { engine, ..options() };
     options.index.index_after_blocks = 16;
     options.index.hnsw_after_vectors = 64;
     options
 }
 
-fn filled(dir: &Path) {
-    let memory = Memory::open(dir, indexed()).unwrap();
+fn filled(engine: Engine, dir: &Path) {
+    let memory = Memory::open(dir, indexed(engine)).unwrap();
     let mut session = memory.session(&todo("indexed")).unwrap();
     for n in 0..60 {
         let result = format!("marker{n:03} stands here");
@@ -25,8 +25,8 @@ fn filled(dir: &Path) {
 }
 
 /// What each of a few questions finds.
-fn answers(dir: &Path) -> Vec<String> {
-    let memory = Memory::open(dir, indexed()).unwrap();
+fn answers(engine: Engine, dir: &Path) -> Vec<String> {
+    let memory = Memory::open(dir, indexed(engine)).unwrap();
     ["marker007", "module42", "please look at module 13", "marker059 stands"]
         .iter()
         .map(|query| {
@@ -49,8 +49,8 @@ fn index_files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn is_whole(dir: &Path) {
-    let memory = Memory::open(dir, indexed()).unwrap();
+fn is_whole(engine: Engine, dir: &Path) {
+    let memory = Memory::open(dir, indexed(engine)).unwrap();
     memory.doctor(true).unwrap();
     let checkup = memory.doctor(false).unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new());
@@ -59,64 +59,73 @@ fn is_whole(dir: &Path) {
 
 #[test]
 fn r11_a_deleted_index_folder_comes_back() {
-    let dir = tempdir().unwrap();
-    filled(dir.path());
-    let before = answers(dir.path());
-    assert!(!index_files(dir.path()).is_empty(), "there is an index to delete");
-    std::fs::remove_dir_all(dir.path().join("index")).unwrap();
-    assert_eq!(answers(dir.path()), before);
-    Memory::open(dir.path(), indexed()).unwrap().index_now().unwrap();
-    assert!(!index_files(dir.path()).is_empty(), "it came back");
-    assert_eq!(answers(dir.path()), before);
-    is_whole(dir.path());
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        filled(engine, dir.path());
+        let before = answers(engine, dir.path());
+        assert!(!index_files(dir.path()).is_empty(), "there is an index to delete");
+        std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+        assert_eq!(answers(engine, dir.path()), before);
+        Memory::open(dir.path(), indexed(engine)).unwrap().index_now().unwrap();
+        assert!(!index_files(dir.path()).is_empty(), "it came back");
+        assert_eq!(answers(engine, dir.path()), before);
+        is_whole(engine, dir.path());
+    }
 }
 
 #[test]
 fn r4_flipped_bytes_in_an_index_change_no_answer() {
-    let dir = tempdir().unwrap();
-    filled(dir.path());
-    let before = answers(dir.path());
-    // Files are made anew by each repair, so that they are listed anew for each flip.
-    for turn in 0..24 {
-        let files = index_files(dir.path());
-        let file = &files[turn % files.len()];
-        let mut bytes = std::fs::read(file).unwrap();
-        if bytes.is_empty() {
-            continue;
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        filled(engine, dir.path());
+        let before = answers(engine, dir.path());
+        // Files are made anew by each repair, so that they are listed anew for each flip.
+        for turn in 0..24 {
+            let files = index_files(dir.path());
+            let file = &files[turn % files.len()];
+            let mut bytes = std::fs::read(file).unwrap();
+            if bytes.is_empty() {
+                continue;
+            }
+            let at = (turn * 7_919 + 31) % bytes.len();
+            bytes[at] ^= 0x55;
+            std::fs::write(file, bytes).unwrap();
+            assert_eq!(answers(engine, dir.path()), before, "{}: byte {at}", file.display());
+            is_whole(engine, dir.path());
         }
-        let at = (turn * 7_919 + 31) % bytes.len();
-        bytes[at] ^= 0x55;
-        std::fs::write(file, bytes).unwrap();
-        assert_eq!(answers(dir.path()), before, "{}: byte {at}", file.display());
-        is_whole(dir.path());
     }
 }
 
 #[test]
 fn r11_truncated_index_files_change_no_answer() {
-    let dir = tempdir().unwrap();
-    filled(dir.path());
-    let before = answers(dir.path());
-    for file in index_files(dir.path()) {
-        let len = std::fs::metadata(&file).unwrap().len();
-        std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        filled(engine, dir.path());
+        let before = answers(engine, dir.path());
+        for file in index_files(dir.path()) {
+            let len = std::fs::metadata(&file).unwrap().len();
+            std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
+        }
+        assert_eq!(answers(engine, dir.path()), before);
+        is_whole(engine, dir.path());
     }
-    assert_eq!(answers(dir.path()), before);
-    is_whole(dir.path());
 }
 
 #[test]
 fn a_backup_is_whole_and_refuses_a_folder_in_use() {
-    let dir = tempdir().unwrap();
-    let store = dir.path().join("store");
-    filled(&store);
-    let memory = Memory::open(&store, indexed()).unwrap();
-    let copy = dir.path().join("copy");
-    memory.backup(&copy).unwrap();
-    assert_eq!(answers(&copy), answers(&store));
-    is_whole(&copy);
-    assert!(memory.backup(&copy).unwrap_err().to_string().contains("is not empty"));
-    let names: Vec<_> =
-        std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "nothing is left over: {names:?}");
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        let store = dir.path().join("store");
+        filled(engine, &store);
+        let before = answers(engine, &store);
+        let memory = Memory::open(&store, indexed(engine)).unwrap();
+        let copy = dir.path().join("copy");
+        memory.backup(&copy).unwrap();
+        assert_eq!(answers(engine, &copy), before);
+        is_whole(engine, &copy);
+        assert!(memory.backup(&copy).unwrap_err().to_string().contains("is not empty"));
+        let names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "nothing is left over: {names:?}");
+    }
 }

@@ -1,12 +1,14 @@
 //! S2, TD1: what belongs to one todo is never seen from another.
 
-use crate::story::{in_memory, todo};
-use foldback::{Close, Memory, Session};
+use crate::story::{engines, exchange, in_memory, open_on, options, todo};
+use foldback::{Close, Engine, Memory, Options, Session};
 use foldback_core::{Budget, Message, ToolCall, ToolCallId};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
+use std::path::Path;
 
 const TODOS: usize = 20;
+/// In memory; a tenth of them on each engine that writes to disk.
 const OPERATIONS: usize = 20_000;
 
 fn canary(n: usize) -> String {
@@ -15,22 +17,34 @@ fn canary(n: usize) -> String {
 
 #[test]
 fn s2_no_canary_is_seen_from_another_todo() {
-    let memory = in_memory();
+    check_no_canary_is_seen(&in_memory(), OPERATIONS);
+}
+
+#[test]
+fn s2_no_canary_is_seen_from_another_todo_on_disk() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        check_no_canary_is_seen(&open_on(engine, dir.path()), OPERATIONS / 10);
+    }
+}
+
+#[track_caller]
+fn check_no_canary_is_seen(memory: &Memory, operations: usize) {
     let mut sessions: Vec<Session> =
         (0..TODOS).map(|n| memory.session(&todo(&format!("todo-{n}"))).unwrap()).collect();
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut seen_own = 0;
-    for step in 0..OPERATIONS {
+    for step in 0..operations {
         let own = rng.next_u32() as usize % TODOS;
         let other = rng.next_u32() as usize % TODOS;
-        let text = operate(&memory, &mut sessions, own, other, step, rng.next_u32());
+        let text = operate(memory, &mut sessions, own, other, step, rng.next_u32());
         seen_own += usize::from(text.contains(&canary(own)));
         for foreign in (0..TODOS).filter(|n| *n != own) {
             // A model may name another's canary in its own query; only what comes back counts.
             assert!(!text.contains(&canary(foreign)), "step {step}: {own} saw {foreign}: {text}");
         }
     }
-    assert!(seen_own > OPERATIONS / 20, "the test looked, and saw its own {seen_own} times");
+    assert!(seen_own > operations / 20, "the test looked, and saw its own {seen_own} times");
 }
 
 /// One random operation on `own`; gives all that it shows.
@@ -118,22 +132,12 @@ fn td1_a_block_of_another_todo_is_like_one_that_never_was() {
 
 #[test]
 fn s9_a_forgotten_todo_is_gone_and_takes_no_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let memory = crate::story::open(dir.path());
-    let id = todo("gone");
-    let mut session = memory.session(&id).unwrap();
-    for n in 0..30 {
-        let large = format!("{} in a large result\n", canary(3)).repeat(3_000);
-        session.record_all(crate::story::exchange(n, &canary(3), &large).to_vec()).unwrap();
-    }
-    session.close(Close::End).unwrap();
-    memory.forget(&id).unwrap();
-    assert!(memory.recall(&id, "list_blocks", "{}").is_err());
-    assert!(session.record(Message::user("still here?")).is_err(), "the session's todo is gone");
-    drop(session);
-    memory.compact().unwrap();
-    drop(memory);
-    let mut folders = vec![dir.path().to_owned()];
+    engines().into_iter().for_each(check_forgotten);
+}
+
+/// How many files of a store hold the beginning of a canary.
+fn files_with(dir: &Path, canary: &str) -> usize {
+    let (mut count, mut folders) = (0, vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -142,19 +146,54 @@ fn s9_a_forgotten_todo_is_gone_and_takes_no_more() {
                 continue;
             }
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes.windows(8).any(|window| window == &canary(3).as_bytes()[..8]);
-            assert!(!found, "{} still holds it", path.display());
+            count += usize::from(bytes.windows(8).any(|window| window == &canary.as_bytes()[..8]));
         }
     }
-    // The name is free again.
-    let memory = crate::story::open(dir.path());
+    count
+}
+
+#[track_caller]
+fn check_forgotten(engine: Engine) {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = open_on(engine, dir.path());
+    let id = todo("gone");
+    let mut session = memory.session(&id).unwrap();
+    for n in 0..30 {
+        let large = format!("{} in a large result\n", canary(3)).repeat(3_000);
+        session.record_all(exchange(n, &canary(3), &large).to_vec()).unwrap();
+    }
+    session.close(Close::End).unwrap();
+    // Another todo stays, so that the store is more than emptied.
+    let mut other = memory.session(&todo("stays")).unwrap();
+    other.record_all(exchange(0, "other", "这里没有金丝雀").to_vec()).unwrap();
+    drop(other);
+    memory.forget(&id).unwrap();
+    assert!(memory.recall(&id, "list_blocks", "{}").is_err());
+    assert!(session.record(Message::user("still here?")).is_err(), "the session's todo is gone");
+    drop(session);
+    memory.compact().unwrap();
+    drop(memory);
+    assert_eq!(files_with(dir.path(), &canary(3)), 0, "{engine}");
+    // The name is free again, and the other todo is as it was.
+    let memory = open_on(engine, dir.path());
     assert!(memory.session(&id).unwrap().is_empty());
+    assert_eq!(memory.len(&todo("stays")).unwrap(), 4);
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+    // The test would have seen it.
+    memory.session(&id).unwrap().record(Message::user(&canary(3))).unwrap();
+    drop(memory);
+    assert!(files_with(dir.path(), &canary(3)) > 0, "{engine}");
 }
 
 #[test]
 fn s2_no_canary_crosses_on_disk_with_indexes() {
+    engines().into_iter().for_each(check_no_canary_crosses);
+}
+
+#[track_caller]
+fn check_no_canary_crosses(engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = crate::story::options();
+    let mut options = Options { engine, ..options() };
     options.index.index_after_blocks = 4;
     options.index.batch_blocks = 1;
     options.index.hnsw_after_vectors = 8;
@@ -164,7 +203,7 @@ fn s2_no_canary_crosses_on_disk_with_indexes() {
         let mut session = memory.session(id).unwrap();
         for step in 0..12 {
             let result = format!("{} says {step}\n", canary(n)).repeat(4_000);
-            session.record_all(crate::story::exchange(step, &canary(n), &result).to_vec()).unwrap();
+            session.record_all(exchange(step, &canary(n), &result).to_vec()).unwrap();
         }
         session.close(Close::End).unwrap();
     }

@@ -1,7 +1,7 @@
 //! The laws, over random histories: append, close, search, load, pin, reopen.
 
-use crate::story::{in_memory, open, todo};
-use foldback::{Close, Memory, Session};
+use crate::story::{in_memory, open_on, todo};
+use foldback::{Close, Engine, Memory, Session};
 use foldback_core::{Budget, Message, PairingTracker, SeqNo, ToolCall, ToolCallId, check_request};
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -83,8 +83,8 @@ struct Subject {
     sent: Vec<Message>,
     tracker: PairingTracker,
     calls: usize,
-    /// The folder of a store on disk; without one the store is in memory.
-    dir: Option<TempDir>,
+    /// The engine and the folder of a store on disk; without them the store is in memory.
+    place: Option<(Engine, TempDir)>,
 }
 
 impl Subject {
@@ -116,9 +116,9 @@ impl Subject {
     fn reopen(&mut self) {
         let before = self.prompt_bytes();
         self.session = None;
-        if let Some(dir) = &self.dir {
+        if let Some((engine, dir)) = &self.place {
             self.memory = in_memory();
-            self.memory = open(dir.path());
+            self.memory = open_on(*engine, dir.path());
         }
         self.session = Some(self.memory.session(&todo("t")).unwrap());
         assert_eq!(self.prompt_bytes(), before, "TD3: a session resumes exactly where it was");
@@ -137,13 +137,12 @@ impl StateMachineTest for Laws {
     type Reference = History;
 
     fn init_test(_: &History) -> Subject {
-        // One history in sixteen lives on disk; the rest in memory, which is faster.
-        let on_disk = rand_bit();
-        let dir = on_disk.then(|| tempfile::tempdir().unwrap());
-        let memory = dir.as_ref().map_or_else(in_memory, |dir| open(dir.path()));
+        let place = next_engine().map(|engine| (engine, tempfile::tempdir().unwrap()));
+        let memory =
+            place.as_ref().map_or_else(in_memory, |(engine, dir)| open_on(*engine, dir.path()));
         let session = Some(memory.session(&todo("t")).unwrap());
         let tracker = PairingTracker::default();
-        Subject { memory, session, sent: Vec::new(), tracker, calls: 0, dir }
+        Subject { memory, session, sent: Vec::new(), tracker, calls: 0, place }
     }
 
     fn apply(mut subject: Subject, _: &History, step: Step) -> Subject {
@@ -216,11 +215,16 @@ impl StateMachineTest for Laws {
     }
 }
 
-/// True once in sixteen times, in a fixed order.
-fn rand_bit() -> bool {
+/// Where the next history lives, in a fixed order: one in sixteen in SQLite, one in thirty-two in
+/// sled; the rest in memory, which is faster.
+fn next_engine() -> Option<Engine> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static TURN: AtomicUsize = AtomicUsize::new(0);
-    TURN.fetch_add(1, Ordering::Relaxed).is_multiple_of(16)
+    match TURN.fetch_add(1, Ordering::Relaxed) % 32 {
+        0 | 16 => Some(Engine::Sqlite),
+        8 => Some(Engine::Sled),
+        _ => None,
+    }
 }
 
 prop_state_machine! {

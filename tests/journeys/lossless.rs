@@ -1,8 +1,8 @@
 //! Law 1 on real conversations: whatever goes in comes back byte for byte, the view stays small
 //! and valid, and no unit is cut.
 
-use crate::story::{in_memory, todo};
-use foldback::{Close, Memory};
+use crate::story::{engines, in_memory, open_on, todo};
+use foldback::{Close, Engine, Memory};
 use foldback_core::{Budget, Message, Pairing, PairingTracker, check_request};
 use foldback_transcript::Conversation;
 use rayon::prelude::*;
@@ -25,7 +25,8 @@ fn every_recorded_conversation_comes_back() {
         eprintln!("SKIPPED: the folder with recorded conversations is not here");
         return;
     }
-    let passages: Vec<Passage> = conversations.par_iter().map(pass).collect();
+    let passages: Vec<Passage> =
+        conversations.par_iter().map(|conversation| pass(conversation, &in_memory())).collect();
     let (mut all, mut count) = (Passage::default(), 0);
     for passage in passages {
         count += 1;
@@ -40,9 +41,50 @@ fn every_recorded_conversation_comes_back() {
     assert!(count > 1_600, "only {count} conversations were found");
 }
 
-fn pass(conversation: &Conversation) -> Passage {
+/// A slice of them on each engine that keeps something: every fortieth conversation, each as a todo
+/// of one store, read again by the next opener.
+#[test]
+fn recorded_conversations_come_back_from_each_engine() {
+    let conversations: Vec<_> =
+        foldback_testkit::data::conversations(&["agent", "dialogue", "segmentation", "examples"])
+            .map(|(_, conversation)| conversation)
+            .step_by(40)
+            .collect();
+    if conversations.is_empty() {
+        eprintln!("SKIPPED: the folder with recorded conversations is not here");
+        return;
+    }
+    assert!(conversations.len() > 40, "only {} conversations were found", conversations.len());
+    engines().into_par_iter().for_each(|engine| check_kept(engine, &conversations));
+}
+
+#[track_caller]
+fn check_kept(engine: Engine, conversations: &[Conversation]) {
+    let dir = tempfile::tempdir().unwrap();
+    let name = |n: usize| todo(&format!("t{n}"));
+    let memory = open_on(engine, dir.path());
+    for (n, conversation) in conversations.iter().enumerate() {
+        let mut session = memory.session(&name(n)).unwrap();
+        for batch in conversation.messages.chunks(16) {
+            session.record_all(batch.to_vec()).unwrap();
+        }
+        session.close(Close::End).unwrap();
+    }
+    drop(memory);
+    let memory = open_on(engine, dir.path());
+    for (n, conversation) in conversations.iter().enumerate() {
+        let back = memory.export(&name(n)).unwrap().messages;
+        let id = conversation.id.as_deref().unwrap_or_default();
+        assert_eq!(back.len(), conversation.messages.len(), "{engine}, {id}");
+        for (at, (sent, came)) in conversation.messages.iter().zip(&back).enumerate() {
+            assert_eq!(came.json(), sent.json(), "{engine}, {id}: message {at}");
+        }
+    }
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+}
+
+fn pass(conversation: &Conversation, memory: &Memory) -> Passage {
     let id = conversation.id.clone().unwrap_or_default();
-    let memory = in_memory();
     let name = todo("t");
     let mut session = memory.session(&name).unwrap();
     let mut calls = PairingTracker::default();
@@ -60,7 +102,7 @@ fn pass(conversation: &Conversation) -> Passage {
         widest = widest.max(prompt.window);
     }
     session.close(Close::End).unwrap();
-    assert_blocks_are_the_transcript(&memory, &id, &conversation.messages);
+    assert_blocks_are_the_transcript(memory, &id, &conversation.messages);
     let back = memory.export(&name).unwrap();
     for (at, (sent, came)) in conversation.messages.iter().zip(&back.messages).enumerate() {
         assert_eq!(came.json(), sent.json(), "{id}: message {at}");

@@ -4,16 +4,22 @@
 
 mod story;
 
+mod cjk;
 mod crash;
 mod golden;
+mod grants;
+mod hand_over;
 mod indexes;
 mod isolation;
 mod large;
 mod laws;
 mod lossless;
 mod paths;
+mod payload_search;
 mod processes;
+mod rebuild;
 mod recall;
+mod reembed;
 mod resume;
 
 mod floors;

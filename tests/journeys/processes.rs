@@ -1,10 +1,11 @@
 //! R10: several processes on one store.
 
-use crate::crash::spawn;
-use crate::story::{exchange, open, todo};
+use crate::crash::{child_memory, spawn, spawn_on};
+use crate::story::{engines, exchange, open, options, todo};
+use foldback::{Engine, Error, Memory, Mode, Options};
 use foldback_core::TodoId;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 /// Exchanges that each writer records.
@@ -50,8 +51,7 @@ fn said(own: &TodoId) -> Vec<String> {
 /// Writes a todo of its own and a shared one, and searches what it wrote. Runs only as a child.
 #[test]
 fn peer() {
-    let Some(dir) = std::env::var_os("FOLDBACK_TEST_STORE") else { return };
-    let memory = open(Path::new(&dir));
+    let Some(memory) = child_memory() else { return };
     let own = todo(&format!("peer-{}", std::process::id()));
     let mut session = memory.session(&own).unwrap();
     let mut shared = memory.session(&todo("shared")).unwrap();
@@ -74,4 +74,90 @@ fn peer() {
     session.close(foldback::Close::Switch).unwrap();
     shared.close(foldback::Close::Switch).unwrap();
     println!("peer done");
+}
+
+/// R10: where one process at a time is served, the others are told so within a second, in every mode;
+/// a holder that is killed blocks nobody.
+#[test]
+fn r10_who_comes_second_to_sled_is_told_so() {
+    let dir = tempdir().unwrap();
+    let options = |mode| Options { engine: Engine::Sled, mode, ..options() };
+    for turn in 0..3 {
+        let mut holder = spawn_on(Engine::Sled, "processes::holder", dir.path());
+        let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("held")), "turn {turn}");
+        for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+            let begun = Instant::now();
+            let refused = Memory::open(dir.path(), options(mode)).err().unwrap();
+            assert!(begun.elapsed() < Duration::from_secs(1), "it took {:?}", begun.elapsed());
+            assert!(matches!(refused, Error::Kv(foldback_kv::Error::Locked { .. })), "{refused}");
+            assert!(refused.to_string().contains("try again when that one has ended"), "{refused}");
+        }
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let memory = Memory::open(dir.path(), options(Mode::ReadOnly)).unwrap();
+        assert_eq!(memory.len(&todo("held")).unwrap(), 4 * (turn + 1));
+        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    }
+}
+
+/// Records an exchange and keeps the store until it is killed. Runs only as a child.
+#[test]
+fn holder() {
+    let Some(memory) = child_memory() else { return };
+    let mut session = memory.session(&todo("held")).unwrap();
+    session.record_all(exchange(0, "held", "有人在用").to_vec()).unwrap();
+    println!("held");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// R10, law 4: threads of one process write, search, check, compact and copy one store at once, on
+/// each engine.
+#[test]
+fn r10_threads_write_search_compact_and_copy_one_store() {
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        let options = || Options { engine, ..options() };
+        let memory = Memory::open(&dir.path().join("store"), options()).unwrap();
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|who| {
+                    let memory = &memory;
+                    scope.spawn(move || {
+                        let own = todo(&format!("thread-{who}"));
+                        let mut session = memory.session(&own).unwrap();
+                        for n in 0..EXCHANGES {
+                            let result = format!("{own} 的第 {n} 行\n").repeat(1 + n % 7 * 90);
+                            session
+                                .record_all(exchange(n, own.as_str(), &result).to_vec())
+                                .unwrap();
+                            let query = serde_json::json!({ "query": own.as_str() }).to_string();
+                            let found = memory.recall(&own, "search_block", &query).unwrap();
+                            assert!(!found.is_error, "{engine}: {}", found.text);
+                        }
+                    })
+                })
+                .collect();
+            let mut copies = 0;
+            while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) || copies < 2 {
+                // A SQLite reader may keep old pages in use; then compacting says so.
+                match memory.compact() {
+                    Ok(()) | Err(Error::Kv(foldback_kv::Error::Busy { .. })) => {}
+                    Err(error) => panic!("{engine}: {error}"),
+                }
+                let copy = dir.path().join(format!("copy-{copies}"));
+                memory.backup(&copy).unwrap();
+                let copy = Memory::open(&copy, options()).unwrap();
+                assert_eq!(copy.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+                copies += 1;
+            }
+        });
+        for who in 0..3 {
+            let messages = memory.len(&todo(&format!("thread-{who}"))).unwrap();
+            assert_eq!(messages, 4 * EXCHANGES as u64, "{engine}");
+        }
+        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+    }
 }

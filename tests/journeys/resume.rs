@@ -1,12 +1,14 @@
 //! TD3: a session resumes exactly where it was.
 
-use crate::story::{exchange, open, todo};
+use crate::story::{engines, exchange, open_on, todo};
+use foldback::{Engine, Memory};
 use foldback_core::{Budget, Message};
+use std::path::Path;
 use tempfile::tempdir;
 
+/// TD3: on each engine.
 #[test]
 fn td3_a_dropped_session_resumes_at_every_message() {
-    let dir = tempdir().unwrap();
     let id = todo("resume");
     let large = "a line of a long file\n".repeat(400);
     let messages: Vec<Message> = (0..12)
@@ -17,12 +19,15 @@ fn td3_a_dropped_session_resumes_at_every_message() {
         let mut session = memory.session(&id).unwrap();
         messages.iter().map(|m| after(&mut session, m)).collect::<Vec<_>>()
     };
-    // The same with a new process's eyes after every message.
-    let broken: Vec<_> = messages
-        .iter()
-        .map(|message| after(&mut open(dir.path()).session(&id).unwrap(), message))
-        .collect();
-    assert_eq!(broken, straight);
+    for engine in engines() {
+        let dir = tempdir().unwrap();
+        // The same with a new process's eyes after every message.
+        let broken: Vec<_> = messages
+            .iter()
+            .map(|m| after(&mut open_on(engine, dir.path()).session(&id).unwrap(), m))
+            .collect();
+        assert_eq!(broken, straight, "{engine}");
+    }
 }
 
 /// Records and tells what the model would see, and which blocks closed.
@@ -37,6 +42,11 @@ fn after(session: &mut foldback::Session, message: &Message) -> (Vec<String>, Ve
 
 #[test]
 fn a_failed_import_goes_on_where_it_stopped() {
+    engines().into_iter().for_each(check_continued);
+}
+
+#[track_caller]
+fn check_continued(engine: Engine) {
     let dir = tempdir().unwrap();
     let id = todo("import");
     let messages: Vec<Message> = (0..20).flat_map(|n| exchange(n, "lexer", "ok")).collect();
@@ -45,7 +55,7 @@ fn a_failed_import_goes_on_where_it_stopped() {
         messages.clone(),
         foldback_transcript::Envelope::default(),
     );
-    let memory = open(dir.path());
+    let memory = open_on(engine, dir.path());
     let mut session = memory.session(&id).unwrap();
     for message in messages.iter().take(33) {
         session.record(message.clone()).unwrap();
@@ -56,13 +66,24 @@ fn a_failed_import_goes_on_where_it_stopped() {
     assert_eq!(memory.export(&id).unwrap().messages, messages);
 }
 
+/// A second opener of the store that `memory` has open: another handle as another process would have
+/// it, or the same one where a single process is served.
+fn another(memory: &Memory, engine: Engine, dir: &Path) -> Memory {
+    if engine == Engine::Sled { memory.clone() } else { open_on(engine, dir) }
+}
+
 #[test]
 fn r10_a_session_that_slept_through_a_close_reads_again() {
+    engines().into_iter().for_each(check_turns);
+}
+
+#[track_caller]
+fn check_turns(engine: Engine) {
     let dir = tempdir().unwrap();
     let id = todo("turns");
-    let memory = open(dir.path());
+    let memory = open_on(engine, dir.path());
     let mut awake = memory.session(&id).unwrap();
-    let mut asleep = open(dir.path()).session(&id).unwrap();
+    let mut asleep = another(&memory, engine, dir.path()).session(&id).unwrap();
     for n in 0..9 {
         let [first, rest @ ..] = exchange(n, "turns", "ok");
         awake.record(first).unwrap();
@@ -90,6 +111,11 @@ fn view(session: &foldback::Session) -> Vec<String> {
 
 #[test]
 fn two_imports_of_one_conversation_bring_it_once() {
+    engines().into_iter().for_each(check_imports);
+}
+
+#[track_caller]
+fn check_imports(engine: Engine) {
     let dir = tempdir().unwrap();
     let id = todo("twice");
     let messages: Vec<Message> = (0..400).flat_map(|n| exchange(n, "twice", "ok")).collect();
@@ -99,13 +125,15 @@ fn two_imports_of_one_conversation_bring_it_once() {
         foldback_transcript::Envelope::default(),
     );
     // A session that was opened before, and says nothing, does not take the name away.
-    drop(open(dir.path()).session(&id).unwrap());
+    let memory = open_on(engine, dir.path());
+    drop(memory.session(&id).unwrap());
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| open(dir.path()).continue_import(&id, &conversation).unwrap());
+            let memory = another(&memory, engine, dir.path());
+            let (id, conversation) = (&id, &conversation);
+            scope.spawn(move || memory.continue_import(id, conversation).unwrap());
         }
     });
-    let memory = open(dir.path());
     let export = memory.export(&id).unwrap();
     assert_eq!(export.messages, messages);
     assert_eq!(export.id.as_deref(), Some("a name/with a slash"));

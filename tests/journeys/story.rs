@@ -1,6 +1,6 @@
 //! What the journeys have in common: small stores, and made-up conversations.
 
-use foldback::{Memory, Options};
+use foldback::{Engine, Memory, Options};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +15,19 @@ pub(crate) fn options() -> Options {
     Options { clock: Arc::new(|| Timestamp(1_700_000_000_000)), ..Options::default() }
 }
 
-/// A store on disk.
+/// The engines that keep something: what a journey promises holds on each of them.
+pub(crate) fn engines() -> [Engine; 2] {
+    [Engine::Sqlite, Engine::Sled]
+}
+
+/// A store on disk, of the default engine.
 pub(crate) fn open(dir: &Path) -> Memory {
-    Memory::open(dir, options()).unwrap()
+    open_on(Engine::default(), dir)
+}
+
+/// A store on disk, of this engine.
+pub(crate) fn open_on(engine: Engine, dir: &Path) -> Memory {
+    Memory::open(dir, Options { engine, ..options() }).unwrap()
 }
 
 /// A store in memory.
