@@ -46,7 +46,8 @@ fn fill(session: &mut Session) -> Result<(), Box<dyn Error>> {
         "",
         vec![ToolCall::new("c1", "refund", r##"{"order": "#K-20931", "amount": "39.90"}"##)],
     ))?;
-    session.record(Message::tool_result(&ToolCallId::new("c1"), "refunded 39.90 EUR, id RF-7719"))?;
+    session
+        .record(Message::tool_result(&ToolCallId::new("c1"), "refunded 39.90 EUR, id RF-7719"))?;
     session.record(Message::assistant("I refunded 39.90 EUR for the broken kettle, RF-7719."))?;
     session.record(Message::user("另外，水壶的退款多久到账？"))?;
     session.record(Message::assistant("退款 RF-7719 通常三到五个工作日到账。"))?;

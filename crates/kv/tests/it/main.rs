@@ -20,3 +20,5 @@ mod golden;
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]
 mod refusals;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+mod syncs;

@@ -1,4 +1,4 @@
-//! Several processes on one SQLite store. The children are this test binary, told by the
+//! Several processes on one SQLite store, and one after the other on a sled store. The children are this test binary, told by the
 //! environment what to do.
 
 use std::io::{BufRead, BufReader};
@@ -68,6 +68,18 @@ fn the_child() {
             loop {
                 let seq = append(&*kv, 1, b"x");
                 println!(">{seq}");
+            }
+        }
+        "churn" => {
+            let kv = open(store, Engine::Sled, Mode::ReadWrite).unwrap();
+            loop {
+                // Some of the values are so large that sled gives them files of their own.
+                let value = churned(kv.head(1).unwrap());
+                let seq = append(&*kv, 1, &value);
+                println!(">{seq}");
+                if seq % 9 == 8 {
+                    kv.compact().unwrap();
+                }
             }
         }
         "read" => {
@@ -181,6 +193,45 @@ fn r1_r10_a_killed_writer_loses_nothing_and_blocks_nobody() {
     let head = kv.head(1).unwrap();
     assert_eq!(kv.scan(Space::Message, 1, 0..head, usize::MAX).unwrap().len() as u64, head);
     assert_eq!(kv.check().unwrap(), []);
+}
+
+/// A value that its number tells: small, middling or very large.
+fn churned(n: u64) -> Vec<u8> {
+    let size = [40, 3_000, 40, 200_000][n as usize % 4];
+    (0..size).map(|i| (i + n * 31) as u8).collect()
+}
+
+#[cfg(feature = "sled")]
+#[test]
+fn r1_a_killed_sled_writer_loses_nothing_and_blocks_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut acknowledged = 0;
+    for cycle in 0..30_u64 {
+        let mut child = child("churn", &store);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said = |line: String| line.strip_prefix('>').and_then(|seq| seq.parse::<u64>().ok());
+        let enough = acknowledged + 1 + cycle % 10;
+        while acknowledged < enough {
+            let line = lines.next().unwrap().unwrap();
+            acknowledged = said(line).map_or(acknowledged, |seq| seq + 1);
+        }
+        std::thread::sleep(Duration::from_micros(cycle * 1_331 % 12_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged =
+            lines.map_while(Result::ok).filter_map(said).last().map_or(acknowledged, |seq| seq + 1);
+
+        let begin = Instant::now();
+        let kv = open(&store, Engine::Sled, Mode::ReadWrite).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(1), "blocked for {:?}", begin.elapsed());
+        let head = kv.head(1).unwrap();
+        assert!(head >= acknowledged, "cycle {cycle}: {acknowledged} acknowledged, {head} held");
+        let all = kv.scan(Space::Message, 1, 0..Key::N_END, usize::MAX).unwrap();
+        assert_eq!(all.len() as u64, head, "cycle {cycle}");
+        assert!(all.iter().all(|(n, value)| *value == churned(*n)), "cycle {cycle}");
+        assert_eq!(kv.check().unwrap(), [], "cycle {cycle}");
+    }
 }
 
 /// The figures for the notes: `cargo test -p foldback-kv fairness -- --ignored --nocapture`.

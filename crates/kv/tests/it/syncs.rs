@@ -1,0 +1,66 @@
+//! How often an engine asks the disk to make things durable, counted by strace.
+
+use std::path::Path;
+use std::process::Command;
+
+use foldback_kv::{Batch, Engine, Expect, Key, Mode, Space, open};
+
+use crate::folder::engines;
+
+const COMMITS: &str = "FOLDBACK_KV_TEST_COMMITS";
+const ENGINE: &str = "FOLDBACK_KV_TEST_ENGINE";
+const STORE: &str = "FOLDBACK_KV_TEST_STORE";
+
+#[test]
+fn the_child() {
+    let (Ok(commits), Ok(engine)) = (std::env::var(COMMITS), std::env::var(ENGINE)) else { return };
+    let store = std::env::var(STORE).unwrap();
+    let kv = open(Path::new(&store), engine.parse().unwrap(), Mode::ReadWrite).unwrap();
+    for head in 0..commits.parse().unwrap() {
+        let key = |space, n| Key { space, todo: 1, n };
+        kv.commit(Batch {
+            expect: Some(Expect { todo: 1, head, next: head + 1 }),
+            put: vec![
+                (key(Space::Message, head), vec![head as u8; 600]),
+                (key(Space::Session, 0), vec![head as u8; 2_000]),
+            ],
+            delete: Vec::new(),
+        })
+        .unwrap();
+    }
+}
+
+/// The fsyncs and fdatasyncs of a process that makes a store, commits so often, and closes it; `None`
+/// where processes cannot be traced.
+fn syncs(engine: Engine, commits: u64) -> Option<u64> {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace");
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", "signal=none", "-o"])
+        .arg(&trace)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "syncs::the_child"])
+        .env(COMMITS, commits.to_string())
+        .env(ENGINE, engine.name())
+        .env(STORE, dir.path().join("store"))
+        .output()
+        .ok()?;
+    let calls = std::fs::read_to_string(trace).ok()?;
+    // A call that others interrupt stands on two lines.
+    let calls = calls.lines().filter(|line| !line.contains("resumed>")).count() as u64;
+    (output.status.success() && calls > 0).then_some(calls)
+}
+
+/// P1: at most 1.1 syncs a durable commit, and at least one.
+#[test]
+fn p1_a_commit_is_one_sync() {
+    for engine in engines() {
+        let (Some(none), Some(many)) = (syncs(engine, 0), syncs(engine, 400)) else {
+            eprintln!("SKIPPED: strace is not here, or may not trace");
+            return;
+        };
+        let each = (many - none) as f64 / 400.0;
+        eprintln!("{engine}: {each:.3} syncs a commit, {none} to make, open and close a store");
+        assert!((1.0..=1.1).contains(&each), "{engine}: {each:.3} syncs a commit");
+    }
+}
