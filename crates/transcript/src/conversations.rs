@@ -1,11 +1,12 @@
 //! Conversations, one after the other.
 
-use crate::draft::{push_member, quoted};
+use crate::conversion::Conversion;
+use crate::draft::{list_of, quoted};
 use crate::format::{self, Context, Fit, LOGS, Log, describe_bytes};
 use crate::input::{Input, Line};
 use crate::record::{Record, json_of, object_of};
 use crate::scan::{check_depth, scan};
-use crate::{Conversation, Error, Limits, Place};
+use crate::{Conversation, Error, Limits, Place, agent_meta};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -28,6 +29,8 @@ pub struct Conversations<'a> {
     seen: VecDeque<Line>,
     /// What is read already.
     ready: VecDeque<Ready>,
+    /// What stands beside the file of an agent.
+    meta: Option<String>,
 }
 
 /// A conversation, or a damaged line, and where it begins.
@@ -49,9 +52,6 @@ enum Nature {
     Lines(State),
     Log(&'static Log),
 }
-
-/// After so many records that cannot be read a session log is given up.
-const DAMAGED_MOST: usize = 100;
 
 /// What one line looks like.
 enum Looks {
@@ -93,7 +93,7 @@ impl<'a> Conversations<'a> {
     ) -> Result<Self, Error> {
         let input = Input::open(name.into(), Box::new(reader), limits)?;
         let (seen, ready) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { input, state: State::Fresh, line: 0, seen, ready })
+        Ok(Self { input, state: State::Fresh, line: 0, seen, ready, meta: None })
     }
 
     /// The line on which the conversation given last begins, counted from 1; 0 before the first.
@@ -129,7 +129,7 @@ impl<'a> Conversations<'a> {
         self.state = state;
         self.line = line.number;
         let place = self.place(line.number);
-        let context = Context { place: &place, limits: self.input.limits() };
+        let context = Context { place: &place, limits: self.input.limits(), meta: None };
         let read = text_of(&line, &place)
             .and_then(|text| check_depth(text, &place, context.limits).map(|()| text))
             .and_then(|text| format::read(text, context));
@@ -243,31 +243,32 @@ impl<'a> Conversations<'a> {
         }
         let begin = records.first().map_or(1, |record| record.line);
         let place = self.place(begin);
-        let context = Context { place: &place, limits: self.input.limits() };
-        for _ in 0..DAMAGED_MOST {
-            let error = match (log.read)(&records, context) {
-                Ok(conversations) => {
-                    damaged.sort_unstable();
-                    let members = members_of_reading(&damaged, unfinished.as_ref());
-                    self.ready.extend(conversations.into_iter().map(|mut conversation| {
-                        conversation.envelope.add_to_source(&members);
-                        Ready(begin, Ok(conversation))
-                    }));
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            // A record that cannot be read as what it is, is damaged like any other.
-            let at = error.record().and_then(|line| records.iter().position(|r| r.line == line));
-            let line = at.map_or(begin, |at| records.remove(at).line);
-            self.ready.push_back(Ready(line, Err(error)));
-            damaged.push(line);
-            if at.is_none() || records.is_empty() {
+        let (limits, meta) = (self.input.limits(), self.meta.as_deref());
+        let context = Context { place: &place, limits, meta };
+        let mut bad = Vec::new();
+        let read = (log.read)(&records, context, &mut bad);
+        drop(records);
+        let mut conversions = match read {
+            Ok(conversions) => conversions,
+            Err(error) => {
+                self.ready.push_back(Ready(begin, Err(error)));
                 return Ok(());
             }
+        };
+        conversions.iter_mut().for_each(|conversion| conversion.drain(context, &mut bad));
+        conversions.retain(|conversion| bad.is_empty() || !conversion.is_empty());
+        for error in bad {
+            // A record that cannot be read as what it is, is damaged like any other.
+            let line = error.record().unwrap_or(begin);
+            damaged.push(line);
+            self.ready.push_back(Ready(line, Err(error)));
         }
-        let what = format!("over {DAMAGED_MOST} records cannot be read; the file is given up");
-        self.ready.push_back(Ready(begin, Err(context.shape(begin, what))));
+        damaged.sort_unstable();
+        self.ready.make_contiguous().sort_by_key(|Ready(line, _)| *line);
+        for mut conversion in conversions {
+            state_reading(&damaged, unfinished.as_ref(), &mut conversion);
+            self.ready.push_back(Ready(begin, Ok(conversion.finish())));
+        }
         Ok(())
     }
 
@@ -284,14 +285,17 @@ impl<'a> Conversations<'a> {
 }
 
 impl Conversations<'static> {
-    /// Opens a file within limits of one's own.
+    /// Opens a file within limits of one's own. Beside the file of an agent of Claude Code
+    /// (`agent-7.jsonl`) may stand what it was started for (`agent-7.meta.json`), which is read too.
     ///
     /// # Errors
     /// When the file cannot be opened, or its beginning cannot be read.
     pub fn from_file(path: impl AsRef<Path>, limits: Limits) -> Result<Self, Error> {
-        let name = path.as_ref().display().to_string();
+        let path = path.as_ref();
+        let name = path.display().to_string();
         let file = File::open(path).map_err(|source| Error::Io { file: name.clone(), source })?;
-        Self::from_reader(name, file, limits)
+        let conversations = Self::from_reader(name, file, limits)?;
+        Ok(Self { meta: agent_meta::beside(path, &limits), ..conversations })
     }
 }
 
@@ -307,24 +311,21 @@ impl Iterator for Conversations<'_> {
     }
 }
 
-/// What a converted conversation says about how its file was read.
-fn members_of_reading(damaged: &[u64], unfinished: Option<&Line>) -> String {
-    let mut members = String::new();
+/// States how the file of a conversation was read.
+fn state_reading(damaged: &[u64], unfinished: Option<&Line>, conversion: &mut Conversion) {
     if !damaged.is_empty() {
         let lines: Vec<_> = damaged.iter().map(u64::to_string).collect();
-        push_member("damaged_lines", &format!("[{}]", lines.join(",")), &mut members);
+        conversion.fact("damaged_lines", &list_of(&lines));
     }
     if let Some(line) = unfinished {
         let text = quoted(&String::from_utf8_lossy(&line.bytes));
-        let json = format!("{{\"line\":{},\"text\":{text}}}", line.number);
-        push_member("unfinished", &json, &mut members);
+        conversion.fact("unfinished", &format!("{{\"line\":{},\"text\":{text}}}", line.number));
     }
-    members
 }
 
 /// What a JSON text looks like; the flag says that it is the first of its input.
 fn what_is(text: &str, first: bool) -> Looks {
-    if let Some(object) = object_of(text) {
+    if let Some(object) = object_of(text).filter(|object| !format::holds_messages(object)) {
         let fits = |fit: Fit| LOGS.iter().find(|log| (log.fit)(&object, first) == fit);
         if let Some(log) = fits(Fit::Yes) {
             return Looks::Log(log);
@@ -343,7 +344,7 @@ fn is_begun(line: &Line) -> bool {
 }
 
 /// The lines of a text that looked like one JSON value, because its first line is cut off, and is
-/// none: its second line is a whole object.
+/// none: its second line is a whole object, or one behind that is of a known format.
 fn lines_of(text: &Line) -> Option<Vec<Line>> {
     let is_json = |bytes: &[u8]| serde_json::from_slice::<&RawValue>(bytes).is_ok();
     if is_json(&text.bytes) {
@@ -358,8 +359,16 @@ fn lines_of(text: &Line) -> Option<Vec<Line>> {
         number += 1;
         offset += bytes.len() as u64;
     }
-    let second = lines.get(1)?.bytes.trim_ascii();
-    (second.starts_with(b"{") && is_json(second)).then_some(lines)
+    let mut behind = lines.iter().enumerate().skip(1);
+    let are_lines = behind.any(|(at, line)| {
+        let bytes = line.bytes.trim_ascii();
+        let is_known = || {
+            let text = std::str::from_utf8(bytes);
+            text.is_ok_and(|text| !matches!(what_is(text, false), Looks::Foreign))
+        };
+        bytes.starts_with(b"{") && is_json(bytes) && (at == 1 || is_known())
+    });
+    are_lines.then_some(lines)
 }
 
 /// The text of a line, without the white space around it.

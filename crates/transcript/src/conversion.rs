@@ -2,27 +2,39 @@
 
 use crate::draft::{Draft, line_of, list_of, push_member, quoted};
 use crate::format::{Context, Format};
-use crate::object::push_string;
+use crate::object::{push_one_line, push_string};
 use crate::{Conversation, Envelope, Error};
 use foldback_core::Message;
 use std::collections::BTreeMap;
 
 /// A conversation that is put together message by message. What is no message is kept beside them,
 /// under the conversation's key `source`: facts of the file, the exact text of every record that is
-/// no message, and how many of each kind there were.
+/// no message, and how many of each kind there were. So is whatever of a message is large
+/// (`{"line", "message", "key", "record"}`, the message counted from 0), and what may still grow.
 pub(crate) struct Conversion {
     format: Format,
     id: Option<String>,
     messages: Vec<Message>,
     facts: Vec<(String, String)>,
-    records: Vec<String>,
+    /// The members of a list.
+    records: String,
     counts: BTreeMap<String, u64>,
+    further: Vec<String>,
+    waiting: Vec<Draft>,
 }
 
 impl Conversion {
     pub(crate) fn new(format: Format, id: Option<String>) -> Self {
-        let (messages, facts, records) = (Vec::new(), Vec::new(), Vec::new());
-        Self { format, id, messages, facts, records, counts: BTreeMap::new() }
+        Self {
+            format,
+            id,
+            messages: Vec::new(),
+            facts: Vec::new(),
+            records: String::new(),
+            counts: BTreeMap::new(),
+            further: Vec::new(),
+            waiting: Vec::new(),
+        }
     }
 
     /// States something of the file or of the session, as exact JSON.
@@ -35,18 +47,44 @@ impl Conversion {
         self.facts.push((key.to_owned(), quoted(text)));
     }
 
+    /// States that the message of this line may still change, because the log does not say that it
+    /// is complete.
+    pub(crate) fn unfinished_response(&mut self, line: Option<u64>) {
+        self.facts.extend(line.map(|line| ("unfinished_response".to_owned(), line.to_string())));
+    }
+
     /// Keeps a record that is no message, and counts it among those of its kind.
     pub(crate) fn record(&mut self, kind: &str, line: u64, json: &str) {
-        self.records.push(format!("{{\"line\":{line},\"record\":{}}}", line_of(json)));
+        self.push_record(&format!("{{\"line\":{line}"), json);
         *self.counts.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    /// Keeps a record behind the members that say where it stood.
+    fn push_record(&mut self, begin: &str, json: &str) {
+        if !self.records.is_empty() {
+            self.records.push(',');
+        }
+        self.records.push_str(begin);
+        self.records.push_str(",\"record\":");
+        push_one_line(json, &mut self.records);
+        self.records.push('}');
     }
 
     /// Adds a message.
     ///
     /// # Errors
     /// When it is too large, or is none.
-    pub(crate) fn push(&mut self, draft: Draft, context: Context<'_>) -> Result<(), Error> {
-        self.push_json(&draft.to_json(self.format), draft.line(), context)
+    pub(crate) fn push(&mut self, mut draft: Draft, context: Context<'_>) -> Result<(), Error> {
+        let (line, index) = (draft.line(), self.messages.len());
+        let (large, further) = (draft.take_large(), draft.take_further());
+        self.push_json(&draft.to_json(self.format), line, context)?;
+        self.further.extend(further);
+        for (key, json) in large {
+            let mut begin = format!("{{\"line\":{line},\"message\":{index}");
+            push_member("key", &quoted(&key), &mut begin);
+            self.push_record(&begin, &json);
+        }
+        Ok(())
     }
 
     /// Adds a message that is in our shape already.
@@ -75,23 +113,50 @@ impl Conversion {
         Ok(())
     }
 
+    /// Puts a message behind those that wait for [`drain`](Self::drain). They hold what they need, so
+    /// that the records they came from can be freed before that.
+    pub(crate) fn add(&mut self, draft: Draft) {
+        self.waiting.push(draft);
+    }
+
+    /// Makes messages of all that wait, each freed as it becomes one. One that is too large, or is
+    /// none, is added to `damage` and left out.
+    pub(crate) fn drain(&mut self, context: Context<'_>, damage: &mut Vec<Error>) {
+        for draft in std::mem::take(&mut self.waiting) {
+            damage.extend(self.push(draft, context).err());
+        }
+    }
+
+    /// Whether it has no message.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     pub(crate) fn finish(self) -> Conversation {
-        let mut source = String::from("{\"format\":");
-        push_string(self.format.name(), &mut source);
+        let mut after = String::from("],\"source\":{\"format\":");
+        push_string(self.format.name(), &mut after);
         for (key, value) in &self.facts {
-            push_member(key, value, &mut source);
+            push_member(key, value, &mut after);
+        }
+        if !self.further.is_empty() {
+            push_member("further_lines", &list_of(&self.further), &mut after);
         }
         if !self.records.is_empty() {
-            push_member("records", &list_of(&self.records), &mut source);
+            after.push_str(",\"records\":[");
+            after.push_str(&self.records);
+            after.push(']');
+            drop(self.records);
+        }
+        if !self.counts.is_empty() {
             let counts: Vec<_> = self
                 .counts
                 .iter()
                 .map(|(kind, count)| format!("{}:{count}", quoted(kind)))
                 .collect();
-            push_member("counts", &format!("{{{}}}", counts.join(",")), &mut source);
+            push_member("counts", &format!("{{{}}}", counts.join(",")), &mut after);
         }
-        source.push('}');
-        let envelope = Envelope::converted(self.format, self.id.as_deref(), &source);
+        after.push_str("}}");
+        let envelope = Envelope::converted(self.format, self.id.as_deref(), after);
         Conversation { id: self.id, messages: self.messages, envelope }
     }
 }

@@ -13,7 +13,15 @@ pub(crate) struct Draft {
     calls: Vec<String>,
     fields: Vec<(String, String)>,
     source: Vec<(String, String)>,
+    further: Vec<String>,
 }
+
+/// Larger values than this are kept beside the conversation and not in its messages, so that
+/// messages stay about as large as what they say.
+const LARGE: usize = 4096;
+
+/// What the way back to Anthropic's API reads, and needs in the message.
+const NEEDED: [&str; 3] = ["calls_at", "calls", "block"];
 
 enum Body {
     None,
@@ -31,6 +39,7 @@ impl Draft {
             calls: Vec::new(),
             fields: Vec::new(),
             source: Vec::new(),
+            further: Vec::new(),
         }
     }
 
@@ -93,6 +102,33 @@ impl Draft {
     /// Keeps a text that the message has no place for.
     pub(crate) fn keep_text(&mut self, key: &str, text: &str) {
         self.source.push((key.to_owned(), quoted(text)));
+    }
+
+    /// States what a further line of the source says of this message: members of an object, with a
+    /// comma before each. The log may get more of them while the message stays as it is, so they are
+    /// kept beside the conversation.
+    pub(crate) fn further_line(&mut self, line: u64, members: &str) {
+        let of = self.line;
+        self.further.push(line_of(&format!("{{\"line\":{line},\"of\":{of}{members}}}")));
+    }
+
+    /// Takes out what further lines say.
+    pub(crate) fn take_further(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.further)
+    }
+
+    /// Takes out what is too large to be kept in the message, by key. The message says which.
+    pub(crate) fn take_large(&mut self) -> Vec<(String, String)> {
+        let source = std::mem::take(&mut self.source).into_iter();
+        let is_large =
+            |(key, json): &(String, String)| json.len() > LARGE && !NEEDED.contains(&key.as_str());
+        let (large, small): (Vec<_>, Vec<_>) = source.partition(is_large);
+        self.source = small;
+        if !large.is_empty() {
+            let keys: Vec<_> = large.iter().map(|(key, _)| quoted(key)).collect();
+            self.keep("in_records", &list_of(&keys));
+        }
+        large
     }
 
     /// Whether it says nothing and calls nothing so far.

@@ -62,9 +62,9 @@ impl Envelope {
         Self { format, before, between, after }
     }
 
-    /// The envelope of a conversation that was converted from another format. `source` is the JSON
-    /// of what its messages do not hold.
-    pub(crate) fn converted(format: Format, id: Option<&str>, source: &str) -> Self {
+    /// The envelope of a conversation that was converted from another format. `after` is the text
+    /// behind the messages, which holds what they do not: `],"source":{..}}`.
+    pub(crate) fn converted(format: Format, id: Option<&str>, after: String) -> Self {
         let mut before = String::from("{");
         if let Some(id) = id {
             before.push_str("\"id\":");
@@ -72,16 +72,7 @@ impl Envelope {
             before.push(',');
         }
         before.push_str("\"messages\":[");
-        let after = format!("],\"source\":{source}}}");
         Self { format, before, between: Between::Same(",".to_owned()), after }
-    }
-
-    /// Adds members to the `source` of a converted conversation: their JSON, with a comma before
-    /// each.
-    pub(crate) fn add_to_source(&mut self, members: &str) {
-        if let Some(inside) = self.after.strip_suffix("}}") {
-            self.after = format!("{inside}{members}}}}}");
-        }
     }
 
     /// The format that the conversation came in.

@@ -50,6 +50,11 @@ pub enum FindingKind {
         /// The id that it names, if it names one.
         id: Option<String>,
     },
+    /// A result was too large for the log, and stands in another file.
+    Spilled {
+        /// The file, as the log names it.
+        file: String,
+    },
     /// A message says nothing and calls nothing.
     Empty,
     /// A message carries an earlier time than one before it.
@@ -120,6 +125,11 @@ impl fmt::Display for FindingKind {
             ),
             Self::OrphanResult { id: None } => f.write_str(
                 "this tool message names no call; views show it as a user's text that says so",
+            ),
+            Self::Spilled { file } => write!(
+                f,
+                "the log holds the beginning of this result only; the whole stands in {file:?}, \
+                 which was not read"
             ),
             Self::Empty => f.write_str("the message is empty; views leave it out"),
             Self::TimeRunsBack { after, at } => write!(
@@ -227,6 +237,8 @@ fn written(message: &Message) -> Vec<FindingKind> {
         let found_time = time.chars().take(60).collect();
         found.push(FindingKind::UnreadableTime { found: found_time });
     }
+    let spilled = object.object("source").and_then(|source| source.text("spilled"));
+    found.extend(spilled.map(|file| FindingKind::Spilled { file: file.into_owned() }));
     // What is kept of a source is no text of the message.
     let mut said = object.0.iter().filter(|(key, _)| key != "source");
     if said.any(|(_, value)| has_half_surrogate(value.get())) {
@@ -258,7 +270,7 @@ fn repeated<'a>(keys: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Fin
 
 /// The arguments of a call, wherever its type has them.
 fn arguments(call: &RawValue) -> Option<&RawValue> {
-    let call = crate::object::object(call)?;
+    let call = Object::of(call)?;
     let kind = call.text("type").unwrap_or(Cow::Borrowed("function"));
     let body = call.object("function").or_else(|| call.object(&kind))?;
     body.get("arguments").or_else(|| body.get("input"))

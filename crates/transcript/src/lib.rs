@@ -9,10 +9,27 @@
 //! [...]}` per line), bare chat-completions arrays and chat-completions bodies.
 //!
 //! Converted: Anthropic Messages bodies and lists of their messages; bodies inside lines of logs and
-//! batches; session logs of Claude Code and Codex; messages of LangChain and LangGraph. What a
-//! message of ours has no place for stands under its key `source`, and whatever is no message under
-//! the conversation's, so that nothing is lost and foldback JSON Lines hold it all. [`anthropic`]
-//! writes request bodies; one that was read is written as it was.
+//! batches, with the answer as the last message; session logs of Claude Code and Codex; messages of
+//! LangChain and LangGraph. What a message of ours has no place for stands under its key `source`,
+//! and whatever is no message under the conversation's, so that nothing is lost and foldback JSON
+//! Lines hold it all. [`anthropic`] writes request bodies; one that was read is written as it was.
+//!
+//! The conversation's `source` has the `format`, facts of the file or session, and:
+//!
+//! - `records`: each line that is no message, as it is (`{"line", "record"}`), and their `counts` by
+//!   kind. A value of over 4 KiB that belongs to a message stands here too, so that messages stay
+//!   small: `{"line", "message", "key", "record"}`, the message counted from 0; the message names
+//!   such keys in `in_records`.
+//! - `further_lines`: what the further lines of a response say beside its content.
+//! - `unfinished_response`: the line of a response of which the log does not say that it is
+//!   complete. Its message may change as the log grows, and so may what stands behind it. All other
+//!   messages stay as they are, unless the session itself goes back to an earlier point.
+//! - `unfinished`: the last line, where it was half-written.
+//! - `partial`, `seams`, `fork_point`, `parent_call`, `meta`, ...: how it stands to other
+//!   conversations and files.
+//!
+//! A conversation that has an `id` and `messages` with roles is one of ours, whatever other keys it
+//! has; it is converted only where its calls are blocks of Anthropic's API.
 //!
 //! Anything else is an error that says what was tried, and what the text looks like where that is
 //! known. Damage stays where it is: each line that cannot be read is an error by itself, and reading
@@ -36,6 +53,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agent_meta;
 mod conversation;
 mod conversations;
 mod conversion;

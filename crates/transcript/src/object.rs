@@ -1,24 +1,6 @@
 //! JSON values, read one level deep, and written.
 
-use serde_json::value::RawValue;
-use std::borrow::Cow;
-
 pub(crate) use foldback_core::Object;
-
-/// The text of a value that is a string; halves of surrogate pairs are replaced.
-pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    Object::text_of(value)
-}
-
-/// The fields of a value that is an object.
-pub(crate) fn object(value: &RawValue) -> Option<Object<'_>> {
-    Object::of(value)
-}
-
-/// The values of a value that is an array.
-pub(crate) fn array(value: &RawValue) -> Option<Vec<&RawValue>> {
-    Object::array_of(value)
-}
 
 /// Writes `text` as a JSON string behind what is in `out`.
 pub(crate) fn push_string(text: &str, out: &mut String) {

@@ -3,7 +3,7 @@
 use super::chat::push_schema;
 use crate::Options;
 use crate::draft::{line_of, push_member};
-use crate::object::{Object, array, object, push_one_line, push_string};
+use crate::object::{Object, push_one_line, push_string};
 use crate::record::object_of;
 use foldback_core::{Content, Message, Part, Role, ToolCallId, ToolDefinition};
 use serde_json::value::RawValue;
@@ -144,7 +144,7 @@ impl Writer {
         for (key, value) in message.fields() {
             // Signed thinking must come back as it was, or the API refuses the calls behind it.
             if key == "thinking_blocks" {
-                blocks.extend(crate::object::array(value).into_iter().flatten().map(|block| {
+                blocks.extend(Object::array_of(value).into_iter().flatten().map(|block| {
                     let mut json = String::new();
                     push_one_line(block.get(), &mut json);
                     json
@@ -276,7 +276,7 @@ impl Kept {
     fn of(message: &Message) -> Self {
         let fields = message.fields();
         let source = fields.iter().find(|(key, _)| key == "source");
-        let Some(source) = source.and_then(|(_, source)| object(source)) else {
+        let Some(source) = source.and_then(|(_, source)| Object::of(source)) else {
             return Self::default();
         };
         let values = |key| source.array(key).unwrap_or_default().into_iter().map(RawValue::get);
@@ -288,10 +288,16 @@ impl Kept {
     }
 }
 
+/// Members of calls and results that are written from the message itself. A source that wrote one of
+/// them twice has the earlier one among the further members.
+const WRITTEN: [&str; 6] = ["type", "id", "name", "input", "tool_use_id", "content"];
+
 /// Writes further members behind those of a block.
 fn push_further(members: Option<&String>, out: &mut String) {
     for (key, value) in members.and_then(|json| object_of(json)).into_iter().flat_map(|o| o.0) {
-        push_member(&key, value.get(), out);
+        if !WRITTEN.contains(&key.as_ref()) {
+            push_member(&key, value.get(), out);
+        }
     }
 }
 
@@ -308,7 +314,8 @@ fn blocks_of(message: &Message) -> Vec<Block> {
             let fields = message.fields();
             // The parts as they are written: a text may have further keys.
             let written = fields.iter().rev().find(|(key, _)| key == "content");
-            let written = written.and_then(|(_, value)| array(value)).unwrap_or_default();
+            let written =
+                written.and_then(|(_, value)| Object::array_of(value)).unwrap_or_default();
             let mut written = written.into_iter();
             parts
                 .iter()
@@ -326,7 +333,7 @@ fn blocks_of(message: &Message) -> Vec<Block> {
 
 /// A text with those of its further keys that the API knows.
 fn with_marks(mut block: Block, written: Option<&RawValue>) -> Block {
-    let Some(written) = written.and_then(object) else { return block };
+    let Some(written) = written.and_then(Object::of) else { return block };
     for key in ["cache_control", "citations"] {
         if let Some(value) = written.get(key) {
             block.json.truncate(block.json.len() - 1);

@@ -3,7 +3,7 @@
 //! [`anthropic::body`](super::anthropic::body) is the way back, and reads what is kept here.
 
 use crate::draft::{Draft, list_of, push_member};
-use crate::object::{Object, array, object};
+use crate::object::Object;
 use serde_json::value::RawValue;
 
 /// Puts the blocks of an assistant's message into `draft`: leading thinking under
@@ -66,7 +66,7 @@ pub(crate) fn user(content: &RawValue, line: u64) -> Result<Vec<Draft>, String> 
         draft.content(content.get());
         return Ok(vec![draft]);
     }
-    let blocks = array(content).ok_or_else(|| wrong_content(content))?;
+    let blocks = Object::array_of(content).ok_or_else(|| wrong_content(content))?;
     let (mut drafts, mut parts) = (Vec::new(), Vec::new());
     for (at, raw) in blocks.into_iter().enumerate() {
         let block = block_of(raw)?;
@@ -113,11 +113,18 @@ fn result(block: &Object<'_>, line: u64) -> Result<Draft, String> {
     Ok(draft)
 }
 
-/// The members of an object but for some, as an object.
+/// Whether a member of an object is the one that its key stands for: of a key that stands twice, the
+/// last.
+pub(crate) fn counts(object: &Object<'_>, key: &str, value: &RawValue) -> bool {
+    object.get(key).is_some_and(|last| std::ptr::eq(last, value))
+}
+
+/// The members of an object but for some, as an object. Earlier ones of a repeated key are further
+/// members, whatever the key.
 pub(crate) fn members_but(object: &Object<'_>, known: &[&str]) -> String {
     let mut members = String::new();
     for (key, value) in &object.0 {
-        if !known.contains(&key.as_ref()) {
+        if !(known.contains(&key.as_ref()) && counts(object, key, value)) {
             push_member(key, value.get(), &mut members);
         }
     }
@@ -137,7 +144,7 @@ pub(crate) fn begin(value: &RawValue) -> String {
 /// Makes parts the content: one plain text alone is a string.
 fn push_parts(draft: &mut Draft, parts: &[&RawValue]) {
     if let [only] = parts
-        && let Some(block) = object(only)
+        && let Some(block) = Object::of(only)
         && let [(_, _), (_, _)] = block.0.as_slice()
         && block.text("type").as_deref() == Some("text")
         && let Some(text) = block.get("text").filter(|text| text.get().starts_with('"'))
@@ -156,7 +163,7 @@ fn is_blank(block: &Object<'_>) -> bool {
 }
 
 fn block_of(raw: &RawValue) -> Result<Object<'_>, String> {
-    object(raw).ok_or_else(|| {
+    Object::of(raw).ok_or_else(|| {
         format!("a content block is {}; expected was an object with a \"type\"", begin(raw))
     })
 }

@@ -1,28 +1,36 @@
 //! Request bodies of the Anthropic Messages API, and lists of its messages, read.
 
 use super::anthropic_blocks::{self, begin, members_but, wrong_content};
+use super::lines::Lines;
 use super::wrapper::Wrapped;
-use super::{Context, Format, foreign, messages_of, place_of};
+use super::{Context, Format, foreign, messages_of};
 use crate::conversation::id_of;
 use crate::conversion::Conversion;
 use crate::draft::Draft;
-use crate::object::{Object, array, object};
+use crate::object::Object;
 use crate::{Conversation, Error};
 use serde_json::value::RawValue;
 
 /// Whether an object is a body whose messages say more than chat-completions can.
 pub(super) fn fits(body: &Object<'_>) -> bool {
     let Some(messages) = body.array("messages") else { return false };
-    if foreign::has_anthropic_blocks(&messages) {
-        return true;
+    if body.has("id") {
+        // A conversation of ours may carry such keys and parts, and comes back as it was; calls and
+        // results in the manner of this API would not be seen as such.
+        return foreign::has_anthropic_blocks(&messages, foreign::CALLS);
     }
-    // A conversation of ours may carry a key of that name; a body has no id.
-    body.has("system") && !body.has("id") && !messages.iter().any(|m| foreign::is_chat_message(m))
+    let is_system = body.get("system").is_some_and(|system| system.get().starts_with(['"', '[']));
+    foreign::has_anthropic_blocks(&messages, foreign::BLOCKS) || is_system && !is_chat(body)
+}
+
+/// Whether a message of a body is surely one of chat-completions.
+pub(super) fn is_chat(body: &Object<'_>) -> bool {
+    body.array("messages").is_some_and(|m| m.iter().any(|m| foreign::is_chat_message(m)))
 }
 
 /// Whether a list is one of such messages.
 pub(super) fn fits_array(items: &[&RawValue]) -> bool {
-    foreign::has_anthropic_blocks(items)
+    foreign::has_anthropic_blocks(items, foreign::BLOCKS)
 }
 
 /// Reads a body, and the answer to it where there is one.
@@ -32,12 +40,12 @@ pub(super) fn read_body(
     context: Context<'_>,
 ) -> Result<Conversation, Error> {
     let body = &wrapped.body;
-    let line_of = |value: &RawValue| place_of(value.get(), text, context.place).line;
+    let mut lines = Lines::new(text, context.place.line);
     let id = wrapped.id.clone().or_else(|| body.get("id").and_then(|id| id_of(id.get())));
     let mut conversion = Conversion::new(Format::AnthropicBody, id);
     wrapped.facts(&mut conversion, &["id", "system", "messages"]);
     if let Some(system) = body.get("system").filter(|system| system.get() != "null") {
-        let line = line_of(system);
+        let line = lines.of(system.get());
         if !system.get().starts_with(['"', '[']) {
             return Err(context.shape(
                 line,
@@ -52,18 +60,16 @@ pub(super) fn read_body(
         conversion.push(draft, context)?;
     }
     let (_, messages) = messages_of(body, context)?;
-    push_messages(&mut conversion, &messages, text, context)?;
+    push_messages(&mut conversion, &messages, lines, context)?;
     if let Some(answer) = &wrapped.answer {
         let line = context.place.line;
         let wrong = |what| context.shape(line, format!("the response: {what}"));
-        let mut draft = Draft::new("assistant", line);
         let Some(content) = answer.get("content") else {
             // An error, or something else that is no message.
             conversion.fact("response", &members_but(answer, &[]));
             return Ok(conversion.finish());
         };
-        let blocks = array(content).ok_or_else(|| wrong(wrong_content(content)))?;
-        anthropic_blocks::assistant(&mut draft, &blocks).map_err(wrong)?;
+        let mut draft = assistant(content, line).map_err(wrong)?;
         draft.keep("keys", &members_but(answer, &["role", "content"]));
         conversion.push(draft, context)?;
     }
@@ -77,18 +83,18 @@ pub(super) fn read_array(
     context: Context<'_>,
 ) -> Result<Conversation, Error> {
     let mut conversion = Conversion::new(Format::AnthropicBody, None);
-    push_messages(&mut conversion, items, text, context)?;
+    push_messages(&mut conversion, items, Lines::new(text, context.place.line), context)?;
     Ok(conversion.finish())
 }
 
 fn push_messages(
     conversion: &mut Conversion,
     messages: &[&RawValue],
-    text: &str,
+    mut lines: Lines<'_>,
     context: Context<'_>,
 ) -> Result<(), Error> {
     for (index, raw) in messages.iter().enumerate() {
-        let line = place_of(raw.get(), text, context.place).line;
+        let line = lines.of(raw.get());
         let drafts = drafts_of(raw, line)
             .map_err(|what| context.shape(line, format!("message {index}: {what}")))?;
         for mut draft in drafts {
@@ -101,7 +107,7 @@ fn push_messages(
 }
 
 fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
-    let message = object(raw)
+    let message = Object::of(raw)
         .ok_or_else(|| format!("it is {}; expected was an object with a \"role\"", begin(raw)))?;
     let role = message.get("role").map_or_else(|| "nothing".to_owned(), begin);
     let content = message.get("content").ok_or_else(|| {
@@ -109,16 +115,7 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
     })?;
     let mut drafts = match message.text("role").as_deref() {
         Some("user") => anthropic_blocks::user(content, line)?,
-        Some("assistant") => {
-            let mut draft = Draft::new("assistant", line);
-            if content.get().starts_with('"') {
-                draft.content(content.get());
-            } else {
-                let blocks = array(content).ok_or_else(|| wrong_content(content))?;
-                anthropic_blocks::assistant(&mut draft, &blocks)?;
-            }
-            vec![draft]
-        }
+        Some("assistant") => vec![assistant(content, line)?],
         _ => return Err(format!("the role is {role}; expected was \"user\" or \"assistant\"")),
     };
     let further = members_but(&message, &["role", "content"]);
@@ -133,4 +130,16 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
         }
     }
     Ok(drafts)
+}
+
+/// What the model said: a text, or blocks.
+fn assistant(content: &RawValue, line: u64) -> Result<Draft, String> {
+    let mut draft = Draft::new("assistant", line);
+    if content.get().starts_with('"') {
+        draft.content(content.get());
+    } else {
+        let blocks = Object::array_of(content).ok_or_else(|| wrong_content(content))?;
+        anthropic_blocks::assistant(&mut draft, &blocks)?;
+    }
+    Ok(draft)
 }

@@ -5,6 +5,7 @@ use crate::object::{Object, push_one_line, push_string};
 use crate::{Conversation, Error, Options};
 use foldback_core::{Message, ToolDefinition};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// A request body of the chat-completions API, on one line: the messages as they are, but for the
 /// keys that only a recording has ([`Message::api_json`]), and the tools. Nothing is repaired
@@ -80,5 +81,8 @@ pub(super) fn read_array(
     values: &[&RawValue],
     context: Context<'_>,
 ) -> Result<Conversation, Error> {
+    if values.is_empty() {
+        return Err(context.no_messages(Format::ChatCompletionsArray, &BTreeMap::new()));
+    }
     conversation(Format::ChatCompletionsArray, None, text, text, values, context)
 }

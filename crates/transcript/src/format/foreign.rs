@@ -1,12 +1,25 @@
 //! Shapes that are known but not read, so that the error can name them.
 
-use crate::object::{Object, array, object};
+use crate::object::Object;
 use serde_json::value::RawValue;
 
 /// What a JSON object is, where it is known and not read here: a sentence without its full stop.
 pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
     let kind = found.text("type");
     let kind = kind.as_deref();
+    if !holds_messages(found)
+        && let Some(line) = recognise_line(found, kind)
+    {
+        return Some(line);
+    }
+    if is_langchain(found) {
+        return Some("This looks like something of LangChain that is no message");
+    }
+    recognise_whole(found, kind)
+}
+
+/// What an object is that is one line of a log or history.
+fn recognise_line(found: &Object<'_>, kind: Option<&str>) -> Option<&'static str> {
     if matches!(
         kind,
         Some(
@@ -46,9 +59,11 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
     {
         return Some("This looks like a history of prompts, not a conversation");
     }
-    if is_langchain(found) {
-        return Some("This looks like something of LangChain that is no message");
-    }
+    None
+}
+
+/// What an object is that stands by itself.
+fn recognise_whole(found: &Object<'_>, kind: Option<&str>) -> Option<&'static str> {
     if found.has("sessionId") && found.has("projectHash") {
         return Some("This looks like a session of Gemini CLI, which is not read yet");
     }
@@ -85,7 +100,7 @@ pub(super) fn recognise_object(found: &Object<'_>) -> Option<&'static str> {
 /// What an array is, where it is known and not read here.
 pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
     let first = items.first()?;
-    let Some(found) = object(first) else {
+    let Some(found) = Object::of(first) else {
         return Some(format!(
             "This is a list that begins with {}, not with a message",
             first.get().chars().take(40).collect::<String>()
@@ -94,7 +109,8 @@ pub(super) fn recognise_array(items: &[&RawValue]) -> Option<String> {
     if let Some(known) = recognise_object(&found)
         && !found.has("role")
     {
-        return Some(known.to_owned());
+        let known = known.trim_start_matches("This looks like ");
+        return Some(format!("This is a list whose items look like {known}"));
     }
     if found.has("messages") {
         return Some(
@@ -160,39 +176,53 @@ fn is_langchain(found: &Object<'_>) -> bool {
     constructor || dict || flat
 }
 
-/// Whether the messages hold blocks that chat-completions do not know and that carry meaning.
-pub(super) fn has_anthropic_blocks(messages: &[&RawValue]) -> bool {
-    let mut blocks = false;
+/// Whether an object has messages, each with a role. No line of a log has that, whatever else it
+/// has.
+pub(crate) fn holds_messages(found: &Object<'_>) -> bool {
+    let Some(messages) = found.array("messages") else { return false };
+    let has_role =
+        |message: &&RawValue| Object::of(message).is_some_and(|m| m.text("role").is_some());
+    let is_named = || super::foldback_line::fits(found);
+    messages.iter().all(has_role) && (!messages.is_empty() || is_named())
+}
+
+/// Blocks of Anthropic's API that chat-completions do not know and that carry meaning.
+pub(super) const BLOCKS: &[&str] =
+    &["tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"];
+
+/// Those of them that are calls and results.
+pub(super) const CALLS: &[&str] = &["tool_use", "tool_result"];
+
+/// Whether the messages hold a block of a wanted type.
+pub(super) fn has_anthropic_blocks(messages: &[&RawValue], wanted: &[&str]) -> bool {
+    let mut found = false;
     for message in messages {
         if is_chat_message(message) {
             return false;
         }
         // Looking for the name first spares most messages a second parse.
         let may_hold = |name: &str| message.get().contains(name);
-        if !["\"tool_use\"", "\"tool_result\"", "\"thinking\"", "\"source\""]
-            .into_iter()
-            .any(may_hold)
-        {
+        if !wanted.iter().any(|name| may_hold(name)) {
             continue;
         }
-        let parts = object(message).and_then(|m| m.get("content")).and_then(array);
-        blocks |= parts.into_iter().flatten().filter_map(object).any(|part| {
-            match part.text("type").as_deref() {
-                Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking") => true,
-                Some("image" | "document") => part.object("source").is_some(),
-                _ => false,
-            }
+        let parts = Object::of(message).and_then(|m| m.get("content")).and_then(Object::array_of);
+        found |= parts.into_iter().flatten().filter_map(Object::of).any(|part| {
+            let Some(kind) = part.text("type") else { return false };
+            let is_source = matches!(kind.as_ref(), "image" | "document");
+            wanted.contains(&kind.as_ref()) && (!is_source || part.object("source").is_some())
         });
     }
-    blocks
+    found
 }
 
 /// Whether a message is surely one of chat-completions.
 pub(super) fn is_chat_message(message: &RawValue) -> bool {
-    object(message).is_some_and(|m| {
+    Object::of(message).is_some_and(|m| {
         m.has("tool_calls")
             || m.has("tool_call_id")
             || m.object("source").is_some_and(|source| source.has("format"))
-            || m.text("role").is_some_and(|role| role == "tool" || role == "system")
+            || m.text("role").is_some_and(|role| {
+                matches!(role.as_ref(), "system" | "developer" | "tool" | "function")
+            })
     })
 }

@@ -9,12 +9,15 @@ mod codex;
 mod foldback_line;
 mod foreign;
 mod langchain;
+pub(crate) mod lines;
 mod pairs;
 mod wrapper;
 
-pub(crate) use foreign::describe_bytes;
+pub(crate) use foreign::{describe_bytes, holds_messages};
 
+use self::lines::Lines;
 use self::wrapper::Wrapped;
+use crate::conversion::Conversion;
 use crate::object::Object;
 use crate::record::{ROOM, Record};
 use crate::scan::{check_depth, json_error};
@@ -88,8 +91,12 @@ pub(crate) struct Log {
     /// What one object says about its file; the flag says that it is the file's first.
     pub(crate) fit: fn(&Object<'_>, bool) -> Fit,
     /// Reads all the records of an input.
-    pub(crate) read: fn(&[Record], Context<'_>) -> Result<Vec<Conversation>, Error>,
+    pub(crate) read: ReadLog,
 }
+
+/// Reads all the records of an input into conversations whose messages wait to be made. Those that
+/// cannot be read are added to the last argument, and left out.
+type ReadLog = fn(&[Record], Context<'_>, &mut Vec<Error>) -> Result<Vec<Conversion>, Error>;
 
 /// What one object says about the file that it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +121,8 @@ pub(crate) const LOGS: &[Log] = &[
 pub(crate) struct Context<'a> {
     pub(crate) place: &'a Place,
     pub(crate) limits: &'a Limits,
+    /// What stands beside the file of an agent and is about it: a JSON object.
+    pub(crate) meta: Option<&'a str>,
 }
 
 impl Context<'_> {
@@ -177,7 +186,7 @@ impl<'a> Shape<'a> {
         } else if langchain::fits_body(&object) {
             Self::LangChainBody(object)
         } else if let Some(wrapped) = Wrapped::of(&object) {
-            match anthropic_body::fits(&wrapped.body) {
+            match wrapped.is_anthropic() {
                 true => Self::AnthropicBody(wrapped),
                 false => Self::WrappedChat(wrapped),
             }
@@ -242,7 +251,7 @@ fn conversation(
 ) -> Result<Conversation, Error> {
     let mut messages = Vec::with_capacity(values.len());
     for (index, value) in values.iter().enumerate() {
-        let place = || place_of(value.get(), text, context.place);
+        let place = || context.at(Lines::new(text, context.place.line).of(value.get()));
         let bytes = value.get().len() as u64;
         let limit = context.limits.message_bytes;
         if bytes > limit {
@@ -269,18 +278,11 @@ fn messages_of<'a>(
     if all.next().is_some() {
         return Err(context.unknown("The key \"messages\" stands there twice"));
     }
-    let values = crate::object::array(value).ok_or_else(|| {
+    let values = Object::array_of(value).ok_or_else(|| {
         context.unknown(format!(
             "The key \"messages\" holds {}, not a list",
             value.get().chars().take(40).collect::<String>()
         ))
     })?;
     Ok((value.get(), values))
-}
-
-/// Where in the file `slice`, a part of `text`, begins.
-fn place_of(slice: &str, text: &str, begin: &Place) -> Place {
-    let at = (slice.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let breaks = text.as_bytes().iter().take(at).filter(|b| **b == b'\n').count();
-    Place { file: begin.file.clone(), line: begin.line + breaks as u64 }
 }

@@ -1,7 +1,7 @@
 //! Results in the place where chat APIs want them: behind the message that calls.
 
-use crate::draft::{Draft, list_of, quoted};
-use std::collections::{HashMap, HashSet};
+use crate::draft::Draft;
+use std::collections::HashMap;
 
 /// A message, and what it has to do with calls.
 pub(super) struct Turn {
@@ -15,43 +15,26 @@ pub(super) struct Turn {
 /// The messages in their order, but each result directly behind its call and the results before
 /// it: logs write what the user typed meanwhile, or half of the next response, in between. Where an
 /// id stands for several calls, a result answers the last one that is open. A result without its
-/// call stays where it is; it and calls without a result are marked `unpaired`.
+/// call stays where it is.
 pub(super) fn in_order(turns: Vec<Turn>) -> Vec<Draft> {
     let mut groups: Vec<Group> = Vec::with_capacity(turns.len());
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
-    for Turn { mut draft, calls, answers } in turns {
+    for Turn { draft, calls, answers } in turns {
         let caller = answers.as_ref().and_then(|id| open.get_mut(id)?.pop());
         if let Some(group) = caller.and_then(|at| groups.get_mut(at)) {
-            group.answered.extend(answers);
             group.results.push(draft);
             continue;
         }
-        if answers.is_some() {
-            draft.keep("unpaired", "true");
+        for id in calls {
+            open.entry(id).or_default().push(groups.len());
         }
-        for id in &calls {
-            open.entry(id.clone()).or_default().push(groups.len());
-        }
-        groups.push(Group { draft, calls, answered: HashSet::new(), results: Vec::new() });
+        groups.push(Group { draft, results: Vec::new() });
     }
-    groups.into_iter().flat_map(Group::messages).collect()
+    groups.into_iter().flat_map(|group| std::iter::once(group.draft).chain(group.results)).collect()
 }
 
 /// A message and the results of its calls.
 struct Group {
     draft: Draft,
-    calls: Vec<String>,
-    answered: HashSet<String>,
     results: Vec<Draft>,
-}
-
-impl Group {
-    fn messages(mut self) -> impl Iterator<Item = Draft> {
-        let unpaired = self.calls.iter().filter(|id| !self.answered.contains(*id));
-        let unpaired: Vec<_> = unpaired.map(|id| quoted(id)).collect();
-        if !unpaired.is_empty() {
-            self.draft.keep("unpaired", &list_of(&unpaired));
-        }
-        std::iter::once(self.draft).chain(self.results)
-    }
 }

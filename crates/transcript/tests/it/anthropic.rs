@@ -160,6 +160,34 @@ fn bodies_are_found_inside_lines_of_logs_and_batches() {
     assert_eq!(source(&failed)["response"]["error"]["type"], "overloaded");
 }
 
+/// The answer tells whose API it was where the request says nothing but texts.
+#[test]
+fn an_answer_is_a_message() {
+    let request = r#"{"model":"m","messages":[{"role":"user","content":"2+2?"}]}"#;
+    for response in [
+        r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"四"}]}"#,
+        r#"{"type":"message","role":"assistant","content":"四"}"#,
+        r#"{"content":"四"}"#,
+        r#"{"status":200,"body":{"content":[{"type":"text","text":"四"}]}}"#,
+    ] {
+        let line = format!("{{\"id\":\"log-1\",\"request\":{request},\"response\":{response}}}");
+        let read = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+        assert_eq!(roles(&read), ["user", "assistant"], "{response}");
+        assert_eq!(read.messages[1].text(), "四");
+        assert_eq!(read.id.as_deref(), Some("log-1"), "the line's own");
+        comes_back(&read);
+    }
+    // A chat body stays one, and an answer that is no object is kept as it is.
+    let request = r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"x"}]}"#;
+    for response in [r#"{"content":"KEPT"}"#, r#""HTTP 500 KEPT""#] {
+        let line = format!("{{\"request\":{request},\"response\":{response}}}");
+        let read = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+        assert_eq!(roles(&read), ["system", "user"]);
+        assert!(read.to_json_line().contains("KEPT"), "{}", read.to_json_line());
+        comes_back(&read);
+    }
+}
+
 #[test]
 fn a_list_of_messages_is_read() {
     let read = fixture("anthropic/messages.json").remove(0);
@@ -212,7 +240,8 @@ fn hostile_bodies_are_named() {
         let [error] = errors.as_slice() else { panic!("{messages}: {errors:?}") };
         assert!(error.starts_with("the input, line 3: ") && error.contains(words), "{error}");
     }
-    let errors = errors("{\"system\":7,\"messages\":[]}");
+    let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"n"}]}"#;
+    let errors = errors(&format!("{{\"system\":7,\"messages\":[{call}]}}"));
     assert!(errors[0].contains("line 1: \"system\" holds 7; expected was a string"), "{errors:?}");
     // Neither numbers nor halves of pairs nor repeated ids do any harm.
     let odd = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"n":1e999,"s":"\ud83d"}},{"type":"tool_use","id":"t","name":"n","input":7}]},{"role":"user","content":[]}]"#;
@@ -221,6 +250,23 @@ fn hostile_bodies_are_named() {
     assert_eq!(odd.messages[0].tool_calls()[1].arguments, "7");
     assert!(odd.check().len() >= 3, "{:?}", odd.check());
     comes_back(&odd);
+}
+
+/// Finding the line of each message does not cost their square.
+#[test]
+fn long_bodies_are_read() {
+    let count = 60_000;
+    let messages: Vec<_> =
+        (0..count).map(|n| format!("{{\"role\":\"user\",\"content\":\"问 {n}\"}}")).collect();
+    let messages = messages.join(",\n");
+    let wrapped = format!("{{\"custom_id\":\"a\",\"body\":{{\"messages\":[{messages}]}}}}");
+    let wrapped = wrapped.replace('\n', "\r\n ");
+    // A body in a line stands on one; pretty-printed, on many.
+    let read = read_bytes(wrapped.as_bytes()).unwrap().next().unwrap().unwrap();
+    assert_eq!(read.messages.len(), count);
+    let text = format!("{{\"system\":\"s\",\"messages\":[{messages}]}}");
+    let read = read_bytes(text.as_bytes()).unwrap().next().unwrap().unwrap();
+    assert_eq!(json(&read, count)["source"]["line"], count);
 }
 
 /// A body that the API takes: every call is answered in the message behind it.

@@ -185,6 +185,10 @@ fn foreign_files_are_named_with_what_was_tried() {
         (r#"{"a":1,"b":2}"#, "an object with the keys \"a\", \"b\""),
         (r#"[{"a":1}]"#, "an object with the keys \"a\""),
         (r#"[{"id":"a","messages":[]}]"#, "a list of conversations"),
+        (
+            r#"[{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{}}]"#,
+            "a list whose items look like a line of a session log of Claude Code",
+        ),
         (r#"{"id":"a","messages":7}"#, "The key \"messages\" holds 7, not a list"),
         (r#"{"id":"a","messages":[],"messages":[]}"#, "stands there twice"),
         (r#"{"role":"user","content":"x"}"#, "one message and not a conversation"),
@@ -215,6 +219,12 @@ fn foreign_files_are_named_with_what_was_tried() {
     ] {
         check(input, &[name, TRIED]);
     }
+}
+
+#[test]
+fn an_empty_list_is_no_conversation() {
+    check("[]", &["a.jsonl, line 1: ", "a chat-completions array that holds no message"]);
+    check("\n[\n]\n", &["line 2: ", "no message"]);
 }
 
 #[test]

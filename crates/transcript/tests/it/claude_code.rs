@@ -1,7 +1,7 @@
 //! Session logs of Claude Code.
 
-use crate::converted::{comes_back, errors, fixture, json, roles, source};
-use foldback_transcript::{Conversation, Format, anthropic, read_bytes};
+use crate::converted::{all_there, comes_back, errors, fixture, json, mark, roles, source};
+use foldback_transcript::{Conversation, FindingKind, Format, anthropic, read_bytes, read_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -84,9 +84,12 @@ fn a_session_becomes_messages_and_records() {
     assert_eq!(first["source"]["model"], "claude-test-1");
     assert_eq!(first["source"]["stop_reason"], "tool_use");
     assert_eq!(first["source"]["requestId"], "req_1");
+    let kept = source(&session);
     let further: Vec<_> =
-        first["source"]["further_lines"].as_array().unwrap().iter().map(|l| &l["uuid"]).collect();
-    assert_eq!(further, ["a-2", "a-3", "a-4"]);
+        kept["further_lines"].as_array().unwrap().iter().map(|l| &l["uuid"]).collect();
+    assert_eq!(further, ["a-2", "a-3", "a-4", "a-6"]);
+    assert_eq!(kept["further_lines"][0]["of"], first["source"]["line"]);
+    assert_eq!(kept.get("unfinished_response"), None, "each response says how it ended");
 
     assert_eq!((&count["tool_call_id"], &count["content"]), (&json!("toolu_1"), &json!("12")));
     assert_eq!(count["source"]["toolUseResult"]["stdout"], "12");
@@ -103,6 +106,9 @@ fn a_session_becomes_messages_and_records() {
     assert_eq!(stub["is_error"], true);
     assert_eq!(stub["source"]["stub"], true);
     assert!(stub["content"].as_str().unwrap().starts_with("<persisted-output>"));
+    let file = "/home/ada/.claude/projects/x/tool-results/toolu_3.txt".to_owned();
+    let spilled = FindingKind::Spilled { file };
+    assert!(session.check().iter().any(|odd| (odd.at, &odd.kind) == (Some(7), &spilled)));
     for injected in [caveat, command] {
         assert_eq!(injected["source"]["injected"], true, "{injected}");
     }
@@ -114,7 +120,6 @@ fn a_session_becomes_messages_and_records() {
     assert_eq!(failed["source"]["synthetic"], true);
     assert_eq!(failed["source"].get("prompt_tokens"), None, "no model was asked");
 
-    let kept = source(&session);
     assert_eq!(kept["format"], "claude_code_log");
     assert_eq!(kept["cwd"], "/home/ada/app");
     assert_eq!(kept["gitBranch"], "main");
@@ -159,6 +164,81 @@ fn usage_is_counted_once_a_response() {
     .unwrap();
     let usage = json(&read, 1)["source"]["usage"].clone();
     assert_eq!(usage, json!({"input_tokens": 6, "output_tokens": 7}), "the whole of one line");
+}
+
+/// Some versions write the content of a line as a mere text.
+#[test]
+fn a_response_of_texts_keeps_them_all() {
+    let [read] = read(&[
+        user("u", None, json!("hi")),
+        assistant("a", Some("u"), "m", json!("ALPHA 甲")),
+        assistant("b", Some("a"), "m", json!("BETA")),
+        assistant("c", Some("b"), "m", json!([{"type": "text", "text": "GAMMA"}])),
+    ])
+    .try_into()
+    .unwrap();
+    assert_eq!(texts(&read), ["hi", "ALPHA 甲\nBETA\nGAMMA"]);
+}
+
+#[test]
+fn a_large_value_stands_beside_the_messages() {
+    let result = json!([{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]);
+    let mut answer = user("r", Some("a"), result);
+    answer["toolUseResult"] = json!({"originalFile": "长".repeat(2_000)});
+    answer["sourceToolAssistantUUID"] = json!("a");
+    let call = json!([{"type": "tool_use", "id": "c", "name": "Edit", "input": {}}]);
+    let [read] =
+        read(&[user("u", None, json!("hi")), assistant("a", Some("u"), "m", call), answer.clone()])
+            .try_into()
+            .unwrap();
+    assert!(read.messages[2].json().len() < 1_000);
+    let message = json(&read, 2);
+    assert_eq!(message["source"]["in_records"], json!(["toolUseResult"]));
+    assert_eq!(message["source"]["sourceToolAssistantUUID"], "a", "what is small stays");
+    let moved = json!({
+        "line": 3, "message": 2, "key": "toolUseResult", "record": answer["toolUseResult"],
+    });
+    assert_eq!(source(&read)["records"], json!([moved]));
+}
+
+/// The run that sums a session up for a compaction is none of the session.
+#[test]
+fn the_summariser_is_passed_over() {
+    let mut line = user("u", None, json!("Summarise 总结"));
+    line["isSidechain"] = json!(true);
+    line["agentId"] = json!("acompact-1");
+    let [error] = errors(&line.to_string()).try_into().unwrap();
+    assert!(error.contains("no message") && error.contains("sums a session up"), "{error}");
+    let both = read(&[user("m", None, json!("hi")), line]);
+    assert_eq!(both.len(), 2, "inside the session's own file it is a side chain");
+}
+
+#[test]
+fn what_stands_beside_the_file_of_an_agent_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = user("u", None, json!("look 看"));
+    line["isSidechain"] = json!(true);
+    line["agentId"] = json!("7");
+    let meta = r#"{"agentType":"Explore","description":"d 描述","toolUseId":"toolu_9"}"#;
+    for (name, beside, expected) in [
+        ("agent-7.jsonl", Some(meta), Some("toolu_9")),
+        ("agent-8.jsonl.zst", Some(meta), Some("toolu_9")),
+        ("agent-9.jsonl", Some("{\"cut"), None),
+        ("agent-10.jsonl", None, None),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, line.to_string()).unwrap();
+        if let Some(beside) = beside {
+            let stem = name.split('.').next().unwrap();
+            std::fs::write(folder.path().join(format!("{stem}.meta.json")), beside).unwrap();
+        }
+        let read = read_file(&path).unwrap().next().unwrap().unwrap();
+        comes_back(&read);
+        let kept = source(&read);
+        assert_eq!(kept.get("parent_call").and_then(Value::as_str), expected, "{name}");
+        let description = kept.get("meta").map(|meta| meta["description"].clone());
+        assert_eq!(description, expected.map(|_| json!("d 描述")), "{name}");
+    }
 }
 
 #[test]
@@ -271,8 +351,10 @@ fn results_stand_behind_their_calls() {
     .try_into()
     .unwrap();
     assert_eq!(texts(&read), ["go", "", "c1", "c2", "meanwhile", "c9", ""]);
-    assert_eq!(json(&read, 5)["source"]["unpaired"], true);
-    assert_eq!(json(&read, 6)["source"]["unpaired"], json!(["c3"]));
+    let odd: Vec<_> = read.check().into_iter().map(|finding| (finding.at, finding.kind)).collect();
+    let orphan = FindingKind::OrphanResult { id: Some("c9".to_owned()) };
+    let open = FindingKind::UnansweredCall { id: "c3".to_owned() };
+    assert_eq!(odd, [(Some(5), orphan), (Some(6), open)]);
 }
 
 /// Some versions write a response again and again, with more of it each time.
@@ -401,9 +483,17 @@ fn any_lines() -> impl Strategy<Value = Vec<Value>> {
                 let mut line = match kind {
                     0 | 1 => user(&uuid, parent, json!(format!("文 {at}"))),
                     2 | 3 => {
-                        let call = json!({"type": "tool_use", "id": format!("c{at}"), "name": "t", "input": {}});
+                        let call = json!({"type": "tool_use", "id": format!("c{at}"), "name": "t", "input": {"a": "b"}});
                         let text = json!({"type": "text", "text": format!("{at}")});
-                        assistant(&uuid, parent, &format!("m{id}"), json!([if meta { call } else { text }]))
+                        let content = match (meta, kind) {
+                            (true, _) => json!([call]),
+                            (_, 2) => json!([text]),
+                            _ => json!(format!("plain {at}")),
+                        };
+                        let mut line = assistant(&uuid, parent, &format!("m{id}"), content);
+                        line["message"]["usage"] = json!({"output_tokens": agent, "tier": "t"});
+                        line["message"]["stop_reason"] = json!(["end", "tool"].get(agent));
+                        line
                     }
                     4 | 5 => {
                         let result = json!({"type": "tool_result", "tool_use_id": format!("c{}", at / 2), "content": "r"});
@@ -442,6 +532,7 @@ fn lines_of(conversations: &[Conversation]) -> Vec<u64> {
     for conversation in conversations {
         let kept = source(conversation);
         lines.extend(kept["records"].as_array().into_iter().flatten().map(number));
+        lines.extend(kept["further_lines"].as_array().into_iter().flatten().map(number));
         lines.extend(
             kept["repeated_lines"].as_array().into_iter().flatten().map(|l| l.as_u64().unwrap()),
         );
@@ -452,7 +543,6 @@ fn lines_of(conversations: &[Conversation]) -> Vec<u64> {
             // A half of a surrogate pair is no JSON to this reader of it.
             let source: Value = serde_json::from_str(&source.replace(r"\ud83d", "?")).unwrap();
             said.insert(number(&source));
-            said.extend(source["further_lines"].as_array().into_iter().flatten().map(number));
         }
         lines.extend(said);
     }
@@ -476,15 +566,18 @@ fn every_line_of_a_fixture_is_somewhere() {
 }
 
 proptest! {
-    /// Whatever the lines say of each other, reading ends, each line is in just one place, and the
-    /// same lines give the same conversations.
+    /// Whatever the lines say of each other, reading ends, each line is in just one place with
+    /// everything that it says, and the same lines give the same conversations.
     #[test]
-    fn every_line_is_in_one_place(lines in any_lines()) {
+    fn every_line_is_in_one_place(mut lines in any_lines()) {
+        let mut marks = Vec::new();
+        lines.iter_mut().for_each(|line| mark(line, &mut marks));
         let conversations = read(&lines);
         prop_assert_eq!(lines_of(&conversations), (1..=lines.len() as u64).collect::<Vec<_>>());
         prop_assert_eq!(&read(&lines), &conversations);
         let ids: BTreeSet<_> = conversations.iter().map(|c| c.id.clone()).collect();
         prop_assert_eq!(ids.len(), conversations.len());
+        all_there(&marks, &conversations);
     }
 }
 

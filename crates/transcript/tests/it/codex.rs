@@ -1,7 +1,7 @@
 //! Session logs of Codex.
 
-use crate::converted::{comes_back, errors, fixture, json, roles, source};
-use foldback_transcript::{Conversation, Format, read_bytes};
+use crate::converted::{all_there, comes_back, errors, fixture, json, mark, roles, source};
+use foldback_transcript::{Conversation, FindingKind, Format, read_bytes};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -91,7 +91,10 @@ fn a_session_becomes_messages_and_records() {
     let items = &unit["source"]["items"];
     assert_eq!(
         items[1],
-        json!({"line": 10, "type": "message", "id": "msg_1", "phase": "commentary"})
+        json!({
+            "line": 10, "type": "message", "id": "msg_1", "phase": "commentary",
+            "timestamp": "2026-03-01T09:00:10.000Z",
+        })
     );
     assert_eq!(items[3]["type"], "custom_tool_call");
 
@@ -125,7 +128,8 @@ fn a_session_becomes_messages_and_records() {
     assert_eq!(at(15)["source"].get("injected"), None, "one of its parts was typed");
     let open = at(16);
     assert_eq!(open["tool_calls"][0]["function"]["arguments"], "{not json");
-    assert_eq!(open["source"]["unpaired"], json!(["call_9"]));
+    let unanswered = FindingKind::UnansweredCall { id: "call_9".to_owned() };
+    assert!(session.check().iter().any(|odd| (odd.at, &odd.kind) == (Some(16), &unanswered)));
     assert_eq!(open["source"]["items"][0]["namespace"], "tools");
 
     let kept = source(&session);
@@ -302,11 +306,30 @@ fn odd_items_are_kept() {
     .try_into()
     .unwrap();
     assert_eq!(roles(&read), ["assistant", "tool", "user"]);
-    assert_eq!(json(&read, 1)["source"]["unpaired"], true);
     assert_eq!(json(&read, 2)["content"][0], json!({"type": "unknown", "value": 1}));
     assert_eq!(read.messages[2].text(), "文");
     assert_eq!(read.id, None);
     assert_eq!(lines_of(&[read]), (1..=9).collect::<Vec<_>>());
+}
+
+/// Whatever an item says that its kind has no use for.
+#[test]
+fn items_keep_what_they_say() {
+    let [read] = read(&[
+        record("session_meta", json!({"id": "t"})),
+        said("user", "hi"),
+        item(json!({"type": "tool_search_call", "call_id": "c", "arguments": {}, "name": "KEPT1"})),
+        item(json!({"type": "image_generation_call", "id": "i", "result": {"x": "KEPT2"}})),
+        item(json!({"type": "local_shell_call", "id": "s", "action": {}, "name": "KEPT3"})),
+        item(json!({"type": "web_search_call", "action": {}, "name": "KEPT4"})),
+        item(json!({"type": "function_call_output", "call_id": ["KEPT5"], "output": "r"})),
+    ])
+    .try_into()
+    .unwrap();
+    let export = read.to_json_line();
+    for kept in ["KEPT1", "KEPT2", "KEPT3", "KEPT4", "KEPT5"] {
+        assert_eq!(export.matches(kept).count(), 1, "{kept}: {export}");
+    }
 }
 
 /// The lines that conversations account for, each once.
@@ -375,11 +398,14 @@ proptest! {
     /// Whatever stands there in whatever order, each record is somewhere, and the same records give
     /// the same conversations.
     #[test]
-    fn every_record_is_somewhere(lines in any_records()) {
+    fn every_record_is_somewhere(mut lines in any_records()) {
+        let mut marks = Vec::new();
+        lines.iter_mut().for_each(|line| mark(line, &mut marks));
         let conversations = read(&lines);
         prop_assert_eq!(lines_of(&conversations), (1..=lines.len() as u64).collect::<Vec<_>>());
         prop_assert_eq!(&read(&lines), &conversations);
         prop_assert!(conversations.iter().all(|c| !c.messages.is_empty()));
+        all_there(&marks, &conversations);
     }
 }
 

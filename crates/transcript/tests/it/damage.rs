@@ -80,6 +80,13 @@ fn damage_at_the_beginning_hides_nothing() {
     check(format!("nonsense\n7\n{GOOD}\n"), d(), &[(1, "nonsense"), (2, "\"7\""), (3, "ok")]);
     let limits = Limits { conversation_bytes: 100, ..d() };
     check(format!("{}\n{GOOD}\n", "x".repeat(1_000)), limits, &[(1, "over 100 bytes"), (2, "ok")]);
+    // So do two lines that are, before a log.
+    let log = "{\"type\":\"hum\n{\"data\":\n";
+    check(
+        format!("{log}{HUMAN}\n{HUMAN}\n"),
+        d(),
+        &[(1, "line 1, column"), (2, "line 2, column"), (3, "ok")],
+    );
     // A cut off value that is not followed by whole lines is one value that was cut off.
     check("{\n\"id\": \"a\",\n\"messages\": [\n", d(), &[(1, "ends too early")]);
     // A file that holds nothing that is known is refused once.
@@ -127,11 +134,16 @@ fn a_record_that_is_no_message_is_damaged_like_a_line() {
     let read = read_bytes(input.as_bytes()).unwrap().last().unwrap().unwrap();
     assert_eq!(read.messages.len(), 2);
     assert_eq!(source(&read)["damaged_lines"], serde_json::json!([2, 4]));
-    // A log of nothing else ends.
+    // However many there are, each is an error, and what is good is read.
     let many = format!("{bad}\n").repeat(300);
-    let given = given(&many, Limits::default());
-    assert_eq!(given.len(), 101);
-    assert!(given.iter().all(|one| one.1 != "ok") && given[100].1.contains("given up"));
+    let only_bad = given(&many, Limits::default());
+    assert_eq!(only_bad.len(), 300);
+    assert!(only_bad.iter().all(|one| one.1 != "ok"), "{only_bad:?}");
+    let with_good = given(format!("{many}{{\"cut\n{HUMAN}\n{many}"), Limits::default());
+    let lines: Vec<_> = with_good.iter().map(|one| one.0).collect();
+    let expected: Vec<_> = (1..=301).chain(303..=602).chain([1]).collect();
+    assert_eq!(lines, expected, "in the order of the file, then what was read");
+    assert_eq!(with_good[601].1, "ok");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::converted::{errors, fixture, json, roles, source};
 use foldback_core::Content;
-use foldback_transcript::Format;
+use foldback_transcript::{Format, read_bytes};
 use serde_json::json;
 
 #[test]
@@ -92,6 +92,27 @@ fn chunks_of_one_message_are_put_together() {
     let thinking = &json(&read, 2)["thinking_blocks"][0];
     assert_eq!((&thinking["thinking"], &thinking["signature"]), (&json!("ab"), &json!("s")));
     assert_eq!(read.messages[2].text(), "后");
+}
+
+/// Neither removals, nor chunks, nor lists cost their square.
+#[test]
+fn long_lists_are_read() {
+    let count = 40_000;
+    let line = |kind: &str, id: usize| {
+        format!("{{\"type\":\"{kind}\",\"data\":{{\"content\":\"文{id} \",\"id\":\"m{id}\"}}}}")
+    };
+    let mut lines: Vec<_> = (0..count).map(|id| line("human", id)).collect();
+    lines.extend((1..count).map(|id| line("remove", id)));
+    lines.extend((0..count).map(|_| line("AIMessageChunk", count)));
+    let read = read_bytes(lines.join("\n").as_bytes()).unwrap().next().unwrap().unwrap();
+    assert_eq!(roles(&read), ["user", "assistant"]);
+    assert_eq!(read.messages[1].text().matches('文').count(), count);
+    assert_eq!(source(&read)["counts"], json!({"remove": count - 1, "removed": count - 1}));
+    assert_eq!(source(&read)["unfinished_response"], 2 * count);
+
+    let list = format!("[{}]", lines[..count].join(",\n"));
+    let read = read_bytes(list.as_bytes()).unwrap().next().unwrap().unwrap();
+    assert_eq!(json(&read, count - 1)["source"]["line"], count);
 }
 
 #[test]

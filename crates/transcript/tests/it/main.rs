@@ -10,6 +10,7 @@ mod codex;
 mod converted;
 mod damage;
 mod findings;
+mod growth;
 mod langchain;
 mod requests;
 mod round_trip;

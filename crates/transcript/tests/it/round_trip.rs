@@ -25,6 +25,49 @@ fn check(text: &str, format: Format, id: Option<&str>, messages: usize) {
     assert_eq!(read.to_original(), text);
 }
 
+/// Keys that lines of logs have do not make a log of a conversation, nor do parts that other APIs
+/// know.
+#[test]
+fn a_conversation_with_keys_of_others_stays_as_it_is() {
+    use Format::*;
+    let messages =
+        r#""messages":[{"role":"user","content":"嗨"},{"role":"assistant","content":"y"}]"#;
+    let thinking = r#""messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"y"}]}]"#;
+    for line in [
+        format!(r#"{{"id":"a","type":"chat","sessionId":"s",{messages}}}"#),
+        format!(
+            r#"{{"id":"a","type":"user","uuid":"u","sessionId":"s","parentUuid":null,{messages}}}"#
+        ),
+        format!(
+            r#"{{"id":"a","timestamp":"2026-01-01T00:00:00Z","instructions":"Be brief",{messages}}}"#
+        ),
+        format!(r#"{{"id":"a","type":"compacted","payload":{{}},{messages}}}"#),
+        format!(r#"{{"id":"a","session_id":"s","type":"user",{messages}}}"#),
+        format!(
+            r#"{{"id":"a","request":{{"messages":[]}},"response":{{"choices":[]}},{messages}}}"#
+        ),
+        format!(r#"{{"id":"a","qa":[1],"system":"s",{messages}}}"#),
+        format!(r#"{{"id":"a","qa": [1],{thinking}}}"#),
+    ] {
+        let count = if line.contains("thinking") { 1 } else { 2 };
+        check(&line, FoldbackJsonLines, Some("a"), count);
+        let two = format!("{line}\n{line}\n");
+        assert_eq!(read(two).len(), 2, "each line is one: {line}");
+    }
+    check(
+        r#"{"model":"m","system":{"os":"linux"},"messages":[{"role":"user","content":"a"}]}"#,
+        ChatCompletionsBody,
+        None,
+        1,
+    );
+    check(
+        r#"{"messages":[{"role":"developer","content":"d"},{"role":"user","content":[{"type":"image","source":{"data":"x"}}]}]}"#,
+        ChatCompletionsBody,
+        None,
+        2,
+    );
+}
+
 #[test]
 fn each_format_is_recognised_by_its_content() {
     use Format::*;
@@ -41,7 +84,6 @@ fn each_format_is_recognised_by_its_content() {
         None,
         2,
     );
-    check("[ ]", ChatCompletionsArray, None, 0);
     check(
         r#"{"model":"m","messages":[ ],"tools":[{"type":"function"}]}"#,
         ChatCompletionsBody,
@@ -254,12 +296,19 @@ fn files_are_read_plain_and_packed() {
     }
 }
 
+/// A conversation, but for a bare list without messages, which is none.
+fn conversation_json(one_line: bool) -> impl Strategy<Value = String> {
+    let is_empty = |text: &str| text.starts_with('[') && !text.contains('{');
+    generate::conversation_json(one_line)
+        .prop_filter("a bare list holds a message", move |text| !is_empty(text.trim()))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn odd_json_comes_back_byte_for_byte(
-        lines in proptest::collection::vec(generate::conversation_json(true), 1..4),
+        lines in proptest::collection::vec(conversation_json(true), 1..4),
         packed: bool,
     ) {
         let text = lines.join("\n");
@@ -279,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn pretty_printed_json_comes_back_byte_for_byte(text in generate::conversation_json(false)) {
+    fn pretty_printed_json_comes_back_byte_for_byte(text in conversation_json(false)) {
         // A first line that is whole makes the text JSON Lines, and this one is not meant to be.
         prop_assume!(text.lines().count() > 1 && !text.lines().next().unwrap().ends_with(['}', ']']));
         let read = one(&text);

@@ -1,7 +1,7 @@
 //! The calls that started side chains.
 
 use super::line::{Line, Said, blocks};
-use crate::object::{Object, object};
+use crate::object::Object;
 use std::collections::{HashMap, VecDeque};
 
 /// Calls by what is known of the agent that each one started.
@@ -37,7 +37,7 @@ impl Callers {
             Some(Said::Assistant) if !line.calls.is_empty() => {
                 let Some(message) = message_of(line) else { return };
                 let content = message.get("content").and_then(blocks).unwrap_or_default();
-                for block in content.into_iter().filter_map(object) {
+                for block in content.into_iter().filter_map(Object::of) {
                     let is_agent = matches!(block.text("name").as_deref(), Some("Task" | "Agent"));
                     let prompt = block.object("input").and_then(|input| input.text("prompt"));
                     if let (true, Some(prompt), Some(id)) = (is_agent, prompt, block.text("id")) {
@@ -60,7 +60,7 @@ impl Callers {
             Some(text) => text.into_owned(),
             None => {
                 let blocks = message.get("content").and_then(blocks)?;
-                blocks.into_iter().find_map(|block| object(block)?.text("text"))?.into_owned()
+                blocks.into_iter().find_map(|block| Object::of(block)?.text("text"))?.into_owned()
             }
         };
         self.prompts.get_mut(&prompt)?.pop_front()

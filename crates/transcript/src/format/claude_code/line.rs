@@ -1,7 +1,7 @@
 //! What one line of a session log says about itself.
 
 use crate::format::anthropic_blocks::begin;
-use crate::object::{Object, array, object, text};
+use crate::object::Object;
 use crate::record::Record;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -26,6 +26,8 @@ pub(super) struct Line<'r> {
     pub(super) summary: bool,
     /// The response that it is a part of.
     pub(super) response: Option<Cow<'r, str>>,
+    /// Whether it says how its response ended.
+    pub(super) stopped: bool,
     pub(super) calls: Vec<Cow<'r, str>>,
     pub(super) answers: Vec<Cow<'r, str>>,
 }
@@ -69,13 +71,14 @@ impl<'r> Line<'r> {
             uuid: object.text("uuid"),
             parent: match object.get("parentUuid") {
                 None => Parent::Unsaid,
-                Some(value) => text(value).map_or(Parent::Root, Parent::Is),
+                Some(value) => Object::text_of(value).map_or(Parent::Root, Parent::Is),
             },
             logical: object.text("logicalParentUuid"),
             agent: is("isSidechain").then(|| object.text("agentId").unwrap_or_default()),
             meta: is("isMeta"),
             summary: is("isCompactSummary"),
             response: None,
+            stopped: false,
             calls: Vec::new(),
             answers: Vec::new(),
         };
@@ -104,7 +107,8 @@ impl<'r> Line<'r> {
             Err(why) => self.unread = Some(why),
         }
         if said == Said::Assistant {
-            self.response = message.and_then(|message| message.text("id"));
+            let text = |key: &str| message.as_ref().and_then(|message| message.text(key));
+            (self.response, self.stopped) = (text("id"), text("stop_reason").is_some());
         }
     }
 
@@ -120,7 +124,7 @@ impl<'r> Line<'r> {
             if !block.get().contains(kind) {
                 continue;
             }
-            let Some(block) = object(block) else { continue };
+            let Some(block) = Object::of(block) else { continue };
             if block.text("type").as_deref() != Some(kind) {
                 continue;
             }
@@ -139,6 +143,11 @@ impl<'r> Line<'r> {
     /// Whether it stands in the tree of the session.
     pub(super) fn is_chained(&self) -> bool {
         self.said.is_some() || (self.uuid.is_some() && self.parent != Parent::Unsaid)
+    }
+
+    /// Whether it belongs to the agent that sums a session up for a compaction.
+    pub(super) fn is_of_summariser(&self) -> bool {
+        self.agent.as_deref().is_some_and(|agent| agent.starts_with("acompact"))
     }
 
     /// Whether everything before it was replaced by a summary.
@@ -179,7 +188,7 @@ pub(super) fn blocks(content: &RawValue) -> Option<Vec<&RawValue>> {
     if content.get().starts_with('"') {
         return Some(Vec::new());
     }
-    let blocks = array(content)?;
+    let blocks = Object::array_of(content)?;
     blocks.iter().all(|block| block.get().starts_with('{')).then_some(blocks)
 }
 
@@ -187,5 +196,5 @@ pub(super) fn blocks(content: &RawValue) -> Option<Vec<&RawValue>> {
 fn is_result(content: &RawValue) -> bool {
     let is_part = |part: &&RawValue| part.get().starts_with(['{', '"']);
     content.get().starts_with(['"', 'n'])
-        || array(content).is_some_and(|parts| parts.iter().all(is_part))
+        || Object::array_of(content).is_some_and(|parts| parts.iter().all(is_part))
 }

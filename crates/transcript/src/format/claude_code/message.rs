@@ -3,9 +3,9 @@
 use super::line::{Line, Said, blocks, queued_prompt};
 use super::response::Response;
 use crate::draft::{Draft, list_of, push_member, quoted};
-use crate::format::anthropic_blocks::{self, members_but};
+use crate::format::anthropic_blocks::{self, counts, members_but};
 use crate::format::pairs::{Turn, in_order};
-use crate::object::{Object, object, text};
+use crate::object::Object;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -70,6 +70,8 @@ pub(super) struct Messages {
     pub(super) drafts: Vec<Draft>,
     /// Lines that were to make a message and say nothing.
     pub(super) silent: HashSet<u64>,
+    /// The line of a response that may still go on.
+    pub(super) open: Option<u64>,
 }
 
 /// The messages that the lines of a thread make, in order. `lines` is what is said in the thread,
@@ -82,6 +84,7 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
         }
     }
     let (mut turns, mut silent) = (Vec::new(), HashSet::new());
+    let mut open = None;
     for line in lines {
         let own = std::slice::from_ref(line);
         let (lines, made) = match (line.said, &line.response) {
@@ -92,12 +95,20 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
             (Some(Said::Assistant), None) => (Cow::Borrowed(own), assistant(own, facts)),
             _ => (Cow::Borrowed(own), user(line, facts)),
         };
+        match line.said {
+            Some(Said::Assistant) => {
+                open = Some(line.record.line).filter(|_| !lines.iter().any(|line| line.stopped));
+            }
+            // Results of its first calls may come before the response is complete.
+            Some(Said::User) if !line.answers.is_empty() => {}
+            _ => open = None,
+        }
         if made.is_empty() {
             silent.extend(lines.iter().map(|line| line.record.line));
         }
         turns.extend(made);
     }
-    Messages { drafts: in_order(turns), silent }
+    Messages { drafts: in_order(turns), silent, open }
 }
 
 /// One message of the model, from all lines of its response; none where they say nothing.
@@ -112,23 +123,18 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
             Some((*line, object, message))
         })
         .collect();
+    // A content that is a mere text says the same as one block of it.
+    let texts: Vec<Option<Box<RawValue>>> =
+        objects.iter().map(|(_, _, message)| text_block(message.get("content")?)).collect();
     let mut response = Response::default();
-    let mut said = None;
-    for (_, _, message) in &objects {
-        let content = message.get("content");
-        if let Some(content) = content.filter(|content| content.get().starts_with('"')) {
-            said = Some(content);
-        }
-        let blocks = content.and_then(blocks).unwrap_or_default();
+    for ((_, _, message), text) in objects.iter().zip(&texts) {
+        let blocks = match text {
+            Some(text) => vec![text.as_ref()],
+            None => message.get("content").and_then(blocks).unwrap_or_default(),
+        };
         response.add(&blocks, message.get("usage"));
     }
-    let read = match said.filter(|_| response.blocks.is_empty()) {
-        Some(text) => {
-            draft.content(text.get());
-            Ok(())
-        }
-        None => anthropic_blocks::assistant(&mut draft, &response.blocks),
-    };
+    let read = anthropic_blocks::assistant(&mut draft, &response.blocks);
     let mut known = HashSet::new();
     let calls = lines.iter().flat_map(|line| &line.calls).filter(|id| known.insert(*id));
     let calls = calls.map(|id| id.to_string()).collect();
@@ -152,58 +158,57 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
         draft.keep("model", model.get());
     }
     let stops = objects.iter().filter_map(|(_, _, message)| message.get("stop_reason"));
-    if let Some(stop) = stops.rev().find(|stop| stop.get() != "null") {
+    let stop = stops.rev().find(|stop| stop.get() != "null");
+    if let Some(stop) = stop {
         draft.keep("stop_reason", stop.get());
     }
     if let Some(usage) = response.usage() {
         draft.keep("usage", usage.get());
-        if is_model && let Some(usage) = crate::object::object(usage) {
+        if is_model && let Some(usage) = Object::of(usage) {
             let [prompt, completion] = tokens(&usage);
             draft.keep("prompt_tokens", &prompt.to_string());
             draft.keep("completion_tokens", &completion.to_string());
         }
     }
-    let taken = ["role", "content", "id", "model", "usage", "stop_reason"];
+    let is_taken = |key: &str, taken: Option<&RawValue>| {
+        message.get(key).map(RawValue::get) == taken.map(RawValue::get)
+    };
+    let mut taken = vec!["role", "content", "model"];
+    taken.extend(first.response.is_some().then_some("id"));
+    taken.extend(is_taken("usage", response.usage()).then_some("usage"));
+    taken.extend((stop.is_none() || is_taken("stop_reason", stop)).then_some("stop_reason"));
     keep_message(&mut draft, message, &taken);
     if !response.replaced.is_empty() {
         let replaced: Vec<_> =
             response.replaced.iter().map(|block| block.get().to_owned()).collect();
         draft.keep("replaced", &list_of(&replaced));
     }
-    let further: Vec<_> = objects
-        .iter()
-        .skip(1)
-        .map(|(line, object, message)| further_line(line, (object, message), &objects))
-        .collect();
-    if !further.is_empty() {
-        draft.keep("further_lines", &list_of(&further));
+    for (line, further, said) in objects.iter().skip(1) {
+        let mut members = String::new();
+        push_others(further, object, &["type", "message"], &mut members);
+        let mut inner = String::new();
+        push_others(said, message, &["role", "content"], &mut inner);
+        if let Some(inner) = inner.strip_prefix(',') {
+            push_member("message", &format!("{{{inner}}}"), &mut members);
+        }
+        draft.further_line(line.record.line, &members);
     }
     vec![Turn { draft, calls, answers: None }]
 }
 
-/// What a further line of a response says beside its blocks and otherwise than the first line.
-fn further_line(
-    line: &Line<'_>,
-    (object, message): (&Object<'_>, &Object<'_>),
-    all: &[(&Line<'_>, Object<'_>, Object<'_>)],
-) -> String {
-    let mut out = format!("{{\"line\":{}", line.record.line);
-    let Some((_, first, first_message)) = all.first() else { return out + "}" };
-    push_others(object, first, &["type", "message"], &mut out);
-    let mut inner = String::new();
-    push_others(message, first_message, &["role", "content"], &mut inner);
-    if let Some(inner) = inner.strip_prefix(',') {
-        push_member("message", &format!("{{{inner}}}"), &mut out);
-    }
-    out.push('}');
-    out
+/// A content that is a text, as a block.
+fn text_block(content: &RawValue) -> Option<Box<RawValue>> {
+    let text = content.get();
+    let json = || format!("{{\"type\":\"text\",\"text\":{text}}}");
+    text.starts_with('"').then(|| RawValue::from_string(json()).ok())?
 }
 
 /// Writes the members of `object` that `first` does not have just so, each behind a comma.
 fn push_others(object: &Object<'_>, first: &Object<'_>, taken: &[&str], out: &mut String) {
     for (key, value) in &object.0 {
         let same = first.get(key).is_some_and(|first| first.get() == value.get());
-        if !same && !taken.contains(&key.as_ref()) {
+        let is_taken = taken.contains(&key.as_ref()) && counts(object, key, value);
+        if !same && !is_taken {
             push_member(key, value.get(), out);
         }
     }
@@ -238,12 +243,13 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
     let blocks = blocks(content).unwrap_or_default();
     let results: Vec<Object<'_>> = blocks
         .iter()
-        .filter_map(|block| crate::object::object(block))
+        .filter_map(|block| Object::of(block))
         .filter(|block| block.text("type").as_deref() == Some("tool_result"))
         .collect();
     let injected = line.meta
         || line.summary
-        || begins(content, &blocks, |text| INJECTED.iter().any(|begin| text.starts_with(begin)));
+        || first_text(content, &blocks)
+            .is_some_and(|text| INJECTED.iter().any(|begin| text.starts_with(begin)));
     for (at, mut draft) in drafts.into_iter().enumerate() {
         let result = results.get(at);
         if result.is_none() && draft.is_empty() {
@@ -252,7 +258,9 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
         if at == 0 {
             keep_line(&mut draft, &object, facts);
             if let Some(message) = &message {
-                keep_message(&mut draft, message, &["role", "content"]);
+                // What was typed meanwhile stands elsewhere.
+                let taken = if queued { &["role"][..] } else { &["role", "content"] };
+                keep_message(&mut draft, message, taken);
             }
         } else {
             for key in ["uuid", "timestamp"] {
@@ -263,8 +271,14 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
             Some(result) => {
                 let content = result.get("content");
                 let inner = content.and_then(self::blocks).unwrap_or_default();
-                if content.is_some_and(|content| begins(content, &inner, |t| t.starts_with(STUB))) {
+                let first = content.and_then(|content| first_text(content, &inner));
+                if let Some(stub) = first.filter(|text| text.starts_with(STUB)) {
                     draft.keep("stub", "true");
+                    let kept = object.object("toolUseResult");
+                    let kept = kept.and_then(|kept| kept.text("persistedOutputPath"));
+                    if let Some(file) = spilled_to(&stub).or(kept.as_deref()) {
+                        draft.keep_text("spilled", file);
+                    }
                 }
             }
             None if injected => draft.keep("injected", "true"),
@@ -285,29 +299,37 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
     turns
 }
 
-/// Whether the first text of a content is one that `is` knows.
-fn begins(content: &RawValue, blocks: &[&RawValue], is: impl Fn(&str) -> bool) -> bool {
-    match text(content) {
-        Some(text) => is(text.trim_start()),
-        None => blocks
-            .iter()
-            .find_map(|block| object(block)?.text("text"))
-            .is_some_and(|text| is(text.trim_start())),
-    }
+/// The first text of a content, from its first letter on.
+fn first_text<'c>(content: &'c RawValue, blocks: &[&'c RawValue]) -> Option<Cow<'c, str>> {
+    let first = match Object::text_of(content) {
+        Some(text) => text,
+        None => blocks.iter().find_map(|block| Object::of(block)?.text("text"))?,
+    };
+    Some(match first {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_start()),
+        Cow::Owned(text) => Cow::Owned(text.trim_start().to_owned()),
+    })
+}
+
+/// The file that a result was written to, as the text in its place says.
+fn spilled_to(stub: &str) -> Option<&str> {
+    let (_, file) = stub.split_once("saved to: ")?;
+    file.lines().next().map(str::trim).filter(|file| !file.is_empty())
 }
 
 /// Keeps what a line says beside its message and otherwise than the conversation as a whole.
 fn keep_line(draft: &mut Draft, line: &Object<'_>, facts: &Facts<'_>) {
     for (key, value) in &line.0 {
         match key.as_ref() {
-            "message" | "type" => {}
+            "type" => {}
+            "message" if value.get().starts_with('{') && counts(line, key, value) => {}
             "attachment" => {
                 // Its prompt is the message.
-                if let Some(attachment) = object(value) {
+                if let Some(attachment) = Object::of(value) {
                     draft.keep(key, &members_but(&attachment, &["prompt"]));
                 }
             }
-            "timestamp" => keep_key(draft, line, key),
+            "timestamp" if counts(line, key, value) => keep_key(draft, line, key),
             _ if facts.holds(key, value) => {}
             _ => draft.keep(key, value.get()),
         }

@@ -11,9 +11,10 @@ mod session;
 mod tree;
 
 use super::{Context, Fit, Format};
+use crate::Error;
+use crate::conversion::Conversion;
 use crate::object::Object;
 use crate::record::Record;
-use crate::{Conversation, Error};
 use line::Line;
 use session::Session;
 use std::collections::BTreeMap;
@@ -34,10 +35,20 @@ pub(crate) fn fit(object: &Object<'_>, _first: bool) -> Fit {
 /// All conversations of a log: the active thread first, then its branches, then the side chains.
 ///
 /// # Errors
-/// When there is no message at all, or one is too large.
-pub(crate) fn read(records: &[Record], context: Context<'_>) -> Result<Vec<Conversation>, Error> {
+/// When there is no message at all, or none but those of the client's own summariser.
+pub(crate) fn read(
+    records: &[Record],
+    context: Context<'_>,
+    _damage: &mut Vec<Error>,
+) -> Result<Vec<Conversion>, Error> {
     let session = Session::of(records.iter().map(Line::of).collect());
-    let conversations = session.conversations(context)?;
+    let said = || session.lines().iter().filter(|line| line.said.is_some());
+    if said().next().is_some() && said().all(Line::is_of_summariser) {
+        let kind = "a message of the run that sums a session up".to_owned();
+        let seen = BTreeMap::from([(kind, said().count() as u64)]);
+        return Err(context.no_messages(Format::ClaudeCodeLog, &seen));
+    }
+    let conversations = session.conversations(context);
     if conversations.is_empty() {
         let mut seen = BTreeMap::new();
         for line in session.lines() {

@@ -1,6 +1,6 @@
 //! One response of the model, put together from its lines.
 
-use crate::object::{Object, object};
+use crate::object::Object;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl<'r> Response<'r> {
         // A line that is written before the end counts few tokens, or none; the numbers of one
         // line belong together.
         if let Some(usage) = usage {
-            let tokens = object(usage).and_then(|usage| number(&usage, "output_tokens"));
+            let tokens = Object::of(usage).and_then(|usage| number(&usage, "output_tokens"));
             let tokens = tokens.unwrap_or(0);
             if self.usage.is_none_or(|(most, _)| tokens >= most) {
                 self.usage = Some((tokens, usage));
@@ -63,7 +63,7 @@ impl<'r> Response<'r> {
 
 fn call_id(block: &RawValue) -> Option<String> {
     // Looking for the name first spares most blocks a parse.
-    let block = object(block).filter(|_| block.get().contains("\"tool_use\""))?;
+    let block = Object::of(block).filter(|_| block.get().contains("\"tool_use\""))?;
     let is_call = block.text("type").as_deref() == Some("tool_use");
     block.text("id").filter(|_| is_call).map(|id| id.into_owned())
 }
@@ -77,7 +77,7 @@ fn continues(old: &RawValue, new: &RawValue) -> bool {
     if old.get() == new.get() {
         return true;
     }
-    let (Some(old), Some(new)) = (object(old), object(new)) else { return false };
+    let (Some(old), Some(new)) = (Object::of(old), Object::of(new)) else { return false };
     let kind = old.text("type");
     if kind != new.text("type") {
         return false;

@@ -7,7 +7,7 @@ use super::tree::{Begin, Link, Node, Thread, threads};
 use crate::conversion::Conversion;
 use crate::draft::{push_member, quoted};
 use crate::format::{Context, Format};
-use crate::{Conversation, Error};
+use crate::record::object_of;
 use std::collections::{HashMap, HashSet};
 
 /// The lines of a log, and the tree that some of them make.
@@ -77,7 +77,7 @@ impl<'r> Session<'r> {
     }
 
     /// Every conversation that has a message; none where there is no message at all.
-    pub(super) fn conversations(&self, context: Context<'_>) -> Result<Vec<Conversation>, Error> {
+    pub(super) fn conversations(&self, context: Context<'_>) -> Vec<Conversion> {
         let mut threads: Vec<_> = self.threads().into_iter().map(|t| self.said_in(t)).collect();
         // What is no message is kept by the conversation of its thread, else by the first one of
         // its scope, else by the first of all.
@@ -120,14 +120,15 @@ impl<'r> Session<'r> {
             for (key, value) in said.facts.iter() {
                 conversion.fact(key, value.get());
             }
-            self.place(&said, &mut callers, &names, &mut conversion);
+            self.place(&said, &mut callers, &names, &mut conversion, context);
             self.keep(&said, &kept, &repeated, &mut conversion);
+            conversion.unfinished_response(said.messages.open);
             for draft in said.messages.drafts {
-                conversion.push(draft, context)?;
+                conversion.add(draft);
             }
-            all.push(conversion.finish());
+            all.push(conversion);
         }
-        Ok(all)
+        all
     }
 
     fn threads(&self) -> Vec<Thread> {
@@ -195,18 +196,26 @@ impl<'r> Session<'r> {
         callers: &mut Callers,
         names: &Names,
         conversion: &mut Conversion,
+        context: Context<'_>,
     ) {
         let thread = &said.thread;
         let line = |node: usize| self.chained.get(node).and_then(|at| self.lines.get(*at));
+        // What stands beside the file of an agent says which call started it.
+        let meta = context.meta.and_then(object_of);
+        let mut call = meta.and_then(|meta| Some(meta.text("toolUseId")?.into_owned()));
+        if let Some(meta) = context.meta {
+            conversion.fact("meta", meta);
+        }
         if let Some(agent) = thread.scope.checked_sub(1).and_then(|at| self.agents.get(at)) {
             if let Some(parent) = &names.session {
                 conversion.fact_text("parent_session", parent);
             }
             let first = thread.nodes.iter().filter_map(|node| line(*node));
             let first = first.filter(|line| line.said.is_some()).take(1).next();
-            if let Some(call) = callers.take(agent, first) {
-                conversion.fact_text("parent_call", &call);
-            }
+            call = callers.take(agent, first).or(call);
+        }
+        if let Some(call) = call {
+            conversion.fact_text("parent_call", &call);
         }
         match thread.begin {
             Begin::Root => {}

@@ -2,7 +2,7 @@
 
 use crate::draft::{Draft, push_member};
 use crate::format::anthropic_blocks::members_but;
-use crate::object::{Object, array, object, text};
+use crate::object::Object;
 use serde_json::value::RawValue;
 
 /// A content that is put together from parts.
@@ -16,7 +16,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Adds the parts of a content: a text, or a list. Anything else is one part of its own.
     pub(super) fn push_all(&mut self, content: &RawValue) {
-        match array(content) {
+        match Object::array_of(content) {
             Some(parts) => parts.into_iter().for_each(|part| self.push(part)),
             None => self.push(content),
         }
@@ -27,7 +27,7 @@ impl Parts {
         if part.get().starts_with('"') {
             return self.push_text(part, "{}");
         }
-        let Some(fields) = object(part) else {
+        let Some(fields) = Object::of(part) else {
             if part.get() != "null" {
                 let mut json = String::from("{\"type\":\"unknown\"");
                 push_member("value", part.get(), &mut json);
@@ -105,7 +105,7 @@ pub(super) fn write_output(output: &RawValue, draft: &mut Draft) {
         parts.push_all(output);
         return parts.write(draft);
     }
-    if let Some(said) = text(output) {
+    if let Some(said) = Object::text_of(output) {
         draft.content(output.get());
         // Some tools answer with a JSON text that holds their output and how they ended.
         let inner = said.trim_start().starts_with('{').then(|| said.as_ref());
@@ -117,7 +117,7 @@ pub(super) fn write_output(output: &RawValue, draft: &mut Draft) {
         return;
     }
     // Old files write an object.
-    let Some(fields) = object(output) else {
+    let Some(fields) = Object::of(output) else {
         if output.get() != "null" {
             draft.text(output.get());
         }

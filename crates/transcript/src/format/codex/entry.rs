@@ -1,6 +1,7 @@
 //! The records of a log, of whatever generation, as entries of one kind.
 
-use crate::object::{Object, object, text};
+use crate::format::lines::Lines;
+use crate::object::Object;
 use crate::record::Record;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -88,33 +89,26 @@ pub(super) fn entries(records: &[Record]) -> Vec<Entry<'_>> {
 
 /// The entries of a log that is one JSON value: its session, then its items.
 fn push_whole<'r>(record: &'r Record, whole: &Object<'r>, entries: &mut Vec<Entry<'r>>) {
-    let (mut line, mut from) = (record.line, 0);
-    let mut line_of = |value: &RawValue| {
-        let at = (value.get().as_ptr() as usize).saturating_sub(record.text.as_ptr() as usize);
-        let passed = record.text.as_bytes().get(from..at).unwrap_or_default();
-        line += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
-        from = from.max(at);
-        line
-    };
+    let mut lines = Lines::new(&record.text, record.line);
     for (key, value) in &whole.0 {
         match key.as_ref() {
             "items" => {
-                for item in crate::object::array(value).unwrap_or_default() {
-                    let line = line_of(item);
-                    let object = object(item).unwrap_or(Object(Vec::new()));
+                for item in Object::array_of(value).unwrap_or_default() {
+                    let line = lines.of(item.get());
+                    let object = Object::of(item).unwrap_or(Object(Vec::new()));
                     entries.push(Entry::of(line, item.get(), object, false));
                 }
             }
             "session" => {
-                let payload = object(value).unwrap_or(Object(Vec::new()));
-                let (line, timestamp) = (line_of(value), payload.get("timestamp"));
+                let payload = Object::of(value).unwrap_or(Object(Vec::new()));
+                let (line, timestamp) = (lines.of(value.get()), payload.get("timestamp"));
                 let (raw, kind, wrapper) = (value.get(), Kind::Meta, None);
                 entries.push(Entry { line, raw, kind, payload, timestamp, wrapper });
             }
             _ => {
-                let payload = object(value).unwrap_or(Object(Vec::new()));
+                let payload = Object::of(value).unwrap_or(Object(Vec::new()));
                 let kind = Kind::Other(Cow::Owned(format!("key {key}")));
-                let (line, raw) = (line_of(value), value.get());
+                let (line, raw) = (lines.of(value.get()), value.get());
                 let (timestamp, wrapper) = (None, None);
                 entries.push(Entry { line, raw, kind, payload, timestamp, wrapper });
             }
@@ -188,6 +182,6 @@ impl<'r> Entry<'r> {
 
     /// The time, where it is a text.
     pub(super) fn time(&self) -> Option<&'r RawValue> {
-        self.timestamp.filter(|time| text(time).is_some())
+        self.timestamp.filter(|time| Object::text_of(time).is_some())
     }
 }

@@ -5,7 +5,6 @@ use super::entry::{Entry, Kind};
 use super::item::is_injected_content;
 use super::thread::{Thread, rest_of};
 use crate::object::Object;
-use serde_json::value::RawValue;
 
 /// Which events say what was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl Source {
         } else {
             let unit = thread.unit(entry);
             unit.say(content);
-            unit.keep_item(kept);
+            unit.keep_item(entry, kept);
         }
         true
     }
@@ -77,9 +76,9 @@ fn completed<'r>(entry: &Entry<'r>) -> Option<Object<'r>> {
 }
 
 fn reason<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, from: &Object<'r>) -> bool {
-    let texts: Vec<&RawValue> = match from.get("text") {
-        Some(text) => vec![text],
-        None => from.array("summary_text").unwrap_or_default(),
+    let (key, texts) = match from.get("text") {
+        Some(text) => ("text", vec![text]),
+        None => ("summary_text", from.array("summary_text").unwrap_or_default()),
     };
     if texts.is_empty() {
         return false;
@@ -88,9 +87,9 @@ fn reason<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, from: &Object<'r>)
         .iter()
         .map(|text| format!("{{\"type\":\"summary_text\",\"text\":{}}}", text.get()))
         .collect();
-    let kept = rest_of(entry, from, &["text", "summary_text"]);
+    let kept = rest_of(entry, from, &[key]);
     let unit = thread.unit(entry);
     unit.reason(&format!("{{\"type\":\"reasoning\",\"summary\":[{}]}}", summary.join(",")));
-    unit.keep_item(kept);
+    unit.keep_item(entry, kept);
     true
 }

@@ -4,7 +4,7 @@ use super::content::Parts;
 use super::entry::Entry;
 use super::thread::{Thread, rest_of};
 use crate::draft::{push_member, quoted};
-use crate::object::{Object, array, object, text};
+use crate::object::Object;
 use serde_json::value::RawValue;
 
 /// What texts begin with that the client writes in the user's name.
@@ -38,7 +38,7 @@ pub(super) fn read<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Ob
             let kept = rest_of(entry, item, &["summary", "content", "encrypted_content", "id"]);
             let unit = thread.unit(entry);
             unit.reason(&json);
-            unit.keep_item(kept);
+            unit.keep_item(entry, kept);
         }
         "function_call" => call(thread, entry, item, item.text("name").as_deref(), "arguments"),
         "custom_tool_call" => call(thread, entry, item, item.text("name").as_deref(), "input"),
@@ -62,11 +62,11 @@ pub(super) fn read<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Ob
             thread.answer_builtin(id, entry, parts);
         }
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-            let kept = rest_of(entry, item, &["call_id", "output"]);
+            let kept = rest_of(entry, item, &answer_keys(item, "output"));
             thread.answer(call_id(item), entry, item.get("output"), Some(kept));
         }
         "tool_search_output" => {
-            let kept = rest_of(entry, item, &["call_id", "tools"]);
+            let kept = rest_of(entry, item, &answer_keys(item, "tools"));
             let tools = item.get("tools").map(|tools| quoted(tools.get()));
             let tools = tools.and_then(|tools| RawValue::from_string(tools).ok());
             thread.answer(call_id(item), entry, tools.as_deref(), Some(kept));
@@ -96,7 +96,7 @@ fn message<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Object<'r>
     if role == "assistant" {
         let unit = thread.unit(entry);
         unit.say(content);
-        unit.keep_item(kept);
+        unit.keep_item(entry, kept);
         return true;
     }
     let injected = role != "user" || is_injected(item, content);
@@ -111,7 +111,7 @@ fn message<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Object<'r>
 fn is_injected(item: &Object<'_>, content: &RawValue) -> bool {
     let passed = item.object("internal_chat_message_metadata_passthrough");
     let kinds = passed.and_then(|passed| passed.array("content_item_kinds")).unwrap_or_default();
-    let mut kinds = kinds.into_iter().filter_map(text).peekable();
+    let mut kinds = kinds.into_iter().filter_map(Object::text_of).peekable();
     if kinds.peek().is_some() {
         return !kinds.any(|kind| kind.starts_with("user."));
     }
@@ -124,11 +124,11 @@ pub(super) fn is_injected_content(content: &RawValue) -> bool {
         let text = text.trim_start();
         INJECTED.iter().any(|begin| text.starts_with(begin))
     };
-    match text(content) {
+    match Object::text_of(content) {
         Some(text) => is_known(&text),
         None => {
-            let parts = array(content).unwrap_or_default();
-            let texts: Vec<_> = parts.iter().map(|part| object(part)?.text("text")).collect();
+            let parts = Object::array_of(content).unwrap_or_default();
+            let texts: Vec<_> = parts.iter().map(|part| Object::of(part)?.text("text")).collect();
             !texts.is_empty() && texts.iter().all(|text| text.as_deref().is_some_and(is_known))
         }
     }
@@ -159,16 +159,23 @@ fn call_with_id<'r>(
     let id = call_id(item)
         .or_else(|| item.text("id").map(|id| id.into_owned()).filter(|id| !id.is_empty()))
         .unwrap_or_else(|| format!("line-{}", entry.line));
-    let mut taken = vec!["call_id", "name", arguments];
-    if item.text("type").as_deref() == Some("image_generation_call") {
-        taken.push("result");
-    }
+    let mut taken = vec![arguments];
+    let is_image = item.text("type").as_deref() == Some("image_generation_call");
+    taken.extend(call_id(item).is_some().then_some("call_id"));
+    taken.extend((name.is_some() && item.text("name").as_deref() == name).then_some("name"));
+    taken.extend((is_image && item.text("result").is_some()).then_some("result"));
     let kept = rest_of(entry, item, &taken);
     let unit = thread.unit(entry);
     let value = item.get(arguments).map_or("{}", RawValue::get);
     unit.call(&id, name.unwrap_or("unknown"), value);
-    unit.keep_item(kept);
+    unit.keep_item(entry, kept);
     id
+}
+
+/// What is taken from the output of a call.
+fn answer_keys(item: &Object<'_>, output: &'static str) -> Vec<&'static str> {
+    let call = call_id(item).map(|_| "call_id");
+    call.into_iter().chain([output]).collect()
 }
 
 fn call_id(item: &Object<'_>) -> Option<String> {

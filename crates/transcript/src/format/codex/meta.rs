@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Kind};
 use crate::conversion::Conversion;
-use crate::object::text;
+use crate::object::Object;
 use foldback_core::Timestamp;
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> bool {
     {
         return turn >= thread;
     }
-    let time = |value| text(value).and_then(|text| Timestamp::parse(&text));
+    let time = |value| Object::text_of(value).and_then(|text| Timestamp::parse(&text));
     let born = meta.payload.get("timestamp").or(meta.timestamp).and_then(time);
     match (start.timestamp.and_then(time), born) {
         (Some(start), Some(born)) => start >= born,

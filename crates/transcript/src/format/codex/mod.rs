@@ -14,9 +14,10 @@ mod unit;
 mod usage;
 
 use super::{Context, Fit, Format};
+use crate::Error;
+use crate::conversion::Conversion;
 use crate::object::Object;
 use crate::record::Record;
-use crate::{Conversation, Error};
 use std::collections::BTreeMap;
 
 /// Whether an object is a line of such a log, or the whole of one.
@@ -31,10 +32,14 @@ pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
 /// The thread of a log as one conversation, and each part that was rolled back as another.
 ///
 /// # Errors
-/// When there is no message at all, or one is too large.
-pub(crate) fn read(records: &[Record], context: Context<'_>) -> Result<Vec<Conversation>, Error> {
+/// When there is no message at all.
+pub(crate) fn read(
+    records: &[Record],
+    context: Context<'_>,
+    _damage: &mut Vec<Error>,
+) -> Result<Vec<Conversion>, Error> {
     let entries = entry::entries(records);
-    let conversations = thread::conversations(&entries, context)?;
+    let conversations = thread::conversations(&entries);
     if conversations.is_empty() {
         let mut seen = BTreeMap::new();
         for entry in &entries {

@@ -7,11 +7,10 @@ use super::unit::Unit;
 use super::usage::{Usage, tokens};
 use crate::conversion::Conversion;
 use crate::draft::{Draft, push_member};
-use crate::format::anthropic_blocks::members_but;
+use crate::format::Format;
+use crate::format::anthropic_blocks::{counts, members_but};
 use crate::format::pairs::{Turn, in_order};
-use crate::format::{Context, Format};
 use crate::object::Object;
-use crate::{Conversation, Error};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 
@@ -31,6 +30,8 @@ pub(super) struct Thread<'e, 'r> {
     turn: Option<usize>,
     /// The last response in `active` that nobody counted the cost of.
     uncounted: Option<usize>,
+    /// Whether the log says that the last turn is over.
+    ended: bool,
     /// Calls without an id that wait for an output without one.
     nameless: VecDeque<String>,
     /// Whether something before it is missing.
@@ -44,10 +45,7 @@ struct Said {
 }
 
 /// The thread as one conversation, then each part that was rolled back; none without a message.
-pub(super) fn conversations(
-    entries: &[Entry<'_>],
-    context: Context<'_>,
-) -> Result<Vec<Conversation>, Error> {
+pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
     let meta = Meta::of(entries);
     let mut thread = Thread::new(meta.is_partial());
     let mut records = Vec::new();
@@ -64,6 +62,7 @@ pub(super) fn conversations(
         }
     }
     thread.close();
+    let open = thread.open_response();
     let id = meta.id();
     let mut all = Vec::with_capacity(thread.branches.len() + 1);
     let branches = std::mem::take(&mut thread.branches);
@@ -79,6 +78,7 @@ pub(super) fn conversations(
         if thread.partial {
             conversion.fact("partial", "true");
         }
+        conversion.unfinished_response(open.filter(|_| fork.is_none()));
         if let Some(Some(line)) = fork {
             conversion.fact("fork_point", &format!("{{\"line\":{line}}}"));
         }
@@ -87,11 +87,11 @@ pub(super) fn conversations(
             conversion.record(&label, entry.line, entry.raw);
         }
         for draft in in_order(said.into_iter().map(|said| said.turn).collect()) {
-            conversion.push(draft, context)?;
+            conversion.add(draft);
         }
-        all.push(conversion.finish());
+        all.push(conversion);
     }
-    Ok(all)
+    all
 }
 
 impl<'e, 'r> Thread<'e, 'r> {
@@ -104,6 +104,7 @@ impl<'e, 'r> Thread<'e, 'r> {
             turns: Vec::new(),
             turn: None,
             uncounted: None,
+            ended: false,
             nameless: VecDeque::new(),
             partial,
         }
@@ -126,7 +127,10 @@ impl<'e, 'r> Thread<'e, 'r> {
                     self.close();
                     self.turn = Some(self.active.len());
                 }
-                "task_complete" | "turn_complete" | "turn_aborted" => self.close(),
+                "task_complete" | "turn_complete" | "turn_aborted" => {
+                    self.close();
+                    self.ended = true;
+                }
                 "thread_rolled_back" => {
                     let turns = entry.payload.get("num_turns").and_then(|n| n.get().parse().ok());
                     self.roll_back(turns.unwrap_or(0));
@@ -151,7 +155,7 @@ impl<'e, 'r> Thread<'e, 'r> {
         }
         self.partial = true;
         if let Some(items) = entry.payload.array("replacement_history") {
-            for item in items.into_iter().filter_map(crate::object::object) {
+            for item in items.into_iter().filter_map(Object::of) {
                 super::item::read(self, entry, &item);
             }
             self.close();
@@ -164,7 +168,14 @@ impl<'e, 'r> Thread<'e, 'r> {
 
     /// The response that goes on, or a new one.
     pub(super) fn unit(&mut self, entry: &Entry<'r>) -> &mut Unit<'r> {
+        self.ended = false;
         self.unit.get_or_insert_with(|| Unit::begin(entry))
+    }
+
+    /// The line of the last response, where more of it or its cost may still come.
+    fn open_response(&self) -> Option<u64> {
+        let at = self.uncounted.filter(|_| !self.ended)?;
+        Some(self.active.get(at)?.turn.draft.line())
     }
 
     /// Ends the response that goes on.
@@ -289,7 +300,8 @@ pub(super) fn rest_of(entry: &Entry<'_>, item: &Object<'_>, taken: &[&str]) -> S
     let mut out = format!("{{\"line\":{}", entry.line);
     for (key, value) in &item.0 {
         let is_time = key == "timestamp" && entry.time().map(RawValue::get) == Some(value.get());
-        if !taken.contains(&key.as_ref()) && !is_time {
+        let is_taken = taken.contains(&key.as_ref()) && counts(item, key, value);
+        if !is_taken && !is_time {
             push_member(key, value.get(), &mut out);
         }
     }
@@ -303,7 +315,9 @@ pub(super) fn rest_of(entry: &Entry<'_>, item: &Object<'_>, taken: &[&str]) -> S
         around("event", &entry.payload, &["type", "item"]);
     }
     if let Some(wrapper) = entry.wrapper.as_ref().filter(|_| entry.kind != Kind::Compacted) {
-        around("record", wrapper, &["type", "timestamp", "payload"]);
+        let time = entry.time().map(|_| "timestamp");
+        let known: Vec<_> = ["type", "payload"].into_iter().chain(time).collect();
+        around("record", wrapper, &known);
     }
     out.push('}');
     out

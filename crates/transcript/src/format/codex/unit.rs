@@ -2,7 +2,7 @@
 
 use super::content::Parts;
 use super::entry::Entry;
-use crate::draft::{Draft, list_of};
+use crate::draft::{Draft, list_of, push_member};
 use crate::format::pairs::Turn;
 use serde_json::value::RawValue;
 
@@ -30,8 +30,16 @@ impl<'r> Unit<'r> {
         }
     }
 
-    /// Says what an item says beside what was taken from it.
-    pub(super) fn keep_item(&mut self, item: String) {
+    /// Keeps what an item says beside what was taken from it, and its time where that is not the
+    /// time of the first.
+    pub(super) fn keep_item(&mut self, entry: &Entry<'_>, mut item: String) {
+        let time = entry.time().map(RawValue::get);
+        if let Some(time) = time.filter(|time| self.timestamp.map(RawValue::get) != Some(time))
+            && item.pop().is_some()
+        {
+            push_member("timestamp", time, &mut item);
+            item.push('}');
+        }
         self.items.push(item);
     }
 

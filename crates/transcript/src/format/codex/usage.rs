@@ -1,7 +1,7 @@
 //! What responses cost.
 
 use super::entry::{Entry, Kind};
-use crate::object::{Object, object};
+use crate::object::Object;
 use serde_json::value::RawValue;
 
 /// Tells which records count a response. Newer logs count each one twice, once as an event and
@@ -40,7 +40,7 @@ impl<'r> Usage<'r> {
 
 /// Tokens in and out; those in include what was read from a cache.
 pub(super) fn tokens(usage: &RawValue) -> [u64; 2] {
-    let usage = object(usage).unwrap_or(Object(Vec::new()));
+    let usage = Object::of(usage).unwrap_or(Object(Vec::new()));
     ["input_tokens", "output_tokens"]
         .map(|key| usage.get(key).and_then(|n| n.get().parse().ok()).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
 //! Parts of one message, put together as LangChain does.
 
 use crate::draft::{list_of, push_member};
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::record::object_of;
 use serde_json::value::RawValue;
 
@@ -19,7 +19,7 @@ pub(super) fn merge<'a>(chunks: impl Iterator<Item = &'a str>) -> String {
         for (key, value) in &chunk.0 {
             match key.as_ref() {
                 "content" if value.get().starts_with('"') => {
-                    text = Some(joined(text.as_deref().unwrap_or("\"\""), value.get()));
+                    join(text.get_or_insert_with(|| "\"\"".to_owned()), value.get());
                 }
                 "content" => add_all(&mut blocks, value),
                 "tool_call_chunks" => add_all(&mut calls, value),
@@ -56,7 +56,7 @@ pub(super) fn merge<'a>(chunks: impl Iterator<Item = &'a str>) -> String {
 
 /// Adds each object of a list to the one of the same `index`.
 fn add_all(all: &mut Vec<Members>, value: &RawValue) {
-    for item in array(value).unwrap_or_default() {
+    for item in Object::array_of(value).unwrap_or_default() {
         let Some(block) = object_of(item.get()) else {
             if item.get().starts_with('"') {
                 let kind = ("type".to_owned(), "\"text\"".to_owned());
@@ -65,7 +65,8 @@ fn add_all(all: &mut Vec<Members>, value: &RawValue) {
             continue;
         };
         let index = block.get("index").map(RawValue::get).filter(|index| *index != "null");
-        let same = all.iter_mut().find(|known| {
+        // The last one goes on, as a rule.
+        let same = all.iter_mut().rev().find(|known| {
             index.is_some() && known.iter().any(|(k, v)| k == "index" && Some(v.as_str()) == index)
         });
         match same {
@@ -90,18 +91,17 @@ fn add(known: &mut Members, block: &Object<'_>) {
                     && value.get().starts_with('"')
                     && !matches!(key.as_str(), "type" | "id" | "name" | "index") =>
             {
-                *held = joined(held, value.get());
+                join(held, value.get());
             }
             Some(_) => {}
         }
     }
 }
 
-/// Two JSON strings as one. A character that was cut between them is whole again.
-fn joined(left: &str, right: &str) -> String {
-    let left = left.strip_suffix('"').unwrap_or(left);
-    let right = right.strip_prefix('"').unwrap_or(right);
-    format!("{left}{right}")
+/// Goes on with a JSON string. A character that was cut between the two is whole again.
+fn join(held: &mut String, more: &str) {
+    held.pop();
+    held.push_str(more.strip_prefix('"').unwrap_or(more));
 }
 
 fn list(objects: &[Members]) -> String {

@@ -3,7 +3,7 @@
 use super::chunk::merge;
 use crate::draft::{Draft, list_of, quoted};
 use crate::format::anthropic_blocks::{begin, members_but};
-use crate::object::{Object, array, object};
+use crate::object::Object;
 use crate::record::object_of;
 use serde_json::value::RawValue;
 
@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) json: String,
     /// The fields that say what it is, as JSON.
     pub(super) data: String,
+    /// What stands around those, as JSON.
+    around: String,
 }
 
 /// What kind of message it is.
@@ -61,7 +63,14 @@ impl Entry {
         let (name, data) = unpacked(&object)?;
         let (kind, data) = (Kind::of(&name)?, data.map_or(json, RawValue::get));
         let id = object_of(data)?.text("id").map(|id| id.into_owned());
-        Some(Self { kind, id, line, json: json.to_owned(), data: data.to_owned() })
+        let around = match name.as_ref() {
+            _ if data.len() == json.len() => "{}".to_owned(),
+            "human" | "ai" | "system" | "tool" | "function" | "chat" => {
+                members_but(&object, &["type", "data"])
+            }
+            _ => members_but(&object, &["data", "kwargs"]),
+        };
+        Some(Self { kind, id, line, json: json.to_owned(), data: data.to_owned(), around })
     }
 }
 
@@ -77,11 +86,11 @@ pub(super) fn fits(object: &Object<'_>) -> bool {
 fn unpacked<'a>(object: &Object<'a>) -> Option<(String, Option<&'a RawValue>)> {
     let kind = object.text("type")?;
     if object.has("lc") && kind == "constructor" {
-        let class = object.array("id")?.pop().and_then(crate::object::text)?.into_owned();
+        let class = object.array("id")?.pop().and_then(Object::text_of)?.into_owned();
         return Some((class, Some(object.get("kwargs")?)));
     }
     if let Some(data) = object.get("data").filter(|data| data.get().starts_with('{')) {
-        let has_content = crate::object::object(data)?.has("content");
+        let has_content = Object::of(data)?.has("content");
         return has_content.then(|| (kind.into_owned(), Some(data)));
     }
     (object.has("content") && !object.has("data")).then(|| (kind.into_owned(), None))
@@ -117,7 +126,8 @@ pub(super) fn draft_of(group: &[Entry]) -> Result<Draft, String> {
         draft.call(&call.id, &call.name, &call.arguments);
     }
     if role == "assistant" {
-        mapped.extend(["tool_calls", "tool_call_chunks"]);
+        mapped.push("tool_call_chunks");
+        mapped.extend(has_usual_calls(&data).then_some("tool_calls"));
         let reasoning = data.object("additional_kwargs");
         let reasoning = reasoning.and_then(|further| further.get("reasoning_content"));
         if let Some(text) = reasoning.filter(|text| text.get().starts_with('"')) {
@@ -136,7 +146,10 @@ pub(super) fn draft_of(group: &[Entry]) -> Result<Draft, String> {
         }
     }
     draft.keep("keys", &members_but(&data, &mapped));
-    if group.len() > 1 {
+    if first.around != "{}" {
+        draft.keep("around", &first.around);
+    }
+    if group.len() > 1 || data.has("tool_call_chunks") {
         let chunks: Vec<_> = group.iter().map(|chunk| chunk.json.clone()).collect();
         draft.keep("chunks", &list_of(&chunks));
     }
@@ -176,7 +189,7 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
         if value.get() == "null" {
             return Ok(Vec::new());
         }
-        let items = array(value)
+        let items = Object::array_of(value)
             .ok_or_else(|| format!("{key:?} holds {}; expected was a list", begin(value)))?;
         Ok(items.into_iter().map(|item| item.get().to_owned()).collect())
     };
@@ -187,7 +200,8 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
     }
     if found.is_empty() {
         let blocks = data.array("content").unwrap_or_default();
-        let calls = blocks.into_iter().filter(|block| object(block).is_some_and(|b| is_call(&b)));
+        let calls =
+            blocks.into_iter().filter(|block| Object::of(block).is_some_and(|b| is_call(&b)));
         found = calls.map(|block| block.get().to_owned()).collect();
     }
     let calls = found.iter().enumerate().map(|(n, json)| {
@@ -218,6 +232,17 @@ fn calls_of(data: &Object<'_>) -> Result<Vec<Call>, String> {
     calls.collect()
 }
 
+/// Whether a message's calls say nothing beside what is taken of them.
+fn has_usual_calls(data: &Object<'_>) -> bool {
+    data.array("tool_calls").unwrap_or_default().into_iter().filter_map(Object::of).all(|call| {
+        call.0.iter().all(|(key, value)| match key.as_ref() {
+            "name" | "type" => value.get().starts_with('"'),
+            "id" => value.get().starts_with(['"', 'n']),
+            key => key == "args",
+        })
+    })
+}
+
 /// Whether a block of a content is a call.
 fn is_call(block: &Object<'_>) -> bool {
     matches!(block.text("type").as_deref(), Some("tool_use" | "tool_call"))
@@ -232,7 +257,7 @@ fn push_content(draft: &mut Draft, data: &Object<'_>, calls: &[Call]) -> Result<
         }
         return Ok(());
     }
-    let items = array(content).ok_or_else(|| {
+    let items = Object::array_of(content).ok_or_else(|| {
         let found = begin(content);
         format!("\"content\" holds {found}; expected was a string or a list of blocks")
     })?;
@@ -244,7 +269,7 @@ fn push_content(draft: &mut Draft, data: &Object<'_>, calls: &[Call]) -> Result<
             parts += 1;
             continue;
         }
-        let block = object(item).ok_or_else(|| {
+        let block = Object::of(item).ok_or_else(|| {
             format!("a block of the content is {}; expected was an object", begin(item))
         })?;
         match block.text("type").as_deref() {

@@ -6,21 +6,26 @@ mod message;
 
 use self::message::{Entry, Kind};
 use super::anthropic_blocks::{begin, members_but};
-use super::{Context, Fit, Format, place_of};
+use super::lines::Lines;
+use super::{Context, Fit, Format};
 use crate::conversion::Conversion;
-use crate::object::{Object, array, object};
+use crate::object::Object;
 use crate::record::Record;
 use crate::{Conversation, Error};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// What one line says about its file.
 pub(crate) fn fit(line: &Object<'_>, _first: bool) -> Fit {
     if message::fits(line) { Fit::Yes } else { Fit::No }
 }
 
-/// Reads a file that holds one message on each line.
-pub(crate) fn read(records: &[Record], context: Context<'_>) -> Result<Vec<Conversation>, Error> {
+/// Reads a file that holds one message on each line. Messages that cannot be read are `damage`.
+pub(crate) fn read(
+    records: &[Record],
+    context: Context<'_>,
+    damage: &mut Vec<Error>,
+) -> Result<Vec<Conversion>, Error> {
     let mut conversion = Conversion::new(Format::LangChain, None);
     let mut entries = Vec::with_capacity(records.len());
     for record in records {
@@ -29,18 +34,18 @@ pub(crate) fn read(records: &[Record], context: Context<'_>) -> Result<Vec<Conve
             None => conversion.record("unknown", record.line, &record.text),
         }
     }
-    push_all(&mut conversion, entries, context)?;
-    Ok(vec![conversion.finish()])
+    push_all(&mut conversion, entries, context, damage);
+    Ok(vec![conversion])
 }
 
 /// Whether a list is one of such messages.
 pub(super) fn fits_array(items: &[&RawValue]) -> bool {
-    items.first().and_then(|first| object(first)).is_some_and(|first| message::fits(&first))
+    items.first().and_then(|first| Object::of(first)).is_some_and(|first| message::fits(&first))
 }
 
 /// Whether an object holds such a list.
 pub(super) fn fits_body(body: &Object<'_>) -> bool {
-    list_of(body).and_then(array).is_some_and(|items| fits_array(&items))
+    list_of(body).and_then(Object::array_of).is_some_and(|items| fits_array(&items))
 }
 
 /// Reads a list of messages.
@@ -49,9 +54,8 @@ pub(super) fn read_array(
     items: &[&RawValue],
     context: Context<'_>,
 ) -> Result<Conversation, Error> {
-    let mut conversion = Conversion::new(Format::LangChain, None);
-    push_all(&mut conversion, entries_of(text, items, context)?, context)?;
-    Ok(conversion.finish())
+    let conversion = Conversion::new(Format::LangChain, None);
+    finish(conversion, entries_of(text, items, context)?, context)
 }
 
 /// Reads an object that holds a list of messages.
@@ -69,9 +73,23 @@ pub(super) fn read_body(
     if let Some(values) = body.object("values") {
         conversion.fact("values", &members_but(&values, &["messages"]));
     }
-    let items = list_of(body).and_then(array).unwrap_or_default();
-    push_all(&mut conversion, entries_of(text, &items, context)?, context)?;
-    Ok(conversion.finish())
+    let items = list_of(body).and_then(Object::array_of).unwrap_or_default();
+    finish(conversion, entries_of(text, &items, context)?, context)
+}
+
+/// The conversation with these messages. Of a text that is one JSON value, one message that cannot
+/// be read is an error of it all.
+fn finish(
+    mut conversion: Conversion,
+    entries: Vec<Entry>,
+    context: Context<'_>,
+) -> Result<Conversation, Error> {
+    let mut damage = Vec::new();
+    push_all(&mut conversion, entries, context, &mut damage);
+    match damage.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(conversion.finish()),
+    }
 }
 
 fn list_of<'a>(body: &Object<'a>) -> Option<&'a RawValue> {
@@ -79,8 +97,9 @@ fn list_of<'a>(body: &Object<'a>) -> Option<&'a RawValue> {
 }
 
 fn entries_of(text: &str, items: &[&RawValue], context: Context<'_>) -> Result<Vec<Entry>, Error> {
+    let mut lines = Lines::new(text, context.place.line);
     let entries = items.iter().enumerate().map(|(index, item)| {
-        let line = place_of(item.get(), text, context.place).line;
+        let line = lines.of(item.get());
         Entry::of(item.get(), line).ok_or_else(|| {
             context.shape(
                 line,
@@ -101,37 +120,59 @@ fn push_all(
     conversion: &mut Conversion,
     entries: Vec<Entry>,
     context: Context<'_>,
-) -> Result<(), Error> {
+    damage: &mut Vec<Error>,
+) {
     let mut kept: Vec<Vec<Entry>> = Vec::with_capacity(entries.len());
-    let mut chunks: BTreeMap<String, usize> = BTreeMap::new();
+    // Which groups hold an id, or none, and which one goes on with its chunks.
+    let mut of_id: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut nameless: Vec<usize> = Vec::new();
+    let mut chunks: HashMap<String, usize> = HashMap::new();
     for entry in entries {
-        match (&entry.kind, &entry.id) {
-            (Kind::Remove, id) => {
-                let all = id.as_deref() == Some(message::ALL);
-                for group in &mut kept {
-                    let gone = all || id.is_some() && group.iter().any(|one| one.id == *id);
-                    for one in group.drain(..if gone { group.len() } else { 0 }) {
-                        conversion.record("removed", one.line, &one.json);
-                    }
+        if entry.kind == Kind::Remove {
+            let gone: Vec<usize> = match entry.id.as_deref() {
+                Some(message::ALL) => {
+                    let mut all: Vec<_> = of_id.drain().flat_map(|(_, groups)| groups).collect();
+                    all.append(&mut nameless);
+                    all.sort_unstable();
+                    all
                 }
-                chunks.clear();
-                conversion.record("remove", entry.line, &entry.json);
+                Some(id) => of_id.remove(id).unwrap_or_default(),
+                None => Vec::new(),
+            };
+            for at in gone {
+                for one in kept.get_mut(at).map(std::mem::take).unwrap_or_default() {
+                    conversion.record("removed", one.line, &one.json);
+                }
             }
-            (Kind::Chunk, Some(id)) => match chunks.get(id).and_then(|at| kept.get_mut(*at)) {
-                Some(group) => group.push(entry),
-                None => {
-                    chunks.insert(id.clone(), kept.len());
-                    kept.push(vec![entry]);
-                }
-            },
-            _ => kept.push(vec![entry]),
+            chunks.clear();
+            conversion.record("remove", entry.line, &entry.json);
+            continue;
         }
+        let is_chunk = entry.kind == Kind::Chunk;
+        let begun = entry.id.as_ref().filter(|_| is_chunk).and_then(|id| chunks.get(id));
+        if let Some(group) = begun.and_then(|at| kept.get_mut(*at)) {
+            group.push(entry);
+            continue;
+        }
+        match &entry.id {
+            Some(id) => {
+                of_id.entry(id.clone()).or_default().push(kept.len());
+                if is_chunk {
+                    chunks.insert(id.clone(), kept.len());
+                }
+            }
+            None => nameless.push(kept.len()),
+        }
+        kept.push(vec![entry]);
     }
-    for group in kept.iter().filter(|group| !group.is_empty()) {
+    let last = kept.iter().rev().find_map(|group| group.first());
+    let open = last.filter(|entry| entry.kind == Kind::Chunk).map(|entry| entry.line);
+    conversion.unfinished_response(open);
+    for group in kept.into_iter().filter(|group| !group.is_empty()) {
         let line = group.first().map_or(1, |entry| entry.line);
-        let draft = message::draft_of(group)
-            .map_err(|what| context.shape(line, format!("a LangChain message: {what}")))?;
-        conversion.push(draft, context)?;
+        let pushed = message::draft_of(&group)
+            .map_err(|what| context.shape(line, format!("a LangChain message: {what}")))
+            .and_then(|draft| conversion.push(draft, context));
+        damage.extend(pushed.err());
     }
-    Ok(())
 }
