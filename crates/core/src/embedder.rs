@@ -15,7 +15,7 @@ pub trait Embedder: Send + Sync {
     /// The cosine similarity that stands for "same topic" on this model's own scale.
     fn same_topic(&self) -> f32;
 
-    /// The cosine of a question and a text that answers it, on this model's own scale: less than
+    /// The cosine of a question and a text that answers it, on this model's own scale: at most
     /// [`same_topic`](Self::same_topic), because a short question and its answer share less than
     /// two parts of one topic. The default is the share that was measured with the built-in
     /// embedder.
@@ -37,6 +37,13 @@ pub trait Embedder: Send + Sync {
     /// When the model cannot be run.
     fn embed_question(&self, question: &str) -> Result<Vectors, EmbedError> {
         self.embed(&[question])
+    }
+
+    /// How much of a text is of the kind that the model was made for, from 0 to 1. What it does not
+    /// know it embeds all the same, as noise, so that words are to weigh more. The default is that
+    /// it knows everything.
+    fn knows(&self, _text: &str) -> f32 {
+        1.0
     }
 
     /// The parts in which a long text is embedded: at most `limit` of them, in order. The default
@@ -67,6 +74,16 @@ pub struct Scale {
     pub same_topic: f32,
     /// The cosine of [`Embedder::answering`].
     pub answering: f32,
+}
+
+impl Scale {
+    /// Whether both are cosines between 0 and 1, neither included, and `answering` is at most
+    /// `same_topic`.
+    #[must_use]
+    pub fn is_sound(self) -> bool {
+        let Self { same_topic, answering } = self;
+        0.0 < answering && answering <= same_topic && same_topic < 1.0
+    }
 }
 
 /// The share of [`Embedder::same_topic`] at which a text answers a question. Measured with the
@@ -184,8 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_that_makes_no_sense_is_told() {
+        let sound = |same_topic, answering| Scale { same_topic, answering }.is_sound();
+        assert!(sound(0.72, 0.468) && sound(0.3, 0.3));
+        let nan = f32::NAN;
+        for (same, answering) in [(1.0, 0.5), (nan, 0.2), (0.5, nan), (0.3, 0.4), (0.5, 0.0)] {
+            assert!(!sound(same, answering), "{same} {answering}");
+        }
+    }
+
+    #[test]
     fn a_question_has_a_scale_of_its_own() {
-        for (same_topic, answering) in [(0.72, 0.468), (0.3, 0.45), (0.9, 0.8)] {
+        for (same_topic, answering) in [(0.72, 0.468), (0.3, 0.3), (0.9, 0.8)] {
             let embedder = Scaled(Scale { same_topic, answering });
             assert!((embedder.calibrated_answer(answering) - SAME_TOPIC).abs() < 1e-5);
             assert!((embedder.calibrated(same_topic) - SAME_TOPIC).abs() < 1e-5);

@@ -71,7 +71,8 @@ impl Reference {
 fn short_block(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("b_")?;
     let n: u32 = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
-    (n > 0 && digits.len() >= 3).then_some(n)
+    // One block has one name: no other padding.
+    (n > 0 && format!("{n:03}") == digits).then_some(n)
 }
 
 impl fmt::Display for Reference {
@@ -157,6 +158,8 @@ mod tests {
             "b_3",
             "b_000",
             "b_+03",
+            "b_0000003",
+            "b_0123",
             "003",
             "b_99999999999",
             "7-ABCD",

@@ -39,7 +39,7 @@ pub struct TodoItem {
     /// Where it stands.
     #[serde(default)]
     pub state: ItemState,
-    /// The items that have to be completed before it is begun.
+    /// The items that have to be completed, or cancelled, before it is begun.
     #[serde(default)]
     pub depends_on: Vec<TodoId>,
     /// The blocks and payloads of its todo that it returned.
@@ -125,17 +125,57 @@ impl TodoItem {
     pub fn after(self, others: impl IntoIterator<Item = TodoId>) -> Self {
         Self { depends_on: others.into_iter().collect(), ..self }
     }
+
+    /// What can be told of the item without the others.
+    fn check(&self) -> Result<(), TodoListError> {
+        let id = || self.id.clone();
+        if self.title.trim().is_empty() {
+            return Err(TodoListError::NoTitle(id()));
+        }
+        let result = self.result.as_deref().unwrap_or_default();
+        for (what, size, most) in [
+            ("characters in its title", self.title.chars().count(), TodoList::MAX_TITLE),
+            ("characters in its result", result.chars().count(), TodoList::MAX_RESULT),
+            ("dependencies", self.depends_on.len(), TodoList::MAX_DEPENDENCIES),
+            ("references", self.references.len(), TodoList::MAX_REFERENCES),
+        ] {
+            if size > most {
+                return Err(TodoListError::TooLarge { item: id(), what, size, most });
+            }
+        }
+        let foreign = self.references.iter().find(|reference| *reference.todo() != self.id);
+        if let Some(reference) = foreign {
+            let (item, reference) = (id(), reference.clone());
+            return Err(TodoListError::ForeignReference { item, reference });
+        }
+        let (mut dependencies, mut references) = (BTreeSet::new(), BTreeSet::new());
+        let twice = self.depends_on.iter().find(|on| !dependencies.insert(*on));
+        let twice = twice.map(ToString::to_string).or_else(|| {
+            let twice = self.references.iter().find(|reference| !references.insert(*reference));
+            twice.map(ToString::to_string)
+        });
+        twice.map_or(Ok(()), |what| Err(TodoListError::Repeated { item: id(), what }))
+    }
 }
 
 impl TodoList {
     /// The most items of a list.
     pub const MAX_ITEMS: usize = 1_000;
+    /// The most characters of a title.
+    pub const MAX_TITLE: usize = 500;
+    /// The most characters of a result.
+    pub const MAX_RESULT: usize = 4_000;
+    /// The most items that one waits for.
+    pub const MAX_DEPENDENCIES: usize = 100;
+    /// The most references that one returns.
+    pub const MAX_REFERENCES: usize = 256;
 
     /// A list of these items, in this order.
     ///
     /// # Errors
     /// When an id comes twice, an item depends on one that is not in the list or on itself by way of
-    /// others, a returned reference belongs to another todo, or there are too many items.
+    /// others, a returned reference belongs to another todo, an item has no title, names a dependency
+    /// or a reference twice, or there is more of something than is taken.
     pub fn new(items: Vec<TodoItem>) -> Result<Self, TodoListError> {
         if items.len() > Self::MAX_ITEMS {
             return Err(TodoListError::TooMany { items: items.len() });
@@ -145,11 +185,7 @@ impl TodoList {
             if !ids.insert(&item.id) {
                 return Err(TodoListError::Duplicate(item.id.clone()));
             }
-            let foreign = item.references.iter().find(|reference| *reference.todo() != item.id);
-            if let Some(reference) = foreign {
-                let (item, reference) = (item.id.clone(), reference.clone());
-                return Err(TodoListError::ForeignReference { item, reference });
-            }
+            item.check()?;
         }
         for item in &items {
             if let Some(unknown) = item.depends_on.iter().find(|id| !ids.contains(id)) {
@@ -175,15 +211,17 @@ impl TodoList {
         self.items.iter().find(|item| item.id == *id)
     }
 
-    /// The items that wait for this one.
-    pub fn dependents<'a>(&'a self, id: &'a TodoId) -> impl Iterator<Item = &'a TodoItem> {
-        self.items.iter().filter(move |item| item.depends_on.contains(id))
+    /// All items by their ids, for many look-ups.
+    #[must_use]
+    pub fn by_id(&self) -> BTreeMap<&TodoId, &TodoItem> {
+        self.items.iter().map(|item| (&item.id, item)).collect()
     }
 
-    /// The items that can be begun now: pending, and everything that they wait for is completed.
+    /// The items that can be begun now: pending, and they wait for nothing any more.
     pub fn ready(&self) -> impl Iterator<Item = &TodoItem> {
-        self.items.iter().filter(|item| {
-            item.state == ItemState::Pending && self.unfinished(item).next().is_none()
+        let known = self.by_id();
+        self.items.iter().filter(move |item| {
+            item.state == ItemState::Pending && waits_for(item, &known).is_none()
         })
     }
 
@@ -194,18 +232,20 @@ impl TodoList {
         u32::try_from(open).unwrap_or(u32::MAX)
     }
 
-    /// Whether the task is being wrapped up: something is done, and nothing is left to be begun.
+    /// Whether the task is being wrapped up: nothing is left to be begun, and at least half of the
+    /// items are settled. A list that gets another item is not closing any more.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         let is_pending = |item: &TodoItem| item.state == ItemState::Pending;
-        self.items.iter().any(|item| !item.state.is_open()) && !self.items.iter().any(is_pending)
+        let open = self.items.iter().filter(|item| item.state.is_open()).count();
+        !self.items.is_empty() && 2 * open <= self.items.len() && !self.items.iter().any(is_pending)
     }
 
     /// Lets the item go to `state`.
     ///
     /// # Errors
     /// When there is no such item, the state does not follow on the one that it has, or the item
-    /// would be begun or completed before what it waits for is completed. Nothing changes then.
+    /// would be begun or completed while it waits for another. Nothing changes then.
     pub fn set_state(&mut self, id: &TodoId, state: ItemState) -> Result<(), TodoListError> {
         let before = self.clone();
         let item = self.items.iter_mut().find(|item| item.id == *id);
@@ -219,18 +259,25 @@ impl TodoList {
     /// # Errors
     /// Naming the first item that may not be as it is.
     pub fn check_change(&self, before: &Self) -> Result<(), TodoListError> {
+        let (known, items) = (before.by_id(), self.by_id());
         for item in &self.items {
-            let known = before.item(&item.id);
-            let (from, to) = (known.map_or(ItemState::Pending, |known| known.state), item.state);
+            let from = known.get(&item.id).map_or(ItemState::Pending, |known| known.state);
+            let to = item.state;
             if !from.may_become(to) {
                 return Err(TodoListError::State { item: item.id.clone(), from, to });
             }
             let is_begun = matches!(to, ItemState::InProgress | ItemState::Completed);
             if is_begun
                 && from != to
-                && let Some(on) = self.unfinished(item).next()
+                && let Some(on) = waits_for(item, &items)
             {
-                return Err(TodoListError::Waits { item: item.id.clone(), on: on.clone(), to });
+                let (item, has_failed) = (item.id.clone(), on.state == ItemState::Failed);
+                let on = on.id.clone();
+                return Err(if has_failed {
+                    TodoListError::WaitsForFailed { item, on, to }
+                } else {
+                    TodoListError::Waits { item, on, to }
+                });
             }
         }
         Ok(())
@@ -239,36 +286,36 @@ impl TodoList {
     /// Keeps what the item returned: words, and references into its own todo, each once.
     ///
     /// # Errors
-    /// When there is no such item, or a reference belongs to another todo. Nothing changes then.
+    /// When there is no such item, a reference belongs to another todo, or it is more than an item
+    /// keeps. Nothing changes then.
     pub fn add_result(
         &mut self,
         id: &TodoId,
         result: Option<&str>,
         references: &[Reference],
     ) -> Result<(), TodoListError> {
-        if let Some(foreign) = references.iter().find(|reference| reference.todo() != id) {
-            let (item, reference) = (id.clone(), foreign.clone());
-            return Err(TodoListError::ForeignReference { item, reference });
-        }
         let item = self.items.iter_mut().find(|item| item.id == *id);
         let item = item.ok_or_else(|| TodoListError::Unknown(id.clone()))?;
+        let mut changed = item.clone();
         for reference in references {
-            if !item.references.contains(reference) {
-                item.references.push(reference.clone());
+            if !changed.references.contains(reference) {
+                changed.references.push(reference.clone());
             }
         }
         if let Some(result) = result {
-            item.result = Some(result.to_owned());
+            changed.result = Some(result.to_owned());
         }
+        changed.check()?;
+        *item = changed;
         Ok(())
     }
+}
 
-    /// What `item` waits for and is not completed.
-    fn unfinished<'a>(&'a self, item: &'a TodoItem) -> impl Iterator<Item = &'a TodoId> {
-        item.depends_on
-            .iter()
-            .filter(|id| self.item(id).is_none_or(|on| on.state != ItemState::Completed))
-    }
+/// An item that `item` waits for: one that is neither completed nor cancelled.
+fn waits_for<'a>(item: &TodoItem, items: &BTreeMap<&TodoId, &'a TodoItem>) -> Option<&'a TodoItem> {
+    let is_over =
+        |item: &TodoItem| matches!(item.state, ItemState::Completed | ItemState::Cancelled);
+    item.depends_on.iter().filter_map(|id| items.get(id).copied()).find(|on| !is_over(on))
 }
 
 /// An item that waits for itself by way of others, if there is one: what is left when items whose
@@ -359,6 +406,42 @@ pub enum TodoListError {
         /// The state that was asked for.
         to: ItemState,
     },
+    /// An item was to be begun or completed, and what it waits for has failed.
+    #[error(
+        "item {item} cannot become {to}: it waits for {on}, which failed; take {on} up again, or drop \
+         the dependency"
+    )]
+    WaitsForFailed {
+        /// The item.
+        item: TodoId,
+        /// What it waits for.
+        on: TodoId,
+        /// The state that was asked for.
+        to: ItemState,
+    },
+    /// An item says nothing of what is to be done.
+    #[error("item {0} has no title; say in a few words what is to be done")]
+    NoTitle(TodoId),
+    /// There is more of something in an item than is taken.
+    #[error("item {item} has {size} {what}, and at most {most} are taken")]
+    TooLarge {
+        /// The item.
+        item: TodoId,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is.
+        size: usize,
+        /// How much is taken.
+        most: usize,
+    },
+    /// An item names a dependency or a reference twice.
+    #[error("item {item} names {what} twice; once is enough")]
+    Repeated {
+        /// The item.
+        item: TodoId,
+        /// What it names twice.
+        what: String,
+    },
     /// An item returned what is not its own.
     #[error("item {item} can return blocks and payloads of its own todo only, not {reference}")]
     ForeignReference {
@@ -370,123 +453,4 @@ pub enum TodoListError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(text: &str) -> TodoId {
-        TodoId::new(text).unwrap()
-    }
-
-    fn item(name: &str, after: &[&str]) -> TodoItem {
-        TodoItem::new(id(name), &format!("做 {name}")).after(after.iter().map(|on| id(on)))
-    }
-
-    #[track_caller]
-    fn check_refused(items: Vec<TodoItem>, expected: &str) {
-        assert_eq!(TodoList::new(items).unwrap_err().to_string(), expected);
-    }
-
-    /// TD4: a list that makes no sense is refused by a sentence that names the item.
-    #[test]
-    fn td4_a_list_is_sound_or_refused() {
-        check_refused(
-            vec![item("a", &[]), item("a", &[])],
-            "the todo list has two items with the id a; each needs an id of its own",
-        );
-        check_refused(
-            vec![item("a", &["b"])],
-            "item a depends on b, which is not in the todo list",
-        );
-        check_refused(
-            vec![item("a", &["a"])],
-            "item a depends on itself, directly or by way of others",
-        );
-        check_refused(
-            vec![item("z", &[]), item("a", &["c"]), item("b", &["a"]), item("c", &["b", "z"])],
-            "item a depends on itself, directly or by way of others",
-        );
-        let mut foreign = item("a", &[]);
-        foreign.references.push("b_other_001".parse().unwrap());
-        check_refused(
-            vec![foreign],
-            "item a can return blocks and payloads of its own todo only, not b_other_001",
-        );
-        let many = (0..=TodoList::MAX_ITEMS).map(|n| item(&format!("i{n}"), &[])).collect();
-        check_refused(many, "the todo list has 1001 items, and at most 1000 are taken");
-        // A long chain and a wide fan are no circles, in whatever order they stand.
-        let chain = (0..900).rev().map(|n| match n {
-            0 => item("n0", &[]),
-            n => item(&format!("n{n}"), &[&format!("n{}", n - 1), "n0"]),
-        });
-        TodoList::new(chain.collect()).unwrap();
-    }
-
-    /// TD4: states follow each other, and what waits is not begun.
-    #[test]
-    fn td4_states_follow_each_other() {
-        use ItemState::{Cancelled, Completed, Failed, InProgress, Pending};
-        let mut list = TodoList::new(vec![item("a", &[]), item("b", &["a"])]).unwrap();
-        let ready = |list: &TodoList| list.ready().map(|i| i.id.to_string()).collect::<Vec<_>>();
-        assert_eq!(ready(&list), ["a"]);
-        let refused = |list: &mut TodoList, name: &str, state| {
-            let before = list.clone();
-            let error = list.set_state(&id(name), state).unwrap_err().to_string();
-            assert_eq!(*list, before, "what is refused changes nothing");
-            error
-        };
-        for state in [InProgress, Completed] {
-            assert_eq!(
-                refused(&mut list, "b", state),
-                format!("item b cannot become {state}: it waits for a, which is not completed")
-            );
-        }
-        assert_eq!(refused(&mut list, "c", Pending), "the todo list has no item c");
-        for state in [InProgress, Failed] {
-            list.set_state(&id("a"), state).unwrap();
-        }
-        assert_eq!(
-            refused(&mut list, "a", Completed),
-            "item a is failed and cannot become completed"
-        );
-        for state in [InProgress, Cancelled, Pending, Completed] {
-            list.set_state(&id("a"), state).unwrap();
-        }
-        assert_eq!(
-            refused(&mut list, "a", Pending),
-            "item a is completed and cannot become pending"
-        );
-        assert_eq!(
-            (list.open(), list.is_closing(), ready(&list)),
-            (1, false, vec!["b".to_owned()])
-        );
-        list.set_state(&id("b"), InProgress).unwrap();
-        assert!(list.is_closing(), "one item is left, and it is being worked on");
-    }
-
-    /// TD4: an item returns references of its own todo, each once.
-    #[test]
-    fn td4_an_item_keeps_what_it_returned() {
-        let mut list = TodoList::new(vec![item("a", &[]), item("b", &["a"])]).unwrap();
-        let own: Reference = "b_a_001".parse().unwrap();
-        list.add_result(&id("a"), Some("三行"), &[own.clone(), own.clone()]).unwrap();
-        let kept = list.item(&id("a")).unwrap();
-        assert_eq!(
-            (kept.references.as_slice(), kept.result.as_deref()),
-            (&[own.clone()][..], Some("三行"))
-        );
-        assert!(list.add_result(&id("b"), None, &[own]).is_err());
-        assert_eq!(list.dependents(&id("a")).count(), 1);
-    }
-
-    /// TD4: a stored list is read with its checks, and may leave out what has a default.
-    #[test]
-    fn td4_a_list_comes_back_from_json() {
-        let json = r#"[{"id":"a","title":"读"},{"id":"b","title":"写","state":"in_progress","depends_on":["a"]}]"#;
-        let list: TodoList = serde_json::from_str(json).unwrap();
-        assert_eq!(list.item(&id("b")).unwrap().state, ItemState::InProgress);
-        let again: TodoList = serde_json::from_str(&serde_json::to_string(&list).unwrap()).unwrap();
-        assert_eq!(again, list);
-        let wrong = serde_json::from_str::<TodoList>(&json.replace("[\"a\"]", "[\"b\"]"));
-        assert!(wrong.unwrap_err().to_string().contains("depends on itself"));
-    }
-}
+mod tests;

@@ -10,11 +10,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use foldback_kv::{Batch, Engine, Expect, Key, Kv, Mode, Space, open};
+use foldback_kv::{Batch, Delete, Engine, Expect, Key, Kv, Mode, Space, open};
 use tempfile::TempDir;
 
 const ENGINES: [Engine; 2] = [Engine::Sqlite, Engine::Sled];
@@ -116,18 +117,34 @@ fn commit_500(bencher: Bencher<'_, '_>, engine: Engine) {
     commit_to_new(bencher, engine, 500);
 }
 
-/// One message beside 2,000 payloads of 48 KiB (96 MiB), which is as much as a record ever gets.
+/// A payload of 48 KiB, with what is kept of it; larger than 64 KiB it would be a file.
+fn payload(n: u64) -> Batch {
+    let record = |space, len| (Key { space, todo: 1, n }, bytes(n, len));
+    let put = vec![
+        record(Space::Payload, 120),
+        record(Space::PayloadBytes, 48 << 10),
+        record(Space::PayloadHash, 40),
+    ];
+    Batch { put, ..Batch::default() }
+}
+
+/// Putting such a payload aside, durable.
+#[divan::bench(args = ENGINES, sample_count = 200, sample_size = 1)]
+fn commit_payload(bencher: Bencher<'_, '_>, engine: Engine) {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+    let mut numbers = 0..;
+    bencher
+        .with_inputs(|| payload(numbers.next().unwrap()))
+        .bench_local_values(|batch| kv.commit(batch).unwrap());
+}
+
+/// One message and the session's state, beside 2,000 such payloads.
 #[divan::bench(args = ENGINES, sample_count = 200, sample_size = 1)]
 fn commit_one_beside_payloads(bencher: Bencher<'_, '_>, engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
     let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
-    for n in 0..2_000 {
-        let key = Key { space: Space::PayloadBytes, todo: 1, n };
-        kv.commit(Batch { put: vec![(key, bytes(n, 48 << 10))], ..Batch::default() }).unwrap();
-    }
-    if engine == Engine::Sled {
-        eprintln!("{} blobs", std::fs::read_dir(dir.path().join("store.sled/blobs")).unwrap().count());
-    }
+    (0..2_000).for_each(|n| kv.commit(payload(n)).unwrap());
     commit(bencher, &*kv, 1);
 }
 
@@ -160,4 +177,30 @@ fn open_10k(bencher: Bencher<'_, '_>, engine: Engine) {
         assert_eq!(kv.last(Space::Message, 1).unwrap().unwrap().0, MESSAGES - 1);
         kv
     });
+}
+
+/// The same of a store whose process was killed: a copy of the files of one in use.
+#[divan::bench(args = ENGINES, sample_count = 20, sample_size = 1)]
+fn open_10k_after_a_crash(bencher: Bencher<'_, '_>, engine: Engine) {
+    let from = filled(engine);
+    let kv = open(from, engine, Mode::ReadWrite).unwrap();
+    (MESSAGES..MESSAGES + 100).for_each(|head| kv.commit(append(head, 1)).unwrap());
+    let copy = || {
+        let dir = tempfile::tempdir().unwrap();
+        // By another process: closing a file of an open SQLite store here would drop its locks.
+        let copied = Command::new("cp").arg("-r").arg(from.join(".")).arg(dir.path()).status();
+        assert!(copied.unwrap().success());
+        dir
+    };
+    bencher.with_inputs(copy).bench_local_values(|dir| {
+        let kv = open(dir.path(), engine, Mode::ReadWrite).unwrap();
+        assert_eq!(kv.last(Space::Message, 1).unwrap().unwrap().0, MESSAGES + 99);
+        (kv, dir)
+    });
+    drop(kv);
+    // As it was before.
+    let kv = open(from, engine, Mode::ReadWrite).unwrap();
+    let delete = vec![Delete { space: Space::Message, todo: 1, range: MESSAGES..Key::N_END }];
+    let expect = Some(Expect { todo: 1, head: MESSAGES + 100, next: MESSAGES });
+    kv.commit(Batch { expect, put: Vec::new(), delete }).unwrap();
 }

@@ -77,6 +77,12 @@ pub(crate) fn open(
     write(dir, engine, State::Finished)
 }
 
+/// The version that the folder states now: another process may have brought the store up to date.
+pub(crate) fn version(dir: &Path, engine: Engine) -> Result<u64, Error> {
+    let found = read(dir, engine)?;
+    found.map(|(version, _)| version).ok_or_else(|| Error::NotFound { path: dir.to_owned() })
+}
+
 /// Waits for the folder. Whoever has a sled store open holds it all the time.
 fn take(lock: &Lock, dir: &Path, engine: Engine) -> Result<(), Error> {
     let path = dir.to_owned();

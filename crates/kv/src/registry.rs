@@ -42,6 +42,9 @@ const FORGOTTEN: u64 = 1 << 62;
 /// The registry's own records are keyed by this number; its head counts the todos ever made.
 const REGISTRY: u32 = 0;
 
+/// What is attached to a todo stands in pieces of this many bytes, so that no value is large.
+const PIECE: usize = 1 << 20;
+
 impl Registry {
     /// The registry of this store.
     #[must_use]
@@ -64,6 +67,20 @@ impl Registry {
     /// # Errors
     /// When the store fails or is full.
     pub fn create(&self, id: &TodoId, info: &[u8]) -> Result<Todo, Error> {
+        self.create_with(id, info, |_| Vec::new())
+    }
+
+    /// As [`create`](Self::create); the records that `begin` gives for the number of a new todo are
+    /// written in the same transaction.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        &self,
+        id: &TodoId,
+        info: &[u8],
+        begin: impl Fn(u32) -> Vec<(Key, Vec<u8>)>,
+    ) -> Result<Todo, Error> {
         loop {
             let head = self.kv.head(REGISTRY)?;
             if let Some(todo) = self.find(id)? {
@@ -74,15 +91,12 @@ impl Registry {
             let todo = Todo { no, id: id.clone() };
             let mut names = self.names(id)?;
             names.push(todo.clone());
+            let mut put = begin(no);
+            let own = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(no) };
+            put.extend([(name_key(id), write_names(&names)), (own, record(id, info))]);
             let batch = Batch {
                 expect: Some(Expect { todo: REGISTRY, head, next: head + 1 }),
-                put: vec![
-                    (name_key(id), write_names(&names)),
-                    (
-                        Key { space: Space::Todo, todo: REGISTRY, n: u64::from(no) },
-                        record(id, info),
-                    ),
-                ],
+                put,
                 delete: Vec::new(),
             };
             match self.kv.commit(batch) {
@@ -107,14 +121,34 @@ impl Registry {
         }
     }
 
-    /// Keeps `info` with the todo from now on.
+    /// What is attached to the todo; empty for nothing. Unlike its info it may be large, and no
+    /// [`list`](Self::list) reads it.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn set_info(&self, todo: &Todo, info: &[u8]) -> Result<(), Error> {
+    /// When the store fails or a record is damaged.
+    pub fn attached(&self, todo: &Todo) -> Result<Vec<u8>, Error> {
+        let pieces = self.kv.scan(Space::Todo, todo.no, 0..Key::N_END, usize::MAX)?;
+        let mut attached = Vec::with_capacity(pieces.iter().map(|(_, piece)| piece.len()).sum());
+        pieces.into_iter().for_each(|(_, piece)| attached.extend(piece));
+        Ok(attached)
+    }
+
+    /// Keeps `info` and `attached` with the todo from now on, in place of what was there, in one
+    /// transaction.
+    ///
+    /// # Errors
+    /// When the store fails, and [`Error::Conflict`] when the todo's head is not `head`, because it
+    /// was written to or forgotten meanwhile; then everything stays as it was.
+    pub fn set(&self, todo: &Todo, head: u64, info: &[u8], attached: &[u8]) -> Result<(), Error> {
         let key = Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) };
-        let put = vec![(key, record(&todo.id, info))];
-        self.kv.commit(Batch { put, ..Batch::default() })
+        let pieces = (0..).zip(attached.chunks(PIECE));
+        let pieces =
+            pieces.map(|(n, piece)| (Key { space: Space::Todo, todo: todo.no, n }, piece.to_vec()));
+        self.kv.commit(Batch {
+            expect: Some(Expect { todo: todo.no, head, next: head }),
+            put: std::iter::once((key, record(&todo.id, info))).chain(pieces).collect(),
+            delete: vec![Delete::todo(Space::Todo, todo.no)],
+        })
     }
 
     /// Up to `limit` todos with numbers above `after`, in the order of their making.
@@ -144,6 +178,7 @@ impl Registry {
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
         let name = name_key(&todo.id);
         delete.push(Delete::one(Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) }));
+        delete.push(Delete::todo(Space::Todo, todo.no));
         loop {
             let head = self.kv.head(todo.no)?;
             let mut names = self.names(&todo.id)?;
@@ -234,9 +269,34 @@ mod tests {
         assert_eq!(registry.create(&id, b"second").unwrap(), todo);
         assert_eq!(registry.find(&id).unwrap(), Some(todo.clone()));
         assert_eq!(registry.info(&todo).unwrap(), b"first");
-        registry.set_info(&todo, b"third").unwrap();
+        registry.set(&todo, 0, b"third", b"").unwrap();
         assert_eq!(registry.info(&todo).unwrap(), b"third");
         assert_eq!(registry.list(0, 2).unwrap(), [todo]);
+    }
+
+    #[test]
+    fn what_is_attached_is_kept_in_pieces_and_goes_with_its_todo() {
+        let registry = registry();
+        let [a, b] = ["a", "b"].map(|id| registry.create(&TodoId::new(id).unwrap(), b"").unwrap());
+        let large: Vec<u8> = (0..2 * PIECE + 7).map(|i| (i % 251) as u8).collect();
+        assert_eq!(registry.attached(&a).unwrap(), b"");
+        registry.set(&a, 0, b"info", &large).unwrap();
+        registry.set(&b, 0, b"", b"of b").unwrap();
+        assert_eq!(registry.attached(&a).unwrap(), large);
+        let pieces = |todo: &Todo| registry.kv.scan(Space::Todo, todo.no(), 0..9, 9).unwrap().len();
+        assert_eq!(pieces(&a), 3);
+        // Whoever has not seen the latest write changes nothing.
+        let late = registry.set(&a, 7, b"late", b"late");
+        assert!(matches!(late, Err(Error::Conflict { .. })), "{late:?}");
+        assert_eq!((registry.info(&a).unwrap(), pieces(&a)), (b"info".to_vec(), 3));
+        // What is shorter leaves nothing of what was longer.
+        registry.set(&a, 0, b"info", &large[..PIECE]).unwrap();
+        assert_eq!((registry.attached(&a).unwrap(), pieces(&a)), (large[..PIECE].to_vec(), 1));
+        registry.remove(&a, Vec::new()).unwrap();
+        assert_eq!(pieces(&a), 0);
+        assert!(registry.set(&a, 0, b"", b"again").is_err(), "it is forgotten");
+        assert_eq!(registry.attached(&b).unwrap(), b"of b");
+        assert_eq!(registry.list(0, 10).unwrap(), [b]);
     }
 
     #[test]

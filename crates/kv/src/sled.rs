@@ -349,7 +349,8 @@ fn until_closed(folder: &Path) -> Result<(), Error> {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if begin.elapsed() >= PATIENCE => {
-                return Err(Error::Locked { path: folder.to_owned() });
+                let doing = "its database was closing";
+                return Err(Error::Busy { path: folder.to_owned(), doing });
             }
             Err(TryLockError::WouldBlock) => thread::sleep(STEP),
             Err(TryLockError::Error(error)) => return Err(reading("lock", &path)(error)),

@@ -45,8 +45,8 @@ pub(crate) struct Sqlite {
     file: PathBuf,
     /// How readers may open the file; `Access::Write` for a store that is open for writing.
     access: Access,
-    /// The format version of the file; spaces that came later are empty.
-    format: u64,
+    /// The format version of the file as it was last seen; spaces that came later are empty.
+    format: AtomicU64,
     writer: Mutex<Option<Writer>>,
     readers: Mutex<Vec<Connection>>,
     /// A connection that never writes, so that `data_version` moves for this process too.
@@ -97,7 +97,7 @@ impl Sqlite {
             dir,
             file,
             access,
-            format,
+            format: AtomicU64::new(format),
             writer: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
             watcher: Mutex::new(None),
@@ -176,9 +176,12 @@ impl Sqlite {
         answer
     }
 
-    /// Whether the file has a table for the space.
-    fn has(&self, space: Space) -> bool {
-        space.since() <= self.format
+    /// Whether the file has a table for the space. Another process may have made it meanwhile.
+    fn has(&self, space: Space) -> Result<bool, Error> {
+        if space.since() > self.format.load(Ordering::Acquire) {
+            self.format.store(folder::version(&self.dir, Engine::Sqlite)?, Ordering::Release);
+        }
+        Ok(space.since() <= self.format.load(Ordering::Acquire))
     }
 
     /// Poisons the writer if the disk, rather than a rule, refused.
@@ -210,7 +213,7 @@ impl Sqlite {
         }
         for delete in &batch.delete {
             let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
-            if !self.has(delete.space) {
+            if !self.has(delete.space)? {
                 continue;
             }
             let (first, last) = ids(delete.todo, &span);
@@ -218,6 +221,11 @@ impl Sqlite {
             table::run(connection, sql, (first, last)).map_err(refused)?;
         }
         for (key, value) in &batch.put {
+            if !self.has(key.space)? {
+                // A store stays of an earlier version only where its damage kept it there.
+                let detail = format!("it could not be brought up to hold a {}", key.space);
+                return Err(Error::Damaged { path: self.file.clone(), detail });
+            }
             let sealed = record::seal(*key, value);
             let sql = table::of(key.space).put;
             table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
@@ -233,7 +241,7 @@ impl Sqlite {
         span: &RangeInclusive<u32>,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        if !self.has(space) {
+        if !self.has(space)? {
             return Ok(Vec::new());
         }
         let (first, last) = ids(todo, span);
@@ -258,7 +266,10 @@ impl Sqlite {
     }
 
     fn check_records(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
-        for space in Space::ALL.into_iter().filter(|space| self.has(*space)) {
+        for space in Space::ALL {
+            if !self.has(space)? {
+                continue;
+            }
             self.check_table(table::of(space).walk, findings, |id, stored| {
                 let key = Key { space, todo: high(id), n: u64::from(low(id)) };
                 let whole = stored.and_then(|bytes| record::check(key, bytes));
@@ -394,7 +405,7 @@ impl Kv for Sqlite {
 
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
-        if !self.has(key.space) {
+        if !self.has(key.space)? {
             return Ok(None);
         }
         let found = self.read(|connection| {
@@ -582,3 +593,6 @@ fn high(id: i64) -> u32 {
 fn low(id: i64) -> u32 {
     id as u32
 }
+
+#[cfg(test)]
+mod tests;

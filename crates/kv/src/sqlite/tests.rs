@@ -1,0 +1,52 @@
+//! A file of an earlier format version.
+
+use super::*;
+
+/// Takes away from a store what version 2 has brought, as if an earlier program had made it.
+fn turn_back(dir: &Path) {
+    let connection = Connection::open(dir.join(SQLITE_FILE)).unwrap();
+    for space in [Space::Grant, Space::Plan] {
+        let sql = format!("DROP TABLE {}", table_name(&connection, space));
+        connection.execute_batch(&sql).unwrap();
+    }
+    fs::write(dir.join("FORMAT"), "foldback store\nversion 1\nengine sqlite\n").unwrap();
+}
+
+fn table_name(connection: &Connection, space: Space) -> String {
+    let wanted = space.name().replace('-', "_");
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '%' || ?";
+    connection.query_row(sql, (wanted,), |row| row.get(0)).unwrap()
+}
+
+/// R9: a reader that came before the upgrade sees what was written after it.
+#[test]
+fn r9_a_reader_sees_that_another_has_upgraded() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |mode| Sqlite::open(dir.path(), mode).unwrap();
+    drop(open(Mode::ReadWrite));
+    turn_back(dir.path());
+    let reader = open(Mode::ReadOnly);
+    let key = Key { space: Space::Plan, todo: 1, n: 0 };
+    assert_eq!(reader.get(key).unwrap(), None);
+    let put = vec![(key, b"later".to_vec())];
+    open(Mode::ReadWrite).commit(Batch { put, ..Batch::default() }).unwrap();
+    assert_eq!(reader.get(key).unwrap(), Some(b"later".to_vec()));
+    assert_eq!(reader.scan(Space::Plan, 1, 0..9, 9).unwrap().len(), 1);
+    assert_eq!(reader.check().unwrap(), Vec::new());
+}
+
+/// R9: what a store of an earlier version cannot hold is refused by a sentence, not by its engine.
+#[test]
+fn r9_what_an_earlier_version_cannot_hold_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(dir.path(), Mode::ReadWrite).unwrap();
+    turn_back(dir.path());
+    store.format.store(1, Ordering::Release);
+    let key = Key { space: Space::Grant, todo: 1, n: 0 };
+    let refused = store.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() });
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("it could not be brought up to hold a grant"), "{said}");
+    // Everything else goes on.
+    let key = Key { space: Space::Message, todo: 1, n: 0 };
+    store.commit(Batch { put: vec![(key, vec![1])], ..Batch::default() }).unwrap();
+}
