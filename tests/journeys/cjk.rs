@@ -133,9 +133,9 @@ fn recall_of_each(title: &str, talks: &[Talk]) -> Recall {
 #[test]
 fn bl10_a_question_finds_its_blocks() {
     let dev = recall_of_each("dev", &dev());
-    assert!(dev.at(1) >= 0.96, "R@5 {}", dev.at(1));
+    assert!(dev.at(1) >= 0.97, "R@5 {}", dev.at(1));
     let held = recall_of_each("held out", &held_out());
-    assert!(held.at(0) >= 0.70 && held.at(1) >= 0.94, "R@1 {}, R@5 {}", held.at(0), held.at(1));
+    assert!(held.at(0) >= 0.75 && held.at(1) >= 0.95, "R@1 {}, R@5 {}", held.at(0), held.at(1));
 }
 
 /// BL10: the same where one todo holds every talk in three languages.
@@ -156,7 +156,7 @@ fn bl10_a_question_finds_its_blocks_among_all() {
         recalls.push(report(&format!("{name}, {} blocks", blocks.len()), &found));
     }
     let [dev, held] = [0, 1].map(|set: usize| recalls[set].at(1));
-    assert!(dev >= 0.91 && held >= 0.83, "R@5 {dev}, held out {held}");
+    assert!(dev >= 0.93 && held >= 0.87, "R@5 {dev}, held out {held}");
 }
 
 /// Where the topic changes by the blocks.

@@ -8,18 +8,28 @@
 //!   gives characters and pairs ([`unspaced`]). Measured against a dictionary, pairs need no 150 ms
 //!   of loading, treat both scripts of Chinese alike, and find names that no dictionary holds.
 //!
+//! The control sequences of terminals are passed over: a coloured word is the word.
+//!
 //! Everything is indexed, stop words too: what is common weighs little by its frequency. From a
 //! question, though, function words are taken out as long as others remain. People ask in other
 //! function words than they tell in: on LoCoMo "what", "did" and "does" were rare enough to cost two
 //! points of recall at 10.
 
+mod finder;
 mod han;
 mod hangul;
+mod token;
 mod unspaced;
+
+pub use finder::Finder;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use token::{
+    begins_word, humps, is_inner_link, is_link, is_name, is_path_link, is_plain_word, is_unspaced,
+    is_word, may_be_list, number_start, segment_starts, token_end,
+};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unspaced::Unspaced;
@@ -110,21 +120,16 @@ impl Analyzer {
     }
 
     fn terms_with_form(&mut self, text: &str, sink: &mut impl FnMut(&str, Form)) {
-        let text = composed(text);
-        let mut rest: &str = &text;
-        while let Some(c) = rest.chars().next() {
-            if is_unspaced(c) {
-                let end = rest.find(|c| !is_unspaced(c)).unwrap_or(rest.len());
-                let (run, after) = rest.split_at(end);
-                self.unspaced.terms(run, sink);
-                rest = after;
-            } else if is_word(c) {
-                let (token, after) = rest.split_at(token_end(rest));
-                self.token_terms(token, sink);
-                rest = after;
-            } else {
-                rest = &rest[c.len_utf8()..];
-            }
+        for (_, piece) in pieces(&composed(text)) {
+            self.piece_terms(piece, sink);
+        }
+    }
+
+    fn piece_terms(&mut self, piece: &str, sink: &mut impl FnMut(&str, Form)) {
+        if piece.starts_with(is_unspaced) {
+            self.unspaced.terms(piece, sink);
+        } else {
+            self.token_terms(piece, sink);
         }
     }
 
@@ -146,12 +151,16 @@ impl Analyzer {
             self.word_terms(token, form, sink);
             return;
         }
-        let form = if is_name(token) { Form::Name } else { Form::Plain };
-        let whole = token.to_lowercase().replace('\\', "/").replace('\u{2019}', "'");
-        if whole.contains(',') {
-            sink(&whole.replace(',', ""), form);
+        if let Some(start) = number_start(token) {
+            let (words, number) = token.split_at(start);
+            if words.contains(is_word) {
+                self.token_terms(words.trim_end_matches(is_link), sink);
+            }
+            number_terms(number, sink);
             return;
         }
+        let form = if is_name(token) { Form::Name } else { Form::Plain };
+        let whole = token.to_lowercase().replace('\\', "/").replace('\u{2019}', "'");
         sink(&whole, form);
         // The ends of a path, so that it is found by less than its whole.
         let starts = segment_starts(&whole);
@@ -220,13 +229,69 @@ impl Analyzer {
     }
 }
 
-/// Full-width letters, ligatures and decomposed accents in their usual form.
+/// The terms of a number that is written with commas: the whole, and its groups where they may be
+/// numbers of their own.
+fn number_terms(number: &str, sink: &mut impl FnMut(&str, Form)) {
+    let whole = number.to_lowercase();
+    let form = if is_name(number) { Form::Name } else { Form::Plain };
+    sink(&whole.replace(',', ""), form);
+    if may_be_list(&whole) {
+        whole.split(',').for_each(|group| sink(group, Form::Plain));
+    }
+}
+
+/// Full-width letters, ligatures and decomposed accents in their usual form, without what is not
+/// seen.
 fn composed(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
+    let is_composed = || is_nfkc_quick(text.chars()) == IsNormalized::Yes;
+    if text.is_ascii() || (is_composed() && !text.contains(is_unseen)) {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(text.nfkc().collect())
+        Cow::Owned(composing(text).collect())
     }
+}
+
+/// The characters of the [`composed`] form.
+fn composing(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| !is_unseen(*c)).nfkc()
+}
+
+/// Whether `c` only chooses how its neighbours look: variation selectors, the frame of a keycap,
+/// joiners and soft hyphens.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{20e3}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// The tokens of a text and its runs without spaces, each with the byte where it begins.
+fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = text.get(at..)?;
+            let c = rest.chars().next()?;
+            let len = if is_unspaced(c) {
+                rest.find(|c| !is_unspaced(c)).unwrap_or(rest.len())
+            } else if begins_word(c) {
+                token_end(rest)
+            } else {
+                at += escape_sequence(rest).unwrap_or(c.len_utf8());
+                continue;
+            };
+            let start = at;
+            at += len;
+            return Some((start, &rest[..len]));
+        }
+    })
+}
+
+/// The length of the control sequence at the beginning of `text`, such as a terminal's colour
+/// (ECMA-48: `ESC [`, parameters, and a final byte).
+fn escape_sequence(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find(|c| !matches!(c, '\u{20}'..='\u{3f}'))?;
+    matches!(parameters.as_bytes().get(end), Some(0x40..=0x7e)).then_some(2 + end + 1)
 }
 
 /// The word without accents, where that makes it ASCII.
@@ -249,119 +314,6 @@ fn folded(lower: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Whether words are written without spaces between them in this character's script.
-fn is_unspaced(c: char) -> bool {
-    matches!(c,
-        '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}'
-        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{3ffff}' | '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7af}'
-        | '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
-        && c != '\u{30fb}'
-}
-
-fn is_word(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphanumeric();
-    }
-    (c.is_alphanumeric() || is_combining_mark(c)) && !is_unspaced(c)
-}
-
-/// Whether `c` joins two words into one token when it stands between them.
-fn is_link(c: char) -> bool {
-    is_path_link(c) || is_inner_link(c) || c == ','
-}
-
-fn is_path_link(c: char) -> bool {
-    matches!(c, '/' | '\\' | ':' | '@' | '#')
-}
-
-fn is_inner_link(c: char) -> bool {
-    matches!(c, '_' | '-' | '.' | '+' | '\'' | '\u{2019}')
-}
-
-/// Where the token at the beginning of `text` ends: words, joined by up to three links. A comma
-/// joins the groups of three digits of one number only.
-fn token_end(text: &str) -> usize {
-    let mut end = 0;
-    let mut chars = text.char_indices().peekable();
-    loop {
-        while let Some(&(at, c)) = chars.peek()
-            && is_word(c)
-        {
-            end = at + c.len_utf8();
-            chars.next();
-        }
-        let mut links = 0;
-        let mut ahead = chars.clone();
-        let mut comma = false;
-        while let Some(&(_, c)) = ahead.peek()
-            && is_link(c)
-            && links < 3
-        {
-            comma |= c == ',';
-            links += 1;
-            ahead.next();
-        }
-        let Some(&(at, next)) = ahead.peek() else { break };
-        let joins = links > 0
-            && is_word(next)
-            && (!comma || (links == 1 && is_thousands(&text[..end], &text[at..])));
-        if !joins {
-            break;
-        }
-        end = at;
-        chars = ahead;
-    }
-    // C++ and C# are names of their own.
-    let tail = &text[end..];
-    if end == 1 && tail.starts_with("++") {
-        end += 2;
-    } else if end == 1 && tail.starts_with('#') {
-        end += 1;
-    }
-    end
-}
-
-/// Whether a comma between `before` and `behind` stands in one number: 1,000,000, but not in a list
-/// of ids.
-fn is_thousands(before: &str, behind: &str) -> bool {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let mut groups = before.split(',');
-    let first = groups.next().unwrap_or_default();
-    let first =
-        first.len() - first.bytes().rev().take_while(u8::is_ascii_digit).count()..first.len();
-    (1..=3).contains(&first.len())
-        && groups.all(|group| group.len() == 3 && digits(group) == 3)
-        && digits(behind) == 3
-}
-
-/// Letters with apostrophes among them, and no capital behind a small letter.
-fn is_plain_word(token: &str) -> bool {
-    let mut small = false;
-    let mut capitals = 0;
-    for c in token.chars() {
-        if c == '\'' || c == '\u{2019}' {
-            continue;
-        }
-        if c.is_numeric() || !is_word(c) {
-            return false;
-        }
-        if c.is_uppercase() {
-            if small {
-                return false;
-            }
-            capitals += 1;
-        } else {
-            // HTTPServer has its hump before the last capital.
-            if c.is_lowercase() && !small && capitals > 2 {
-                return false;
-            }
-            small |= c.is_lowercase();
-        }
-    }
-    true
-}
-
 fn is_common(word: &str) -> bool {
     // No function word is longer than seven letters.
     let mut lower = [0u8; 7];
@@ -380,80 +332,9 @@ fn is_shouted(word: &str) -> bool {
 fn is_typed_in_capitals(question: &str) -> bool {
     let words = question.split(|c: char| !c.is_alphabetic()).filter(|word| word.is_ascii());
     let words = || words.clone().filter(|word| !word.is_empty());
-    !question.contains(char::is_lowercase) && (words().count() > 2 || words().any(is_common))
-}
-
-/// Whether a token that is more than a word names one thing.
-fn is_name(token: &str) -> bool {
-    let chars = token.chars().count();
-    if matches!(token, "C++" | "c++" | "C#" | "c#") {
-        return true;
-    }
-    if chars < 3 {
-        return false;
-    }
-    let digits = token.chars().filter(char::is_ascii_digit).count();
-    let letters = token.chars().filter(|c| c.is_alphabetic()).count();
-    if letters == 0 {
-        // A version or an address, or a long number: an order, a ticket, a phone.
-        return token.matches('.').count() >= 2 || digits >= 5;
-    }
-    if token.contains('_') || token.contains("::") || token.contains('@') || token.contains('#') {
-        return true;
-    }
-    if token.contains(['/', '\\']) {
-        let links = token.matches(['/', '\\']).count();
-        return links >= 2 || digits > 0 || token.contains(['.', '-']);
-    }
-    if let Some((stem, ending)) = token.rsplit_once('.')
-        && stem.chars().count() >= 2
-        && ending.chars().any(char::is_alphabetic)
-    {
-        return true;
-    }
-    if digits > 0 {
-        let first_is_letter = token.starts_with(char::is_alphabetic);
-        // E0502, gpt-4 and 7f3a9c2d, but not 10k, 3pm and 20th.
-        let changes = humps(token).len();
-        return (first_is_letter && chars >= 4) || (chars >= 6 && changes > 2);
-    }
-    // parseArgs and ContextManager, but not McDonald or self-driving.
-    !token.contains(['-', '\'', '\u{2019}'])
-        && (token.starts_with(char::is_lowercase) && humps(token).len() > 1
-            || humps(token).iter().filter(|hump| hump.chars().count() >= 3).count() > 1)
-}
-
-/// Where the segments of a path begin.
-fn segment_starts(path: &str) -> Vec<usize> {
-    let mut starts = Vec::new();
-    let mut before = '/';
-    for (at, c) in path.char_indices() {
-        if is_path_link(before) && !is_path_link(c) {
-            starts.push(at);
-        }
-        before = c;
-    }
-    starts
-}
-
-/// The pieces of `parseHTTPHeader2`: parse, HTTP, Header, 2.
-fn humps(part: &str) -> Vec<&str> {
-    let chars: Vec<(usize, char)> = part.char_indices().collect();
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    for (i, pair) in chars.windows(2).enumerate() {
-        let [(_, a), (at, b)] = pair else { continue };
-        let next_is_small = chars.get(i + 2).is_some_and(|(_, c)| c.is_lowercase());
-        let cut = (a.is_lowercase() && b.is_uppercase())
-            || (a.is_uppercase() && b.is_uppercase() && next_is_small)
-            || (a.is_numeric() != b.is_numeric());
-        if cut {
-            pieces.push(&part[start..*at]);
-            start = *at;
-        }
-    }
-    pieces.push(&part[start..]);
-    pieces
+    // Chinese, Japanese and Korean have no capitals: what stands in them is written so on purpose.
+    !question.contains(|c: char| c.is_lowercase() || is_unspaced(c))
+        && (words().count() > 2 || words().any(is_common))
 }
 
 /// At most `bytes` bytes of `text`, whole characters.
@@ -522,6 +403,47 @@ mod tests {
         check("a@b.org", "a@b.org a b.org b org");
     }
 
+    /// BS7: colours of a terminal are no part of the words that they colour.
+    #[test]
+    fn bs7_colours_are_no_words() {
+        check("\u{1b}[31mpanicked\u{1b}[0m at", "panick at");
+        check("\u{1b}[1;38;5;196mE0502\u{1b}[K租约\u{1b}[m", "e0502 0502 租 约 租约");
+        // What is no such sequence is text.
+        check("\u{1b}[31\u{1b} x [31m", "31 x 31m 31");
+    }
+
+    /// BL10: numbers of three digits in a list are found one by one.
+    #[test]
+    fn bl10_numbers_in_a_list_are_found() {
+        check("[100,200,300]", "100200300 100 200 300");
+        check("状态码200,404,500,503", "状 态 码 状态 态码 200404500503 200 404 500 503");
+        check("1,234 or 0,100", "1234 1 234 or 0100 0 100");
+        check("1,000 a,200 b,300 c,400 d,500", "1000 a 200 b 300 c 400 d 500");
+        check("price:1,000 2,500.75", "price 1000 2500.75 2 500.75");
+        check("100,101,102,103,104,105", "100 101102103104105 101 102 103 104 105");
+    }
+
+    /// BL10: each number of a long list costs the same, and none grows with the list.
+    #[test]
+    fn bl10_a_list_of_numbers_costs_what_its_numbers_cost() {
+        let numbers: Vec<String> = (0..40_000).map(|n| (100 + n % 900).to_string()).collect();
+        let (mut terms, mut bytes) = (0, 0);
+        Analyzer::new().terms(&numbers.join(","), &mut |term| {
+            terms += 1;
+            bytes += term.len();
+        });
+        assert_eq!((terms, bytes), (numbers.len() + 1, 3 * numbers.len() + 15));
+    }
+
+    /// BL10: what only chooses how a character looks is no term, and parts no word.
+    #[test]
+    fn bl10_what_is_not_seen_is_no_term() {
+        check("❤\u{fe0f} 1\u{fe0f}\u{20e3} 👩\u{200d}👧", "1");
+        check("con\u{ad}nect 葛\u{e0100}飾区", "connect 葛 饰 区 葛饰 饰区");
+        check("می\u{200c}خواهم", "میخواهم");
+        check("\u{301} \u{301}a b-\u{301}", "a b");
+    }
+
     #[test]
     fn bl10_text_without_spaces_gives_characters_and_pairs() {
         check("读取data.txt文件", "读 取 读取 data.txt data txt 文 件 文件");
@@ -540,6 +462,7 @@ mod tests {
         check_names("WHY DOES THE DATABASE FAIL WITH E0502?", &["e0502"]);
         check_names("ECONNREFUSED", &["econnrefus"]);
         check_names("ECONNREFUSED 是什么原因", &["econnrefus"]);
+        check_names("API 网关报 ECONNREFUSED，HTTP 超时", &["econnrefus", "http"]);
         check_names("self-driving and/or the 3pm 20th McDonald don't e.g.", &[]);
         check_names("文件 data.txt 在哪里", &["data.txt"]);
     }

@@ -9,6 +9,7 @@ use crate::phase::{Complexity, Phase};
 use crate::sketch::{Sketch, similarity};
 use crate::state::{Joint, State, Unit};
 use crate::terms::{Terms, hash};
+use crate::width::folded;
 use crate::window::{Said, Speaker};
 use foldback_core::{CloseReason, Role, SeqNo, SeqRange};
 
@@ -59,7 +60,7 @@ impl Chunker {
         match event {
             Event::Message(input) => self.take(&input, &mut closed),
             Event::OpenItems(items) => self.state.task.set_open_items(items),
-            Event::Closing => self.state.task.set_closing(),
+            Event::Closing(closing) => self.state.task.set_closing(closing),
             Event::Switch if self.state.open.is_empty() => {
                 self.flush(CloseReason::Switch, Evidence::Switch, &mut closed);
             }
@@ -195,17 +196,17 @@ impl Chunker {
         let text = input.text.as_ref();
         let text = text.char_indices().nth(TEXT_LIMIT).map_or(text, |(at, _)| &text[..at]);
         let mut room = TEXT_LIMIT.saturating_sub(text.chars().count());
-        let mut texts = vec![text];
+        let mut texts = vec![folded(text)];
         for part in input.calls.iter().flat_map(|call| [&call.name, &call.arguments]) {
             if room == 0 {
                 break;
             }
             let part = part.char_indices().nth(room).map_or(part.as_str(), |(at, _)| &part[..at]);
             room -= part.chars().count();
-            texts.push(part);
+            texts.push(folded(part));
         }
-        let terms = Terms::of(texts);
-        let cues = Cues::of(text);
+        let terms = Terms::of(texts.iter().map(AsRef::as_ref));
+        let cues = texts.first().map_or_else(Cues::default, |text| Cues::of(text));
         let may_begin = may_begin && !cues.has(Cues::COURTESY);
         state.window.push(Said { terms, cues, speaker, may_begin });
         if speaker != Speaker::Instruction {

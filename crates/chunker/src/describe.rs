@@ -5,12 +5,14 @@ use crate::cues::Cues;
 use crate::names::{Kind, each_name};
 use crate::sentence;
 use crate::stems::Stem;
-use crate::terms::{damped, each_cjk_run, each_word, is_cjk};
+use crate::terms::{damped, each_cjk_run, each_word, is_cjk, is_unspaced};
+use crate::width::folded;
 use foldback_core::{
     BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use unicode_normalization::char::is_combining_mark;
 
 /// A message of a block, with its full text.
 #[derive(Clone, Copy, Debug)]
@@ -76,10 +78,13 @@ impl Names {
         let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
         for call in parts.iter().flat_map(|part| part.message.tool_calls()) {
             add(&mut names.tools, ends(&call.name).0);
-            names.read(&call.arguments);
+            let (head, tail) = ends(&call.arguments);
+            let (head, tail) = (unescaped(head), unescaped(tail));
+            names.read_part(&head);
+            names.read_part(&tail);
             if names.target.is_none() {
                 let first = names.files.first().or(names.ids.first());
-                names.target = first.cloned().or_else(|| only_value(&call.arguments));
+                names.target = first.cloned().or_else(|| only_value(&head));
             }
         }
         let is_tool = |part: &&Described<'_>| *part.message.role() == Role::Tool;
@@ -94,14 +99,17 @@ impl Names {
 
     fn read(&mut self, text: &str) {
         let (head, tail) = ends(text);
-        for text in [head, tail] {
-            each_name(text, |kind, name| match kind {
-                Kind::File => add(&mut self.files, name),
-                Kind::Id => add(&mut self.ids, name),
-                Kind::Error => add(&mut self.errors, name.rsplit('.').next().unwrap_or(name)),
-                Kind::Reference => {}
-            });
-        }
+        self.read_part(head);
+        self.read_part(tail);
+    }
+
+    fn read_part(&mut self, text: &str) {
+        each_name(&folded(text), |kind, name| match kind {
+            Kind::File => add(&mut self.files, name),
+            Kind::Id => add(&mut self.ids, name),
+            Kind::Error => add(&mut self.errors, name.rsplit('.').next().unwrap_or(name)),
+            Kind::Reference => {}
+        });
     }
 }
 
@@ -113,9 +121,34 @@ fn add(names: &mut Vec<String>, name: &str) {
     }
 }
 
+/// JSON whose escaped CJK characters are written out: many programs escape all but ASCII.
+fn unescaped(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        let code = escape.strip_prefix("\\u").and_then(|code| code.get(..4));
+        let c = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+        out.push_str(before);
+        let length = if let Some(c) = c.filter(|c| is_cjk(*c)) {
+            out.push(c);
+            6
+        } else {
+            let length = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
+            out.push_str(&escape[..length]);
+            length
+        };
+        rest = &escape[length..];
+    }
+    Cow::Owned(out + rest)
+}
+
 /// The value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
 fn only_value(arguments: &str) -> Option<String> {
-    let inside = ends(arguments).0.trim_start().strip_prefix('{')?;
+    let inside = arguments.trim_start().strip_prefix('{')?;
     let value = inside.split_once(':')?.1.trim_start().strip_prefix('"')?;
     let (value, _) = value.split_once('"')?;
     let words = value.split_whitespace().count();
@@ -134,8 +167,8 @@ pub(crate) fn ends(text: &str) -> (&str, &str) {
 /// The first characters of what a message says.
 pub(crate) fn head(message: &Message) -> Cow<'_, str> {
     match message.text() {
-        Cow::Borrowed(text) => Cow::Borrowed(ends(text).0),
-        Cow::Owned(text) => Cow::Owned(ends(&text).0.to_owned()),
+        Cow::Borrowed(text) => folded(ends(text).0),
+        Cow::Owned(text) => Cow::Owned(folded(ends(&text).0).into_owned()),
     }
 }
 
@@ -254,19 +287,20 @@ fn words(parts: &[Described<'_>]) -> Vec<String> {
 }
 
 fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
-    let (head, _) = ends(text);
+    let head = folded(ends(text).0);
     let mut count = |word: &str| {
         let count = counts.entry(word.to_owned()).or_default();
         *count = count.saturating_add(1);
     };
-    each_word(head, |word| {
-        let fits =
-            (3..=24).contains(&word.len()) && word.chars().all(|c| c.is_alphabetic() && !is_cjk(c));
+    each_word(&head, |word| {
+        let is_letter = |c: char| c.is_alphabetic() || is_combining_mark(c);
+        let is_of_words = |c: char| is_letter(c) && !is_cjk(c) && !is_unspaced(c);
+        let fits = (3..=24).contains(&word.len()) && word.chars().all(is_of_words);
         if fits && !Stem::of(word).is_stop_word {
             count(word);
         }
     });
-    each_cjk_run(head, &mut count);
+    each_cjk_run(&head, &mut count);
 }
 
 #[cfg(test)]

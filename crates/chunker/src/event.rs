@@ -11,8 +11,9 @@ pub enum Event<'a> {
     /// So many items of the todo list are open. It says something about the task's complexity,
     /// and cuts nothing.
     OpenItems(u32),
-    /// The todo list says that the task is being wrapped up: blocks become finer.
-    Closing,
+    /// Whether the todo list says that the task is being wrapped up: blocks are finer as long as it
+    /// does.
+    Closing(bool),
     /// The work goes to another todo. What is open closes; if a call still waits for its result,
     /// it closes as soon as the result is there.
     Switch,

@@ -41,7 +41,9 @@ mod cues;
 mod describe;
 mod event;
 mod features;
+mod frames;
 mod names;
+mod paths;
 mod phase;
 mod sentence;
 mod sketch;
@@ -49,6 +51,7 @@ mod state;
 mod stems;
 mod terms;
 mod weights;
+mod width;
 mod window;
 
 pub use chunker::Chunker;

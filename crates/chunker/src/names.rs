@@ -1,5 +1,6 @@
 //! Names that stand in texts: files, ids, errors, references.
 
+use crate::paths::each_part;
 use crate::terms::is_cjk;
 use foldback_core::PayloadRef;
 
@@ -14,9 +15,9 @@ pub(crate) enum Kind {
 
 /// Calls `take` with each name in `text`, in order.
 pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) {
-    for token in text.split(|c: char| !is_name_char(c)) {
+    each_part(text, |token| {
         if !may_name(token) {
-            continue;
+            return;
         }
         // A path of the web or of a store holds `:`, which elsewhere ends a name.
         let parts = if token.contains("://") { (token, "") } else { part_at_colon(token) };
@@ -26,7 +27,7 @@ pub(crate) fn each_name<'t>(text: &'t str, mut take: impl FnMut(Kind, &'t str)) 
                 take(kind, name);
             }
         }
-    }
+    });
 }
 
 /// The longest name. What is longer is data.
@@ -36,14 +37,6 @@ const LONGEST: usize = 120;
 fn may_name(token: &str) -> bool {
     let tells = |b: &u8| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'.' | b'/');
     token.len() >= 3 && token.as_bytes().iter().any(tells)
-}
-
-fn is_name_char(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphanumeric()
-            || matches!(c, '_' | '.' | '/' | '-' | ':' | '#' | '@' | '~' | '+' | '%');
-    }
-    c.is_alphanumeric() && !is_cjk(c)
 }
 
 /// `src/a.rs:12` names a file and a line, `ValueError:x` an error and a word.
@@ -64,7 +57,7 @@ fn kind(name: &str) -> Option<Kind> {
     if is_file(name) {
         return Some(Kind::File);
     }
-    is_id(name).then_some(Kind::Id)
+    (!name.contains(is_cjk) && is_id(name)).then_some(Kind::Id)
 }
 
 fn is_error(name: &str) -> bool {
@@ -99,21 +92,26 @@ const ERRNO: [&str; 15] = [
     "ENOTFOUND",
 ];
 
-fn is_file(name: &str) -> bool {
+/// Whether `name` is a path or a URL.
+pub(crate) fn is_file(name: &str) -> bool {
     if name.starts_with("http://") || name.starts_with("https://") {
         return name.len() > 12;
     }
     if name.contains("://") || name.contains("//") {
         return false;
     }
-    let file = name.rsplit('/').next().unwrap_or(name);
-    let has_extension = file.rsplit_once('.').is_some_and(|(stem, extension)| {
-        !stem.is_empty() && is_extension(extension) && stem.contains(|c: char| c.is_alphanumeric())
-    });
     let is_rooted = (name.starts_with('/') || name.starts_with("~/") || name.starts_with("./"))
         && name.matches('/').count() >= 2
         && name.contains(char::is_alphabetic);
-    has_extension || is_rooted
+    has_extension(name) || is_rooted
+}
+
+/// Whether the last segment of `name` ends like a file.
+pub(crate) fn has_extension(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.rsplit_once('.').is_some_and(|(stem, extension)| {
+        is_extension(extension) && stem.contains(char::is_alphanumeric)
+    })
 }
 
 fn is_extension(extension: &str) -> bool {

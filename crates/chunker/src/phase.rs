@@ -81,8 +81,8 @@ impl Task {
         self.complexity.open_items = items;
     }
 
-    pub(crate) fn set_closing(&mut self) {
-        self.closing = true;
+    pub(crate) fn set_closing(&mut self, closing: bool) {
+        self.closing = closing;
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -122,8 +122,10 @@ mod tests {
             task.observe(false, true, &[]);
         }
         assert_eq!(task.phase(), Phase::Middle);
-        task.set_closing();
+        task.set_closing(true);
         assert_eq!(task.phase(), Phase::Closing);
+        task.set_closing(false);
+        assert_eq!(task.phase(), Phase::Middle, "there is more to do after all");
     }
 
     #[test]

@@ -2,16 +2,17 @@
 
 use crate::cues::Cues;
 use crate::describe::{Described, Names, ends, head};
+use crate::frames::{CHINESE, Frame, JAPANESE, KOREAN};
 use crate::terms::{each_word, is_cjk, is_stop_word};
+use crate::width::folded;
 use foldback_core::{BlockType, Message, Role};
 
 /// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
 /// 20 words.
 pub(crate) fn of(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
-    if is_mostly_cjk(parts) {
-        cjk(block_type, names, parts)
-    } else {
-        english(block_type, names, parts)
+    match frame(parts) {
+        Some(frame) => cjk(frame, block_type, names, parts),
+        None => english(block_type, names, parts),
     }
 }
 
@@ -24,23 +25,44 @@ const WORDS: usize = 20;
 /// The longest word that is shown whole.
 pub(crate) const LONGEST_WORD: usize = 48;
 
-fn is_mostly_cjk(parts: &[Described<'_>]) -> bool {
+/// The words of the language that is mostly spoken; `None` for English.
+fn frame(parts: &[Described<'_>]) -> Option<&'static Frame> {
     // Instructions are often English whatever is spoken. Tools answer in the language of their
     // programmers.
-    let of = |test: &dyn Fn(&Role) -> bool| {
-        let (mut cjk, mut letters) = (0_usize, 0_usize);
-        for part in parts.iter().filter(|part| test(part.message.role())) {
+    let spoken = Letters::of(parts, |role| !role.is_instruction() && *role != Role::Tool);
+    let Letters { all, cjk, kana, hangul } =
+        if spoken.all > 0 { spoken } else { Letters::of(parts, |_| true) };
+    // A CJK character says about as much as four letters. Of Japanese, a good part is kana.
+    match () {
+        () if cjk * 4 <= all => None,
+        () if hangul * 2 > cjk => Some(&KOREAN),
+        () if kana * 5 > cjk => Some(&JAPANESE),
+        () => Some(&CHINESE),
+    }
+}
+
+/// How many letters there are, and of which scripts.
+#[derive(Default)]
+struct Letters {
+    all: usize,
+    cjk: usize,
+    kana: usize,
+    hangul: usize,
+}
+
+impl Letters {
+    fn of(parts: &[Described<'_>], counts: impl Fn(&Role) -> bool) -> Self {
+        let mut letters = Self::default();
+        for part in parts.iter().filter(|part| counts(part.message.role())) {
             for c in head(part.message).chars().take(500) {
-                cjk += usize::from(is_cjk(c));
-                letters += usize::from(c.is_alphabetic());
+                letters.all += usize::from(c.is_alphabetic());
+                letters.cjk += usize::from(is_cjk(c));
+                letters.kana += usize::from(matches!(c, '\u{3040}'..='\u{30ff}'));
+                letters.hangul += usize::from(matches!(c, '\u{ac00}'..='\u{d7af}'));
             }
         }
-        (cjk, letters)
-    };
-    let spoken = of(&|role| !role.is_instruction() && *role != Role::Tool);
-    let (cjk, letters) = if spoken.1 > 0 { spoken } else { of(&|_| true) };
-    // A CJK character says about as much as four letters.
-    cjk * 4 > letters
+        letters
+    }
 }
 
 fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
@@ -51,7 +73,8 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
     let sentence = if block_type == BlockType::ToolCall {
         let mut action =
             String::from(if names.tools.is_empty() { "a tool answers" } else { "calls " });
-        action.push_str(&listed(&names.tools, " and ", |more| format!(" and {more} more tools")));
+        let more = |more| format!(" and {more} more tools");
+        action.push_str(&listed(&names.tools, 2, LONGEST_WORD, " and ", more));
         if let Some(target) = &names.target {
             action.push_str(" on ");
             action.push_str(&word(target));
@@ -101,80 +124,87 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
     clip(&format!("{first}{}", chars.as_str()), WORDS)
 }
 
-fn cjk(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
+fn cjk(frame: &Frame, block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
     let asked = opening(parts);
-    let mut sentence = String::new();
-    if block_type == BlockType::ToolCall {
-        if names.tools.is_empty() {
-            sentence.push_str("工具返回结果");
-        } else {
-            let tools = listed(&names.tools, "、", |more| format!("等{}个", more + 2));
-            let verb = names.tools.first().map_or("处理", |tool| verb(tool));
-            sentence.push_str(&format!("调用{tools}工具"));
-            match (&names.target, asked) {
-                (Some(target), _) => sentence.push_str(&format!("{verb}{}", word(target))),
-                (None, Some(asked)) if *asked.role() == Role::User => {
-                    let room = CHARACTERS.saturating_sub(sentence.chars().count() + 20);
-                    sentence = format!("应“{}”{sentence}", shorten(&telling(asked), room));
-                }
-                _ => {}
-            }
-        }
-        let outcome = match (names.errors.first(), names.references.first()) {
-            (Some(error), _) if failed(parts) => format!("，报错{}", word(error)),
-            (_, Some(reference)) => format!("，结果存储至{}", word(reference)),
-            _ if failed(parts) => "，失败".to_owned(),
-            _ => String::new(),
-        };
-        if sentence.chars().count() + outcome.chars().count() <= CHARACTERS {
-            sentence.push_str(&outcome);
-        }
-    } else {
-        let (asks, answers) = match block_type {
-            BlockType::Qa => ("问", "答"),
-            _ => ("说", "说"),
-        };
-        if let Some(asked) = asked {
-            let reply = reply(parts, asked);
-            let room = if reply.is_some() { 18 } else { 40 };
-            let first = who(asked, "用户", "助手", "工具");
-            sentence = format!("{}{asks}：{}", shorten(&first, 6), shorten(&telling(asked), room));
-            if let Some(reply) = reply {
-                let second = who(reply, "用户", "助手", "工具");
-                let what = shorten(&telling(reply), 14);
-                sentence.push_str(&format!("；{}{answers}：{what}", shorten(&second, 6)));
-            }
-        } else {
-            let text = instructions(parts).unwrap_or_default();
-            sentence = format!("系统说明：{}", shorten(&text, 40));
-        }
-    }
+    let sentence = match (block_type, asked) {
+        (BlockType::ToolCall, _) => called(frame, names, parts, asked),
+        (_, Some(asked)) => talked(frame, block_type, parts, asked),
+        _ => format!("{}{}", frame.instructions, instructions(parts).unwrap_or_default()),
+    };
     shorten(&sentence, CHARACTERS)
 }
 
-/// What a tool does, told from its name.
-fn verb(tool: &str) -> &'static str {
-    let tool = tool.to_lowercase();
-    let names = |list: &str| list.split(' ').any(|name| tool.contains(name));
-    if names("write save create add") {
-        "写入"
-    } else if names("edit replace update modify patch") {
-        "修改"
-    } else if names("delete remove cancel") {
-        "删除"
-    } else if names("search grep find query lookup") {
-        "查找"
-    } else if names("list ls glob") {
-        "列出"
-    } else if names("run exec bash shell python test") {
-        "运行"
-    } else if names("read cat open view load") {
-        "读取"
-    } else if names("get fetch") {
-        "获取"
-    } else {
-        "处理"
-    }
+/// How many tools are named, in how many characters each, and in how many what they work on: the
+/// first that fits.
+const WIDTHS: [(usize, usize, usize); 6] =
+    [(2, LONGEST_WORD, LONGEST_WORD), (2, 16, 24), (1, 12, 24), (1, 12, 14), (1, 6, 14), NARROWEST];
+const NARROWEST: (usize, usize, usize) = (1, 4, 13);
+
+/// Which tools are called, on what, and what comes of it. The names give way to the outcome.
+fn called(
+    frame: &Frame,
+    names: &Names,
+    parts: &[Described<'_>],
+    asked: Option<&Message>,
+) -> String {
+    let outcome = match (names.errors.first(), names.references.first()) {
+        (Some(error), _) if failed(parts) => {
+            frame.fails_with.replace("{}", &shorten(error, LONGEST_WORD / 2))
+        }
+        (_, Some(reference)) => frame.stored.replace("{}", &word(reference)),
+        _ if failed(parts) => frame.fails.to_owned(),
+        _ => String::new(),
+    };
+    let room = CHARACTERS.saturating_sub(outcome.chars().count());
+    let action = |(tools, tool, target): (usize, usize, usize)| {
+        let Some(first) = names.tools.first() else { return frame.answered.to_owned() };
+        let many = |_| frame.many.replace("{}", &names.tools.len().to_string());
+        let tools = listed(&names.tools, tools, tool, "、", many);
+        let asked = asked.filter(|asked| *asked.role() == Role::User);
+        let fill = |frame: &str| frame.replace("{tools}", &tools);
+        match (&names.target, asked) {
+            (Some(found), _) => fill(frame.calls_on)
+                .replace("{verb}", frame.verb(first))
+                .replace("{target}", &name(found, target)),
+            (None, Some(asked)) => {
+                let action = fill(frame.calls_for);
+                let around = action.chars().count().saturating_sub("{request}".len());
+                let room = CHARACTERS.saturating_sub(around + 15).min(room.saturating_sub(around));
+                action.replace("{request}", &shorten(&telling(asked), room.max(4)))
+            }
+            _ => fill(frame.calls),
+        }
+    };
+    let fits = |action: &String| action.chars().count() <= room;
+    let fitting = WIDTHS.into_iter().map(action).find(fits);
+    let action = fitting.unwrap_or_else(|| shorten(&action(NARROWEST), room));
+    action + &outcome
+}
+
+/// Who says what, and what is answered.
+fn talked(
+    frame: &Frame,
+    block_type: BlockType,
+    parts: &[Described<'_>],
+    asked: &Message,
+) -> String {
+    const REPLY: usize = 14;
+    let (asks, answers) = match block_type {
+        BlockType::Qa => (frame.asks, frame.answers),
+        _ => (frame.says, frame.says),
+    };
+    let speaker = |message| {
+        let name = who(message, frame.user, frame.assistant, frame.tool);
+        shorten(&name, 6)
+    };
+    let first = format!("{}{asks}", speaker(asked));
+    let Some(reply) = reply(parts, asked) else {
+        return format!("{first}{}", shorten(&telling(asked), 40));
+    };
+    let second = format!("{}{}{answers}", frame.between, speaker(reply));
+    let around = first.chars().count() + second.chars().count() + REPLY;
+    let asked = shorten(&telling(asked), CHARACTERS.saturating_sub(around).min(18));
+    format!("{first}{asked}{second}{}", shorten(&telling(reply), REPLY))
 }
 
 /// The message that says what the block is about: the first one of the user that is more than a
@@ -233,8 +263,8 @@ fn who(message: &Message, user: &str, assistant: &str, tool: &str) -> String {
 /// with three words of content, else its first.
 fn telling(message: &Message) -> String {
     let text = message.text();
-    let text = text.char_indices().nth(2_000).map_or(text.as_ref(), |(at, _)| &text[..at]);
-    let sentences: Vec<&str> = sentences(text).take(12).collect();
+    let text = folded(text.char_indices().nth(2_000).map_or(text.as_ref(), |(at, _)| &text[..at]));
+    let sentences: Vec<&str> = sentences(&text).take(12).collect();
     let weighs = |sentence: &&&str| {
         let mut words = 0;
         each_word(sentence, |word| words += usize::from(!is_stop_word(word)));
@@ -251,7 +281,12 @@ fn telling(message: &Message) -> String {
         .find(|sentence| by_user && asks(sentence))
         .or_else(|| sentences.iter().find(weighs))
         .or_else(|| sentences.first());
-    plain(best.copied().unwrap_or("")).trim_end_matches(['.', '。', '!', '！']).to_owned()
+    // What holds no word is told as it stands: 👍, "...".
+    let told = plain(best.copied().unwrap_or(text.trim()));
+    match told.trim_end_matches(['.', '。', '!', '！']) {
+        "" => told,
+        short => short.to_owned(),
+    }
 }
 
 /// Cuts a text behind its full stops and at line ends; a full stop inside a word is none.
@@ -280,14 +315,19 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Two names at most, and how many more there are.
-fn listed(names: &[String], and: &str, more: impl Fn(usize) -> String) -> String {
-    let shown: Vec<String> = names.iter().take(2).map(|name| word(name)).collect();
-    let rest = names.len().saturating_sub(2);
-    match (shown.as_slice(), rest) {
-        ([first, second], 0) => format!("{first}{and}{second}"),
-        ([first, second], rest) => format!("{first}, {second}{}", more(rest)),
-        (shown, _) => shown.concat(),
+/// At most `most` names of at most `longest` characters, at least one and at most two, and how many
+/// more there are.
+fn listed(
+    names: &[String],
+    most: usize,
+    longest: usize,
+    and: &str,
+    more: impl Fn(usize) -> String,
+) -> String {
+    let shown: Vec<String> = names.iter().take(most).map(|shown| name(shown, longest)).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(and),
+        rest => shown.join(", ") + &more(rest),
     }
 }
 
@@ -295,17 +335,20 @@ fn listed(names: &[String], and: &str, more: impl Fn(usize) -> String) -> String
 /// may be long itself.
 const TRACEBACK: usize = 12_000;
 
+/// How the answer of a tool that failed begins in Chinese, Japanese and Korean.
+const FAILURES: [&str; 8] = ["错误", "錯誤", "失败", "失敗", "エラー", "오류", "에러", "실패"];
+
 /// Whether a tool answered with an error.
 fn failed(parts: &[Described<'_>]) -> bool {
     parts.iter().filter(|part| *part.message.role() == Role::Tool).any(|part| {
         let text = part.message.text();
         let last = text.char_indices().nth_back(TRACEBACK - 1).map_or(0, |(at, _)| at);
         let head: String = text.chars().take(200).collect();
-        let head = head.trim_start().to_lowercase();
+        let head = folded(head.trim_start()).to_lowercase();
         let traceback = |text: &str| text.contains("Traceback (most recent call last)");
         head.starts_with("error")
             || head.starts_with("traceback")
-            || head.starts_with("错误")
+            || FAILURES.iter().any(|failure| head.starts_with(failure))
             || head.contains("error:")
             || head.contains("exception")
             || traceback(ends(&text).0)
@@ -327,10 +370,16 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// A name as one word of bounded length. Of a long path, the end tells more than the beginning.
-pub(crate) fn word(name: &str) -> String {
-    let name = plain(name).replace(' ', "_");
-    let longer = name.chars().count().saturating_sub(LONGEST_WORD - 1);
+/// A name as one word of bounded length.
+pub(crate) fn word(text: &str) -> String {
+    name(text, LONGEST_WORD)
+}
+
+/// A name as one word of at most `longest` characters. Of a long path, the end tells more than the
+/// beginning.
+fn name(text: &str, longest: usize) -> String {
+    let name = plain(text).replace(' ', "_");
+    let longer = name.chars().count().saturating_sub(longest - 1);
     if longer > 1 && name.contains('/') {
         let rest: String = name.chars().skip(longer).collect();
         let rest = rest.find('/').and_then(|at| rest.get(at..)).filter(|rest| rest.len() > 8);
@@ -338,7 +387,7 @@ pub(crate) fn word(name: &str) -> String {
             return format!("…{rest}");
         }
     }
-    shorten(&name, LONGEST_WORD)
+    shorten(&name, longest)
 }
 
 /// At most `most` words, each of bounded length.

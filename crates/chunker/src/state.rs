@@ -31,11 +31,27 @@ pub struct State {
     pub(crate) speakers: Vec<u32>,
     pub(crate) task: Task,
     pub(crate) window: Window,
+    /// A hash of the id of the model whose vectors went into the sketches; 0 for none that is known.
+    #[serde(default)]
+    model: u32,
 }
 
 impl State {
     /// The most bytes that a state takes as MessagePack.
     pub const MAX_BYTES: usize = 10 * 1024;
+
+    /// The state for going on with vectors of the model of this id. What it keeps of vectors of
+    /// another model, or of one that is not known, it lets go of: they cannot be compared.
+    #[must_use]
+    pub fn of_model(mut self, model_id: &str) -> Self {
+        // 0 stands for none.
+        let model = hash(model_id).max(1);
+        if self.model != model {
+            self.tail.iter_mut().for_each(|unit| unit.sketch = None);
+            self.model = model;
+        }
+        self
+    }
 }
 
 /// What belongs together whatever happens: one message that is no tool's, the tool messages that
@@ -125,5 +141,43 @@ impl OpenCalls {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.more == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_sketch(model: &str) -> State {
+        let mut state = State { next: 1, ..State::default() }.of_model(model);
+        let sketch = Sketch::of(&[0.6, 0.8]).map(|sketch| (sketch, 1));
+        state.tail.push(Unit { len: 1, joint: Joint::Begins, sketch });
+        state
+    }
+
+    #[test]
+    fn sketches_of_another_model_are_let_go_of() {
+        let state = with_sketch("a-256");
+        let bytes = rmp_serde::to_vec(&state).unwrap();
+        let stored: State = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(stored, state);
+        assert_eq!(stored.clone().of_model("a-256"), state);
+        let other = stored.of_model("b-256");
+        assert_eq!((other.next, other.tail[0].len), (1, 1));
+        assert!(other.tail[0].sketch.is_none());
+        assert!(other.of_model("a-256").tail[0].sketch.is_none());
+    }
+
+    /// A state from before models were told apart has one field less.
+    #[test]
+    fn a_state_without_a_model_is_read() {
+        let bytes = rmp_serde::to_vec(&with_sketch("a-256")).unwrap();
+        // An array of eleven elements whose last is a number of five bytes.
+        assert_eq!(bytes[0], 0x90 | 11);
+        let mut old = bytes[..bytes.len() - 5].to_vec();
+        old[0] = 0x90 | 10;
+        let read: State = rmp_serde::from_slice(&old).unwrap();
+        assert_eq!((read.next, read.model), (1, 0));
+        assert!(read.of_model("a-256").tail[0].sketch.is_none());
     }
 }

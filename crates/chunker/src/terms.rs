@@ -5,6 +5,7 @@ use crate::stems::Stem;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use unicode_normalization::char::is_combining_mark;
 
 /// A stem, as 24 bits of its hash. A conversation's window holds about a thousand terms, so that
 /// two of them share a hash in one of thirty windows, and then add a little noise.
@@ -114,6 +115,8 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
             } else {
                 word.extend(c.to_lowercase());
             }
+        } else if is_combining_mark(c) && word.ends_with(char::is_alphabetic) && !is_unspaced(c) {
+            word.push(c);
         } else if c == '\'' && word.chars().next_back().is_some_and(char::is_alphabetic) {
             word.push('\'');
         } else {
@@ -190,9 +193,15 @@ fn is_function_character(c: char) -> bool {
 pub(crate) fn is_cjk(c: char) -> bool {
     matches!(
         c as u32,
-        0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff
+        0x3005..=0x3007 | 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff
             | 0x2_0000..=0x3_134f
     )
+}
+
+/// Whether words are written without spaces between them in this character's script: Thai, Lao,
+/// Burmese and Khmer. (For Chinese and Japanese, see [`is_cjk`].)
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c as u32, 0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff)
 }
 
 /// Calls `take` with each run of two to six CJK characters that stands between marks, spaces, the
@@ -268,6 +277,8 @@ mod tests {
         check("날짜를 바꾸고 싶어요", &["날짜", "바꾸", "싶어"]);
         check("Größe Привет", &["größe", "привет"]);
         check("한국어", &["한국"]);
+        check("佐々木さん", &["佐", "々", "佐々", "木", "々木"]);
+        check("हिन्दी में 7\u{301}", &["हिन्दी", "में", "7"]);
         check("", &[]);
     }
 

@@ -46,7 +46,7 @@ impl Unspaced {
             let to = from + part.len();
             match part.first() {
                 Some(Script::Han) => self.han(from, to, &parts, sink),
-                Some(Script::Hiragana) => self.pairs(from, to, is_common_kana, sink),
+                Some(Script::Hiragana) => self.hiragana(from, to, &parts, sink),
                 Some(Script::Katakana) => self.katakana(from, to, sink),
                 Some(Script::Hangul) => self.hangul(from, to, sink),
                 Some(Script::Other) => {
@@ -164,6 +164,28 @@ impl Unspaced {
         }
     }
 
+    fn hiragana(
+        &self,
+        from: usize,
+        to: usize,
+        scripts: &[Script],
+        sink: &mut impl FnMut(&str, Form),
+    ) {
+        let before = from.checked_sub(1).and_then(|at| scripts.get(at));
+        let behind_noun = matches!(before, Some(Script::Han | Script::Katakana));
+        if behind_noun && to - from > 1 {
+            // A particle and the beginning of what stands behind it: 料金のか.
+            let (text, chars) = self.slice(from, from + 2);
+            let is_particle = matches!(chars, ['は' | 'が' | 'を' | 'の', _]);
+            sink(text, form(is_particle || is_common_kana(chars)));
+            if to - from > 2 {
+                self.pairs(from + 1, to, is_common_kana, sink);
+            }
+        } else {
+            self.pairs(from, to, is_common_kana, sink);
+        }
+    }
+
     fn katakana(&self, from: usize, to: usize, sink: &mut impl FnMut(&str, Form)) {
         self.pairs(from, to, |_| false, sink);
         // サーバ and サーバー are one word.
@@ -213,11 +235,29 @@ const PARTICLES: &str = "がはをにのとへもでかやだ";
 const COMMON_HAN: &str = "的了吗呢吧啊呀嘛么什怎哪谁几个们是在有和与及或把被从到对为就都也还又很太最这那\
     我你您他她它会能可要想请让给着过得地之其而但因所以如若何没不说来去";
 
+/// Words that hold one of the characters that make any other pair common.
+const TELLING_HAN: &str =
+    "目的 标的 的士 的确 了解 了结 终了 酒吧 网吧 贴吧 吧台 吗啡 呢绒 呢子 啊哈 幺么";
+
 fn is_common_han(chars: &[char]) -> bool {
     static COMMON: LazyLock<FxHashSet<char>> = LazyLock::new(|| COMMON_HAN.chars().collect());
-    matches!(chars, ['多', '少'])
-        || chars.iter().any(|c| "的了吗呢吧啊么".contains(*c))
-        || chars.iter().all(|c| COMMON.contains(c))
+    static TELLING: LazyLock<FxHashSet<[char; 2]>> = LazyLock::new(|| pairs_of(TELLING_HAN));
+    match chars {
+        ['多', '少'] => true,
+        [a, b] if TELLING.contains(&[*a, *b]) => false,
+        _ => {
+            chars.iter().any(|c| "的了吗呢吧啊么".contains(*c))
+                || chars.iter().all(|c| COMMON.contains(c))
+        }
+    }
+}
+
+fn pairs_of(list: &str) -> FxHashSet<[char; 2]> {
+    let pairs = list.split_whitespace().map(|pair| {
+        let mut chars = pair.chars();
+        [chars.next().unwrap_or_default(), chars.next().unwrap_or_default()]
+    });
+    pairs.collect()
 }
 
 /// Pairs of hiragana that belong to endings, particles and words of asking.
@@ -229,16 +269,9 @@ const COMMON_KANA: &str = "です ます まし した して ので から ま�
     ょう しょ でし すが るか たい たく なけ けれ";
 
 fn is_common_kana(chars: &[char]) -> bool {
-    static COMMON: LazyLock<FxHashSet<[char; 2]>> = LazyLock::new(|| {
-        let pairs = COMMON_KANA.split_whitespace().map(|pair| {
-            let mut chars = pair.chars();
-            [chars.next().unwrap_or_default(), chars.next().unwrap_or_default()]
-        });
-        pairs.collect()
-    });
+    static COMMON: LazyLock<FxHashSet<[char; 2]>> = LazyLock::new(|| pairs_of(COMMON_KANA));
     match chars {
-        // Behind a particle another word begins.
-        ['は' | 'が' | 'を' | 'の', _] | [_, 'を'] => true,
+        [_, 'を'] => true,
         [a, b] => COMMON.contains(&[*a, *b]),
         _ => true,
     }
@@ -300,10 +333,25 @@ mod tests {
         check("ภาษา", "ภ า ษ า ภา าษ ษา");
     }
 
+    /// BL10: what looks like a particle or a function word may be part of a word that is asked for.
+    #[test]
+    fn bl10_words_of_common_characters_are_not_common() {
+        for word in ["のど", "はがき", "がん", "はさみ", "目的", "酒吧", "了解"] {
+            let mut telling = false;
+            Unspaced::default().terms(word, &mut |term, form| {
+                telling |= term.chars().count() == 2 && form != Form::Common;
+            });
+            assert!(telling, "{word}");
+        }
+        check_common("我的目的", "我 的 的 我的 的目");
+        check_common("酒吧在哪", "吧 在 哪 吧在 在哪");
+    }
+
     #[test]
     fn bl10_what_stands_in_most_sentences_is_common() {
         check_common("为什么这么贵", "为 什 么 这 么 为什 什么 么这 这么 么贵");
         check_common("いくらですか", "くら です すか");
+        check_common("料金のことは", "のこ こと とは");
         check_common("얼마", "얼마");
     }
 }

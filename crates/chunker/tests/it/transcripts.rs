@@ -27,7 +27,7 @@ fn run(chunker: &mut Chunker, transcript: &str) -> Vec<Closed> {
                 continue;
             }
             "!closing" => {
-                closed.extend(chunker.push(Event::Closing));
+                closed.extend(chunker.push(Event::Closing(true)));
                 continue;
             }
             "!items" => {

@@ -1,0 +1,137 @@
+//! BL10: what is told of a block in Chinese, Japanese, Korean and other scripts.
+
+use foldback_chunker::{Described, describe};
+use foldback_core::{BlockHeader, BlockId, Message, Timestamp, TodoId, ToolCall, ToolCallId};
+
+fn header(messages: &[Message]) -> BlockHeader {
+    let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
+    let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
+    let parts: Vec<Described<'_>> =
+        messages.iter().map(|message| Described { message, offloads: &[], recorded_at }).collect();
+    describe(id, &parts)
+}
+
+fn call(name: &str, arguments: &str) -> Message {
+    Message::calls("", vec![ToolCall::new("c", name, arguments)])
+}
+
+fn result(text: &str) -> Message {
+    Message::tool_result(&ToolCallId::new("c"), text)
+}
+
+/// BL10: names in Chinese, Japanese and Korean are told whole, also from escaped JSON.
+#[test]
+fn bl10_names_of_files_are_whole() {
+    for (arguments, target) in [
+        (r#"{"path": "报告/会议纪要.docx"}"#, "报告/会议纪要.docx"),
+        (r#"{"path": "\u62a5\u544a/\u4f1a\u8bae.docx"}"#, "报告/会议.docx"),
+        (r#"{"query": "\u90e8\u7f72 a\"b"}"#, "read"),
+        (r#"{"file": "ｄａｔａ．ｔｘｔ"}"#, "data.txt"),
+    ] {
+        let header = header(&[Message::user("看一下这个"), call("read", arguments)]);
+        assert!(header.core_semantic.contains(target), "{}", header.core_semantic);
+        assert!(header.keywords.iter().any(|k| k == target), "{:?}", header.keywords);
+        assert!(header.keywords.iter().all(|k| !k.contains("u6")), "{:?}", header.keywords);
+    }
+}
+
+/// BL10: the width of letters changes neither names nor words; 々 is a character of words.
+#[test]
+fn bl10_width_changes_nothing() {
+    let of =
+        |asked: &str, answered: &str| header(&[Message::user(asked), Message::assistant(answered)]);
+    assert_eq!(
+        of("订单ＯＲＤ－４４２０１的ｄａｔａ．ｔｘｔ在哪里？", "在ＡＰＩ服务器上"),
+        of("订单ORD-44201的data.txt在哪里？", "在API服务器上"),
+    );
+    assert_eq!(of("ｻｰﾊﾞｰのﾒﾓﾘは？", "ﾒﾓﾘは足りる"), of("サーバーのメモリは？", "メモリは足りる"));
+    let header = of("佐々木さんの予定を教えて", "佐々木さんは明日出張です");
+    assert!(header.keywords.contains(&"佐々木".to_owned()), "{:?}", header.keywords);
+}
+
+/// BL10: what holds no word is told by who said it.
+#[test]
+fn bl10_what_holds_no_word_is_no_instruction() {
+    for (said, expected) in [
+        ("👍", "User says \"👍\"."),
+        ("...", "User says \"...\"."),
+        ("??? ", "User says \"???\"."),
+        ("？？？", "User says \"？？？\"."),
+    ] {
+        assert_eq!(header(&[Message::user(said)]).core_semantic, expected);
+    }
+    let instructed = header(&[Message::system("Be brief.")]).core_semantic;
+    assert_eq!(instructed, "Instructions: \"Be brief.\".");
+}
+
+/// BL10: a failure is told in the language of the talk, whatever language the tool answers in.
+#[test]
+fn bl10_failures_are_told_in_each_language() {
+    for (answered, asked, expected) in [
+        ("错误：找不到文件", "失败了？", "，失败"),
+        ("錯誤：找不到檔案", "是不是失敗了？", "，失败"),
+        ("エラー：ファイルが見つかりません", "うまくいきましたか？", "、失敗"),
+        ("ｴﾗｰ：ありません", "どうですか？", "、失敗"),
+        ("오류: 파일이 없습니다", "실행됐나요?", ", 실패"),
+        ("실패: 권한이 없습니다", "실행됐나요?", ", 실패"),
+    ] {
+        let header = header(&[Message::user(asked), call("run", "{}"), result(answered)]);
+        assert!(header.core_semantic.ends_with(expected), "{}", header.core_semantic);
+    }
+}
+
+/// BL10: Japanese and Korean sentences have no Chinese words.
+#[test]
+fn bl10_sentences_are_of_one_language() {
+    let of = |asked: &str, answered: &str| {
+        header(&[Message::user(asked), Message::assistant(answered)]).core_semantic
+    };
+    assert_eq!(
+        of("サーバーの応答時間は？", "八十ミリ秒です。"),
+        "ユーザーの質問：サーバーの応答時間は？；AIの回答：八十ミリ秒です",
+    );
+    assert_eq!(
+        of("서버는 어디에 있나요?", "서울에 있습니다."),
+        "사용자 질문: 서버는 어디에 있나요?; AI 답변: 서울에 있습니다",
+    );
+    let read = |asked: &str| {
+        let call = call("read", r#"{"path": "data.txt"}"#);
+        header(&[Message::user(asked), call, result("store://1-k4qd")]).core_semantic
+    };
+    assert_eq!(
+        read("これを読んでください"),
+        "readでdata.txtを読み取り、結果はstore://1-k4qdに保存"
+    );
+    assert_eq!(read("이것을 읽어 주세요"), "read: data.txt 읽기, 결과는 store://1-k4qd에 저장");
+}
+
+/// BL10: long names give way to what came of the call.
+#[test]
+fn bl10_the_outcome_stands_behind_long_names() {
+    for asked in ["帮我查", "調べてください", "찾아 주세요"] {
+        let header = header(&[
+            Message::user(asked),
+            call(
+                "mcp__filesystem__read_multiple_files_extended",
+                r#"{"path":"crates/blockstore/src/analysis/unspaced.rs"}"#,
+            ),
+            call("mcp__filesystem__search_files_with_patterns", "{}"),
+            result("store://12-k4qd"),
+        ]);
+        let sentence = &header.core_semantic;
+        assert!(sentence.contains("store://12-k4qd"), "{sentence}");
+        assert!(sentence.contains("/unspaced.rs"), "{sentence}");
+        assert!(sentence.chars().count() <= 50, "{sentence}");
+    }
+}
+
+/// BL10: of scripts without spaces that are not CJK no part is a keyword; in other scripts marks
+/// belong to the words that they stand in.
+#[test]
+fn bl10_keywords_are_no_fragments() {
+    let header_of = |asked: &str| header(&[Message::user(asked)]);
+    let thai = header_of("ช่วยตรวจสอบคำสั่งซื้อหมายเลข ORD-44201 ให้หน่อยครับ");
+    assert_eq!(thai.keywords, ["ORD-44201"]);
+    let hindi = header_of("हिन्दी में किताब चाहिए");
+    assert!(hindi.keywords.contains(&"हिन्दी".to_owned()), "{:?}", hindi.keywords);
+}
