@@ -43,6 +43,10 @@ impl Embedder for Calibrated {
         self.inner.embed_question(question)
     }
 
+    fn knows(&self, text: &str) -> f32 {
+        self.inner.knows(text)
+    }
+
     fn windows<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
         self.inner.windows(text, limit)
     }

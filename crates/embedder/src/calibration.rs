@@ -38,9 +38,9 @@ pub struct Calibration {
     pub within: Distribution,
     /// Cosines of neighbouring runs of messages across a change of topic.
     pub across: Distribution,
-    /// Cosines of questions and the texts that answer them.
+    /// Cosines of questions and the best message of the texts that answer them.
     pub answers: Distribution,
-    /// Cosines of questions and the other texts of their conversations.
+    /// Cosines of questions and the best message of the other texts of their conversations.
     pub others: Distribution,
 }
 
@@ -51,16 +51,22 @@ pub struct Distribution(Vec<f32>);
 /// So many messages make a run: as many as a rough block has.
 const RUNS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// A text that may answer a question has this many messages.
+/// A text that may answer a question has this many messages, as a block has.
 const UNIT: usize = 5;
 
-/// Of a message, this many characters are read.
+/// Of a message, this many characters are read, ...
 const CHARS: usize = 3_000;
+
+/// ... in at most so many windows where single messages are compared.
+const WINDOWS: usize = 8;
+
+/// So many texts are embedded at a time.
+const BATCH: usize = 64;
 
 /// A text "answers" a question from the cosine on that this share of the true answers reaches. With
 /// the built-in embedder on LoCoMo (six dialogues, 851 questions of categories 1-4, units of five
 /// messages) that is its own [`answering`](Embedder::answering).
-pub const ANSWERS_KEPT: f64 = 0.85;
+pub const ANSWERS_KEPT: f64 = 0.90;
 
 /// Differences in accuracy below this mean nothing.
 const FLAT: f64 = 0.005;
@@ -75,6 +81,24 @@ pub enum CalibrateError {
     /// The model cannot be run.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// There is no model.
+    #[error("`{model}` makes no vectors, so there are no cosines to measure; a model was expected")]
+    NoVectors {
+        /// The id that stands for no model.
+        model: String,
+    },
+    /// The changes of topic of a conversation are out of order.
+    #[error(
+        "the changes of topic (`boundaries`) of a conversation of {messages} messages are \
+         {changes:?}; numbers of messages from 1 to {messages} were expected, each greater than the \
+         one before"
+    )]
+    Changes {
+        /// How many messages it has.
+        messages: usize,
+        /// Its changes.
+        changes: Vec<usize>,
+    },
     /// The conversations tell too little.
     #[error(
         "the conversations have {within} neighbouring runs of messages within a topic and {across} \
@@ -96,19 +120,24 @@ pub enum CalibrateError {
 /// conversation follows another in its set, that is a change too. The cosine is the one of the best
 /// balanced accuracy, the mean over sets and lengths.
 ///
-/// *Answering*: each question against the runs of five messages of its conversation; the cosine is
-/// the one that [`ANSWERS_KEPT`] of those runs reach that hold an answer. Without enough questions,
-/// the built-in embedder's share of "same topic" is taken.
+/// *Answering*: each question against the units of five messages of its conversation, by the best
+/// window of a single message, which is what a search compares; the cosine is the one that
+/// [`ANSWERS_KEPT`] of the units reach that hold an answer, and at most that of "same topic". Without
+/// enough questions, the built-in embedder's share of "same topic" is taken.
 ///
 /// # Errors
-/// When the model cannot be run, or the conversations tell too little.
+/// When the model cannot be run, a conversation makes no sense, or they tell too little.
 pub fn calibrate(
     embedder: &dyn Embedder,
     sets: &[Vec<Conversation>],
 ) -> Result<Calibration, CalibrateError> {
+    if embedder.dim() == 0 {
+        return Err(CalibrateError::NoVectors { model: embedder.model_id().to_owned() });
+    }
     let mut neighbours = Vec::new();
     let (mut answers, mut others) = (Vec::new(), Vec::new());
     for set in sets {
+        set.iter().try_for_each(Conversation::check)?;
         for run in RUNS {
             neighbours.push(Neighbours::of(embedder, set, run)?);
         }
@@ -116,13 +145,14 @@ pub fn calibrate(
             ask(embedder, conversation, &mut answers, &mut others)?;
         }
     }
+    // A length of which there is only one kind of pairs parts nothing.
+    neighbours.retain(|pairs| !pairs.within.is_empty() && !pairs.across.is_empty());
     let all = |of: fn(&Neighbours) -> &[f32]| -> Vec<f32> {
         neighbours.iter().flat_map(|pairs| of(pairs).to_vec()).collect()
     };
     let within = Distribution::new(all(|pairs| &pairs.within));
     let across = Distribution::new(all(|pairs| &pairs.across));
-    neighbours.retain(|pairs| !pairs.within.is_empty() && !pairs.across.is_empty());
-    if within.len() < LEAST_PAIRS || across.len() < LEAST_PAIRS || neighbours.is_empty() {
+    if within.len() < LEAST_PAIRS || across.len() < LEAST_PAIRS {
         return Err(CalibrateError::TooFew { within: within.len(), across: across.len() });
     }
     let accuracy = |cosine: f32| -> f64 {
@@ -132,7 +162,7 @@ pub fn calibrate(
     let same_topic = best(accuracy);
     let (answers, others) = (Distribution::new(answers), Distribution::new(others));
     let answering = if answers.len() >= LEAST_PAIRS {
-        answers.at(1.0 - ANSWERS_KEPT).clamp(0.01, 0.99)
+        answers.at(1.0 - ANSWERS_KEPT).clamp(0.01, same_topic)
     } else {
         let built_in = StaticEmbedder::new();
         same_topic * built_in.answering() / built_in.same_topic()
@@ -146,6 +176,30 @@ pub fn calibrate(
         answers,
         others,
     })
+}
+
+impl Conversation {
+    /// Keeps the first `messages`, and of what is known of the others nothing.
+    pub fn truncate(&mut self, messages: usize) {
+        self.messages.truncate(messages);
+        let end = self.messages.len();
+        if end == messages {
+            self.changes.retain(|change| *change < end);
+            for question in &mut self.questions {
+                question.answers.retain(|answer| *answer < end);
+            }
+            self.questions.retain(|question| !question.answers.is_empty());
+        }
+    }
+
+    fn check(&self) -> Result<(), CalibrateError> {
+        let (messages, changes) = (self.messages.len(), &self.changes);
+        let is_inside = changes.iter().all(|change| (1..=messages).contains(change));
+        if is_inside && changes.is_sorted_by(|a, b| a < b) {
+            return Ok(());
+        }
+        Err(CalibrateError::Changes { messages, changes: changes.clone() })
+    }
 }
 
 /// The middle of the hundredths at which `accuracy` is within [`FLAT`] of its best, so that chance
@@ -212,38 +266,50 @@ fn runs(
     messages: &[String],
     run: usize,
 ) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let texts: Vec<String> = messages
-        .windows(run)
-        .map(|run| {
-            let cut = run.iter().map(|text| text.chars().take(CHARS).collect::<String>());
-            cut.collect::<Vec<_>>().join("\n")
-        })
-        .collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    Ok(embedder.embed(&texts)?.rows().map(<[f32]>::to_vec).collect())
+    let mut vectors = Vec::with_capacity(messages.len());
+    let first: Vec<usize> = (0..(messages.len() + 1).saturating_sub(run)).collect();
+    for batch in first.chunks(BATCH) {
+        let text = |first: &usize| {
+            let run = messages.iter().skip(*first).take(run);
+            run.map(|text| beginning(text)).collect::<Vec<_>>().join("\n")
+        };
+        let texts: Vec<String> = batch.iter().map(text).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        vectors.extend(embedder.embed(&texts)?.rows().map(<[f32]>::to_vec));
+    }
+    Ok(vectors)
 }
 
-/// The cosines of a conversation's questions and its texts of [`UNIT`] messages.
+/// The first [`CHARS`] characters.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(CHARS).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
+/// The cosines of a conversation's questions and the best messages of its units.
 fn ask(
     embedder: &dyn Embedder,
     conversation: &Conversation,
     answers: &mut Vec<f32>,
     others: &mut Vec<f32>,
 ) -> Result<(), EmbedError> {
-    if conversation.questions.is_empty() {
+    let mut asked = Vec::with_capacity(conversation.questions.len());
+    for question in &conversation.questions {
+        let vectors = embedder.embed_question(&question.text)?;
+        if let Some(vector) = vectors.row(0) {
+            asked.push((question, vector.to_vec()));
+        }
+    }
+    if asked.is_empty() {
         return Ok(());
     }
-    let units: Vec<String> =
-        conversation.messages.chunks(UNIT).map(|unit| unit.join("\n")).collect();
-    let units: Vec<&str> = units.iter().map(String::as_str).collect();
-    let units = embedder.embed(&units)?;
-    for question in &conversation.questions {
-        let asked = embedder.embed_question(&question.text)?;
-        let Some(asked) = asked.row(0) else { continue };
-        for (n, unit) in units.rows().enumerate() {
+    for (n, unit) in conversation.messages.chunks(UNIT).enumerate() {
+        let windows = unit.iter().flat_map(|text| embedder.windows(beginning(text), WINDOWS));
+        let vectors = embedder.embed(&windows.collect::<Vec<_>>())?;
+        for (question, asked) in &asked {
+            let cosines = vectors.rows().map(|row| cosine(asked, row));
+            let Some(best) = cosines.max_by(f32::total_cmp) else { continue };
             let is_answer = question.answers.iter().any(|message| message / UNIT == n);
-            let found = if is_answer { &mut *answers } else { &mut *others };
-            found.push(cosine(asked, unit));
+            if is_answer { &mut *answers } else { &mut *others }.push(best);
         }
     }
     Ok(())
@@ -286,56 +352,10 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// Texts of the project's own, to measure a model on where no conversations are at hand: one set in
-/// English and one in Chinese.
-#[must_use]
-pub fn own_texts() -> Vec<Vec<Conversation>> {
-    TEXTS.split("\n= ").skip(1).map(|set| vec![parse(set)]).collect()
-}
-
-/// A set a section (`= name`), a topic a paragraph, a message a line; lines behind `?` ask for the
-/// message that follows them.
-const TEXTS: &str = include_str!("../assets/calibration.txt");
-
-fn parse(set: &str) -> Conversation {
-    let mut conversation = Conversation::default();
-    for line in set.lines().skip(1) {
-        let next = conversation.messages.len();
-        if line.is_empty() {
-            conversation.changes.push(next);
-        } else if let Some(question) = line.strip_prefix("? ") {
-            let question = Question { text: question.to_owned(), answers: vec![next] };
-            conversation.questions.push(question);
-        } else {
-            conversation.messages.push(line.to_owned());
-        }
-    }
-    let end = conversation.messages.len();
-    conversation.changes.retain(|change| (1..end).contains(change));
-    conversation.changes.dedup();
-    conversation
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_own_texts_are_two_sets_of_topics_with_questions() {
-        let sets = own_texts();
-        assert_eq!(sets.len(), 2);
-        for set in &sets {
-            let [conversation] = set.as_slice() else { panic!("{} conversations", set.len()) };
-            let topics = conversation.changes.len() + 1;
-            assert!(topics >= 12, "{topics} topics");
-            assert!(conversation.messages.len() >= topics * 6);
-            assert!(conversation.questions.len() >= topics);
-            let last = conversation.messages.len() - 1;
-            assert!(conversation.questions.iter().all(|q| q.answers.iter().all(|a| *a <= last)));
-        }
-        let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
-        assert!(sets[1][0].messages.iter().all(|message| message.chars().any(is_chinese)));
-    }
+    use crate::WordsOnly;
 
     #[test]
     fn a_flat_top_is_taken_in_its_middle() {
@@ -344,9 +364,39 @@ mod tests {
     }
 
     #[test]
-    fn too_little_text_is_told() {
+    fn what_cannot_be_measured_is_told() {
         let few = Conversation { messages: vec!["one".to_owned(); 5], ..Conversation::default() };
-        let error = calibrate(&StaticEmbedder::new(), &[vec![few]]).unwrap_err();
-        assert!(error.to_string().contains("at least 20"), "{error}");
+        let message = |embedder: &dyn Embedder, conversation: &Conversation| {
+            calibrate(embedder, &[vec![conversation.clone()]]).unwrap_err().to_string()
+        };
+        let error = message(&StaticEmbedder::new(), &few);
+        assert!(error.contains("at least 20"), "{error}");
+        let error = message(&WordsOnly, &few);
+        assert!(error.contains("`none` makes no vectors"), "{error}");
+        for changes in [vec![3, 2], vec![2, 2], vec![0], vec![6]] {
+            let error = message(&StaticEmbedder::new(), &Conversation { changes, ..few.clone() });
+            assert!(error.contains("each greater than the one before"), "{error}");
+        }
+    }
+
+    /// A length of which there are only pairs across changes does not count as pairs.
+    #[test]
+    fn only_lengths_with_both_kinds_of_pairs_count() {
+        // Topics of four messages: runs of two have pairs within, runs of three and four none.
+        let words = ["red", "blue", "sun", "rain"].map(|word| format!("the {word} of today"));
+        let messages: Vec<String> = (0..120).map(|n| words[n / 4 % 4].clone()).collect();
+        let changes = (1..30).map(|topic| topic * 4).collect();
+        let talk = Conversation { messages, changes, questions: Vec::new() };
+        let measured = calibrate(&StaticEmbedder::new(), &[vec![talk]]).unwrap();
+        assert_eq!((measured.within.len(), measured.across.len()), (30, 29));
+        // Without questions the built-in share is taken.
+        let Scale { same_topic, answering } = measured.scale;
+        assert!((answering - 0.65 * same_topic).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        assert_eq!(beginning(&"长".repeat(4_000)).chars().count(), CHARS);
+        assert_eq!(beginning("short"), "short");
     }
 }

@@ -7,7 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Which embedder is meant: `builtin`, `none`, or the folder or name of a model.
+/// Which embedder is meant: `builtin`, `none`, the folder or name of a model, or `custom:` and the
+/// model id of an embedder that only the program knows that made the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The table that is part of the program.
@@ -17,9 +18,12 @@ pub enum Choice {
     WordsOnly,
     /// A model: the folder that its files are in, or its name.
     Model(String),
+    /// A program's own, which it passes whenever it opens the store; this is its model id.
+    Custom(String),
 }
 
 const BUILT_IN: &str = "builtin";
+const CUSTOM: &str = "custom:";
 
 impl Choice {
     /// Makes the embedder that is meant.
@@ -32,6 +36,7 @@ impl Choice {
             Self::BuiltIn => Ok(Arc::new(StaticEmbedder::new())),
             Self::WordsOnly => Ok(Arc::new(WordsOnly)),
             Self::Model(model) => load_model(model),
+            Self::Custom(model) => Err(LoadError::Custom { model: model.clone() }),
         }
     }
 }
@@ -49,7 +54,11 @@ fn load_model(model: &str) -> Result<Arc<dyn Embedder>, LoadError> {
 
 #[cfg(not(feature = "fastembed"))]
 fn load_model(model: &str) -> Result<Arc<dyn Embedder>, LoadError> {
-    Err(LoadError::NotBuilt { model: model.to_owned(), feature: "fastembed" })
+    let model = model.to_owned();
+    Err(match std::path::Path::new(&model).is_dir() {
+        true => LoadError::NotBuilt { model, feature: "fastembed" },
+        false => LoadError::NoModel { model, known: Vec::new() },
+    })
 }
 
 impl FromStr for Choice {
@@ -59,18 +68,22 @@ impl FromStr for Choice {
         Ok(match text {
             BUILT_IN => Self::BuiltIn,
             WordsOnly::MODEL_ID => Self::WordsOnly,
-            model => Self::Model(model.to_owned()),
+            text => match text.strip_prefix(CUSTOM) {
+                Some(model) => Self::Custom(model.to_owned()),
+                None => Self::Model(text.to_owned()),
+            },
         })
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::BuiltIn => BUILT_IN,
-            Self::WordsOnly => WordsOnly::MODEL_ID,
-            Self::Model(model) => model,
-        })
+        match self {
+            Self::BuiltIn => f.write_str(BUILT_IN),
+            Self::WordsOnly => f.write_str(WordsOnly::MODEL_ID),
+            Self::Model(model) => f.write_str(model),
+            Self::Custom(model) => write!(f, "{CUSTOM}{model}"),
+        }
     }
 }
 
@@ -80,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_choice_comes_back_from_its_words() {
-        for text in ["builtin", "none", "/models/模型", "BGESmallZHV15"] {
+        for text in ["builtin", "none", "/models/模型", "BGESmallZHV15", "custom:own-3"] {
             assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
         }
         assert_eq!("builtin".parse(), Ok(Choice::BuiltIn));
@@ -98,6 +111,25 @@ mod tests {
     #[test]
     fn a_model_that_is_not_there_is_named() {
         let error = Choice::Model("no/such/folder".to_owned()).load().err().unwrap();
-        assert!(error.to_string().contains("no/such/folder"), "{error}");
+        let text = error.to_string();
+        for part in ["no/such/folder", "builtin, none", "model.onnx"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[cfg(not(feature = "fastembed"))]
+    #[test]
+    fn a_folder_that_this_build_cannot_run_tells_which_build_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().display().to_string();
+        let text = Choice::Model(folder.clone()).load().err().unwrap().to_string();
+        let command = "cargo install --path crates/cli --features fastembed";
+        assert!(text.contains(&folder) && text.contains(command), "{text}");
+    }
+
+    #[test]
+    fn a_programs_own_embedder_is_that_programs_to_bring() {
+        let text = Choice::Custom("own-3".to_owned()).load().err().unwrap().to_string();
+        assert!(text.contains("own-3") && text.contains("program"), "{text}");
     }
 }

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum LoadError {
     /// The program was built without what the model needs.
-    #[error("this build has no part that runs {model}; build it with `--features {feature}`")]
+    #[error(
+        "this build has no part that runs {model}; in a checkout of the project, `cargo install \
+         --path crates/cli --features {feature}` makes one that has"
+    )]
     NotBuilt {
         /// The model.
         model: String,
@@ -51,8 +54,8 @@ pub enum LoadError {
     },
     /// A model is neither a folder nor known by name.
     #[error(
-        "there is no folder {model:?}, and no model of that name is known; expected was a folder \
-         with model.onnx and tokenizer.json, or one of these names: {}", .known.join(", ")
+        "there is no folder {model:?}, and no model of that name is known; expected was one of \
+         builtin, none, a folder with model.onnx and tokenizer.json{}", names(.known)
     )]
     NoModel {
         /// What was asked for.
@@ -76,8 +79,20 @@ pub enum LoadError {
         /// What went wrong.
         what: String,
     },
+    /// An embedder is a program's own.
+    #[error(
+        "the embedder {model} is a program's own, and only that program can load it; `foldback \
+         embedder use` takes another, and --embedder none searches by words"
+    )]
+    Custom {
+        /// Its model id.
+        model: String,
+    },
     /// What says which embedder is meant cannot be read.
-    #[error("which embedder is the store's own cannot be read: {what}")]
+    #[error(
+        "which embedder is the store's own cannot be read: {what}; `foldback embedder use` says it \
+         anew"
+    )]
     Unknown {
         /// What is wrong.
         what: String,
@@ -97,6 +112,14 @@ pub enum LoadError {
     /// The model was loaded and does not run.
     #[error(transparent)]
     Run(#[from] EmbedError),
+}
+
+fn names(known: &[String]) -> String {
+    match known {
+        [] => ", or with a build that runs models by name (feature fastembed-download) such a name"
+            .to_owned(),
+        known => format!(", or one of these names: {}", known.join(", ")),
+    }
 }
 
 fn list(paths: &[PathBuf]) -> String {

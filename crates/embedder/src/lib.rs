@@ -38,6 +38,7 @@ mod words_only;
 mod calibrated;
 mod calibration;
 mod error;
+mod own_texts;
 mod table;
 mod vocabulary;
 mod window;
@@ -47,12 +48,12 @@ mod wordpiece;
 pub use calibrated::Calibrated;
 pub use calibration::{
     ANSWERS_KEPT, CalibrateError, Calibration, Conversation, Distribution, Question, calibrate,
-    own_texts,
 };
 pub use choice::Choice;
 pub use error::LoadError;
 #[cfg(feature = "fastembed")]
 pub use model::{ModelEmbedder, ModelOptions, Pooling};
+pub use own_texts::{OwnCalibration, OwnTexts, SCALES_DIFFER, calibrate_on_own_texts, own_texts};
 pub use static_embedder::StaticEmbedder;
 pub use window::{WINDOW_BYTES, windows};
 pub use wordpiece::WordPiece;

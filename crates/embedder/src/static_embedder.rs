@@ -69,7 +69,41 @@ impl Embedder for StaticEmbedder {
         })
     }
 
+    /// The share of the letters that are Latin: the table was made from English.
+    fn knows(&self, text: &str) -> f32 {
+        let (mut letters, mut known) = (0_u32, 0_u32);
+        for letter in text.chars().filter(|c| c.is_alphabetic()) {
+            letters += 1;
+            known += u32::from(is_latin(letter));
+        }
+        if letters == 0 { 1.0 } else { known as f32 / letters as f32 }
+    }
+
     fn windows<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
         window::windows_within(text, limit, window::bytes_that_fit)
+    }
+}
+
+/// Whether a letter is of the Latin script: the blocks of Unicode up to Latin Extended-B, Latin
+/// Extended Additional and the full-width forms.
+fn is_latin(letter: char) -> bool {
+    matches!(letter, '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' | '\u{ff21}'..='\u{ff5a}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_knows_latin_letters() {
+        let knows = |text| StaticEmbedder::new().knows(text);
+        for text in ["", "8443?", "Which port does it use?", "Où est le café d'Ørsted?"] {
+            assert_eq!(knows(text), 1.0, "{text}");
+        }
+        for text in ["订单什么时候送达？", "ポートは何番ですか", "포트는 몇 번입니까", "Где порт?"]
+        {
+            assert_eq!(knows(text), 0.0, "{text}");
+        }
+        assert_eq!(knows("port端口"), 4.0 / 6.0);
     }
 }

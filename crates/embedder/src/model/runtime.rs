@@ -79,20 +79,36 @@ fn folders() -> Vec<PathBuf> {
     ];
     folders.extend(usual.map(PathBuf::from));
     let mut packages = listed("PYTHONPATH");
-    let environment = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let python = listed("PATH").into_iter().map(|folder| folder.join("python3"));
-    let python = python.filter_map(|path| path.canonicalize().ok()).next();
-    let python = python.and_then(|path| Some(path.parent()?.parent()?.to_owned()));
-    for prefix in environment.into_iter().chain(python) {
-        for lib in entries(&prefix.join("lib"), "python3") {
-            packages.extend(["site-packages", "dist-packages"].map(|name| lib.join(name)));
-        }
-    }
+    packages.extend(prefixes(&listed("PATH")).iter().flat_map(|prefix| packages_of(prefix)));
     folders.extend(packages.into_iter().map(|packages| packages.join("onnxruntime/capi")));
     folders.retain(|folder| !folder.as_os_str().is_empty());
     let mut seen = std::collections::BTreeSet::new();
     folders.retain(|folder| seen.insert(folder.clone()));
     folders
+}
+
+/// The folders that a Python is installed in: the environment that is active, those of the `python3`s
+/// on `PATH` and of what they are links to, the user's and the system's own, and those of pyenv.
+fn prefixes(path: &[PathBuf]) -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let mut prefixes: Vec<PathBuf> = variable("VIRTUAL_ENV").into_iter().collect();
+    for python in path.iter().map(|folder| folder.join("python3")).filter(|path| path.is_file()) {
+        let target = python.canonicalize().ok();
+        let programs = std::iter::once(python).chain(target);
+        prefixes.extend(programs.filter_map(|path| Some(path.parent()?.parent()?.to_owned())));
+    }
+    let home = variable("HOME");
+    prefixes.extend(home.iter().map(|home| home.join(".local")));
+    prefixes.extend(["/usr/local", "/usr"].map(PathBuf::from));
+    let pyenv = variable("PYENV_ROOT").or_else(|| Some(home?.join(".pyenv")));
+    prefixes.extend(pyenv.iter().flat_map(|root| entries(&root.join("versions"), "")));
+    prefixes
+}
+
+/// The folders of packages under a Python's prefix.
+fn packages_of(prefix: &Path) -> Vec<PathBuf> {
+    let versions = entries(&prefix.join("lib"), "python3").into_iter();
+    versions.flat_map(|lib| ["site-packages", "dist-packages"].map(|name| lib.join(name))).collect()
 }
 
 /// The files of a folder that have the library's name, the newest version first.
@@ -133,6 +149,28 @@ mod tests {
         assert_eq!(names, ["libonnxruntime.so.1.24.2", "libonnxruntime.so.1.9.0"]);
         let error = probe(&found[0]).unwrap_err();
         assert!(matches!(error, LoadError::Runtime { .. }), "{error}");
+    }
+
+    /// A virtual environment's `python3` is a link to the system's; both places count.
+    #[cfg(unix)]
+    #[test]
+    fn the_packages_of_every_python_on_the_path_are_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let [system, venv] = ["system", "venv"].map(|name| dir.path().join(name));
+        for prefix in [&system, &venv] {
+            std::fs::create_dir_all(prefix.join("bin")).unwrap();
+            std::fs::create_dir_all(prefix.join("lib/python3.12/site-packages")).unwrap();
+        }
+        std::fs::write(system.join("bin/python3.12"), b"").unwrap();
+        std::os::unix::fs::symlink(system.join("bin/python3.12"), venv.join("bin/python3"))
+            .unwrap();
+        let found: Vec<PathBuf> =
+            prefixes(&[venv.join("bin")]).iter().flat_map(|prefix| packages_of(prefix)).collect();
+        for prefix in [system.canonicalize().unwrap(), venv] {
+            let packages = prefix.join("lib/python3.12/site-packages");
+            assert!(found.contains(&packages), "{packages:?} {found:?}");
+        }
+        assert!(prefixes(&[]).contains(&PathBuf::from("/usr/local")));
     }
 
     #[test]

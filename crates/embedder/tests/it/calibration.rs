@@ -1,7 +1,10 @@
 //! What a model's cosines mean, measured, and against what the constants say.
 
 use foldback_core::{EmbedError, Embedder, Scale, Vectors};
-use foldback_embedder::{Calibrated, Conversation, Question, StaticEmbedder, calibrate, own_texts};
+use foldback_embedder::{
+    Calibrated, Conversation, OwnCalibration, Question, StaticEmbedder, calibrate,
+    calibrate_on_own_texts, own_texts,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -36,20 +39,31 @@ fn bl5_the_built_in_scale_is_measured_again() {
     assert!((all.scale.answering - embedder.answering()).abs() <= 0.03, "{:?}", all.scale);
 }
 
-/// BL5: the texts that come with the program tell the two kinds apart, too, and give a scale that is
-/// near the one that far more text gives.
+/// BL5: the texts that come with the program tell the two kinds apart, too, and those in the
+/// language that the model knows give a scale that is near the one that far more text gives.
 #[test]
 fn bl5_the_own_texts_part_topics() {
-    let measured = calibrate(&StaticEmbedder::new(), &own_texts()).unwrap();
-    eprintln!("within {}; across {}", measured.within, measured.across);
-    eprintln!("answers {}; others {}", measured.answers, measured.others);
-    eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
-    assert_eq!(measured.model_id, StaticEmbedder::MODEL_ID);
-    assert!(measured.balanced_accuracy > 0.6, "{}", measured.balanced_accuracy);
+    let found = calibrate_on_own_texts(&StaticEmbedder::new(), "").unwrap();
+    for OwnCalibration { language, measured } in &found {
+        eprintln!("{language}: within {}; across {}", measured.within, measured.across);
+        eprintln!("{language}: answers {}; others {}", measured.answers, measured.others);
+        eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
+        assert_eq!(measured.model_id, StaticEmbedder::MODEL_ID);
+        assert!(measured.scale.is_sound());
+        // Two questions a topic, of which none may be lost.
+        assert_eq!(measured.answers.len(), 24);
+    }
+    let OwnCalibration { language, measured } = &found[0];
+    assert_eq!(*language, "English", "the table is English");
+    assert!(measured.balanced_accuracy > 0.72, "{}", measured.balanced_accuracy);
     assert!(measured.within.at(0.5) > measured.across.at(0.5));
-    assert!(measured.answers.at(0.5) > measured.others.at(0.5));
-    assert!((measured.scale.same_topic - StaticEmbedder::SAME_TOPIC).abs() <= 0.06);
-    assert!((measured.scale.answering - StaticEmbedder::new().answering()).abs() <= 0.06);
+    assert!(measured.answers.at(0.25) > measured.others.at(0.5) + 0.05);
+    let scale = measured.scale;
+    assert!((scale.same_topic - StaticEmbedder::SAME_TOPIC).abs() <= 0.06, "{scale:?}");
+    assert!((scale.answering - StaticEmbedder::new().answering()).abs() <= 0.06, "{scale:?}");
+    // The user's own language comes first, where it is known.
+    let found = calibrate_on_own_texts(&StaticEmbedder::new(), "订单什么时候送达？").unwrap();
+    assert_eq!(found[0].language, "Chinese");
 }
 
 /// A model whose cosines are squeezed: cosine' = (1 + cosine) / 2.
@@ -81,8 +95,9 @@ impl Embedder for Squeezed {
 /// BL5: a scale that was measured means the same for a model that puts its cosines elsewhere.
 #[test]
 fn bl5_a_measured_scale_follows_the_model() {
-    let plain = calibrate(&StaticEmbedder::new(), &own_texts()).unwrap();
-    let squeezed = calibrate(&Squeezed, &own_texts()).unwrap();
+    let sets = [own_texts().swap_remove(0).conversations];
+    let plain = calibrate(&StaticEmbedder::new(), &sets).unwrap();
+    let squeezed = calibrate(&Squeezed, &sets).unwrap();
     let follows = |plain: f32, squeezed: f32| (squeezed - (1.0 + plain) / 2.0).abs() < 0.02;
     assert!(follows(plain.scale.same_topic, squeezed.scale.same_topic), "{squeezed:?}");
     assert!(follows(plain.scale.answering, squeezed.scale.answering), "{squeezed:?}");

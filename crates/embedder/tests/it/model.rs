@@ -1,9 +1,10 @@
 //! A real model, where its folder and ONNX Runtime are at hand: `FOLDBACK_MODEL_DIR` names a folder
 //! with all-MiniLM-L6-v2 (`tests/models/make_onnx.py` makes one from the published weights).
 
-use foldback_core::Embedder;
+use foldback_core::{Embedder, Scale};
 use foldback_embedder::{
-    Choice, LoadError, ModelEmbedder, ModelOptions, Pooling, StaticEmbedder, calibrate, own_texts,
+    Choice, LoadError, ModelEmbedder, ModelOptions, OwnCalibration, Pooling, StaticEmbedder,
+    calibrate_on_own_texts, own_texts,
 };
 use serde_json::Value;
 use std::path::PathBuf;
@@ -123,24 +124,26 @@ fn an_id_names_the_folder_and_what_vectors_depend_on() {
 #[test]
 fn bl5_a_model_is_measured_on_its_own_scale() {
     let Some(embedder) = open("bl5_a_model_is_measured_on_its_own_scale") else { return };
-    let measured = calibrate(&embedder, &own_texts()).unwrap();
-    eprintln!("within {}; across {}", measured.within, measured.across);
-    eprintln!("answers {}; others {}", measured.answers, measured.others);
-    eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
-    for set in own_texts() {
-        let one = calibrate(&embedder, &[set]).unwrap();
-        eprintln!("  {:?} {:.3} {} | {}", one.scale, one.balanced_accuracy, one.within, one.across);
+    let found = calibrate_on_own_texts(&embedder, "").unwrap();
+    for OwnCalibration { language, measured } in &found {
+        eprintln!("{language}: within {}; across {}", measured.within, measured.across);
+        eprintln!("{language}: answers {}; others {}", measured.answers, measured.others);
+        eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
     }
-    // Far from the table's .72 and .47: with those, nothing would count as one topic.
-    assert!(measured.scale.same_topic < StaticEmbedder::SAME_TOPIC - 0.1, "{:?}", measured.scale);
-    assert!(measured.scale.answering < measured.scale.same_topic + 0.2);
-    assert!(measured.balanced_accuracy > 0.6);
+    // It is measured where it parts topics. Recorded dialogues (DialSeg711, TIAGE) give .28 to .34;
+    // with the table's .72 nothing would count as one topic.
+    let OwnCalibration { language, measured } = &found[0];
+    assert_eq!(*language, "English");
+    let Scale { same_topic, answering } = measured.scale;
+    assert!((0.22..=0.40).contains(&same_topic), "{:?}", measured.scale);
+    assert!((0.18..=same_topic).contains(&answering), "{:?}", measured.scale);
+    assert!(measured.balanced_accuracy > 0.8);
 }
 
 /// Questions about the own texts, asked of units of three messages of all topics: the mean
 /// reciprocal rank of the answer.
 fn reciprocal_rank(embedder: &dyn Embedder, set: usize) -> f64 {
-    let conversation = &own_texts()[set][0];
+    let conversation = &own_texts()[set].conversations[0];
     let units: Vec<String> =
         conversation.messages.chunks(3).map(|messages| messages.join("\n")).collect();
     let units: Vec<&str> = units.iter().map(String::as_str).collect();
@@ -156,8 +159,7 @@ fn reciprocal_rank(embedder: &dyn Embedder, set: usize) -> f64 {
     sum / conversation.questions.len() as f64
 }
 
-/// Both know English only; of Chinese, both know some characters, and neither is better than the
-/// other by more than a question or two.
+/// Both know English only; of Chinese, both know some characters.
 #[test]
 fn a_model_finds_at_least_as_well_as_the_table() {
     let Some(embedder) = open("a_model_finds_at_least_as_well_as_the_table") else { return };
@@ -168,7 +170,7 @@ fn a_model_finds_at_least_as_well_as_the_table() {
         "mean reciprocal rank, model and table: English {english:.3?}, Chinese {chinese:.3?}"
     );
     assert!(english.0 >= english.1, "{english:?}");
-    assert!((chinese.0 - chinese.1).abs() < 0.1, "{chinese:?}");
+    assert!(chinese.0 >= chinese.1 - 0.1, "{chinese:?}");
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! Texts of the project's own, to measure a model on where no conversations are at hand.
+
+use crate::calibration::{CalibrateError, Calibration, Conversation, Question, calibrate};
+use foldback_core::Embedder;
+use std::cmp::Reverse;
+
+/// Conversations in one language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnTexts {
+    /// The language's name in English.
+    pub language: &'static str,
+    /// The conversations.
+    pub conversations: Vec<Conversation>,
+}
+
+/// The texts that come with the program: English and Chinese.
+#[must_use]
+pub fn own_texts() -> Vec<OwnTexts> {
+    let sections = TEXTS.split("\n= ").skip(1);
+    sections
+        .filter_map(|section| {
+            let (language, talk) = section.split_once('\n')?;
+            Some(OwnTexts { language, conversations: vec![parse(talk)] })
+        })
+        .collect()
+}
+
+/// What was measured of a model on the texts of one language.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnCalibration {
+    /// The language's name in English.
+    pub language: &'static str,
+    /// What was measured.
+    pub measured: Calibration,
+}
+
+/// Measures a model on the texts of each language by itself: a model that knows one of them only has
+/// a scale for that one, and noise for the other. The one to use comes first: that of the language
+/// that `sample`, text of the conversations it is for, is written in, else the one whose topics the
+/// model parts best.
+///
+/// # Errors
+/// When the model cannot be run, or makes no vectors.
+pub fn calibrate_on_own_texts(
+    embedder: &dyn Embedder,
+    sample: &str,
+) -> Result<Vec<OwnCalibration>, CalibrateError> {
+    let mut found = Vec::new();
+    for OwnTexts { language, conversations } in own_texts() {
+        let measured = calibrate(embedder, &[conversations])?;
+        found.push(OwnCalibration { language, measured });
+    }
+    let spoken = language_of(sample);
+    found.sort_by_key(|own| {
+        let accuracy = (own.measured.balanced_accuracy * 1e6) as i64;
+        (Some(own.language) != spoken, Reverse(accuracy))
+    });
+    Ok(found)
+}
+
+/// Scales whose "same topic" are further apart than this are told as different.
+pub const SCALES_DIFFER: f32 = 0.08;
+
+/// The language of the own texts that is nearest to what is written here; `None` where no letters
+/// are. Only scripts are told apart.
+fn language_of(text: &str) -> Option<&'static str> {
+    let (mut spaced, mut unspaced) = (0_usize, 0_usize);
+    for letter in text.chars().filter(|c| c.is_alphabetic()) {
+        match letter {
+            // A character of these says about as much as half a word.
+            '\u{1100}'..='\u{11ff}'
+            | '\u{2e80}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7af}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}' => unspaced += 3,
+            _ => spaced += 1,
+        }
+    }
+    match spaced + unspaced {
+        0 => None,
+        _ if unspaced > spaced => Some("Chinese"),
+        _ => Some("English"),
+    }
+}
+
+/// A language a section (`= name`), a topic a paragraph, a message a line; a line behind `?` is a
+/// question that the message before it answers.
+const TEXTS: &str = include_str!("../assets/calibration.txt");
+
+fn parse(talk: &str) -> Conversation {
+    let mut conversation = Conversation::default();
+    for line in talk.lines() {
+        let next = conversation.messages.len();
+        if line.is_empty() {
+            conversation.changes.push(next);
+        } else if let Some(question) = line.strip_prefix("? ") {
+            let answers = next.checked_sub(1).into_iter().collect();
+            conversation.questions.push(Question { text: question.to_owned(), answers });
+        } else {
+            conversation.messages.push(line.to_owned());
+        }
+    }
+    let end = conversation.messages.len();
+    conversation.changes.retain(|change| (1..end).contains(change));
+    conversation.changes.dedup();
+    conversation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_topics_of_eight_messages_or_more_with_two_questions() {
+        let sets = own_texts();
+        let languages: Vec<_> = sets.iter().map(|set| set.language).collect();
+        assert_eq!(languages, ["English", "Chinese"]);
+        for OwnTexts { conversations, .. } in &sets {
+            let [conversation] = conversations.as_slice() else { panic!("one was expected") };
+            let end = conversation.messages.len();
+            let starts = std::iter::once(&0).chain(&conversation.changes);
+            let ends = conversation.changes.iter().chain(std::iter::once(&end));
+            let topics: Vec<_> = starts.zip(ends).map(|(start, end)| *start..*end).collect();
+            assert!(topics.len() >= 12, "{} topics", topics.len());
+            for topic in topics {
+                assert!(topic.len() >= 8, "{topic:?}");
+                let asked = conversation.questions.iter();
+                let asked = asked.filter(|question| topic.contains(&question.answers[0])).count();
+                assert_eq!(asked, 2, "{topic:?}");
+            }
+        }
+        let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        let chinese = &sets[1].conversations[0].messages;
+        assert!(chinese.iter().all(|message| message.chars().any(is_chinese)));
+    }
+
+    #[test]
+    fn a_question_is_of_the_line_that_answers_it() {
+        let english = &own_texts()[0].conversations[0];
+        let answer = |start: &str| {
+            let mut asked = english.questions.iter();
+            let asked = asked.find(|question| question.text.starts_with(start)).unwrap();
+            english.messages[asked.answers[0]].as_str()
+        };
+        assert!(answer("How much of the order").starts_with("The 39 euros will be on your card"));
+        assert!(answer("Where do we stay").contains("guesthouse in Alfama"));
+    }
+
+    #[test]
+    fn a_sample_tells_its_language_by_its_script() {
+        assert_eq!(language_of("Which port does it use?"), Some("English"));
+        assert_eq!(language_of("OrderService 的超时时间是多少秒？"), Some("Chinese"));
+        assert_eq!(language_of("포트는 몇 번입니까"), Some("Chinese"));
+        assert_eq!(language_of("8443 !"), None);
+    }
+}
