@@ -1,4 +1,4 @@
-//! A block and the passages of its payloads as the indexes take them.
+//! A block and a passage of a payload as the indexes take them.
 
 use crate::analysis::Analyzer;
 use crate::block_text::{block_terms, payload_texts};
@@ -7,14 +7,6 @@ use crate::payload_texts::PayloadText;
 use crate::vectors::MessageVectors;
 use foldback_core::{Block, BlockType, StoredMessage, Timestamp};
 use rustc_hash::FxHashMap;
-
-/// What an index takes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Doc {
-    Block(BlockDoc),
-    /// A passage of a payload of a block that came before it.
-    Passage(PassageDoc),
-}
 
 /// What an index holds of one block. It is a pure function of the block's records.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +17,7 @@ pub(crate) struct BlockDoc {
     /// Each term and how often the block holds it, ascending.
     pub(crate) terms: Vec<(Box<str>, u32)>,
     pub(crate) vectors: Vec<DocVectors>,
-    /// The payloads whose texts are searched with it; no index holds them.
+    /// The payloads whose texts are searched with it. An index holds their numbers.
     pub(crate) payloads: Vec<PayloadText>,
 }
 
@@ -40,7 +32,7 @@ pub(crate) struct PassageDoc {
 /// Which passage it is, and what BM25 needs of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PassageMeta {
-    /// The number of the block that has the payload.
+    /// The number of the first block that carries the payload.
     pub(crate) block: u32,
     /// The payload's number in its todo.
     pub(crate) payload: u64,
@@ -94,6 +86,11 @@ impl BlockDoc {
             doc.add_vectors(*seq, of_message);
         }
         doc
+    }
+
+    /// The numbers of its payloads.
+    pub(crate) fn carried(&self) -> Vec<u64> {
+        self.payloads.iter().map(|payload| payload.n).collect()
     }
 
     /// The place of a block whose record cannot be read: it is there, but nothing finds it.

@@ -1,12 +1,14 @@
 //! What is held of the todos that were searched last, and how it meets the truth.
 
-use crate::disk::{CodeGroup, DiskIndex, Fit, Folder, Graph, IndexWriter, Lock};
+use crate::disk::{CodeGroup, Damage, DiskIndex, Fit, Folder, Graph, IndexWriter, Lock};
 use crate::memory_index::MemoryIndex;
 use crate::records::Records;
 use crate::{Error, IndexConfig, Searcher};
 use foldback_kv::{Error as KvError, Registry, Todo};
 use lru::LruCache;
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +21,7 @@ pub(crate) struct Cache {
     index_dir: Option<PathBuf>,
     config: IndexConfig,
     slots: Mutex<Slots>,
-    /// Whether graphs are no longer built.
+    /// Whether graphs are no longer built, nor indexes beyond the next batch.
     stopped: AtomicBool,
 }
 
@@ -60,13 +62,18 @@ struct Slot {
     bytes: AtomicUsize,
 }
 
-/// How many passages there are in the blocks behind one, up to another. Counted once.
+/// How many passages there are in the blocks behind one, up to another, without those of payloads
+/// that earlier blocks carry. Counted once.
 #[derive(Default)]
 struct Passages {
     behind: u32,
     until: u32,
     count: u64,
+    payloads: FxHashSet<u64>,
 }
+
+/// An index catches up when as many passages are behind as this part of those that it holds.
+const GROWTH: u64 = 8;
 
 #[derive(Default)]
 struct State {
@@ -83,6 +90,9 @@ struct State {
     /// Of how many replacements of vectors it knows.
     generation: u32,
 }
+
+/// What the folder of a todo's indexes is called behind its number while it is deleted.
+const GONE: &str = "gone";
 
 /// How long to wait for another's turn at an index.
 const TURN: Duration = Duration::from_millis(10);
@@ -110,7 +120,11 @@ impl Cache {
         if state.changed != Some(changed) || broken {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
-            self.account(todo, &slot, state.bytes());
+        }
+        // It grows too when a graph is loaded beside the searches.
+        let bytes = state.bytes();
+        if slot.bytes.load(Ordering::Relaxed) != bytes {
+            self.account(todo, &slot, bytes);
         }
         Ok(Searcher::new(
             todo.clone(),
@@ -132,48 +146,58 @@ impl Cache {
         let slot = self.slot(todo);
         let known = slot.state.lock().disk.clone();
         let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
-        let indexed = known.as_ref().map_or(0, |disk| disk.blocks());
-        if !self.is_due(todo, &slot, indexed, last)? {
+        if !self.is_due(todo, &slot, known.as_deref(), last)? {
             done.graph_due = known.is_some_and(|disk| self.due_graph(&disk).is_some());
             return Ok(done);
         }
-        let Some(lock) = Lock::take(&folder)? else {
-            done.busy = true;
-            return Ok(done);
+        let done = match Lock::take(&folder) {
+            Ok(Some(lock)) => self.index(todo, &slot, &folder, &lock, known.as_deref()),
+            Ok(None) => return Ok(Maintained { busy: true, ..done }),
+            Err(error) => Err(error),
         };
+        self.unless_forgotten(todo, &folder, done)
+    }
+
+    /// Lets the index catch up, for whoever holds its lock.
+    fn index(
+        &self,
+        todo: &Todo,
+        slot: &Arc<Slot>,
+        folder: &Folder,
+        lock: &Lock,
+        known: Option<&DiskIndex>,
+    ) -> Result<Maintained, Error> {
+        let mut done = Maintained::default();
         // Another process may have written and indexed since; what counts is what is there now.
         let last = self.records.last_block_n(todo)?;
-        let writer = IndexWriter::new(&lock, &folder, &self.records, todo);
-        let graph = known.as_ref().and_then(|disk| disk.graph.as_ref());
-        let mut disk = match DiskIndex::open(&folder, todo, graph) {
+        let writer = IndexWriter::new(lock, folder, &self.records, todo);
+        let mut disk = match self.open(folder, todo, known) {
             Ok(disk) => disk,
             Err(damage) => {
-                writer.clear()?;
                 done.dropped = Some(damage);
                 None
             }
         };
+        if disk.is_none() {
+            // What others have mapped of an older one goes by its name, and is never written over.
+            writer.clear()?;
+        }
         if let Some(disk) = &disk
             && disk.fit(&self.records, todo)? != Fit::Fits
         {
             done.ahead = true;
             return Ok(done);
         }
-        let indexed = disk.as_ref().map_or(0, DiskIndex::blocks);
-        if disk.is_none() || self.is_due(todo, &slot, indexed, last)? {
-            writer.append(disk.as_ref(), last)?;
-            done.indexed = last.saturating_sub(indexed);
-            disk = self.reopen(&folder, todo, disk.as_ref())?;
+        if disk.is_none() || self.is_due(todo, slot, disk.as_ref(), last)? {
+            let indexed = disk.as_ref().map_or(0, DiskIndex::blocks);
+            writer.append(disk.as_ref(), last, &|| self.stopped.load(Ordering::Relaxed))?;
+            disk = self.reopen(folder, todo, disk.as_ref())?;
+            let now = disk.as_ref().map_or(0, DiskIndex::blocks);
+            done.indexed = now.saturating_sub(indexed);
         }
-        if self.is_forgotten(todo)? {
-            // Meanwhile; and nothing of it may stay.
-            remove(&folder)?;
-            return Ok(done);
-        }
-        drop(lock);
         if let Some(disk) = disk {
             done.graph_due = self.due_graph(&disk).is_some();
-            self.take(todo, &slot, &folder, disk);
+            self.take(todo, slot, folder, disk);
         }
         Ok(done)
     }
@@ -185,7 +209,7 @@ impl Cache {
         let known = slot.state.lock().disk.clone().filter(|disk| !disk.is_broken());
         let disk = match known {
             Some(disk) => disk,
-            None => match DiskIndex::open(&folder, todo, None) {
+            None => match self.open(&folder, todo, None) {
                 Ok(Some(disk)) if disk.fit(&self.records, todo)? == Fit::Fits => Arc::new(disk),
                 _ => return Ok(done),
             },
@@ -194,40 +218,63 @@ impl Cache {
         if !done.graph_due {
             return Ok(done);
         }
-        let Some(lock) = Lock::take_graph(&folder)? else {
-            done.busy = true;
-            return Ok(done);
+        let done = match Lock::take_graph(&folder) {
+            Ok(Some(_lock)) => self.build(todo, &slot, &folder, &disk),
+            Ok(None) => return Ok(Maintained { busy: true, ..done }),
+            Err(error) => Err(error),
         };
+        self.unless_forgotten(todo, &folder, done)
+    }
+
+    /// Builds the graph if it is still due, for whoever holds its lock.
+    fn build(
+        &self,
+        todo: &Todo,
+        slot: &Arc<Slot>,
+        folder: &Folder,
+        disk: &DiskIndex,
+    ) -> Result<Maintained, Error> {
+        let mut done = Maintained { graph_due: true, ..Maintained::default() };
         // Another may have built it meanwhile; whether it is whole shows when it is loaded.
-        let graph = Graph::open(&folder, &disk.codes, disk.graph.as_ref());
+        let graph = Graph::open(folder, &disk.codes, disk.graph.as_ref());
         let graph = graph.filter(|graph| graph.load().is_some());
         let after = self.config.hnsw_after_vectors;
-        let built = Graph::due(&disk.codes, graph.as_deref(), after).map(|group| {
+        if let Some(group) = Graph::due(&disk.codes, graph.as_deref(), after) {
             let stop = || self.stopped.load(Ordering::Relaxed);
-            Graph::build(&folder, &disk.codes, group, &stop)
-        });
-        if self.is_forgotten(todo)? {
-            remove(&folder)?;
-            return Ok(Maintained::default());
+            done.graph_built = Graph::build(folder, &disk.codes, group, &stop)
+                .map_err(|detail| index_error(folder, "given a graph", detail))?;
         }
-        done.graph_built = built
-            .transpose()
-            .map_err(|detail| index_error(&folder, "given a graph", detail))?
-            .unwrap_or(false);
-        drop(lock);
         if done.graph_built
-            && let Some(disk) = self.reopen(&folder, todo, Some(&disk))?
+            && let Some(disk) = self.reopen(folder, todo, Some(disk))?
         {
             if let Some(graph) = &disk.graph {
                 graph.load();
             }
             done.graph_due = self.due_graph(&disk).is_some();
-            self.take(todo, &slot, &folder, disk);
+            self.take(todo, slot, folder, disk);
         }
         Ok(done)
     }
 
-    /// Graphs that are being built are given up, and none are built any more.
+    /// What was done to the indexes of a todo, or where it was forgotten meanwhile, nothing: then
+    /// nothing of them may stay, and what failed only failed because they were gone.
+    fn unless_forgotten(
+        &self,
+        todo: &Todo,
+        folder: &Folder,
+        done: Result<Maintained, Error>,
+    ) -> Result<Maintained, Error> {
+        // A todo that has an index has blocks, and forgetting deletes them all.
+        if self.records.last_block_n(todo)? > 0 {
+            return done;
+        }
+        self.drop_slot(todo);
+        remove(folder)?;
+        Ok(Maintained::default())
+    }
+
+    /// Graphs that are being built are given up, and none are built any more; indexes end with the
+    /// batch that they are at.
     pub(crate) fn stop_building(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -235,7 +282,7 @@ impl Cache {
     pub(crate) fn index_lag(&self, todo: &Todo) -> Result<u64, Error> {
         let Some(folder) = self.folder(todo) else { return Ok(0) };
         let last = self.records.last_block_n(todo)?;
-        let indexed = match DiskIndex::open(&folder, todo, None) {
+        let indexed = match self.open(&folder, todo, None) {
             Ok(Some(disk)) => disk.blocks(),
             Ok(None) | Err(_) if !self.is_worth_an_index(todo, last)? => return Ok(0),
             Ok(None) | Err(_) => 0,
@@ -245,12 +292,19 @@ impl Cache {
 
     /// Whether a todo of so many blocks is large enough for an index on disk.
     pub(crate) fn is_worth_an_index(&self, todo: &Todo, last: u32) -> Result<bool, Error> {
-        self.is_due(todo, &self.slot(todo), 0, last)
+        self.is_due(todo, &self.slot(todo), None, last)
     }
 
-    /// Whether the blocks behind the first `indexed` are to be indexed on disk: there are many, or
+    /// Whether the blocks behind those that `disk` holds are to be indexed on disk: there are many, or
     /// much text in their payloads.
-    fn is_due(&self, todo: &Todo, slot: &Slot, indexed: u32, last: u32) -> Result<bool, Error> {
+    fn is_due(
+        &self,
+        todo: &Todo,
+        slot: &Slot,
+        disk: Option<&DiskIndex>,
+        last: u32,
+    ) -> Result<bool, Error> {
+        let indexed = disk.map_or(0, DiskIndex::blocks);
         let behind = last.saturating_sub(indexed);
         let many = match indexed {
             0 => behind > self.config.index_after_blocks,
@@ -261,30 +315,40 @@ impl Cache {
         }
         let mut passages = slot.passages.lock();
         if passages.behind != indexed || passages.until > last {
-            *passages = Passages { behind: indexed, until: indexed, count: 0 };
+            *passages = Passages { behind: indexed, until: indexed, ..Passages::default() };
         }
         if passages.until < last {
-            passages.count += self.records.count_passages(todo, passages.until + 1..=last)?;
+            let new = passages.until + 1..=last;
+            let is_known = |n| disk.is_some_and(|disk| disk.carried.holds(n));
+            let seen = &mut passages.payloads;
+            let is_new = |n| !is_known(n) && seen.insert(n);
+            passages.count += self.records.count_passages(todo, new, is_new)?;
             passages.until = last;
         }
-        Ok(passages.count > u64::from(self.config.index_after_passages))
+        // Each catching up costs as much as a part of the whole, so a large index waits for more.
+        let held = disk.map_or(0, |disk| disk.passages().len() as u64);
+        Ok(passages.count > u64::from(self.config.index_after_passages).max(held / GROWTH))
     }
 
-    /// Deletes what the todo's index holds, once nobody writes it.
-    pub(crate) fn clear_index(&self, todo: &Todo) -> Result<(), Error> {
+    /// Deletes what the todo's index holds, once nobody writes it; `false` when it was told to stop
+    /// before.
+    pub(crate) fn clear_index(&self, todo: &Todo, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         let folder = self.folder(todo).filter(Folder::holds_index);
-        let Some(folder) = folder else { return Ok(()) };
+        let Some(folder) = folder else { return Ok(true) };
         let lock = loop {
             match Lock::take(&folder)? {
                 Some(lock) => break lock,
+                None if stop() => return Ok(false),
                 None => std::thread::sleep(TURN),
             }
         };
-        IndexWriter::new(&lock, &folder, &self.records, todo).clear()
+        IndexWriter::new(&lock, &folder, &self.records, todo).clear()?;
+        Ok(true)
     }
 
-    /// Lets go of the todo and deletes its indexes.
-    pub(crate) fn forget(&self, todo: &Todo) -> Result<(), Error> {
+    /// Lets go of the todo and deletes its indexes. Its records are gone, so that whoever is indexing
+    /// it finds that out and leaves nothing behind either.
+    pub(crate) fn remove_index(&self, todo: &Todo) -> Result<(), Error> {
         self.drop_slot(todo);
         self.folder(todo).map_or(Ok(()), |folder| remove(&folder))
     }
@@ -294,7 +358,7 @@ impl Cache {
         let Some(dir) = &self.index_dir else { return Ok(0) };
         let entries = match std::fs::read_dir(dir) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
             Err(error) => {
                 let (path, detail) = (dir.clone(), error.to_string());
                 return Err(Error::Index { path, doing: "listed", detail });
@@ -302,14 +366,20 @@ impl Cache {
         };
         let mut swept = 0;
         for entry in entries.flatten() {
-            let Some(no) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
-            else {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let gone = name.strip_suffix(GONE).and_then(|name| name.strip_suffix('.'));
+            let Ok(no) = gone.unwrap_or(&name).parse::<u32>() else { continue };
+            let folder = Folder::new(dir, no);
+            if gone.is_some() {
+                delete(&gone_root(&folder))
+                    .map_err(|error| index_error(&folder, "deleted", error.to_string()))?;
+                swept += 1;
                 continue;
-            };
+            }
             match self.registry.list(no.saturating_sub(1), 1) {
                 Ok(todos) if todos.first().is_some_and(|todo| todo.no() == no) => {}
                 Ok(_) => {
-                    remove(&Folder::new(dir, no))?;
+                    remove(&folder)?;
                     swept += 1;
                 }
                 // Whose it is cannot be read, so it stays.
@@ -342,25 +412,36 @@ impl Cache {
         todo: &Todo,
         before: Option<&DiskIndex>,
     ) -> Result<Option<DiskIndex>, Error> {
-        let graph = before.and_then(|disk| disk.graph.as_ref());
-        DiskIndex::open(folder, todo, graph)
+        self.open(folder, todo, before)
             .map_err(|detail| index_error(folder, "opened after it was written", detail))
+    }
+
+    /// The index on disk, with its graph only where there are vectors enough to use one. What is
+    /// known of it is used again.
+    fn open(
+        &self,
+        folder: &Folder,
+        todo: &Todo,
+        known: Option<&DiskIndex>,
+    ) -> Result<Option<DiskIndex>, Damage> {
+        let graph = known.and_then(|disk| disk.graph.as_ref());
+        let mut disk = DiskIndex::open(folder, todo, graph)?;
+        if let Some(disk) = &mut disk {
+            let after = self.config.hnsw_after_vectors;
+            disk.graph.take_if(|graph| !graph.is_wanted(&disk.codes, after));
+        }
+        Ok(disk)
     }
 
     fn due_graph<'a>(&self, disk: &'a DiskIndex) -> Option<&'a CodeGroup> {
         Graph::due(&disk.codes, disk.graph.as_deref(), self.config.hnsw_after_vectors)
     }
 
-    fn is_forgotten(&self, todo: &Todo) -> Result<bool, Error> {
-        // A todo that has an index has blocks, and forgetting deletes them all.
-        Ok(self.records.last_block_n(todo)? == 0)
-    }
-
     /// Searches `disk` from now on.
     fn take(&self, todo: &Todo, slot: &Arc<Slot>, folder: &Folder, disk: DiskIndex) {
         let mut state = slot.state.lock();
         state.tried = Some(stamp(folder));
-        state.take(disk);
+        self.search_disk(&mut state, disk);
         self.account(todo, slot, state.bytes());
     }
 
@@ -374,25 +455,21 @@ impl Cache {
             // other vectors took the place of those that it holds.
             let tried = if broken { state.tried } else { None };
             *state = State { tried, generation, ..State::default() };
-            state.memory = Arc::new(RwLock::new(MemoryIndex::starting_at(1)));
+            state.memory = self.memory_behind(0);
         }
         if let Some(folder) = self.folder(todo) {
             let now = stamp(&folder);
             if state.tried != Some(now) {
                 state.tried = Some(now);
-                let graph = state.disk.as_ref().and_then(|disk| disk.graph.as_ref());
-                if let Ok(Some(disk)) = DiskIndex::open(&folder, todo, graph)
+                if let Ok(Some(disk)) = self.open(&folder, todo, state.disk.as_deref())
                     && disk.fit(&self.records, todo)? == Fit::Fits
                 {
-                    state.take(disk);
+                    self.search_disk(state, disk);
                 }
             }
         }
         if last > state.blocks {
-            let (memory, new) = (state.memory.clone(), state.blocks + 1..=last);
-            let text = memory.read().room_for_text();
-            let read = self.records.docs(todo, new, text, |doc| memory.write().push(doc));
-            if let Err(error) = read {
+            if let Err(error) = self.append_to_memory(todo, state, last) {
                 // What was read so far is no longer the beginning of anything.
                 *state = State::default();
                 return Err(error);
@@ -400,6 +477,47 @@ impl Cache {
             state.blocks = last;
         }
         Ok(())
+    }
+
+    /// Reads the blocks up to `last` into memory.
+    fn append_to_memory(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
+        let behind = state.disk.as_ref().map_or(0, |disk| disk.blocks());
+        let append = |state: &State, first: u32| {
+            let (records, disk) = (&self.records, state.disk.as_deref());
+            MemoryIndex::append(&state.memory, records, todo, disk, first..=last)
+        };
+        let has_room = append(state, state.blocks + 1)?;
+        if !has_room && state.blocks > behind {
+            // Newer payloads take the place of older ones, and half of the room is left for more.
+            let room = self.passage_room();
+            let memory = MemoryIndex::starting_at(behind + 1, room / 2);
+            state.memory = Arc::new(RwLock::new(memory));
+            append(state, behind + 1)?;
+            state.memory.write().set_passage_room(room);
+        }
+        Ok(())
+    }
+
+    /// What the passages of one todo may take in memory, in bytes.
+    fn passage_room(&self) -> usize {
+        self.config.cache_bytes / 2
+    }
+
+    /// An index in memory for what stands behind this block.
+    fn memory_behind(&self, block: u32) -> Arc<RwLock<MemoryIndex>> {
+        Arc::new(RwLock::new(MemoryIndex::starting_at(block + 1, self.passage_room())))
+    }
+
+    /// Searches `disk` from now on. What is behind it is read again from the truth, unless it is
+    /// known already.
+    fn search_disk(&self, state: &mut State, disk: DiskIndex) {
+        let blocks = disk.blocks();
+        if state.disk.as_ref().is_none_or(|known| known.blocks() != blocks) {
+            state.memory = self.memory_behind(blocks);
+            state.blocks = blocks;
+            state.changed = None;
+        }
+        state.disk = Some(Arc::new(disk));
     }
 
     /// Notes what a slot takes, and lets go of others when it is too much.
@@ -420,30 +538,39 @@ impl Cache {
 }
 
 impl State {
-    /// Searches `disk` from now on. What is behind it is read again from the truth, unless it is
-    /// known already.
-    fn take(&mut self, disk: DiskIndex) {
-        let blocks = disk.blocks();
-        if self.disk.as_ref().is_none_or(|known| known.blocks() != blocks) {
-            self.memory = Arc::new(RwLock::new(MemoryIndex::starting_at(blocks + 1)));
-            self.blocks = blocks;
-            self.changed = None;
-        }
-        self.disk = Some(Arc::new(disk));
-    }
-
     /// About how much memory it takes.
     fn bytes(&self) -> usize {
         self.disk.as_ref().map_or(0, |disk| disk.bytes()) + self.memory.read().bytes()
     }
 }
 
-/// Deletes a todo's indexes, and its folder.
+/// Deletes a todo's indexes, and its folder. That gets another name first, in one step: whoever
+/// still writes to it by the old one writes to nothing any more, and what a kill leaves is swept.
 fn remove(folder: &Folder) -> Result<(), Error> {
-    match std::fs::remove_dir_all(folder.root()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(index_error(folder, "deleted", error.to_string()))
+    let gone = gone_root(folder);
+    let mut tries = 100;
+    loop {
+        // Until it has not come back meanwhile.
+        let renamed = delete(&gone).and_then(|()| std::fs::rename(folder.root(), &gone));
+        match renamed.map_err(|error| (error.kind(), error)) {
+            Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return Ok(()),
+            Ok(()) => {}
+            // A file that was just being made came to be in it, or another deletes it too.
+            Err((ErrorKind::DirectoryNotEmpty, _)) if tries > 0 => std::thread::sleep(TURN),
+            Err((_, error)) => return Err(index_error(folder, "deleted", error.to_string())),
         }
+        tries -= 1;
+    }
+}
+
+/// Where a todo's folder goes to be deleted.
+fn gone_root(folder: &Folder) -> PathBuf {
+    folder.root().with_extension(GONE)
+}
+
+fn delete(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -462,101 +589,4 @@ fn written(path: &Path) -> Option<(SystemTime, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Commit, Head, NewMessage};
-    use foldback_core::{
-        Block, BlockHeader, BlockId, BlockType, CloseReason, Message, Piece, SeqNo, SeqRange,
-        StoredMessage, TodoId, Vectors,
-    };
-    use foldback_kv::Kv;
-
-    /// A todo of 40 blocks, each of one message and one vector.
-    fn filled(kv: &Arc<dyn Kv>, records: &Records, id: &str) -> Todo {
-        let todo = Registry::new(kv.clone()).create(&TodoId::new(id).unwrap(), b"").unwrap();
-        let (messages, blocks): (Vec<_>, Vec<_>) = (1..=40u32)
-            .map(|n| {
-                let json = Message::user(&format!("words of block {n}, 字{n}")).json().to_owned();
-                let (pieces, offloads) = (vec![Piece::Text(json)], vec![]);
-                let stored = StoredMessage { pieces, offloads, recall: false, recorded_at: 0 };
-                let vectors = Vectors::new(64, vec![0.125; 64]).unwrap();
-                let header = BlockHeader {
-                    block_id: BlockId::new(todo.id().clone(), n),
-                    todo_id: todo.id().clone(),
-                    block_type: BlockType::Chat,
-                    keywords: vec![],
-                    core_semantic: String::new(),
-                    create_time: "2025-01-01 10:00:00".to_owned(),
-                    data_ids: vec![],
-                };
-                let seq = SeqNo(u64::from(n) - 1);
-                let range = SeqRange::new(seq, seq).unwrap();
-                let block = Block { header, range, close_reason: CloseReason::End };
-                (NewMessage { stored, vectors }, block)
-            })
-            .unzip();
-        let commit = Commit {
-            todo: &todo,
-            head: Head::default(),
-            messages: &messages,
-            blocks: &blocks,
-            session: vec![],
-            extra: vec![],
-            delete: vec![],
-        };
-        records.commit(commit, "m").unwrap();
-        todo
-    }
-
-    /// What is counted is what the todos that are held take, whatever was done to them.
-    #[test]
-    fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let kv = foldback_kv::memory();
-        let records = Records::new(kv.clone(), None);
-        let todos = ["a", "b", "c"].map(|id| filled(&kv, &records, id));
-        let [a, b, c] = &todos;
-        let open = |cache_bytes| {
-            let config = IndexConfig {
-                index_after_blocks: 10,
-                batch_blocks: 1,
-                cache_bytes,
-                ..IndexConfig::default()
-            };
-            let registry = Registry::new(kv.clone());
-            Cache::new(records.clone(), registry, Some(dir.path().to_owned()), config)
-        };
-        let counted = |cache: &Cache| {
-            let slots = cache.slots.lock();
-            let held = slots.by_todo.iter().map(|(_, slot)| {
-                let counted = slot.bytes.load(Ordering::Relaxed);
-                assert_eq!(counted, slot.state.lock().bytes());
-                counted
-            });
-            assert_eq!(held.sum::<usize>(), slots.bytes);
-            slots.bytes
-        };
-        let cache = open(usize::MAX);
-        assert_eq!(counted(&cache), 0);
-        for todo in &todos {
-            cache.searcher(todo).unwrap();
-        }
-        let in_memory = counted(&cache);
-        cache.maintain(a).unwrap();
-        let after = counted(&cache);
-        assert!(after < in_memory, "an index on disk takes less: {after} and {in_memory}");
-        cache.maintain(a).unwrap();
-        cache.searcher(a).unwrap();
-        assert_eq!(counted(&cache), after, "nothing has changed");
-        cache.forget(b).unwrap();
-        assert!(counted(&cache) < after);
-        // One whose room is small holds what is being searched, and no more.
-        let small = open(1);
-        for todo in [c, a, c] {
-            small.maintain(todo).unwrap();
-            small.searcher(todo).unwrap();
-            assert_eq!(small.slots.lock().by_todo.len(), 1);
-            assert!(counted(&small) > 0);
-        }
-    }
-}
+mod tests;

@@ -1,14 +1,15 @@
 //! An exhaustive check of one todo.
 
 use crate::Error;
-use crate::block_doc::{BlockDoc, Doc};
+use crate::block_doc::BlockDoc;
 use crate::block_text::light_json;
 use crate::cache::Cache;
-use crate::disk::{DiskIndex, Fit, IndexWriter, Lock, NewCodes};
-use crate::records::Records;
+use crate::disk::{DiskIndex, Fit, Graph, IndexWriter, Lock, NewCodes};
+use crate::records::{Records, pages};
 use crate::vectors;
 use foldback_core::{Block, Message, StoredMessage};
 use foldback_kv::{Key, Space, Todo};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -74,23 +75,41 @@ pub(crate) fn examine(
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = Findings(Vec::new());
     examine_truth(records, todo, &mut findings)?;
-    let derived = examine_index(records, cache, todo, &mut findings)?;
-    if derived && repair {
+    let damaged = examine_index(records, cache, todo, &mut findings)?;
+    if let Some(damaged) = damaged.filter(|_| repair) {
         let Some(folder) = cache.folder(todo) else { return Ok(findings.0) };
-        let Some(lock) = Lock::take(&folder)? else { return Ok(findings.0) };
-        let writer = IndexWriter::new(&lock, &folder, records, todo);
-        writer.clear()?;
-        let last = records.last_block_n(todo)?;
-        if cache.is_worth_an_index(todo, last)? {
-            writer.append(None, last)?;
+        match damaged {
+            Derived::Index => {
+                let Some(lock) = Lock::take(&folder)? else { return Ok(findings.0) };
+                let writer = IndexWriter::new(&lock, &folder, records, todo);
+                writer.clear()?;
+                let last = records.last_block_n(todo)?;
+                if cache.is_worth_an_index(todo, last)? {
+                    writer.append(None, last, &|| false)?;
+                }
+            }
+            Derived::Graph => {
+                let Some(_lock) = Lock::take_graph(&folder)? else { return Ok(findings.0) };
+                Graph::remove(&folder).map_err(|error| Error::Index {
+                    path: folder.root().to_owned(),
+                    doing: "rid of its graph",
+                    detail: error.to_string(),
+                })?;
+            }
         }
-        drop(lock);
         cache.drop_slot(todo);
         for finding in findings.0.iter_mut().filter(|finding| finding.kind.is_derived()) {
             finding.repaired = true;
         }
     }
     Ok(findings.0)
+}
+
+/// What of the indexes is not as it should be. A graph alone is made again by upkeep, since that
+/// takes long and searches do without.
+enum Derived {
+    Index,
+    Graph,
 }
 
 struct Findings(Vec<Finding>);
@@ -101,7 +120,10 @@ impl Findings {
     }
 }
 
+/// What is written while this looks is left for the next time: first is seen how far everything goes,
+/// the blocks before the messages that they are of, and no further is looked.
 fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Result<(), Error> {
+    let last = records.last_block_n(todo)?;
     let head = match records.head(todo) {
         Ok(head) => head.messages,
         Err(error) => {
@@ -121,13 +143,15 @@ fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Res
         }
         from = to;
     }
-    if let Some((seq, _)) = records.scan_around_one(todo, Space::Message, head)? {
+    if let Some((seq, _)) = records.scan_around_one(todo, Space::Message, head)?
+        && !is_within_head(records, todo, seq)
+    {
         findings.add(
             FindingKind::Message,
             format!("message {seq} is there, and the todo holds {head} messages"),
         );
     }
-    examine_blocks(records, todo, head, findings)?;
+    examine_blocks(records, todo, last, head, findings)?;
     examine_vectors(records, todo, head, findings)?;
     match records.session(todo) {
         Ok(None) if head > 0 => {
@@ -137,6 +161,11 @@ fn examine_truth(records: &Records, todo: &Todo, findings: &mut Findings) -> Res
         Ok(_) => {}
     }
     Ok(())
+}
+
+/// Whether the todo holds a message of this number by now.
+fn is_within_head(records: &Records, todo: &Todo, seq: u64) -> bool {
+    records.head(todo).is_ok_and(|head| seq < head.messages)
 }
 
 fn examine_message(record: Option<&Vec<u8>>) -> Result<(), String> {
@@ -152,10 +181,11 @@ fn examine_message(record: Option<&Vec<u8>>) -> Result<(), String> {
 fn examine_blocks(
     records: &Records,
     todo: &Todo,
+    last: u32,
     head: u64,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let last = u64::from(records.last_block_n(todo)?);
+    let last = u64::from(last);
     let mut next = Some(0);
     let mut from = 1;
     while from <= last {
@@ -219,7 +249,7 @@ fn examine_vectors(
                     after = seq + 1;
                 }
                 for (seq, record) in &found {
-                    if *seq >= head {
+                    if *seq >= head && !is_within_head(records, todo, *seq) {
                         findings.add(
                             FindingKind::Vector,
                             format!("there are vectors of message {seq}, which is not there"),
@@ -253,31 +283,36 @@ fn examine_vectors(
     Ok(())
 }
 
-/// Compares the index with the truth. Whether anything was found.
+/// Compares the index with the truth, and its graph with its checksums.
 fn examine_index(
     records: &Records,
     cache: &Cache,
     todo: &Todo,
     findings: &mut Findings,
-) -> Result<bool, Error> {
-    let Some(folder) = cache.folder(todo) else { return Ok(false) };
+) -> Result<Option<Derived>, Error> {
+    let Some(folder) = cache.folder(todo) else { return Ok(None) };
     if records.vector_state(todo)?.indexes_stale {
         // Its vectors are being replaced; then it is made again.
-        return Ok(false);
+        return Ok(None);
     }
     let index = match DiskIndex::open(&folder, todo, None) {
-        Ok(None) => return Ok(false),
+        Ok(None) => return Ok(None),
         Ok(Some(index)) => index,
         Err(damage) => {
             findings.add(FindingKind::IndexDamaged, format!("the index is damaged: {damage}"));
-            return Ok(true);
+            return Ok(Some(Derived::Index));
         }
     };
     let what = match index.fit(records, todo)? {
         Fit::Fits => {
-            let Some(what) = difference(records, todo, &index)? else { return Ok(false) };
-            findings.add(FindingKind::IndexDiffers, what);
-            return Ok(true);
+            if let Some(what) = difference(records, todo, &index)? {
+                findings.add(FindingKind::IndexDiffers, what);
+                return Ok(Some(Derived::Index));
+            }
+            let Err(damage) = Graph::verify(&folder, &index.codes) else { return Ok(None) };
+            let what = format!("the graph over the vectors of the index is damaged: {damage}");
+            findings.add(FindingKind::IndexDamaged, what);
+            return Ok(Some(Derived::Graph));
         }
         Fit::Ahead { index, truth } => format!(
             "the index holds {index} blocks and the store {truth}: acknowledged blocks are gone"
@@ -287,13 +322,14 @@ fn examine_index(
         }
     };
     findings.add(FindingKind::IndexAhead, what);
-    Ok(true)
+    Ok(Some(Derived::Index))
 }
 
 /// The first thing that an index holds otherwise than the truth.
 fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Option<String>, Error> {
     let mut from = 1;
     let mut codes = NewCodes::default();
+    let mut known: FxHashSet<u64> = FxHashSet::default();
     while from <= index.blocks() {
         let to = index.blocks().min(from.saturating_add(4_095));
         let mut terms = match index.terms_of(from..=to) {
@@ -308,32 +344,36 @@ fn difference(records: &Records, todo: &Todo, index: &DiskIndex) -> Result<Optio
             Err(damage) => return Ok(Some(format!("the index cannot be read: {damage}"))),
         };
         let mut wrong = None;
-        records.docs(todo, from..=to, u64::MAX, |doc| {
-            let doc = match doc {
-                Doc::Block(doc) => doc,
-                Doc::Passage(doc) => {
-                    let (n, payload) = (doc.meta.block, doc.meta.payload);
-                    let indexed = passage_terms.remove(&(place as u32)).unwrap_or_default();
-                    let is_same =
-                        passages.get(place) == Some(&doc.meta) && indexed.into_iter().eq(doc.terms);
-                    place += 1;
-                    if wrong.is_none() && !is_same {
-                        wrong = Some(format!(
-                            "the index holds something else of payload {payload} of block {n} than \
-                             the store"
-                        ));
-                    }
-                    return;
+        for page in pages(from..=to) {
+            let mut new = Vec::new();
+            for doc in records.block_docs(todo, page)? {
+                codes.push(&doc);
+                let payloads = doc.payloads.iter().filter(|payload| known.insert(payload.n));
+                new.extend(payloads.map(|payload| (doc.n, *payload)));
+                let carried = doc.carried();
+                let BlockDoc { n, meta, terms: truth, .. } = doc;
+                let indexed = terms.remove(&n).unwrap_or_default();
+                let same = indexed.len() == truth.len()
+                    && indexed.into_iter().eq(truth)
+                    && index.carried.payloads_of(n) == carried;
+                if wrong.is_none() && !(same && index.meta(n) == Some(meta)) {
+                    let what = format!("something else of block {n} than the store");
+                    wrong = Some(format!("the index holds {what}"));
                 }
-            };
-            codes.push(&doc);
-            let BlockDoc { n, meta, terms: truth, .. } = doc;
-            let indexed = terms.remove(&n).unwrap_or_default();
-            let same = indexed.len() == truth.len() && indexed.into_iter().eq(truth);
-            if wrong.is_none() && !(same && index.meta(n) == Some(meta)) {
-                wrong = Some(format!("the index holds something else of block {n} than the store"));
             }
-        })?;
+            records.passage_docs(todo, &new, |doc| {
+                let (n, payload) = (doc.meta.block, doc.meta.payload);
+                let indexed = passage_terms.remove(&(place as u32)).unwrap_or_default();
+                let is_same =
+                    passages.get(place) == Some(&doc.meta) && indexed.into_iter().eq(doc.terms);
+                place += 1;
+                if wrong.is_none() && !is_same {
+                    let what = format!("something else of payload {payload} of block {n}");
+                    wrong = Some(format!("the index holds {what} than the store"));
+                }
+                true
+            })?;
+        }
         if wrong.is_none() && place != end {
             wrong = Some("the index holds passages of payloads that the store does not".to_owned());
         }

@@ -1,6 +1,7 @@
 //! What a search finds.
 
-use foldback_core::{Block, PayloadRef, SeqNo};
+use crate::Finder;
+use foldback_core::{Block, BlockId, PayloadRef, SeqNo};
 use std::fmt;
 use std::ops::Range;
 
@@ -49,6 +50,40 @@ pub struct PassageHit {
     pub bytes: Range<u64>,
     /// BM25 of the question's terms, on the scale of [`Hit::bm25`].
     pub score: f32,
+    /// Other blocks that carry the payload, the newest first, at most three.
+    pub also_in: Vec<BlockId>,
+}
+
+/// The payload and the lines, as they are loaded: `store://3-k4qd, lines 120-161`; of a part that
+/// begins inside a long line `lines 7+4096-7`, behind 4,096 bytes of line 7.
+impl fmt::Display for PassageHit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { payload, first_line, last_line, skip, .. } = self;
+        match skip {
+            0 if first_line == last_line => write!(f, "{payload}, line {first_line}"),
+            0 => write!(f, "{payload}, lines {first_line}-{last_line}"),
+            skip => write!(f, "{payload}, lines {first_line}+{skip}-{last_line}"),
+        }
+    }
+}
+
+/// What a term says at least that all texts hold.
+const LEAST: f32 = 0.01;
+
+impl Hit {
+    /// Finds what the block's own words were found by.
+    #[must_use]
+    pub fn finder(&self) -> Finder {
+        let terms = self.explanation.terms.iter();
+        Finder::new(terms.map(|share| (share.term.as_str(), share.idf.max(LEAST))))
+    }
+
+    /// Finds what its passages were found by.
+    #[must_use]
+    pub fn passage_finder(&self) -> Finder {
+        let terms = self.explanation.passage_terms.iter();
+        Finder::new(terms.map(|(term, idf)| (term.as_str(), idf.max(LEAST))))
+    }
 }
 
 /// How a score came about. Shown, it is one line.
@@ -138,8 +173,8 @@ impl fmt::Display for Hit {
         for (i, (term, idf)) in told.passage_terms.iter().enumerate() {
             write!(f, "{}{term} {idf:.2}", if i == 0 { "; in payloads " } else { ", " })?;
         }
-        for PassageHit { payload, first_line, last_line, score, .. } in &self.passages {
-            write!(f, "; {payload} lines {first_line}-{last_line} {score:.2}")?;
+        for passage in &self.passages {
+            write!(f, "; {passage} {:.2}", passage.score)?;
         }
         if *neighbours > 0.0 {
             write!(f, "; neighbours {neighbours:.2}")?;

@@ -8,8 +8,8 @@
 //!
 //! It is **not** a place for payloads, though what they say is searched under their blocks when it
 //! is told where to read them ([`PayloadTexts`]); and it embeds nothing: vectors come with the
-//! messages and with the question. Nothing that it keeps on disk beside the store is needed: indexes are made
-//! from the truth, and may be deleted at any time.
+//! messages and with the question. Nothing that it keeps on disk beside the store is needed: indexes
+//! are made from the truth, and may be deleted at any time.
 //!
 //! ```
 //! use foldback_blockstore::{BlockStore, Commit, Head, IndexConfig, NewMessage, SearchRequest};
@@ -75,6 +75,7 @@ mod vectors;
 mod analysis;
 mod block_doc;
 mod block_text;
+mod carried;
 mod dot;
 mod passage;
 mod payload_texts;
@@ -88,13 +89,14 @@ mod pool;
 
 mod error;
 
+pub use analysis::Finder;
 pub use cache::Maintained;
 pub use commit::{Commit, NewMessage};
 pub use doctor::{Finding, FindingKind};
 pub use error::Error;
 pub use head::Head;
 pub use hit::{Explanation, Hit, PassageHit, TermShare, VectorSide};
-pub use payload_texts::PayloadTexts;
+pub use payload_texts::{PayloadTexts, ReadError};
 pub use request::SearchRequest;
 pub use revector::VectorState;
 pub use searcher::Searcher;

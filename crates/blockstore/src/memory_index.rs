@@ -1,12 +1,15 @@
 //! Blocks searched in memory: small todos whole, of large ones what is not indexed on disk yet.
 
-use crate::block_doc::{BlockDoc, BlockMeta, Doc, PassageDoc, PassageMeta, Place};
+use crate::Error;
+use crate::block_doc::{BlockDoc, BlockMeta, PassageDoc, PassageMeta, Place};
+use crate::carried::Carried;
+use crate::disk::DiskIndex;
 use crate::dot::dot;
+use crate::records::{Records, pages};
+use foldback_kv::Todo;
+use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
-
-/// So many bytes of payload text are held of one todo: 32 MiB. What is more is found once an index
-/// on disk holds it.
-const MAX_TEXT: u64 = 32 << 20;
+use std::ops::{Range, RangeInclusive};
 
 /// An index that only grows at its end. A reader remembers how many blocks there were when it
 /// began, and what came later does not disturb it.
@@ -16,11 +19,13 @@ pub(crate) struct MemoryIndex {
     first: u32,
     metas: Vec<BlockMeta>,
     terms: Terms,
-    /// The passages of the blocks' payloads, in the order of the blocks.
+    /// The passages of the blocks' payloads, batch after batch of blocks.
     passages: Vec<PassageMeta>,
     passage_terms: Terms,
-    /// How many bytes of payload text the passages are.
-    text: u64,
+    carried: Carried,
+    /// About how much memory the passages take, and what they may take.
+    passage_bytes: usize,
+    passage_room: usize,
     groups: Vec<VectorGroup>,
     bytes: usize,
 }
@@ -79,30 +84,61 @@ struct VectorGroup {
 }
 
 impl MemoryIndex {
-    /// An empty index whose first block will be number `first`.
-    pub(crate) fn starting_at(first: u32) -> Self {
-        Self { first, ..Self::default() }
+    /// An empty index whose first block will be number `first`, and whose passages may take so many
+    /// bytes of memory.
+    pub(crate) fn starting_at(first: u32, passage_room: usize) -> Self {
+        Self { first, passage_room, ..Self::default() }
     }
 
-    /// Appends what comes next in the order of the blocks.
-    pub(crate) fn push(&mut self, doc: Doc) {
-        match doc {
-            Doc::Block(doc) => self.push_block(doc),
-            Doc::Passage(doc) => self.push_passage(doc),
+    /// Appends the next blocks, and of their payloads those that neither it nor `disk` holds, the
+    /// newest first. Says whether there was room for all of them.
+    pub(crate) fn append(
+        memory: &RwLock<Self>,
+        records: &Records,
+        todo: &Todo,
+        disk: Option<&DiskIndex>,
+        blocks: RangeInclusive<u32>,
+    ) -> Result<bool, Error> {
+        let mut new = Vec::new();
+        for page in pages(blocks) {
+            for doc in records.block_docs(todo, page)? {
+                let mut memory = memory.write();
+                let is_new =
+                    |n| !memory.carried.holds(n) && !disk.is_some_and(|disk| disk.carried.holds(n));
+                let payloads = doc.payloads.iter().filter(|payload| is_new(payload.n));
+                new.extend(payloads.map(|payload| (doc.n, *payload)));
+                memory.push_block(doc);
+            }
         }
+        new.reverse();
+        let mut has_room = true;
+        records.passage_docs(todo, &new, |doc| {
+            has_room = memory.write().push_passage(doc);
+            has_room
+        })?;
+        Ok(has_room)
     }
 
-    fn push_passage(&mut self, doc: PassageDoc) {
+    /// Appends a passage. Whether there was room for it.
+    fn push_passage(&mut self, doc: PassageDoc) -> bool {
+        if self.passage_bytes >= self.passage_room {
+            return false;
+        }
         let PassageDoc { meta, terms } = doc;
-        self.text += meta.place.bytes.end - meta.place.bytes.start;
-        self.bytes += size_of::<PassageMeta>() + self.passage_terms.push(terms, meta.len);
+        self.carried.add_passage(meta.payload, self.passages.len() as u32);
+        let bytes = size_of::<PassageMeta>() + self.passage_terms.push(terms, meta.len);
+        self.passage_bytes += bytes;
+        self.bytes += bytes;
         self.passages.push(meta);
+        true
     }
 
     fn push_block(&mut self, doc: BlockDoc) {
         debug_assert_eq!(doc.n, self.first + self.len() as u32);
         let place = self.metas.len() as u32;
         self.metas.push(doc.meta);
+        self.carried.add_block(doc.n, doc.carried());
+        self.bytes += 160 * doc.payloads.len();
         self.bytes += 40 + self.terms.push(doc.terms, doc.meta.len);
         for vectors in doc.vectors {
             self.bytes += vectors.values.len() * 4 + vectors.places.len() * 20;
@@ -136,9 +172,13 @@ impl MemoryIndex {
         self.bytes
     }
 
-    /// How many bytes of payload text it still takes.
-    pub(crate) fn room_for_text(&self) -> u64 {
-        MAX_TEXT.saturating_sub(self.text)
+    /// What its passages may take, in bytes.
+    pub(crate) fn passage_room(&self) -> usize {
+        self.passage_room
+    }
+
+    pub(crate) fn set_passage_room(&mut self, bytes: usize) {
+        self.passage_room = bytes;
     }
 
     /// The first `len` blocks.
@@ -205,7 +245,25 @@ impl<'a> MemoryView<'a> {
         self.index.terms.held(term, self.len)
     }
 
-    /// The passages of the blocks' payloads, in order.
+    /// The payloads of block `n`.
+    pub(crate) fn payloads_of(&self, n: u32) -> &'a [u64] {
+        self.index.carried.payloads_of(n)
+    }
+
+    /// The blocks that carry a payload, ascending.
+    pub(crate) fn blocks_of(&self, payload: u64) -> &'a [u32] {
+        let all = self.index.carried.blocks_of(payload);
+        let end = all.partition_point(|n| ((n - self.index.first) as usize) < self.len);
+        all.get(..end).unwrap_or_default()
+    }
+
+    /// The places of a payload's passages.
+    pub(crate) fn passages_of(&self, payload: u64) -> Range<u32> {
+        let Range { start, end } = self.index.carried.passages_of(payload);
+        start..end.min(self.passages as u32)
+    }
+
+    /// The passages of the blocks' payloads.
     pub(crate) fn passages(&self) -> &'a [PassageMeta] {
         self.index.passages.get(..self.passages).unwrap_or_default()
     }

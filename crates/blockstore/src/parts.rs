@@ -73,16 +73,28 @@ impl Parts<'_> {
         }
     }
 
-    /// The places of the passages of a block's payloads.
-    pub(crate) fn passages_of(&self, n: u32) -> Range<usize> {
-        let on_disk = self.passages_on_disk();
-        let (passages, before) = match self.disk.is_some_and(|disk| n <= disk.blocks()) {
-            true => (on_disk, 0),
-            false => (self.memory.passages(), on_disk.len()),
+    /// The payloads of block `n`.
+    pub(crate) fn payloads_of(&self, n: u32) -> &[u64] {
+        match self.disk.filter(|disk| n <= disk.blocks()) {
+            Some(disk) => disk.carried.payloads_of(n),
+            None => self.memory.payloads_of(n),
+        }
+    }
+
+    /// The blocks that carry a payload, ascending.
+    pub(crate) fn blocks_of(&self, payload: u64) -> impl DoubleEndedIterator<Item = u32> {
+        let on_disk = self.disk.map_or(&[][..], |disk| disk.carried.blocks_of(payload));
+        on_disk.iter().chain(self.memory.blocks_of(payload)).copied()
+    }
+
+    /// The places of a payload's passages.
+    pub(crate) fn passages_of(&self, payload: u64) -> Range<usize> {
+        let on_disk = self.disk.map_or(0..0, |disk| disk.carried.passages_of(payload));
+        let (places, before) = match on_disk.is_empty() {
+            true => (self.memory.passages_of(payload), self.passages_on_disk().len()),
+            false => (on_disk, 0),
         };
-        let start = passages.partition_point(|meta| meta.block < n);
-        let end = passages.partition_point(|meta| meta.block <= n);
-        before + start..before + end
+        before + places.start as usize..before + places.end as usize
     }
 
     pub(crate) fn passage_df(&self, term: &str) -> Result<u64, Damage> {
@@ -100,16 +112,18 @@ impl Parts<'_> {
         let scale = question.passage_scale();
         let on_disk = self.passages_on_disk().len() as u32;
         for (at, term) in question.terms.iter().enumerate() {
-            let mut add = |place, tf, len| {
-                pool.add(place, at, scale * corpus.weight(term.passage_idf, tf, len));
+            let mut add = |place, tf, meta: &PassageMeta| {
+                let weight = scale * term.passage_weight(corpus, tf, meta.len);
+                pool.add(place, meta.payload, at, weight);
             };
             if let Some(disk) = self.disk {
                 disk.passage_postings(&term.text, &mut add)?;
             }
             let in_memory = self.memory.passages();
             for &(place, tf) in self.memory.passage_postings(&term.text) {
-                let len = in_memory.get(place as usize).map_or(0, |meta| meta.len);
-                add(on_disk + place, tf, len);
+                if let Some(meta) = in_memory.get(place as usize) {
+                    add(on_disk + place, tf, meta);
+                }
             }
         }
         Ok(pool)

@@ -96,7 +96,12 @@ fn end_of_passage(text: &[u8]) -> usize {
 fn parts_words(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, ',' | ';' | '"' | '\'' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>')
-        || matches!(c, '|' | '&' | '=' | '!' | '?' | '\u{3000}'..='\u{3002}' | '\u{ff0c}')
+        || matches!(c, '|' | '&' | '=' | '!' | '?')
+        // 、。〈〉《》「」『』【】〔〕〖〗〜 and the full-width ！＂（），：；？［］｛｝｟｠｡｢｣､
+        || matches!(c, '\u{3000}'..='\u{3004}' | '\u{3008}'..='\u{301f}')
+        || matches!(c, '\u{ff01}' | '\u{ff02}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}')
+        || matches!(c, '\u{ff1b}' | '\u{ff1f}' | '\u{ff3b}' | '\u{ff3d}' | '\u{ff5b}' | '\u{ff5d}')
+        || matches!(c, '\u{ff5f}'..='\u{ff64}' | '\u{201c}' | '\u{201d}' | '\u{2014}')
 }
 
 /// The greatest cut at or before `at` that is inside no character.
@@ -160,6 +165,13 @@ mod tests {
         assert_eq!(long.clone().count(), 4);
         assert!(long.clone().all(|p| p.text.trim_end().ends_with("error-4417")), "a word is cut");
         check(&"很长的一行".repeat(5_000));
+        // Between the marks of other scripts too.
+        for mark in ["。", "」", "！", "；", "、", "》", "：", "？", "）", "”"] {
+            let marked = check(&format!("租约过期重试三次{mark}").repeat(900));
+            let before = |p: &&Passage| p.place.bytes.end < 20_000;
+            let is_whole = |p: &Passage| p.text.ends_with(mark);
+            assert!(marked.iter().filter(before).all(is_whole), "{mark}");
+        }
         check(&"x".repeat(10_000));
         check(&"é".repeat(9_999));
         let json = format!("[{}]", "{\"id\":\"a\",\"说明\":\"值\"},".repeat(240_000));

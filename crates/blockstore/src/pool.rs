@@ -1,7 +1,7 @@
 //! What a search gathers about every block of a todo.
 
 use crate::disk::Estimate;
-use crate::rank::{Candidate, PassageScore, Question};
+use crate::rank::{BESIDE_OWN, Candidate, Held, PassageScore, Question};
 use std::ops::Range;
 
 /// The blocks by number.
@@ -13,12 +13,12 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) bm25: f64,
-    /// Which of the question's terms it holds, in its own words or its best passage, as bits.
-    pub(crate) held: u64,
-    /// Those that its own words hold.
-    pub(crate) own: u64,
+    /// Which of the question's terms its own words hold, as bits.
+    own: u64,
     /// The best passage of its payloads.
-    pub(crate) passage: PassageScore,
+    passage: PassageScore,
+    /// What that adds to the BM25 of its own words.
+    added: f64,
     /// The cosine of its best vector.
     pub(crate) cosine: Cosine,
     /// Whether it passes the request's filters.
@@ -54,16 +54,25 @@ impl Entry {
     pub(crate) fn candidate(&self, n: u32) -> Candidate {
         let cosine = self.cosine.upper;
         let cosine = cosine.is_finite().then_some(cosine);
-        let Self { bm25, held, own, passage, .. } = *self;
-        Candidate { n, bm25, held, own, in_passage: passage.held, cosine }
+        Candidate { n, bm25: self.bm25, passage: self.added, held: self.held(), cosine }
+    }
+
+    /// Which of the question's terms it holds.
+    pub(crate) fn held(&self) -> Held {
+        Held { own: self.own, told: self.passage.held }
     }
 }
 
 impl Pool {
     pub(crate) fn new(blocks: usize) -> Self {
-        let passage = PassageScore::default();
-        let entry =
-            Entry { bm25: 0.0, held: 0, own: 0, passage, cosine: Cosine::NONE, allowed: true };
+        let entry = Entry {
+            bm25: 0.0,
+            own: 0,
+            passage: PassageScore::default(),
+            added: 0.0,
+            cosine: Cosine::NONE,
+            allowed: true,
+        };
         Self { entries: vec![entry; blocks] }
     }
 
@@ -76,8 +85,24 @@ impl Pool {
         if let Some(entry) = self.get(n) {
             entry.bm25 += weight;
             entry.own |= 1 << term;
-            entry.held = entry.own;
         }
+    }
+
+    /// Which of the blocks that carry a payload is found by it: of those that may be answered the one
+    /// whose own words say most, and between equals the newest. They all have their words already.
+    pub(crate) fn carrier(
+        &self,
+        blocks: impl Iterator<Item = u32>,
+        question: &Question,
+    ) -> Option<u32> {
+        let entry = |n: u32| self.entries.get(n.checked_sub(1)? as usize);
+        let known = blocks.filter_map(|n| Some((n, entry(n)?))).filter(|(_, entry)| entry.allowed);
+        let exact = |entry: &Entry| question.exact(Held { own: entry.own, told: 0 });
+        let best = known.max_by(|(a_n, a), (b_n, b)| {
+            let by_name = exact(a).total_cmp(&exact(b));
+            by_name.then_with(|| a.bm25.total_cmp(&b.bm25)).then_with(|| a_n.cmp(b_n))
+        });
+        best.map(|(n, _)| n)
     }
 
     /// Notes a passage of a payload of block `n`, when it is the best so far.
@@ -86,14 +111,27 @@ impl Pool {
             && (entry.passage.held == 0 || question.passage_order(&passage, &entry.passage).is_lt())
         {
             entry.passage = passage;
-            entry.held = entry.own | passage.held;
         }
     }
 
     /// Lets the better of a block's own words and its best passage count. No words are added after.
-    pub(crate) fn take_passages(&mut self) {
+    pub(crate) fn take_passages(&mut self, question: &Question) {
+        let named = |held: Held| question.exact(held) > 0.0;
+        let is_named = |entry: &Entry| named(Held { own: entry.own, told: 0 });
+        let allowed = self.entries.iter().filter(|entry| entry.allowed);
+        let mut in_words: Vec<(u64, f64)> =
+            allowed.filter(|e| is_named(e)).map(|entry| (entry.own, entry.bm25)).collect();
+        in_words.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.total_cmp(&a.1)));
+        in_words.dedup_by_key(|(own, _)| *own);
         for entry in &mut self.entries {
-            entry.bm25 = entry.bm25.max(entry.passage.bm25);
+            let mut told = entry.passage.bm25;
+            if !is_named(entry) && named(entry.held()) {
+                let as_much = |(own, _): &&(u64, f64)| entry.passage.held & !own == 0;
+                let best = in_words.iter().filter(as_much).map(|(_, bm25)| *bm25);
+                told = told.min(best.reduce(f64::max).map_or(told, |best| BESIDE_OWN * best));
+            }
+            entry.added = (told - entry.bm25).max(0.0);
+            entry.bm25 += entry.added;
         }
     }
 
@@ -126,9 +164,9 @@ impl Pool {
 
     /// The blocks that may be answered and have something to do with the question.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        (1..)
-            .zip(&self.entries)
-            .filter(|(_, entry)| entry.allowed && (entry.held != 0 || entry.cosine.upper > 0.0))
+        (1..).zip(&self.entries).filter(|(_, entry)| {
+            entry.allowed && (!entry.held().is_nothing() || entry.cosine.upper > 0.0)
+        })
     }
 }
 
@@ -142,10 +180,11 @@ impl PassagePool {
         Self { scores: vec![PassageScore::default(); passages] }
     }
 
-    /// Notes that the passage at this place holds the question's term.
-    pub(crate) fn add(&mut self, place: u32, term: usize, weight: f64) {
+    /// Notes that the passage at this place of a payload holds the question's term.
+    pub(crate) fn add(&mut self, place: u32, payload: u64, term: usize, weight: f64) {
         if let Some(score) = self.scores.get_mut(place as usize) {
             score.place = place;
+            score.payload = payload;
             score.bm25 += weight;
             score.held |= 1 << term;
         }

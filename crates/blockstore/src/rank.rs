@@ -37,6 +37,11 @@
 //! ```text
 //! bm25 = max(own, passage * (question's weight in blocks) / (question's weight in passages))
 //! ```
+//!
+//! A name counts once in a passage, however often a log repeats it. Whether it is exact is asked of
+//! blocks and of passages apart: what logs are full of may still stand in the words of one block
+//! alone. Of two that hold the same names, the one whose own words do goes first when the other's
+//! passage holds no more of the question. Payloads that several blocks carry count for one of them.
 
 use std::cmp::Ordering;
 
@@ -48,8 +53,23 @@ const B: f64 = 0.75;
 /// How much words weigh beside meaning.
 pub(crate) const LEXICAL_WEIGHT: f64 = 0.3;
 
+/// How much words weigh beside meaning where the model knows nothing of the question's kind of text.
+/// Recall at 1, 5 and 10 on the questions in Chinese, Japanese and Korean of `tests/sets/cjk`, for
+/// which the built-in embedder was not made (dev, and dev where one todo holds every talk):
+///
+/// ```text
+/// 0.5  .847 .993 1.000   .820 .953 .993
+/// 0.7  .860 .993 1.000   .833 .940 .980
+/// 1.0  .847 .980 1.000   .807 .940 .967
+/// ```
+pub(crate) const UNKNOWN_WEIGHT: f64 = 0.7;
+
 /// How much of the better neighbour's BM25 is added to a block's.
 pub(crate) const NEIGHBOUR: f64 = 0.2;
+
+/// Next to a block whose own words hold as much of the question, a passage weighs at most this much of
+/// it: with what a neighbour lends ([`NEIGHBOUR`]) that is still less.
+pub(crate) const BESIDE_OWN: f64 = 0.8;
 
 /// How much less than the best a passage may be to be told with its block.
 const TOLD: f64 = 0.5;
@@ -86,8 +106,34 @@ pub(crate) struct QueryTerm {
     pub(crate) idf: f64,
     /// Its rarity among the passages of payloads.
     pub(crate) passage_idf: f64,
-    /// Whether a block that holds it is what was asked for.
+    /// Whether it names one thing.
+    pub(crate) name: bool,
+    /// Whether a block whose own words hold it is what was asked for.
     pub(crate) exact: bool,
+    /// Whether a block with a passage that holds it is what was asked for.
+    pub(crate) passage_exact: bool,
+}
+
+impl QueryTerm {
+    /// How much it adds to a passage of `len` terms that holds it `tf` times.
+    pub(crate) fn passage_weight(&self, passages: Corpus, tf: u32, len: u32) -> f64 {
+        passages.weight(self.passage_idf, if self.name { tf.min(1) } else { tf }, len)
+    }
+}
+
+/// Which of a question's terms a block holds, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// In its own words.
+    pub(crate) own: u64,
+    /// In its best passage.
+    pub(crate) told: u64,
+}
+
+impl Held {
+    pub(crate) fn is_nothing(self) -> bool {
+        self.own | self.told == 0
+    }
 }
 
 /// The question, as ranking sees it. At most 64 terms: which of them a block holds is a set of
@@ -101,6 +147,7 @@ pub(crate) struct Question {
     /// How much words weigh beside meaning: 1 when no vectors take part.
     pub(crate) lexical: f64,
     exact_terms: u64,
+    passage_exact_terms: u64,
     exact_sum: f64,
 }
 
@@ -137,9 +184,9 @@ pub(crate) struct AskedTerm {
 impl Question {
     /// Weighs the terms, and keeps the rarest of those that some block or passage holds.
     ///
-    /// A term is exact when it is a name that at most a tenth of the blocks (or three) hold, or a
-    /// rare word (at most a hundredth, or two) that alone makes up half of what the question says;
-    /// and no more of the passages than that.
+    /// A term is exact in the words of blocks when it is a name that at most a tenth of them (or
+    /// three) hold, or a rare word (at most a hundredth, or two) that alone makes up half of what the
+    /// question says; and in the passages of payloads when that is so among them.
     pub(crate) fn new(
         asked: Vec<AskedTerm>,
         blocks: Corpus,
@@ -159,36 +206,48 @@ impl Question {
             .map(|(place, AskedTerm { text, name, df, passage_df })| {
                 let idf = blocks.idf(df.max(1));
                 let passage_idf = passages.idf(passage_df.max(1));
-                let at_most = |share: u64, least: u64| {
-                    df <= (blocks.texts / share).max(least)
-                        && passage_df <= (passages.texts / share).max(least)
+                let is_exact = |corpus: Corpus, df: u64, most_of_all: bool| {
+                    let at_most = |share: u64, least: u64| df <= (corpus.texts / share).max(least);
+                    df > 0 && ((name && at_most(10, 3)) || (most_of_all && at_most(100, 2)))
                 };
-                let rare = idf * 2.0 >= idf_sum && at_most(100, 2);
-                let exact = (name && at_most(10, 3)) || rare;
-                (place, QueryTerm { text, idf, passage_idf, exact })
+                let exact = is_exact(blocks, df, idf * 2.0 >= idf_sum);
+                let most = passage_idf * 2.0 >= passage_idf_sum;
+                let passage_exact = is_exact(passages, passage_df, most);
+                (place, QueryTerm { text, idf, passage_idf, name, exact, passage_exact })
             })
             .collect();
         if terms.len() > MAX_TERMS {
-            let key = |(place, term): &(usize, QueryTerm)| (!term.exact, *place);
+            let is_exact = |term: &QueryTerm| term.exact || term.passage_exact;
+            let key = |(place, term): &(usize, QueryTerm)| (!is_exact(term), *place);
             terms.sort_by(|a, b| b.1.idf.total_cmp(&a.1.idf).then_with(|| key(a).cmp(&key(b))));
-            terms.sort_by_key(|(_, term)| !term.exact);
+            terms.sort_by_key(|(_, term)| !is_exact(term));
             terms.truncate(MAX_TERMS);
             terms.sort_by_key(|(place, _)| *place);
         }
         let terms: Vec<QueryTerm> = terms.into_iter().map(|(_, term)| term).collect();
-        let (exact_terms, exact_sum) = (0, 0.0);
-        let mut question =
-            Self { terms, idf_sum, passage_idf_sum, lexical, exact_terms, exact_sum };
-        for (place, term) in question.terms.iter().enumerate().filter(|(_, term)| term.exact) {
-            question.exact_terms |= 1 << place;
-            question.exact_sum += term.idf;
-        }
+        let bits = |is_in: fn(&QueryTerm) -> bool| {
+            let held = terms.iter().enumerate().filter(|(_, term)| is_in(term));
+            held.fold(0, |bits, (place, _)| bits | 1 << place)
+        };
+        let exact_terms = bits(|term| term.exact);
+        let passage_exact_terms = bits(|term| term.passage_exact);
+        let mut question = Self {
+            terms,
+            idf_sum,
+            passage_idf_sum,
+            lexical,
+            exact_terms,
+            passage_exact_terms,
+            exact_sum: 0.0,
+        };
+        question.exact_sum = question.idf_of(exact_terms | passage_exact_terms);
         question
     }
 
     /// The share of the question's terms, by their weight, that a block holds: those of its own
     /// words, and those of its best passage.
-    pub(crate) fn coverage(&self, own: u64, passage: u64) -> f64 {
+    pub(crate) fn coverage(&self, held: Held) -> f64 {
+        let Held { own, told: passage } = held;
         if self.idf_sum <= 0.0 {
             return 0.0;
         }
@@ -212,20 +271,31 @@ impl Question {
     /// Whether a passage is told with its block, whose own BM25 is `own` and whose best passage's is
     /// `best`, both on the scale of blocks.
     pub(crate) fn is_told(&self, passage: &PassageScore, own: f64, best: f64) -> bool {
-        self.exact(passage.held) > 0.0 || passage.bm25 >= TOLD * f64::max(own, best)
+        self.exact_told(passage) > 0.0 || passage.bm25 >= TOLD * f64::max(own, best)
     }
 
     /// The order of a block's passages, the best first: what holds an exact term goes before
-    /// everything else, as it does among blocks.
+    /// everything else, as it does among blocks, and of equals that of the newest payload.
     pub(crate) fn passage_order(&self, a: &PassageScore, b: &PassageScore) -> Ordering {
-        let exact = self.exact(b.held).total_cmp(&self.exact(a.held));
-        exact.then_with(|| b.bm25.total_cmp(&a.bm25)).then_with(|| a.place.cmp(&b.place))
+        let exact = self.exact_told(b).total_cmp(&self.exact_told(a));
+        let by_words = exact.then_with(|| b.bm25.total_cmp(&a.bm25));
+        by_words.then_with(|| b.payload.cmp(&a.payload)).then_with(|| a.place.cmp(&b.place))
+    }
+
+    /// How much a block's words weigh beside its meaning.
+    pub(crate) fn lexical_weight(&self, candidate: &Candidate) -> f64 {
+        if candidate.cosine.is_some() { self.lexical } else { 1.0 }
     }
 
     /// The share of the question's exact terms that a block with these terms holds.
-    pub(crate) fn exact(&self, held: u64) -> f64 {
-        let held = held & self.exact_terms;
+    pub(crate) fn exact(&self, held: Held) -> f64 {
+        let held = held.own & self.exact_terms | held.told & self.passage_exact_terms;
         if held == 0 { 0.0 } else { self.idf_of(held) / self.exact_sum }
+    }
+
+    /// The same of a passage.
+    fn exact_told(&self, passage: &PassageScore) -> f64 {
+        self.exact(Held { own: 0, told: passage.held })
     }
 
     fn idf_of(&self, mut held: u64) -> f64 {
@@ -245,12 +315,10 @@ pub(crate) struct Candidate {
     /// The block's number.
     pub(crate) n: u32,
     pub(crate) bm25: f64,
-    /// Which of the question's terms it holds, in its own words or its best passage, as bits.
-    pub(crate) held: u64,
-    /// Those that its own words hold.
-    pub(crate) own: u64,
-    /// Those that its best passage holds.
-    pub(crate) in_passage: u64,
+    /// What its best passage adds to that of its own words.
+    pub(crate) passage: f64,
+    /// Which of the question's terms it holds.
+    pub(crate) held: Held,
     /// The cosine of its best vector, where it has one of the question's model.
     pub(crate) cosine: Option<f32>,
 }
@@ -260,6 +328,8 @@ pub(crate) struct Candidate {
 pub(crate) struct PassageScore {
     /// The passage's place among all of the todo.
     pub(crate) place: u32,
+    /// Its payload's number.
+    pub(crate) payload: u64,
     /// On the scale of blocks.
     pub(crate) bm25: f64,
     /// Which of the question's terms it holds, as bits.
@@ -273,11 +343,13 @@ pub(crate) struct Ranked {
     pub(crate) score: f64,
 }
 
-/// The score of a block. `best` is the best BM25 of all blocks that may be answered.
+/// The score of a block. `best` is the best BM25 of all blocks that may be answered. A block without
+/// a vector to compare stands by its words alone, not as one that means something else.
 pub(crate) fn score(candidate: &Candidate, question: &Question, best: f64) -> f64 {
     let words = if best > 0.0 { candidate.bm25 / best } else { 0.0 };
+    let lexical = question.lexical_weight(candidate);
     let meaning = f64::from(candidate.cosine.unwrap_or(0.0).clamp(0.0, 1.0));
-    question.lexical * words + (1.0 - question.lexical) * meaning + question.exact(candidate.held)
+    lexical * words + (1.0 - lexical) * meaning + question.exact(candidate.held)
 }
 
 /// Orders blocks, the best first.
@@ -311,7 +383,8 @@ mod tests {
     }
 
     fn candidate(n: u32, bm25: f64, held: u64, cosine: f32) -> Candidate {
-        Candidate { n, bm25, held, own: held, in_passage: 0, cosine: Some(cosine) }
+        let held = Held { own: held, told: 0 };
+        Candidate { n, bm25, passage: 0.0, held, cosine: Some(cosine) }
     }
 
     fn order(question: &Question, candidates: &[Candidate]) -> Vec<u32> {
@@ -343,9 +416,9 @@ mod tests {
     #[test]
     fn a_rare_word_is_exact_only_when_it_is_most_of_the_question() {
         let rare = question(&[("zebrafish", false, 1)]);
-        assert_eq!(rare.exact(1), 1.0);
+        assert_eq!(rare.exact(Held { own: 1, told: 0 }), 1.0);
         let among = question(&[("zebrafish", false, 2), ("tank", false, 9), ("four", false, 30)]);
-        assert_eq!(among.exact(0b111), 0.0);
+        assert_eq!(among.exact(Held { own: 0b111, told: 0b111 }), 0.0);
     }
 
     #[test]
@@ -367,17 +440,40 @@ mod tests {
             AskedTerm { text: text.to_owned(), name: text.contains('-'), df, passage_df }
         });
         let question = Question::new(asked.into(), CORPUS, passages, LEXICAL_WEIGHT);
-        let (own, told) = (question.coverage(0b01, 0), question.coverage(0, 0b10));
-        assert!(own > 0.0 && told > 0.5 && question.coverage(0b01, 0b10) > own.max(told));
-        assert_eq!(question.coverage(0b11, 0b11), 1.0);
+        let coverage = |own, told| question.coverage(Held { own, told });
+        let (own, told) = (coverage(0b01, 0), coverage(0, 0b10));
+        assert!(own > 0.0 && told > 0.5 && coverage(0b01, 0b10) > own.max(told));
+        assert_eq!(coverage(0b11, 0b11), 1.0);
         // What a payload alone names is an exact hit, and its rarity counts among passages.
-        assert!(question.exact(0b10) > 0.0);
-        let score = |place, bm25, held| PassageScore { place, bm25, held };
+        assert!(question.exact(Held { own: 0, told: 0b10 }) > 0.0);
+        let score = |place, bm25, held| PassageScore { place, payload: 1, bm25, held };
         assert!(question.passage_order(&score(9, 1.0, 0b10), &score(1, 5.0, 0b01)).is_lt());
         assert!(question.passage_order(&score(1, 5.0, 0b01), &score(2, 5.0, 0b01)).is_lt());
         assert!(question.is_told(&score(1, 2.0, 0b01), 3.0, 4.0));
         assert!(!question.is_told(&score(1, 2.0, 0b01), 5.0, 2.0));
         assert!(question.passage_scale() > 1.0);
+    }
+
+    /// BS7: what logs are full of is still exact in the words of a block, and the other way round.
+    #[test]
+    fn bs7_a_name_is_exact_among_blocks_and_among_passages_apart() {
+        let passages = Corpus { texts: 400, terms: 80_000 };
+        let question = |df, passage_df| {
+            let (text, name) = ("order-8812".to_owned(), true);
+            let asked = vec![AskedTerm { text, name, df, passage_df }];
+            Question::new(asked, CORPUS, passages, LEXICAL_WEIGHT)
+        };
+        let exact = |df, passage_df| {
+            let of = |own, told| question(df, passage_df).exact(Held { own, told });
+            (of(1, 0), of(0, 1))
+        };
+        assert_eq!(exact(1, 300), (1.0, 0.0));
+        assert_eq!(exact(900, 1), (0.0, 1.0));
+        assert_eq!(exact(1, 2), (1.0, 1.0));
+        assert_eq!(exact(0, 2).1, 1.0);
+        // A log says it once, however often it repeats it.
+        let term = &question(1, 2).terms[0];
+        assert_eq!(term.passage_weight(passages, 40, 200), term.passage_weight(passages, 1, 200));
     }
 
     proptest! {
@@ -400,7 +496,7 @@ mod tests {
         #[test]
         fn coverage_is_a_share(held in any::<u64>()) {
             let question = question(&[("a", false, 3), ("b", false, 20), ("gone", false, 0)]);
-            let coverage = question.coverage(held, 0);
+            let coverage = question.coverage(Held { own: held, told: 0 });
             prop_assert!((0.0..=1.0).contains(&coverage));
             // A term that no block holds still counts as asked for.
             prop_assert!(coverage < 1.0);

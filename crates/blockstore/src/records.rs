@@ -1,9 +1,9 @@
 //! The truth: messages, blocks, vectors and session states, read and written as records.
 
 use crate::analysis::Analyzer;
-use crate::block_doc::{BlockDoc, Doc, PassageDoc};
+use crate::block_doc::{BlockDoc, PassageDoc};
 use crate::block_text::payload_texts;
-use crate::passage::{Cutter, PASSAGE_BYTES, Passage};
+use crate::passage::{Cutter, Passage};
 use crate::payload_texts::{MAX_TEXT, PayloadText, PayloadTexts, READ_BYTES};
 use crate::vectors::{self, MessageVectors};
 use crate::{Commit, Error, Head};
@@ -214,41 +214,16 @@ impl Records {
         decoded.map(Some).map_err(|detail| Error::Corrupt { todo, key, detail })
     }
 
-    /// The blocks of a range as the indexes take them, in order and without a gap, and of up to
-    /// `text` bytes of their payloads the passages, in the order of their blocks and behind them.
-    /// What cannot be read is passed over, so that one damaged record does not hide the others from
-    /// a search.
-    pub(crate) fn docs(
-        &self,
-        todo: &Todo,
-        blocks: RangeInclusive<u32>,
-        mut text: u64,
-        mut take: impl FnMut(Doc),
-    ) -> Result<(), Error> {
-        let (mut from, last) = blocks.into_inner();
-        while from <= last {
-            let to = last.min(from.saturating_add(PAGE - 1));
-            let mut payloads = Vec::new();
-            for doc in self.page(todo, from..=to)? {
-                payloads.extend(doc.payloads.iter().map(|payload| (doc.n, *payload)));
-                take(Doc::Block(doc));
-            }
-            self.passages(todo, &payloads, &mut text, |doc| take(Doc::Passage(doc)));
-            let Some(next) = to.checked_add(1) else { break };
-            from = next;
-        }
-        Ok(())
-    }
-
-    /// The passages of payloads, each given with its block.
-    fn passages(
+    /// The passages of payloads, each given with the first block that carries it, until `take` says
+    /// that it wants no more. What is missing or damaged is passed over, so that it does not hide the
+    /// rest from a search.
+    pub(crate) fn passage_docs(
         &self,
         todo: &Todo,
         payloads: &[(u32, PayloadText)],
-        text: &mut u64,
-        mut take: impl FnMut(PassageDoc),
-    ) {
-        let Some(texts) = &self.texts else { return };
+        mut take: impl FnMut(PassageDoc) -> bool,
+    ) -> Result<(), Error> {
+        let Some(texts) = &self.texts else { return Ok(()) };
         let mut cut: Vec<(u32, u64, Passage)> = Vec::new();
         let mut analyse = |cut: &mut Vec<(u32, u64, Passage)>| {
             let docs = in_parallel(cut, |part| {
@@ -257,55 +232,63 @@ impl Records {
                     |(block, n, passage): &_| PassageDoc::new(*block, *n, passage, &mut analyzer);
                 part.iter().filter_map(doc).collect()
             });
-            docs.into_iter().for_each(&mut take);
             cut.clear();
+            docs.into_iter().all(&mut take)
         };
         for &(block, PayloadText { n, bytes }) in payloads {
             let mut cutter = Cutter::new();
-            let end = bytes.min(MAX_TEXT).min(*text);
+            let end = bytes.min(MAX_TEXT);
             let mut at = 0;
             while at < end {
                 let part = texts.read(todo, n, at..end.min(at + READ_BYTES));
+                let part = part.map_err(|source| {
+                    let todo = todo.id().clone();
+                    Error::Payload { todo, n, source }
+                })?;
                 // What stands before the damage is searched.
                 let Some(part) = part.filter(|part| !part.is_empty()) else { break };
                 at += part.len() as u64;
                 cutter.push(&part, &mut |passage| cut.push((block, n, passage)));
-                if cut.len() >= PASSAGES {
-                    analyse(&mut cut);
+                if cut.len() >= PASSAGES && !analyse(&mut cut) {
+                    return Ok(());
                 }
             }
             cutter.finish(&mut |passage| cut.push((block, n, passage)));
-            *text = text.saturating_sub(at);
         }
         analyse(&mut cut);
+        Ok(())
     }
 
-    /// About how many passages the payloads of the blocks have; 0 where they are not read.
+    /// About how many passages the payloads of the blocks have that `is_new` tells are not known; 0
+    /// where they are not read.
     pub(crate) fn count_passages(
         &self,
         todo: &Todo,
         blocks: RangeInclusive<u32>,
+        mut is_new: impl FnMut(u64) -> bool,
     ) -> Result<u64, Error> {
         if self.texts.is_none() {
             return Ok(0);
         }
-        let (mut from, last) = blocks.into_inner();
         let mut count = 0;
-        while from <= last {
-            let to = last.min(from.saturating_add(PAGE - 1));
-            let Stored { blocks, messages, .. } = self.stored(todo, from..=to)?;
+        for page in pages(blocks) {
+            let Stored { blocks, messages, .. } = self.stored(todo, page)?;
             for block in blocks.values() {
                 let texts = payload_texts(&messages_of(block, &messages));
-                let bytes: u64 = texts.iter().map(|text| text.bytes.min(MAX_TEXT)).sum();
-                count += bytes.div_ceil(PASSAGE_BYTES as u64);
+                count +=
+                    texts.iter().filter(|t| is_new(t.n)).map(PayloadText::passages).sum::<u64>();
             }
-            let Some(next) = to.checked_add(1) else { break };
-            from = next;
         }
         Ok(count)
     }
 
-    fn page(&self, todo: &Todo, page: RangeInclusive<u32>) -> Result<Vec<BlockDoc>, Error> {
+    /// The blocks of a range as the indexes take them, in order and without a gap. What cannot be read
+    /// is passed over. The range is one of [`pages`].
+    pub(crate) fn block_docs(
+        &self,
+        todo: &Todo,
+        page: RangeInclusive<u32>,
+    ) -> Result<Vec<BlockDoc>, Error> {
         let Stored { blocks, seqs, messages } = self.stored(todo, page.clone())?;
         let vectors: BTreeMap<u64, Vec<u8>> =
             self.scan_around(todo, Space::Vector, seqs)?.into_iter().collect();
@@ -339,17 +322,16 @@ impl Records {
         Ok(Stored { blocks, seqs, messages })
     }
 
-    /// How the message of a block that carries payload `n` refers to it.
-    pub(crate) fn payload_ref(
+    /// How the messages of a block refer to the payloads that they carry.
+    pub(crate) fn payload_refs(
         &self,
         todo: &Todo,
         block: &Block,
-        n: u64,
-    ) -> Result<Option<PayloadRef>, Error> {
+    ) -> Result<Vec<PayloadRef>, Error> {
         let found = self.scan_around(todo, Space::Message, block.range.as_u64())?;
         let messages = messages_of(block, &found.into_iter().collect());
-        let mut offloads = messages.iter().flat_map(|stored| &stored.offloads);
-        Ok(offloads.find(|offload| offload.n == n).map(Offload::reference))
+        let offloads = messages.iter().flat_map(|stored| &stored.offloads);
+        Ok(offloads.map(Offload::reference).collect())
     }
 
     /// The first record from `n` on, if any can be read.
@@ -410,6 +392,17 @@ impl Records {
     pub(crate) fn write(&self, todo: &Todo, batch: Batch) -> Result<(), Error> {
         self.kv.commit(batch).map_err(|error| Error::of(todo.id(), error))
     }
+}
+
+/// A range of blocks in parts that are read at once.
+pub(crate) fn pages(blocks: RangeInclusive<u32>) -> impl Iterator<Item = RangeInclusive<u32>> {
+    let (mut from, last) = (Some(*blocks.start()), *blocks.end());
+    std::iter::from_fn(move || {
+        let first = from.filter(|from| *from <= last)?;
+        let to = last.min(first.saturating_add(PAGE - 1));
+        from = to.checked_add(1);
+        Some(first..=to)
+    })
 }
 
 /// The records of some blocks.

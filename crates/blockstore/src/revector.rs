@@ -24,14 +24,24 @@ pub struct VectorState {
     pub(crate) generation: u32,
 }
 
+impl VectorState {
+    /// What is assumed where the record is damaged: that every message is to be looked at, and that
+    /// whoever holds an index in memory is to read it again.
+    fn unknown() -> Self {
+        // Far from every number that was counted.
+        Self { generation: 1 << 31, ..Self::default() }
+    }
+}
+
 /// The number of the record in its space.
 const RECORD: u64 = 0;
 
 impl BlockStore {
-    /// How far the vectors of a todo have come to be those of one model.
+    /// How far the vectors of a todo have come to be those of one model. Where that cannot be read,
+    /// no message counts as done.
     ///
     /// # Errors
-    /// When the store fails or the record is damaged.
+    /// When the store fails.
     pub fn vector_state(&self, todo: &Todo) -> Result<VectorState, Error> {
         self.records.vector_state(todo)
     }
@@ -61,29 +71,58 @@ impl BlockStore {
     }
 
     /// Ends a replacement: drops the indexes that hold replaced vectors, here and in every process,
-    /// so that they are made again. Until this is done no index is changed.
+    /// so that they are made again. Until this is done no index is changed. Another's turn at an
+    /// index is waited for until `stop` says not to; whether it was ended is given back.
     ///
     /// # Errors
     /// When the store fails or an index cannot be deleted; then this is to be called again.
-    pub fn finish_vectors(&self, todo: &Todo) -> Result<(), Error> {
+    pub fn finish_vectors(&self, todo: &Todo, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         let before = self.vector_state(todo)?;
         if !before.indexes_stale {
-            return Ok(());
+            return Ok(true);
         }
-        self.cache.clear_index(todo)?;
+        if !self.cache.clear_index(todo, stop)? {
+            return Ok(false);
+        }
         let generation = before.generation.wrapping_add(1);
         let state = VectorState { indexes_stale: false, generation, ..before };
         self.records.put_vectors(todo, &state.model_id, &[], &state)?;
         self.cache.drop_slot(todo);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the record of how far the vectors have come is damaged; with `repair` it is written
+    /// anew, so that every message is looked at again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn check_vector_state(&self, todo: &Todo, repair: bool) -> Result<bool, Error> {
+        let is_damaged = self.records.read_vector_state(todo)?.is_none();
+        if is_damaged && repair {
+            self.records.put_vectors(todo, "", &[], &VectorState::unknown())?;
+            self.cache.drop_slot(todo);
+        }
+        Ok(is_damaged)
     }
 }
 
 impl Records {
     pub(crate) fn vector_state(&self, todo: &Todo) -> Result<VectorState, Error> {
-        match self.get(todo, Space::Index, RECORD)? {
-            Some(bytes) => read(todo, key(Space::Index, todo, RECORD), &bytes),
-            None => Ok(VectorState::default()),
+        Ok(self.read_vector_state(todo)?.unwrap_or_else(VectorState::unknown))
+    }
+
+    /// The state as it is recorded; `None` when the record is damaged.
+    fn read_vector_state(&self, todo: &Todo) -> Result<Option<VectorState>, Error> {
+        let bytes = match self.get(todo, Space::Index, RECORD) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Some(VectorState::default())),
+            Err(Error::Corrupt { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match read(todo, key(Space::Index, todo, RECORD), &bytes) {
+            Ok(state) => Ok(Some(state)),
+            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::rank::{self, AskedTerm, Candidate, Corpus, PassageScore, Question, Ra
 use crate::records::Records;
 use crate::vectors::MessageVectors;
 use crate::{Error, Explanation, Hit, PassageHit, SearchRequest, TermShare, VectorSide};
-use foldback_core::{Block, SeqNo};
+use foldback_core::{Block, BlockId, SeqNo};
 use foldback_kv::Todo;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -23,6 +23,9 @@ const MAX_ASKED: usize = 256;
 
 /// A block is told with so many of its passages.
 const MAX_PASSAGES: usize = 3;
+
+/// A passage is told with so many of the other blocks that carry its payload.
+const MAX_CARRIERS: usize = 3;
 
 /// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
 const MAX_EXACT: usize = 256;
@@ -117,7 +120,7 @@ impl Searcher {
                 Ok(None) | Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let passages = self.passage_hits(&block, &passages)?;
+            let passages = self.passage_hits(&block, passages)?;
             hits.push(Hit {
                 block,
                 passages,
@@ -135,13 +138,11 @@ impl Searcher {
 
     /// The same blocks, searched without the index on disk.
     fn without_index(&self) -> Result<Self, Error> {
-        let mut memory = MemoryIndex::starting_at(1);
-        if self.blocks > 0 {
-            let text = memory.room_for_text();
-            self.records.docs(&self.todo, 1..=self.blocks, text, |doc| memory.push(doc))?;
-        }
+        let room = self.memory.read().passage_room();
+        let memory = RwLock::new(MemoryIndex::starting_at(1, room));
+        MemoryIndex::append(&memory, &self.records, &self.todo, None, 1..=self.blocks)?;
         let (todo, records) = (self.todo.clone(), self.records.clone());
-        Ok(Self::new(todo, records, None, Arc::new(RwLock::new(memory)), self.blocks))
+        Ok(Self::new(todo, records, None, Arc::new(memory), self.blocks))
     }
 
     /// Passages by the references of the messages that carry them. One whose message cannot be read
@@ -149,18 +150,22 @@ impl Searcher {
     fn passage_hits(
         &self,
         block: &Block,
-        passages: &[(PassageMeta, f64)],
+        passages: Vec<FoundPassage>,
     ) -> Result<Vec<PassageHit>, Error> {
-        let mut hits = Vec::with_capacity(passages.len());
-        for (PassageMeta { payload, place, .. }, score) in passages {
-            let Some(payload) = self.records.payload_ref(&self.todo, block, *payload)? else {
-                continue;
-            };
-            let (first_line, last_line) = place.lines;
-            let (bytes, skip, score) = (place.bytes.clone(), place.skip, *score as f32);
-            hits.push(PassageHit { payload, first_line, last_line, skip, bytes, score });
+        if passages.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(hits)
+        let known = self.records.payload_refs(&self.todo, block)?;
+        let hit = |FoundPassage { meta, score, also_in }: FoundPassage| {
+            let payload = known.iter().find(|known| known.n == meta.payload)?.clone();
+            let (first_line, last_line) = meta.place.lines;
+            let (bytes, skip) = (meta.place.bytes, meta.place.skip);
+            let id = |n| BlockId::new(self.todo.id().clone(), n);
+            let also_in = also_in.into_iter().map(id).collect();
+            let score = score as f32;
+            Some(PassageHit { payload, first_line, last_line, skip, bytes, score, also_in })
+        };
+        Ok(passages.into_iter().filter_map(hit).collect())
     }
 
     fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
@@ -180,7 +185,7 @@ impl Searcher {
         let parts = Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory) };
         let corpus = Corpus { texts: u64::from(self.blocks), terms: parts.terms() };
         let (vectors, query) = vector_side(request, &parts);
-        let lexical = if query.is_some() { request.lexical_weight } else { 1.0 };
+        let lexical = query.as_ref().map_or(1.0, |query| query.lexical);
         let told = Corpus { texts: parts.passages() as u64, terms: parts.passage_terms() };
         let question = ask(request, corpus, told, lexical, &parts)?;
 
@@ -198,12 +203,16 @@ impl Searcher {
             })?;
         }
         let passages = parts.passage_pool(&question, told)?;
+        let mut carriers: FxHashMap<u64, Option<u32>> = FxHashMap::default();
         for score in passages.held(0..parts.passages()) {
-            if let Some(meta) = parts.passage(score.place) {
-                pool.propose(meta.block, *score, &question);
+            let carrier = carriers
+                .entry(score.payload)
+                .or_insert_with(|| pool.carrier(parts.blocks_of(score.payload), &question));
+            if let Some(n) = *carrier {
+                pool.propose(n, *score, &question);
             }
         }
-        pool.take_passages();
+        pool.take_passages(&question);
         pool.lend(rank::NEIGHBOUR);
         let best = pool.best();
         if let Some(query) = &query {
@@ -226,7 +235,7 @@ impl Searcher {
                 places.insert(n, place);
             }
             let matters =
-                candidate.held != 0 || candidate.cosine.is_some_and(|cosine| cosine > 0.0);
+                !candidate.held.is_nothing() || candidate.cosine.is_some_and(|cosine| cosine > 0.0);
             if matters && scores.passes(&candidate) {
                 candidates.push(candidate);
             }
@@ -235,12 +244,12 @@ impl Searcher {
         ranked.truncate(request.k);
         let mut found = Vec::with_capacity(ranked.len());
         for ranked in ranked {
-            let Candidate { n, held, own: in_words, bm25, .. } = ranked.candidate;
+            let Candidate { n, held, bm25, passage, .. } = ranked.candidate;
             let mut terms = Vec::new();
             let mut own = 0.0;
             let len = parts.meta(n).map_or(0, |meta| meta.len);
             for (place, term) in question.terms.iter().enumerate() {
-                if in_words >> place & 1 == 1 {
+                if held.own >> place & 1 == 1 {
                     let tf = parts.tf(&term.text, n)?;
                     let weight = corpus.weight(term.idf, tf, len);
                     own += weight;
@@ -257,13 +266,16 @@ impl Searcher {
                 let query = query.as_ref()?;
                 parts.memory.best_place(query.model, &query.unit, n)
             });
-            let mut told: Vec<PassageScore> =
-                passages.held(parts.passages_of(n)).copied().collect();
+            let found_by = parts.payloads_of(n).iter().copied();
+            let found_by = found_by.filter(|payload| carriers.get(payload) == Some(&Some(n)));
+            let mut told: Vec<PassageScore> = found_by
+                .flat_map(|payload| passages.held(parts.passages_of(payload)))
+                .copied()
+                .collect();
             told.sort_by(|a, b| question.passage_order(a, b));
             let best_told = told.first().map_or(0.0, |best| best.bm25);
             told.retain(|passage| question.is_told(passage, own, best_told));
             told.truncate(MAX_PASSAGES);
-            let passage = (best_told - own).max(0.0);
             let held_by_told = told.iter().fold(0, |held, passage| held | passage.held);
             let is_told = |(place, _): &(usize, _)| held_by_told >> place & 1 == 1;
             let passage_terms = question.terms.iter().enumerate().filter(is_told);
@@ -272,7 +284,15 @@ impl Searcher {
                 place,
                 passages: told
                     .iter()
-                    .filter_map(|told| Some((parts.passage(told.place)?.clone(), told.bm25)))
+                    .filter_map(|told| {
+                        let others =
+                            parts.blocks_of(told.payload).rev().filter(|other| *other != n);
+                        Some(FoundPassage {
+                            meta: parts.passage(told.place)?.clone(),
+                            score: told.bm25,
+                            also_in: others.take(MAX_CARRIERS).collect(),
+                        })
+                    })
                     .collect(),
                 relevance: scores.relevance(&ranked.candidate),
                 explanation: Explanation {
@@ -283,7 +303,7 @@ impl Searcher {
                         .collect(),
                     neighbours: (bm25 - own - passage).max(0.0) as f32,
                     best_bm25: best as f32,
-                    lexical_weight: lexical as f32,
+                    lexical_weight: question.lexical_weight(&ranked.candidate) as f32,
                     bonus: question.exact(held) as f32,
                     vectors: vectors.clone(),
                 },
@@ -319,7 +339,7 @@ impl Searcher {
         }
         let mut by_words: Vec<(f64, u32)> = pool
             .known()
-            .filter(|(_, entry)| entry.held != 0)
+            .filter(|(_, entry)| !entry.held().is_nothing())
             .map(|(n, entry)| {
                 let candidate = Candidate { cosine: None, ..entry.candidate(n) };
                 (rank::score(&candidate, question, best), n)
@@ -378,10 +398,18 @@ impl Searcher {
 struct Found {
     ranked: Ranked,
     place: Option<Place>,
-    /// Its best passages, with their scores.
-    passages: Vec<(PassageMeta, f64)>,
+    /// Its best passages.
+    passages: Vec<FoundPassage>,
     relevance: f32,
     explanation: Explanation,
+}
+
+/// A passage that was found.
+struct FoundPassage {
+    meta: PassageMeta,
+    score: f64,
+    /// Other blocks that carry its payload, the newest first.
+    also_in: Vec<u32>,
 }
 
 /// Why a search did not come to its end.
@@ -406,6 +434,8 @@ impl From<Damage> for Trouble {
 /// The question's vector, ready for both kinds of comparison.
 struct AskedVector<'a> {
     model: &'a str,
+    /// How much words weigh beside it.
+    lexical: f64,
     unit: Vec<f32>,
     codes: Query,
 }
@@ -466,7 +496,7 @@ impl Scores<'_, '_> {
     }
 
     fn relevance(&self, candidate: &Candidate) -> f32 {
-        let coverage = self.question.coverage(candidate.own, candidate.in_passage);
+        let coverage = self.question.coverage(candidate.held);
         let words = rank::relevance_of_words(coverage as f32);
         match (self.request.vector, candidate.cosine) {
             (Some((embedder, _)), Some(cosine)) => {
@@ -513,7 +543,10 @@ fn vector_side<'a>(
     if models.contains(&(model, vector.len())) {
         let unit: Vec<f32> = vector.iter().map(|v| v / norm).collect();
         let codes = Query::new(&unit);
-        return (VectorSide::Used, Some(AskedVector { model, unit, codes }));
+        let unknown = 1.0 - f64::from(embedder.knows(request.query).clamp(0.0, 1.0));
+        let asked = request.lexical_weight;
+        let lexical = asked + (rank::UNKNOWN_WEIGHT - asked).max(0.0) * unknown;
+        return (VectorSide::Used, Some(AskedVector { model, lexical, unit, codes }));
     }
     match models.first() {
         None => (VectorSide::NoneStored, None),

@@ -56,16 +56,23 @@ pub struct IndexConfig {
     /// A todo of more blocks than this gets an index on disk; smaller ones are searched in memory.
     pub index_after_blocks: u32,
     /// A todo whose payloads hold more passages than this, of up to 2 KiB each, gets an index on
-    /// disk however few its blocks are; and the index catches up when it is this many behind.
+    /// disk however few its blocks are; and the index catches up when it is this many behind, or an
+    /// eighth of what it holds.
     pub index_after_passages: u32,
     /// The index on disk catches up when it is this many blocks behind.
     pub batch_blocks: u32,
     /// A todo of more vectors than this gets a graph (HNSW); fewer are scanned, which is exact. At
     /// 250,000 vectors of 256 numbers a search takes about as long either way, and the graph finds
     /// nine of the ten best (`cargo bench -p foldback-blockstore --bench footprint -- graph`).
+    /// [`usize::MAX`] stands for never: a graph that is there is not used either.
+    ///
+    /// A graph that is loaded takes some 900 bytes and the numbers of each vector at a byte each:
+    /// 460 MB at 400,000 vectors of 256. Without room for it in `cache_bytes`, the todo that has it
+    /// is let go of whenever another is searched, and its graph loaded anew, beside the searches.
     pub hnsw_after_vectors: usize,
     /// What the memory of recently searched todos may take, in bytes. The todo that is being
-    /// searched is kept whatever it takes.
+    /// searched is kept whatever it takes. A graph counts once a search has begun to load it, with
+    /// the next search of its todo.
     pub cache_bytes: usize,
 }
 
@@ -97,8 +104,8 @@ impl BlockStore {
     }
 
     /// As [`open`](Self::open), and what the payloads of the blocks say is searched too. Of one
-    /// payload the first 16 MiB are; binary ones are not. Where there is no index on disk, the first
-    /// 32 MiB of a todo are searched.
+    /// payload the first 16 MiB are; binary ones are not. What no index on disk holds takes at most
+    /// half of [`cache_bytes`](IndexConfig::cache_bytes), the newest payloads first.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -240,7 +247,9 @@ impl BlockStore {
 
     /// Compares everything with everything: that messages, blocks and vectors are whole and have
     /// no gap, that blocks partition the messages before the tail, and that the indexes hold
-    /// exactly what the truth holds. With `repair`, indexes that do not are made again.
+    /// exactly what the truth holds, and a graph what its checksums say. With `repair`, indexes that
+    /// do not are made again, and such a graph is deleted, for [`build_graph`](Self::build_graph) to
+    /// make it again. Others may go on writing.
     ///
     /// # Errors
     /// When the store cannot be read at all, or a repair cannot be written. Damage is a finding.
@@ -258,15 +267,21 @@ impl BlockStore {
     }
 
     /// What is to be deleted for the todo to be forgotten, so that it goes in one transaction with
-    /// the records of other crates. Indexes are deleted here and now; until the transaction is
-    /// done they may come back, so it is to be called again afterwards. What a process leaves that
-    /// is killed in between, [`sweep_forgotten`](Self::sweep_forgotten) deletes.
+    /// the records of other crates. Its indexes stay until [`remove_index`](Self::remove_index), so
+    /// that a transaction that does not come costs nothing.
+    #[must_use]
+    pub fn forget(&self, todo: &Todo) -> Vec<Delete> {
+        let spaces = [Space::Message, Space::Block, Space::Vector, Space::Session, Space::Index];
+        spaces.map(|space| Delete::todo(space, todo.no())).to_vec()
+    }
+
+    /// Deletes the indexes of a todo for good. To be called **after** the transaction with the
+    /// deletions of [`forget`](Self::forget), and safe while others index it. What a process leaves
+    /// that is killed in between, [`sweep_forgotten`](Self::sweep_forgotten) deletes.
     ///
     /// # Errors
     /// When an index cannot be deleted.
-    pub fn forget(&self, todo: &Todo) -> Result<Vec<Delete>, Error> {
-        self.cache.forget(todo)?;
-        let spaces = [Space::Message, Space::Block, Space::Vector, Space::Session, Space::Index];
-        Ok(spaces.into_iter().map(|space| Delete::todo(space, todo.no())).collect())
+    pub fn remove_index(&self, todo: &Todo) -> Result<(), Error> {
+        self.cache.remove_index(todo)
     }
 }

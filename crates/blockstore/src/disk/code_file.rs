@@ -2,22 +2,22 @@
 //! into memory to be read.
 //!
 //! ```text
-//! chunk   "fbcodes2", the length of the body, its checksum (8 bytes each), the body
+//! chunk   "fbcodes3", the length of the body, its checksum (8 bytes each), the body
 //! body    the length of its head (4 bytes), the head (MessagePack: which blocks, and the rows of
 //!         each model), then for each model the columns of its rows, and their codes
 //! ```
 
 use super::Damage;
-use super::codes::{CodeGroup, Codes, Columns};
+use super::codes::{CodeGroup, Codes, Columns, error_of};
 use crate::block_doc::{BlockDoc, DocVectors};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
-use std::io::{Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 use xxhash_rust::xxh3::xxh3_64;
 
-const MAGIC: &[u8; 8] = b"fbcodes2";
+const MAGIC: &[u8; 8] = b"fbcodes3";
 const CHUNK_HEAD: usize = 24;
 
 /// Rows that are to be written.
@@ -101,18 +101,41 @@ impl NewCodes {
             group.columns.write(&mut body);
             body.extend_from_slice(&group.codes);
         }
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        file.set_len(at)?;
-        file.seek(SeekFrom::Start(at))?;
         let mut head = [0u8; CHUNK_HEAD];
         head[..8].copy_from_slice(MAGIC);
         head[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
         head[16..].copy_from_slice(&xxh3_64(&body).to_le_bytes());
+        let mut file = open_at(path, at)?;
+        file.seek(SeekFrom::Start(at))?;
         file.write_all(&head)?;
         file.write_all(&body)?;
         file.sync_all()?;
         Ok(at + (CHUNK_HEAD + body.len()) as u64)
     }
+}
+
+/// The file, to be written behind its first `at` bytes, which are its last then. Searches have it
+/// mapped, so it is never cut: what is longer makes way for a copy of its beginning.
+fn open_at(path: &Path, at: u64) -> std::io::Result<File> {
+    let len = match std::fs::metadata(path) {
+        Ok(meta) => meta.len(),
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
+    if len < at {
+        let what = format!("vectors.i8 holds {len} bytes, and at least {at} were expected");
+        return Err(std::io::Error::new(ErrorKind::InvalidData, what));
+    }
+    if len > at {
+        let copy = path.with_extension("new");
+        let mut begin = File::open(path)?.take(at);
+        let mut file = File::create(&copy)?;
+        std::io::copy(&mut begin, &mut file)?;
+        // The index counts on these bytes, and takes the file as it finds it under this name.
+        file.sync_all()?;
+        std::fs::rename(copy, path)?;
+    }
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
 impl NewGroup {
@@ -121,13 +144,13 @@ impl NewGroup {
         for (values, place) in rows.zip(&vectors.places) {
             let largest = values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
             let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
-            let mut left = 0.0f64;
+            let mut left = Vec::with_capacity(values.len());
             for value in values {
                 let code = (value / scale).round().clamp(-127.0, 127.0);
                 self.codes.push(code as i8 as u8);
-                left += f64::from(value - code * scale).powi(2);
+                left.push(value - code * scale);
             }
-            self.columns.push(scale, left.sqrt() as f32, block, *place);
+            self.columns.push(scale, error_of(values, &left, scale), block, *place);
         }
     }
 }
@@ -279,5 +302,42 @@ pub(super) mod tests {
         let mut less = NewCodes::default();
         docs[..2].iter().for_each(|doc| less.push(doc));
         assert!(!less.are(&back));
+    }
+
+    /// R10: rows that a search has mapped stay what they are, wherever others write on.
+    #[test]
+    fn r10_no_write_changes_or_cuts_what_is_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("v.i8");
+        let rows: Vec<Vec<f32>> = (0..6)
+            .map(|i| unit((0..8).map(|j| ((i * 5 + j * 3) as f32).cos()).collect()))
+            .collect();
+        let docs: Vec<BlockDoc> = (1..).zip(rows.chunks(2)).map(|(n, rows)| doc(n, rows)).collect();
+        let new = |docs: &[BlockDoc]| {
+            let mut new = NewCodes::default();
+            docs.iter().for_each(|doc| new.push(doc));
+            new
+        };
+        for torn in [b"".as_slice(), b"what a killed writer left"] {
+            for kept in 0..=3usize {
+                std::fs::remove_file(&path).ok();
+                let mapped = written(&path, &[&docs[..1], &docs[1..2], &docs[2..]]);
+                let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+                file.write_all(torn).unwrap();
+                let old = File::open(&path).unwrap();
+                let before = old.metadata().unwrap().len();
+                let at = kept.checked_sub(1).map_or(0, |last| mapped.chunks[last].0);
+                let to = kept as u32 + 1;
+                let next = doc(to, &rows[..2]);
+                let end = new(&[next]).append_to(&path, at, (to, to)).unwrap();
+                assert!(new(&docs).are(&mapped), "{kept} chunks kept");
+                assert!(old.metadata().unwrap().len() >= before, "{kept} chunks kept");
+                assert_eq!(std::fs::metadata(&path).unwrap().len(), end);
+                let read = Codes::read(&path, end, to).unwrap();
+                assert_eq!(read.groups()[0].len(), 2 * (kept + 1));
+                let after = new(&docs).append_to(&path, end + 1, (to + 1, to + 3));
+                assert!(after.unwrap_err().to_string().contains("expected"));
+            }
+        }
     }
 }

@@ -138,8 +138,36 @@ impl Graph {
         };
         let text = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
         replace(&folder.graph(), &text).map_err(words)?;
-        remove_others(folder, rows);
+        remove_others(folder, Some(rows));
         Ok(true)
+    }
+
+    /// Whether a model has more than `after` rows and the graph is of that one, so that it is used.
+    pub(crate) fn is_wanted(&self, codes: &Codes, after: usize) -> bool {
+        let group = codes.group(&self.head.model_id, self.head.dim);
+        group.is_some_and(|group| group.len() > after)
+    }
+
+    /// Compares the graph of the folder, if there is one, with its checksums and with these codes.
+    pub(crate) fn verify(folder: &Folder, codes: &Codes) -> Result<(), Damage> {
+        loop {
+            let Ok(text) = std::fs::read(folder.graph()) else { return Ok(()) };
+            let verified = Head::verify(&text, folder, codes);
+            // One that was replaced while its files were read is looked at anew.
+            if verified.is_ok() || std::fs::read(folder.graph()).is_ok_and(|now| now == text) {
+                return verified;
+            }
+        }
+    }
+
+    /// Removes the graph of the folder, whatever is left of it. Who does so holds the lock of who
+    /// builds graphs.
+    pub(crate) fn remove(folder: &Folder) -> std::io::Result<()> {
+        match std::fs::remove_file(folder.graph()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => remove_others(folder, None),
+        }
+        Ok(())
     }
 
     /// How many rows of `group` the graph holds.
@@ -172,10 +200,35 @@ impl Graph {
         self.loaded.get().is_some_and(Option::is_none)
     }
 
-    /// About how much memory it takes when it is loaded.
+    /// About how much memory it takes: nothing before it begins to be loaded.
     pub(crate) fn bytes(&self) -> usize {
+        let is_loading = self.loaded.get().is_none() && self.asked.load(Ordering::Relaxed) > 1;
+        if !is_loading && !self.loaded.get().is_some_and(Option::is_some) {
+            return 0;
+        }
         // The library keeps a copy of each row, and for each of its links 24 bytes.
         self.head.rows * (self.head.dim + NEIGHBOURS * 2 * 24 + 128)
+    }
+}
+
+impl Head {
+    /// What is wrong with the graph that `text` tells of.
+    fn verify(text: &[u8], folder: &Folder, codes: &Codes) -> Result<(), Damage> {
+        let head: Self = serde_json::from_slice(text)
+            .map_err(|error| format!("graph.json cannot be read: {error}"))?;
+        if head.format != FORMAT {
+            return Err(format!("its format is {}, and {FORMAT} was expected", head.format));
+        }
+        // A newer one may be of codes that were appended since these were read.
+        let is_known = head.code_bytes <= codes.file_bytes();
+        if is_known && codes.hash_of(head.code_bytes) != Some(head.codes) {
+            return Err("it is of other vectors than the index".to_owned());
+        }
+        match hash_files(folder, head.rows) {
+            Ok(files) if files == head.files => Ok(()),
+            Ok(_) => Err("the checksum of a file of it does not hold".to_owned()),
+            Err(error) => Err(format!("a file of it cannot be read: {error}")),
+        }
     }
 }
 
@@ -279,15 +332,16 @@ fn remove(folder: &Folder, name: &str) {
     }
 }
 
-/// Removes the files of older graphs.
-fn remove_others(folder: &Folder, rows: usize) {
+/// Removes the files of all graphs but that of so many rows.
+fn remove_others(folder: &Folder, rows: Option<usize>) {
+    let kept = rows.map(name);
     let Ok(entries) = std::fs::read_dir(folder.root()) else { return };
     for entry in entries.flatten() {
         let file = entry.file_name();
         let file = file.to_string_lossy();
         if let Some(stem) = file.strip_suffix(".hnsw.graph").or(file.strip_suffix(".hnsw.data"))
             && stem.starts_with(NAME)
-            && stem != name(rows)
+            && kept.as_deref() != Some(stem)
         {
             drop(std::fs::remove_file(entry.path()));
         }

@@ -7,6 +7,7 @@ use super::writer::Fields;
 use super::{Damage, Folder};
 use crate::Error;
 use crate::block_doc::{BlockMeta, PassageMeta};
+use crate::carried::Carried;
 use crate::passage::PassagePlace;
 use crate::records::Records;
 use foldback_core::{BlockType, Timestamp};
@@ -27,6 +28,7 @@ pub(crate) struct DiskIndex {
     metas: Vec<BlockMeta>,
     /// The passages of the blocks' payloads, in the order of the blocks.
     passages: Vec<PassageMeta>,
+    pub(crate) carried: Carried,
     segments: Vec<Segment>,
     pub(crate) codes: Codes,
     pub(crate) graph: Option<Arc<Graph>>,
@@ -55,8 +57,17 @@ const NOT_THIS: u32 = u32::MAX;
 
 /// What is gathered from the segments of an index.
 struct Found {
-    blocks: Vec<Option<(BlockMeta, (u32, u32))>>,
+    blocks: Vec<Option<FoundBlock>>,
     passages: Vec<Option<PassageMeta>>,
+}
+
+#[derive(Clone)]
+struct FoundBlock {
+    meta: BlockMeta,
+    /// The numbers of its payloads.
+    carried: Vec<u64>,
+    /// Its segment, and its document there.
+    document: (u32, u32),
 }
 
 impl DiskIndex {
@@ -119,13 +130,16 @@ impl DiskIndex {
         if passage_terms != manifest.passage_terms || !blocks_of.is_sorted() {
             return Err("its passages are not those that its manifest says".to_owned());
         }
-        let (metas, documents): (Vec<BlockMeta>, Vec<(u32, u32)>) = found
-            .blocks
-            .into_iter()
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| "it leaves blocks out".to_owned())?
-            .into_iter()
-            .unzip();
+        let blocks = found.blocks.into_iter().collect::<Option<Vec<_>>>();
+        let blocks = blocks.ok_or_else(|| "it leaves blocks out".to_owned())?;
+        let mut carried = Carried::default();
+        let (mut metas, mut documents) = (Vec::new(), Vec::new());
+        for (n, block) in (1..).zip(blocks) {
+            metas.push(block.meta);
+            documents.push(block.document);
+            carried.add_block(n, block.carried);
+        }
+        (0..).zip(&passages).for_each(|(place, meta)| carried.add_passage(meta.payload, place));
         if metas.iter().map(|meta| u64::from(meta.len)).sum::<u64>() != manifest.terms {
             return Err("its blocks are not of the length that its manifest says".to_owned());
         }
@@ -136,6 +150,7 @@ impl DiskIndex {
             manifest,
             metas,
             passages,
+            carried,
             segments,
             codes,
             graph,
@@ -194,17 +209,17 @@ impl DiskIndex {
         self.segments.iter().map(|segment| segment.passages.df(&term)).sum()
     }
 
-    /// Hands each passage that holds `term` to `sink`: its place, how often it holds it, its length.
+    /// Hands each passage that holds `term` to `sink`: its place, how often it holds it, which it is.
     pub(crate) fn passage_postings(
         &self,
         term: &str,
-        mut sink: impl FnMut(u32, u32, u32),
+        mut sink: impl FnMut(u32, u32, &PassageMeta),
     ) -> Result<(), Damage> {
         let term = self.passage_term(term);
         for segment in &self.segments {
             segment.passages.postings(&term, |place, tf| {
                 let meta = self.passages.get(place as usize);
-                sink(place, tf, meta.ok_or("it names a passage that it does not hold")?.len);
+                sink(place, tf, meta.ok_or("it names a passage that it does not hold")?);
                 Ok(())
             })?;
         }
@@ -263,6 +278,7 @@ impl DiskIndex {
         self.codes.bytes()
             + self.metas.len() * 40
             + self.passages.len() * (size_of::<PassageMeta>() + 8)
+            + self.carried.bytes()
             + self.graph.as_ref().map_or(0, |graph| graph.bytes())
     }
 
@@ -352,6 +368,7 @@ impl Segment {
         let length = Numbers::open(reader, Fields::LENGTH)?;
         let place = Numbers::open(reader, Fields::PLACE)?;
         let payload = Numbers::open(reader, Fields::PAYLOAD)?;
+        let carried = Numbers::open(reader, Fields::CARRIED)?;
         let from_byte = Numbers::open(reader, Fields::FROM_BYTE)?;
         let to_byte = Numbers::open(reader, Fields::TO_BYTE)?;
         let first_line = Numbers::open(reader, Fields::FIRST_LINE)?;
@@ -378,8 +395,10 @@ impl Segment {
                 let time = time.as_ref().and_then(|time| time.first(doc)).ok_or_else(bad)?;
                 let block_type = block_type(kind.get(doc)?).ok_or_else(bad)?;
                 let meta = BlockMeta { len, time: Timestamp(time), block_type };
+                let (carried, document) = (carried.all(doc), (segment, doc));
+                let block = FoundBlock { meta, carried, document };
                 let entry = n.checked_sub(1).and_then(|n| found.blocks.get_mut(n as usize));
-                if entry.ok_or_else(bad)?.replace((meta, (segment, doc))).is_some() {
+                if entry.ok_or_else(bad)?.replace(block).is_some() {
                     return Err(format!("it holds block {n} twice"));
                 }
             }
@@ -391,7 +410,7 @@ impl Segment {
     }
 }
 
-/// A column of numbers of a segment. Not every document has one.
+/// A column of numbers of a segment. Not every document has one, and a few have several.
 struct Numbers(Option<Column<u64>>);
 
 impl Numbers {
@@ -406,6 +425,10 @@ impl Numbers {
     fn get(&self, doc: u32) -> Result<u64, Damage> {
         let found = self.0.as_ref().and_then(|column| column.first(doc));
         found.ok_or_else(|| "a document of it lacks a number".to_owned())
+    }
+
+    fn all(&self, doc: u32) -> Vec<u64> {
+        self.0.iter().flat_map(|column| column.values_for_doc(doc)).collect()
     }
 
     fn small(&self, doc: u32) -> Result<u32, Damage> {

@@ -1,13 +1,14 @@
 //! Writing a todo's index: blocks are only ever appended.
 
 use super::code_file::NewCodes;
-use super::manifest::{Manifest, Totals};
+use super::manifest::Manifest;
 use super::reader::kind;
 use super::{Damage, DiskIndex, Folder};
 use crate::Error;
-use crate::block_doc::{BlockDoc, Doc, PassageDoc};
-use crate::records::Records;
+use crate::block_doc::{BlockDoc, PassageDoc};
+use crate::records::{Records, pages};
 use foldback_kv::Todo;
+use rustc_hash::FxHashSet;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use tantivy::indexer::NoMergePolicy;
@@ -23,6 +24,9 @@ const WRITER_BYTES: usize = 15_000_000;
 /// So many blocks are committed at once when an index is built from the beginning.
 const MAX_BATCH: u32 = 4_096;
 
+/// A batch ends behind the block with which its payloads have about so many passages: 32 MiB.
+const MAX_BATCH_PASSAGES: u64 = 16 << 10;
+
 /// The columns of the index. A document is a block, or a passage of a payload: that has a place, and
 /// the number of its block.
 #[derive(Clone, Copy)]
@@ -33,6 +37,8 @@ pub(super) struct Fields {
     length: Field,
     time: Field,
     kind: Field,
+    /// The payloads that a block carries.
+    carried: Field,
     /// The terms of a passage.
     pub(super) passage: Field,
     place: Field,
@@ -49,6 +55,7 @@ impl Fields {
     pub(super) const LENGTH: &'static str = "length";
     pub(super) const TIME: &'static str = "time";
     pub(super) const KIND: &'static str = "kind";
+    pub(super) const CARRIED: &'static str = "carried";
     pub(super) const PLACE: &'static str = "place";
     pub(super) const PAYLOAD: &'static str = "payload";
     pub(super) const FROM_BYTE: &'static str = "from_byte";
@@ -73,6 +80,7 @@ impl Fields {
             length: schema.add_u64_field(Self::LENGTH, column.clone()),
             time: schema.add_i64_field(Self::TIME, column.clone()),
             kind: schema.add_u64_field(Self::KIND, column.clone()),
+            carried: schema.add_u64_field(Self::CARRIED, column.clone()),
             passage: schema.add_text_field("passage", terms),
             place: schema.add_u64_field(Self::PLACE, column.clone()),
             payload: schema.add_u64_field(Self::PAYLOAD, column.clone()),
@@ -153,14 +161,18 @@ impl<'a> IndexWriter<'a> {
         Ok(())
     }
 
-    /// Appends the blocks behind those that `index` holds, up to `last`.
-    pub(crate) fn append(&self, index: Option<&DiskIndex>, last: u32) -> Result<(), Error> {
-        let first = index.map_or(0, DiskIndex::blocks) + 1;
-        let totals = index.map(|index| index.manifest.totals());
-        self.append_from(first, last, totals.unwrap_or_default())
-    }
-
-    fn append_from(&self, mut first: u32, last: u32, mut totals: Totals) -> Result<(), Error> {
+    /// Appends the blocks behind those that `index` holds, up to `last`, or those of the first batch
+    /// behind which `stop` says so.
+    pub(crate) fn append(
+        &self,
+        index: Option<&DiskIndex>,
+        last: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let mut first = index.map_or(0, DiskIndex::blocks) + 1;
+        let mut totals = index.map(|index| index.manifest.totals()).unwrap_or_default();
+        let mut known: FxHashSet<u64> =
+            index.into_iter().flat_map(|index| index.carried.payloads()).collect();
         let failed = |error: tantivy::TantivyError| self.failed(&error);
         let (schema, fields) = Fields::schema();
         // It is opened anew for each run: a handle that outlives another process's writes leaves
@@ -180,28 +192,37 @@ impl<'a> IndexWriter<'a> {
             writer.set_merge_policy(Box::new(NoMergePolicy));
         }
         while first <= last {
-            let to = last.min(first.saturating_add(MAX_BATCH - 1));
             let mut codes = NewCodes::default();
-            let mut result = Ok(());
-            self.records.docs(self.todo, first..=to, u64::MAX, |doc| {
-                let document = match doc {
-                    Doc::Block(doc) => {
-                        codes.push(&doc);
-                        totals.terms += u64::from(doc.meta.len);
-                        block(doc, fields)
+            let mut to = first;
+            let mut passages = 0;
+            for page in pages(first..=last.min(first.saturating_add(MAX_BATCH - 1))) {
+                let mut new = Vec::new();
+                for doc in self.records.block_docs(self.todo, page)? {
+                    for payload in doc.payloads.iter().filter(|payload| known.insert(payload.n)) {
+                        passages += payload.passages();
+                        new.push((doc.n, *payload));
                     }
-                    Doc::Passage(doc) => {
-                        let place = totals.passages;
-                        totals.passages += 1;
-                        totals.passage_terms += u64::from(doc.meta.len);
-                        passage(place, doc, fields)
+                    codes.push(&doc);
+                    totals.terms += u64::from(doc.meta.len);
+                    to = doc.n;
+                    writer.add_document(block(doc, fields)).map_err(failed)?;
+                    if passages >= MAX_BATCH_PASSAGES {
+                        break;
                     }
-                };
-                if result.is_ok() {
-                    result = writer.add_document(document).map(drop);
                 }
-            })?;
-            result.map_err(failed)?;
+                let mut result = Ok(());
+                self.records.passage_docs(self.todo, &new, |doc| {
+                    let place = totals.passages;
+                    totals.passages += 1;
+                    totals.passage_terms += u64::from(doc.meta.len);
+                    result = writer.add_document(passage(place, doc, fields)).map(drop);
+                    result.is_ok()
+                })?;
+                result.map_err(failed)?;
+                if passages >= MAX_BATCH_PASSAGES {
+                    break;
+                }
+            }
             // The vectors are there before the commit that counts on them.
             totals.vector_bytes = codes
                 .append_to(&self.folder.vectors(), totals.vector_bytes, (first, to))
@@ -216,7 +237,7 @@ impl<'a> IndexWriter<'a> {
             let mut commit = writer.prepare_commit().map_err(failed)?;
             commit.set_payload(&payload);
             commit.commit().map_err(failed)?;
-            let Some(next) = to.checked_add(1) else { break };
+            let Some(next) = to.checked_add(1).filter(|_| !stop()) else { break };
             first = next;
         }
         writer.wait_merging_threads().map_err(failed)
@@ -228,11 +249,13 @@ impl<'a> IndexWriter<'a> {
 }
 
 fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
+    let carried = doc.carried();
     let mut document = with_terms(fields.terms, doc.terms, doc.meta.len);
     document.add_u64(fields.number, u64::from(doc.n));
     document.add_u64(fields.length, u64::from(doc.meta.len));
     document.add_i64(fields.time, doc.meta.time.0);
     document.add_u64(fields.kind, kind(doc.meta.block_type));
+    carried.into_iter().for_each(|payload| document.add_u64(fields.carried, payload));
     document
 }
 

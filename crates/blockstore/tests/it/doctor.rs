@@ -55,6 +55,37 @@ fn r4_damage_of_the_truth_is_found() {
     assert_eq!(kinds(&writer, false), found.map(|kind| (kind, false)));
 }
 
+/// What is written while a check looks is no finding.
+#[test]
+fn a_check_beside_a_writer_has_no_findings() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::on_disk(dir.path(), eager());
+    writer.fill(6, 100);
+    let checker = writer.reader(Some(&dir.path().join("index")), eager());
+    let todo = writer.todo.clone();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (stop, writer) = (&stop, &mut writer);
+        scope.spawn(move || {
+            let mut turn = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                turn += 1;
+                writer.fill(turn, 5).say("open").commit();
+                if turn % 4 == 0 {
+                    writer.store.maintain(&writer.todo).unwrap();
+                }
+            }
+        });
+        let found: Vec<_> = (0..20)
+            .map(|_| checker.doctor(&todo, false).unwrap())
+            .filter(|f| !f.is_empty())
+            .collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(found.is_empty(), "{found:?}");
+    });
+    assert_eq!(kinds(&writer, false), []);
+}
+
 /// The store goes back to what it was, and its index does not.
 #[test]
 fn an_index_that_is_ahead_of_the_truth_is_a_finding_and_is_not_searched() {

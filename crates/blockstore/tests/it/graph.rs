@@ -1,7 +1,7 @@
 //! The graph over a large todo's vectors: a cache that no search waits for.
 
 use crate::fixture::{MODEL, Random, Writer, ask, eager, numbers};
-use foldback_blockstore::{BlockStore, Hit, IndexConfig};
+use foldback_blockstore::{BlockStore, FindingKind, Hit, IndexConfig};
 use foldback_kv::Registry;
 use std::path::Path;
 
@@ -143,6 +143,51 @@ fn r11_a_damaged_graph_is_passed_over_and_built_again() {
     }
 }
 
+/// A graph that is there is not used by whoever wants none, and is neither loaded nor removed.
+#[test]
+fn p5_a_graph_that_is_switched_off_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let scanned = answers(&writer, &writer.reader(None, without_graph()));
+    writer.store.build_graph(&writer.todo).unwrap();
+    let without = writer.reader(Some(dir.path()), without_graph());
+    assert!(without.searcher(&writer.todo).unwrap().blocks_on_disk() > 0);
+    assert_eq!(without.searcher(&writer.todo).unwrap().load_graph(), 0);
+    assert_eq!(answers(&writer, &without), scanned);
+    assert!(!without.build_graph(&writer.todo).unwrap().graph_built);
+    let with = writer.reader(Some(dir.path()), GRAPH);
+    assert!(with.searcher(&writer.todo).unwrap().load_graph() >= 1_500, "it is still there");
+}
+
+/// R11: a check finds a damaged graph, whatever of it is damaged, and a repair leaves none, which is
+/// as good, while the index stays as it is.
+#[test]
+fn r11_a_check_finds_a_damaged_graph() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let vectors = dir.path().join("1/vectors.i8");
+    let before = std::fs::metadata(&vectors).unwrap().modified().unwrap();
+    writer.store.build_graph(&writer.todo).unwrap();
+    assert_eq!(writer.store.doctor(&writer.todo, true).unwrap(), []);
+    let files = graph_files(dir.path());
+    assert_eq!(files.len(), 3, "{files:?}");
+    for name in files {
+        let path = dir.path().join("1").join(&name);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 2]).unwrap();
+        for repair in [false, true] {
+            let findings = writer.store.doctor(&writer.todo, repair).unwrap();
+            let [finding] = findings.as_slice() else { panic!("{name}: {findings:?}") };
+            assert_eq!((finding.kind, finding.repaired), (FindingKind::IndexDamaged, repair));
+            assert!(finding.detail.contains("the graph"), "{name}: {finding}");
+        }
+        assert_eq!(graph_files(dir.path()), Vec::<String>::new(), "{name}");
+        assert_eq!(writer.store.doctor(&writer.todo, false).unwrap(), []);
+        assert!(writer.store.build_graph(&writer.todo).unwrap().graph_built, "{name}");
+    }
+    assert_eq!(std::fs::metadata(&vectors).unwrap().modified().unwrap(), before);
+}
+
 /// A graph stays in use while blocks are appended behind what it holds.
 #[test]
 fn a_graph_and_what_came_behind_it_are_searched_together() {
@@ -169,8 +214,9 @@ fn s9_a_graph_of_a_forgotten_todo_leaves_nothing() {
     let writer = writer(dir.path());
     let other = writer.reader(Some(dir.path()), GRAPH);
     assert!(other.searcher(&writer.todo).unwrap().blocks_on_disk() > 0);
-    let delete = writer.store.forget(&writer.todo).unwrap();
+    let delete = writer.store.forget(&writer.todo);
     Registry::new(writer.kv.clone()).remove(&writer.todo, delete).unwrap();
+    writer.store.remove_index(&writer.todo).unwrap();
     // It still knows the vectors, and nobody has told it.
     let done = other.build_graph(&writer.todo).unwrap();
     assert!(!done.graph_built && !done.graph_due, "{done:?}");

@@ -2,9 +2,10 @@
 
 use crate::fixture::{Random, Writer, ask, eager, numbers};
 use foldback_blockstore::{
-    BlockStore, FindingKind, Hit, IndexConfig, PassageHit, PayloadTexts, SearchRequest,
+    BlockStore, Error, FindingKind, Hit, IndexConfig, PassageHit, PayloadTexts, ReadError,
+    SearchRequest,
 };
-use foldback_core::PayloadRef;
+use foldback_core::{PayloadRef, Timestamp};
 use foldback_kv::Todo;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -17,14 +18,20 @@ use std::sync::Arc;
 struct Shelf {
     texts: Mutex<BTreeMap<u64, Vec<u8>>>,
     read: Mutex<u64>,
+    /// The payload that cannot be read now.
+    fails: Mutex<Option<u64>>,
 }
 
 impl PayloadTexts for Shelf {
-    fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
+    fn read(&self, _: &Todo, n: u64, bytes: Range<u64>) -> Result<Option<Vec<u8>>, ReadError> {
+        if *self.fails.lock() == Some(n) {
+            return Err("too many open files".into());
+        }
         let texts = self.texts.lock();
-        let part = texts.get(&n)?.get(bytes.start as usize..bytes.end as usize)?;
-        *self.read.lock() += part.len() as u64;
-        Some(part.to_vec())
+        let bytes = bytes.start as usize..bytes.end as usize;
+        let part = texts.get(&n).and_then(|text| text.get(bytes));
+        *self.read.lock() += part.map_or(0, |part| part.len() as u64);
+        Ok(part.map(<[u8]>::to_vec))
     }
 }
 
@@ -277,4 +284,153 @@ fn bs7_doctor_compares_passages_and_repairs() {
     shelf.texts.lock().insert(2, whole);
     assert_eq!(kinds(true), [(FindingKind::IndexDiffers, true)]);
     assert_eq!(numbers(&place.ask("E-5150")), [2]);
+}
+
+/// A log that names something in every third line.
+fn log_of(name: &str, lines: usize, seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let line = |n: usize| {
+        let subject = if n.is_multiple_of(3) { name } else { "nothing" };
+        format!("{n} INFO poll {} {subject} pending\n", random.line(3))
+    };
+    (1..=lines).map(line).collect()
+}
+
+/// Reading one file again and again makes what it says neither common nor loud.
+#[test]
+fn bs7_a_payload_of_several_blocks_counts_once() {
+    let mut place = Place::in_memory();
+    place.writer.lines(&["supper was late", "retry_limit_77 caps at eleven"]);
+    place.block("read the notes", 1, &log_with("the lease of quay-9, ticket T-5519", 300));
+    let file = log_with("const LIMIT = retry_limit_77(11); lease of quay-9", 437);
+    for take in 1..=8 {
+        place.block(&format!("read it, take {take}"), 2, &file);
+        place.writer.lines(&[&format!("lunch {take} was soup")]);
+    }
+    let hits = place.ask("retry_limit_77");
+    assert_eq!(numbers(&hits), [2, 18], "{}", hits[0]);
+    assert!(hits.iter().all(|hit| hit.exact), "{}", hits[1]);
+    let also: Vec<u32> = hits[1].passages[0].also_in.iter().map(|id| id.n()).collect();
+    assert_eq!(also, [16, 14, 12]);
+    let hits = place.ask("which lease of quay-9?");
+    let mut blocks = numbers(&hits);
+    blocks.sort_unstable();
+    assert_eq!(blocks, [3, 18], "one hit for each payload");
+    // Where the newest may not be answered, another block that carries it is.
+    let todo = &place.writer.todo;
+    let searcher = place.writer.store.searcher(todo).unwrap();
+    let newest = hits.iter().find(|hit| hit.block.header.block_id.n() == 18).unwrap();
+    let newest = Timestamp::parse(&newest.block.header.create_time).unwrap();
+    let request = SearchRequest::new("retry_limit_77").until(Timestamp(newest.0 - 1));
+    assert_eq!(numbers(&searcher.search(&request).unwrap())[..2], [2, 16]);
+}
+
+/// What says it in its own words goes before the logs that are full of it.
+#[test]
+fn bs7_a_name_in_a_log_does_not_drive_out_the_block_that_tells_it() {
+    for (polls, lines) in [(1, 1_500), (6, 1_500), (2, 12)] {
+        let mut place = Place::in_memory();
+        place.writer.lines(&["order-8812 goes to the Hansen family, leave it at the side gate"]);
+        for n in 0..40 {
+            place.writer.lines(&[&format!("lunch number {n} is soup with bread")]);
+        }
+        for n in 1..=polls {
+            place.block(&format!("poll the queue, {n}"), n, &log_of("order-8812", lines, n));
+        }
+        for query in ["order-8812", "status of order-8812", "订单 order-8812"] {
+            let hits = place.ask(query);
+            assert_eq!(numbers(&hits)[0], 1, "{polls} {query}: {}", hits[0]);
+            assert!(hits[0].exact, "{}", hits[0]);
+        }
+        if lines == 12 {
+            // Where it is as rare among passages, the one that says more goes first.
+            place.block("poll again", 99, &log_with("order-8812 refused by courier", 500));
+            assert_eq!(numbers(&place.ask("order-8812 courier refused"))[0], 42 + polls as u32);
+        }
+    }
+}
+
+#[test]
+fn bs7_coloured_words_are_found() {
+    let mut place = Place::in_memory();
+    let text = log_with("\u{1b}[1;31mpanicked\u{1b}[0m at \u{1b}[31mE-4417\u{1b}[0m", 611);
+    place.block("run it", 1, &text);
+    place.writer.lines(&["and what is for lunch?", "soup, as every day"]);
+    for query in ["panicked", "E-4417"] {
+        assert_eq!(numbers(&place.ask(query)), [1], "{query}");
+    }
+}
+
+/// What cannot be read now is an error and tried again; it is not taken for missing.
+#[test]
+fn bs7_a_payload_that_cannot_be_read_now_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for index in [None, Some(dir.path())] {
+        let mut place = Place::new(index, eager());
+        place.block("read the log", 1, &log_with("lease expired", 611));
+        let (store, todo) = (&place.writer.store, &place.writer.todo);
+        *place.shelf.fails.lock() = Some(1);
+        let error = store.searcher(todo).map(drop).unwrap_err();
+        assert!(matches!(&error, Error::Payload { n: 1, .. }), "{error}");
+        assert!(error.to_string().contains("too many open files"), "{error}");
+        if index.is_some() {
+            assert!(matches!(store.maintain(todo), Err(Error::Payload { n: 1, .. })));
+        }
+        *place.shelf.fails.lock() = None;
+        assert_eq!(store.maintain(todo).unwrap().indexed, u32::from(index.is_some()));
+        assert_eq!(numbers(&place.ask("lease expired")), [1]);
+        assert_eq!(store.doctor(todo, false).unwrap(), []);
+    }
+}
+
+/// In memory passages take what they may, and the newest payloads are searched.
+#[test]
+fn bs7_where_memory_is_short_the_newest_payloads_are_searched() {
+    let config = IndexConfig { cache_bytes: 2 << 20, ..IndexConfig::default() };
+    let mut place = Place::new(None, config);
+    let unique = |n: u64| -> String {
+        (0..4_000).map(|i| format!("request {n}x{i}y{} served\n", i * 7_919)).collect()
+    };
+    for n in 1..=12 {
+        place.block(&format!("read it, {n}"), n, &format!("{}needle-{n}\n", unique(n)));
+        let newest = place.ask(&format!("needle-{n}"));
+        assert_eq!(numbers(&newest)[..1], [n as u32], "{n}");
+    }
+    assert!(place.ask("needle-1").iter().all(|hit| hit.passages.is_empty()));
+}
+
+/// A batch ends with much text too, and the next is left for another time where that is asked for.
+#[test]
+fn bs7_much_payload_text_is_indexed_in_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut place = Place::new(Some(dir.path()), eager());
+    let text = "many words fill this payload \n".repeat((16 << 20) / 30);
+    for n in 1..=3 {
+        place.block("dump it all", n, &format!("{text}needle-{n}"));
+    }
+    let (store, todo) = (&place.writer.store, &place.writer.todo);
+    store.stop_building();
+    assert_eq!(store.maintain(todo).unwrap().indexed, 2);
+    assert_eq!(store.index_lag(todo).unwrap(), 1);
+    assert_eq!(store.maintain(todo).unwrap().indexed, 1);
+    assert_eq!(numbers(&place.ask("needle-1")), [1]);
+    assert_eq!(numbers(&place.ask("needle-3")), [3]);
+}
+
+/// A large index waits for more than a small one does.
+#[test]
+fn bs7_an_index_catches_up_by_a_part_of_what_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = IndexConfig { index_after_passages: 10, ..IndexConfig::default() };
+    let mut place = Place::new(Some(dir.path()), config);
+    place.block("much", 1, &log(20_000, 1));
+    let indexed = |place: &Place| place.writer.store.maintain(&place.writer.todo).unwrap().indexed;
+    assert_eq!(indexed(&place), 1);
+    place.block("more", 2, &log(1_000, 2));
+    assert_eq!(indexed(&place), 0);
+    // What it holds already is not more.
+    place.block("much again", 1, &log(20_000, 1));
+    assert_eq!(indexed(&place), 0);
+    place.block("much more", 4, &log(4_000, 3));
+    assert_eq!(indexed(&place), 3);
 }

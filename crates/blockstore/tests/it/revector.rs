@@ -45,7 +45,7 @@ fn r11_indexes_are_made_again_once_all_vectors_are_replaced() {
     assert!(!numbers(&ask(store, todo, &OTHER, "word1 word2")).is_empty());
 
     store.replace_vectors(todo, OTHER.0, &others(store, todo, 30..60), 60).unwrap();
-    store.finish_vectors(todo).unwrap();
+    assert!(store.finish_vectors(todo, &|| false).unwrap());
     assert!(!store.vector_state(todo).unwrap().indexes_stale);
     assert!(store.maintain(todo).unwrap().indexed > 0);
     for store in [store, &reader] {

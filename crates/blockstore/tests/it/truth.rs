@@ -161,8 +161,9 @@ fn s9_what_is_forgotten_is_gone() {
     writer.lines(&["the canary sings", "something else"]);
     writer.store.maintain(&writer.todo).unwrap();
     assert!(dir.path().join(writer.todo.no().to_string()).exists());
-    let delete = writer.store.forget(&writer.todo).unwrap();
+    let delete = writer.store.forget(&writer.todo);
     Registry::new(writer.kv.clone()).remove(&writer.todo, delete).unwrap();
+    writer.store.remove_index(&writer.todo).unwrap();
     assert!(!dir.path().join(writer.todo.no().to_string()).exists());
     let (store, todo) = (&writer.store, &writer.todo);
     assert_eq!(crate::fixture::ask(store, todo, "canary", 3), []);

@@ -1,0 +1,144 @@
+//! What the cache holds, and what that takes.
+
+use super::*;
+use crate::{Commit, Head, NewMessage};
+use foldback_core::{
+    Block, BlockHeader, BlockId, BlockType, CloseReason, Message, Piece, SeqNo, SeqRange,
+    StoredMessage, TodoId, Vectors,
+};
+use foldback_kv::Kv;
+
+/// A todo of 40 blocks, each of one message and one vector.
+fn filled(kv: &Arc<dyn Kv>, records: &Records, id: &str) -> Todo {
+    let todo = Registry::new(kv.clone()).create(&TodoId::new(id).unwrap(), b"").unwrap();
+    let (messages, blocks): (Vec<_>, Vec<_>) = (1..=40u32)
+        .map(|n| {
+            let json = Message::user(&format!("words of block {n}, 字{n}")).json().to_owned();
+            let (pieces, offloads) = (vec![Piece::Text(json)], vec![]);
+            let stored = StoredMessage { pieces, offloads, recall: false, recorded_at: 0 };
+            let vectors = Vectors::new(64, vec![0.125; 64]).unwrap();
+            let header = BlockHeader {
+                block_id: BlockId::new(todo.id().clone(), n),
+                todo_id: todo.id().clone(),
+                block_type: BlockType::Chat,
+                keywords: vec![],
+                core_semantic: String::new(),
+                create_time: "2025-01-01 10:00:00".to_owned(),
+                data_ids: vec![],
+            };
+            let seq = SeqNo(u64::from(n) - 1);
+            let range = SeqRange::new(seq, seq).unwrap();
+            let block = Block { header, range, close_reason: CloseReason::End };
+            (NewMessage { stored, vectors }, block)
+        })
+        .unzip();
+    let commit = Commit {
+        todo: &todo,
+        head: Head::default(),
+        messages: &messages,
+        blocks: &blocks,
+        session: vec![],
+        extra: vec![],
+        delete: vec![],
+    };
+    records.commit(commit, "m").unwrap();
+    todo
+}
+
+/// What is counted is what the todos that are held take, whatever was done to them.
+#[test]
+fn c8_the_memory_of_the_cache_is_counted_after_upkeep_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = foldback_kv::memory();
+    let records = Records::new(kv.clone(), None);
+    let todos = ["a", "b", "c"].map(|id| filled(&kv, &records, id));
+    let [a, b, c] = &todos;
+    let open = |cache_bytes| {
+        let config = IndexConfig {
+            index_after_blocks: 10,
+            batch_blocks: 1,
+            cache_bytes,
+            ..IndexConfig::default()
+        };
+        let registry = Registry::new(kv.clone());
+        Cache::new(records.clone(), registry, Some(dir.path().to_owned()), config)
+    };
+    let counted = |cache: &Cache| {
+        let slots = cache.slots.lock();
+        let held = slots.by_todo.iter().map(|(_, slot)| {
+            let counted = slot.bytes.load(Ordering::Relaxed);
+            assert_eq!(counted, slot.state.lock().bytes());
+            counted
+        });
+        assert_eq!(held.sum::<usize>(), slots.bytes);
+        slots.bytes
+    };
+    let cache = open(usize::MAX);
+    assert_eq!(counted(&cache), 0);
+    for todo in &todos {
+        cache.searcher(todo).unwrap();
+    }
+    let in_memory = counted(&cache);
+    cache.maintain(a).unwrap();
+    let after = counted(&cache);
+    assert!(after < in_memory, "an index on disk takes less: {after} and {in_memory}");
+    cache.maintain(a).unwrap();
+    cache.searcher(a).unwrap();
+    assert_eq!(counted(&cache), after, "nothing has changed");
+    cache.remove_index(b).unwrap();
+    assert!(counted(&cache) < after);
+    // One whose room is small holds what is being searched, and no more.
+    let small = open(1);
+    for todo in [c, a, c] {
+        small.maintain(todo).unwrap();
+        small.searcher(todo).unwrap();
+        assert_eq!(small.slots.lock().by_todo.len(), 1);
+        assert!(counted(&small) > 0);
+    }
+}
+
+/// C8: a graph takes no room before it is loaded, and then its own.
+#[test]
+fn c8_a_graph_counts_once_it_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = foldback_kv::memory();
+    let records = Records::new(kv.clone(), None);
+    let todos = ["a", "b", "c"].map(|id| filled(&kv, &records, id));
+    let open = |cache_bytes| {
+        let config = IndexConfig {
+            index_after_blocks: 10,
+            batch_blocks: 1,
+            hnsw_after_vectors: 8,
+            cache_bytes,
+            ..IndexConfig::default()
+        };
+        let registry = Registry::new(kv.clone());
+        Cache::new(records.clone(), registry, Some(dir.path().to_owned()), config)
+    };
+    let cache = open(usize::MAX);
+    for todo in &todos {
+        assert!(cache.maintain(todo).unwrap().graph_due);
+    }
+    let without = cache.slots.lock().bytes;
+    for todo in &todos {
+        assert!(cache.build_graph(todo).unwrap().graph_built);
+    }
+    let graphs = cache.slots.lock().bytes - without;
+    assert!(graphs > 3 * 40 * 64, "{graphs}");
+
+    let later = open(without + graphs / 6);
+    for todo in &todos {
+        assert!(later.searcher(todo).unwrap().blocks_on_disk() == 40);
+    }
+    let state = || {
+        let slots = later.slots.lock();
+        (slots.by_todo.len(), slots.bytes)
+    };
+    assert_eq!(state(), (3, without), "there is room for all of them");
+    let [a, ..] = &todos;
+    assert_eq!(later.searcher(a).unwrap().load_graph(), 40);
+    later.searcher(a).unwrap();
+    let (held, bytes) = state();
+    assert_eq!(held, 1, "a graph takes more room than there is, and its todo is in use");
+    assert!(bytes >= graphs / 3, "the graph is counted: {bytes}");
+}
