@@ -2,7 +2,7 @@
 
 use crate::cut::one_line;
 use foldback_core::{ItemState, TodoItem, TodoList, TokenCounter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest number of tokens of a list's text, but for one line that says what is left out.
 const BUDGET: usize = 800;
@@ -62,8 +62,8 @@ pub fn todo_list_text(list: &TodoList, tokens: &dyn TokenCounter) -> String {
 fn ranks(list: &TodoList) -> Vec<(u8, usize)> {
     let items = list.items();
     let mut pending = 0;
-    let is_needed =
-        |item: &TodoItem| list.dependents(&item.id).any(|dependent| dependent.state.is_open());
+    let open = items.iter().filter(|item| item.state.is_open());
+    let needed: BTreeSet<_> = open.flat_map(|item| &item.depends_on).collect();
     let rank = |(at, item): (usize, &TodoItem)| match item.state {
         ItemState::InProgress => (0, at),
         ItemState::Failed => (1, at),
@@ -71,7 +71,7 @@ fn ranks(list: &TodoList) -> Vec<(u8, usize)> {
             pending += 1;
             (if pending <= NEXT { 2 } else { 4 }, at)
         }
-        ItemState::Completed if is_needed(item) => (3, items.len() - at),
+        ItemState::Completed if needed.contains(&item.id) => (3, items.len() - at),
         ItemState::Completed | ItemState::Cancelled => (5, items.len() - at),
     };
     items.iter().enumerate().map(rank).collect()

@@ -6,6 +6,7 @@ use foldback_backend_store::Error;
 use foldback_core::PayloadKind;
 use foldback_kv::{Batch, Key, Space};
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::{fs, io, process::Command};
 
 const CHUNK: usize = 256 << 10;
@@ -116,59 +117,96 @@ impl Hostile {
 }
 
 /// S11: 12 hostile files are errors of their payload, in bounded memory, and others stay readable.
+/// This process makes the bombs, another reads them, so that the peak of its memory is the readers'.
 #[test]
 fn s11_hostile_files_are_errors_in_bounded_memory() {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hostile::child_that_reads", "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let grown = said.lines().find_map(|line| line.split_once("grown ")?.1.parse::<u64>().ok());
-    // Without a way to see the peak, the files were still read.
-    assert!(grown.is_none_or(|kilobytes| kilobytes < 8 << 10), "{said}");
+    let dir = tempfile::tempdir().unwrap();
+    let hash = *blake3::hash(&sound()).as_bytes();
+    for (n, hostile) in hostile().iter().enumerate() {
+        let (file, seal) = hostile.file(&hash);
+        let forged = Record {
+            hash,
+            kind: PayloadKind::Text,
+            bytes: hostile.recorded,
+            lines: 1,
+            stored: file.len() as u64,
+            seal: Some(seal),
+        };
+        let path = dir.path().join(format!("{n:02} {}", hostile.what));
+        fs::write(path.with_extension("record"), rmp_serde::to_vec(&forged).unwrap()).unwrap();
+        fs::write(path.with_extension("file"), file).unwrap();
+    }
+    let read = grown("hostile::child_that_reads", dir.path());
+    // Where there is no way to see the peak, the files were still read.
+    assert!(read.is_none_or(|kilobytes| kilobytes < 8 << 10), "{read:?} kB");
+
+    // The same scale sees a bomb that does go off.
+    fs::write(dir.path().join("bomb"), zeros(64)).unwrap();
+    let gone_off = grown("hostile::child_that_lets_a_bomb_go_off", dir.path());
+    assert!(gone_off.is_none_or(|kilobytes| kilobytes > 60 << 10), "{gone_off:?} kB");
 }
 
 const CHILD: &str = "FOLDBACK_TEST_HOSTILE";
 
-#[test]
-fn child_that_reads() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
-    let sound = noise(SIZE, 9);
-    let hash = *blake3::hash(&sound).as_bytes();
-    // Made before the memory is looked at: making bombs takes some.
-    let files: Vec<_> = hostile().into_iter().map(|h| (h.file(&hash), h)).collect();
-    read_in_every_way(None, &sound);
+/// By how many kilobytes the memory of a process grows that runs one of the tests below.
+fn grown(test: &str, dir: &Path) -> Option<u64> {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, dir)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said.lines().find_map(|line| line.split_once("grown ")?.1.parse().ok())
+}
+
+/// Runs `work` and says by how much the peak of this process's memory has grown by it.
+fn weigh(work: impl FnOnce()) {
     let before = crate::memory::peak();
-    for ((file, seal), hostile) in &files {
-        read_in_every_way(Some((hostile, file, *seal)), &sound);
-    }
+    work();
     if let (Some(before), Some(after)) = (before, crate::memory::peak()) {
         println!("\ngrown {}", after - before);
     }
 }
 
+#[test]
+fn child_that_reads() {
+    let Some(dir) = std::env::var_os(CHILD) else { return };
+    let mut files: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "file"))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 12);
+    read_in_every_way(None);
+    weigh(|| files.iter().for_each(|file| read_in_every_way(Some(file))));
+}
+
+#[test]
+fn child_that_lets_a_bomb_go_off() {
+    let Some(dir) = std::env::var_os(CHILD) else { return };
+    let bomb = fs::read(Path::new(&dir).join("bomb")).unwrap();
+    weigh(|| assert_eq!(zstd::decode_all(bomb.as_slice()).unwrap().len(), 64 << 20));
+}
+
+fn sound() -> Vec<u8> {
+    noise(SIZE, 9)
+}
+
 /// Puts the hostile file in the place of the payload's, with a record that agrees with it, and reads.
-fn read_in_every_way(hostile: Option<(&Hostile, &[u8], [u8; 32])>, sound: &[u8]) {
+fn read_in_every_way(hostile: Option<&PathBuf>) {
     let world = World::new();
-    let meta = world.put(sound);
+    let sound = sound();
+    let meta = world.put(&sound);
     world.put(b"another");
     assert!(world.get(meta.n).unwrap() == sound);
-    let Some((Hostile { what, recorded, .. }, file, seal)) = hostile else { return };
-    let forged = Record {
-        hash: meta.hash,
-        kind: PayloadKind::Text,
-        bytes: *recorded,
-        lines: 1,
-        stored: file.len() as u64,
-        seal: Some(seal),
-    };
+    let Some(file) = hostile else { return };
+    assert_eq!(meta.hash, *blake3::hash(&sound).as_bytes(), "the forged record is this payload's");
+    let what = file.display();
     let key = Key { space: Space::Payload, todo: world.todo.no(), n: meta.n };
-    put(&world, key, rmp_serde::to_vec(&forged).unwrap());
-    fs::write(world.files().remove(0), file).unwrap();
+    put(&world, key, fs::read(file.with_extension("record")).unwrap());
+    fs::copy(file, world.files().remove(0)).unwrap();
     let (store, todo) = (&world.store, &world.todo);
     let damage = |error: Error| {
         assert!(matches!(error, Error::Corrupt { n, .. } if n == meta.n), "{what}: {error}");
@@ -182,7 +220,7 @@ fn read_in_every_way(hostile: Option<(&Hostile, &[u8], [u8; 32])>, sound: &[u8])
     assert_eq!(world.get(2).unwrap(), b"another", "{what}");
     // Nor is such a file taken for the payload when the same bytes are stored again.
     put(&world, key, vec![0]);
-    let again = world.put(sound);
+    let again = world.put(&sound);
     assert!(world.get(again.n).unwrap() == sound, "{what}");
 }
 

@@ -153,7 +153,8 @@ impl Loading<'_> {
             answer.push(&nothing_matches(&id, arguments));
             return Ok(Answer::of(answer));
         };
-        answer.push(&head(&id, *first, page.last, page.total));
+        let first = begun(lines.0, *first);
+        answer.push(&head(&id, first, (page.last, page.total), page.next));
         answer.push(&text.open());
         for (line, run) in &page.runs {
             if matching.is_some() {
@@ -197,7 +198,9 @@ impl Loading<'_> {
             answer.push(&rest(&name, arguments, excerpt.next));
             return Ok(Answer::of(answer));
         }
-        answer.push(&head(&name, excerpt.first_line(), excerpt.last_line(), excerpt.total_lines));
+        let first = begun(from, excerpt.first_line());
+        let until = (excerpt.last_line(), excerpt.total_lines);
+        answer.push(&head(&name, first, until, excerpt.next));
         let kind = meta.kind.to_string();
         let origin = Origin { payload: Some(name.clone()), kind: Some(&kind), ..Origin::default() };
         answer.push(&format!("{}\n", origin.open()));
@@ -255,8 +258,15 @@ fn binary(shelf: &Shelf<'_>, meta: &Meta, name: &str) -> Result<Answer, Error> {
     Ok(Answer::of(answer))
 }
 
-fn head(name: &str, first: u64, last: u64, total: u64) -> String {
-    if first <= 1 && last >= total {
+/// Where what is shown begins: in the line `first`, and where that was asked for from a byte on,
+/// there.
+fn begun(asked: Position, first: u64) -> Position {
+    if asked.line == first { asked } else { Position::from(first) }
+}
+
+/// What is shown: from `first` on to the last line of so many, unless there is a `next` place.
+fn head(name: &str, first: Position, (last, total): (u64, u64), next: Option<Position>) -> String {
+    if first <= Position::from(1) && last >= total && next.is_none() {
         format!("[load: {name}, whole]\n")
     } else {
         format!("[load: {name}, lines {first}-{last} of {}]\n", thousands(total))

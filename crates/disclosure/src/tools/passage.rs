@@ -4,7 +4,7 @@ use super::Shelf;
 use crate::ledger::shown_id;
 use crate::quote::{CLOSE, Origin, Woven};
 use foldback_backend_store::Position;
-use foldback_blockstore::{Hit, PassageHit};
+use foldback_blockstore::{Finder, Hit, PassageHit};
 use foldback_core::{Source, TokenCounter};
 use std::ops::Range;
 
@@ -46,21 +46,15 @@ pub(crate) fn places(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> String {
     lines
 }
 
-/// A passage's place, short.
-pub(crate) fn place(passage: &PassageHit) -> String {
-    let PassageHit { payload, first_line, last_line, skip, .. } = passage;
-    match skip {
-        0 if first_line == last_line => format!("in {payload}, line {first_line}"),
-        0 => format!("in {payload}, lines {first_line}-{last_line}"),
-        skip => {
-            let from = Position { line: *first_line, skip: *skip };
-            format!("in {payload}, lines {from}-{last_line}")
-        }
-    }
+/// A passage's place, and where else its payload stands.
+fn place_line(passage: &PassageHit) -> String {
+    format!("in {passage} (load shows them{})", also_in(passage))
 }
 
-fn place_line(passage: &PassageHit) -> String {
-    format!("{} (load shows them)", place(passage))
+/// The other blocks that carry a passage's payload.
+fn also_in(passage: &PassageHit) -> String {
+    let ids: Vec<String> = passage.also_in.iter().map(shown_id).collect();
+    if ids.is_empty() { String::new() } else { format!("; also in {}", ids.join(", ")) }
 }
 
 /// The lines of a passage that say most, in at most `budget` tokens. `None` when the payload is
@@ -73,7 +67,7 @@ fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) ->
         Ok(text) => (text, true),
         Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
     };
-    let part = best_part(&text, &weights(hit), budget, shelf.tokens)?;
+    let part = best_part(&text, &mut hit.passage_finder(), budget, shelf.tokens)?;
     let quoted = text.get(part.clone())?;
     let id = shown_id(&hit.block.header.block_id);
     let kind = meta.kind.to_string();
@@ -84,11 +78,11 @@ fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) ->
         ..Origin::default()
     };
     let mut shown = Woven::default();
-    shown.push(&place(passage));
+    shown.push(&format!("in {passage}"));
     if part.len() < text.len() {
         shown.push(&format!(", here {}", lines_of(passage, &text, &part)));
     }
-    shown.push(&format!(":\n{}\n", origin.open()));
+    shown.push(&format!("{}:\n{}\n", also_in(passage), origin.open()));
     let from = passage.bytes.start + part.start as u64;
     shown.push_quote(quoted, is_exact.then_some((Source::Payload(meta.n), from)));
     if !quoted.ends_with('\n') {
@@ -96,12 +90,6 @@ fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) ->
     }
     shown.push(&format!("{CLOSE}\n"));
     Some(shown)
-}
-
-/// The question's terms as they may stand in a text, and how much each says.
-fn weights(hit: &Hit) -> Vec<(&str, f32)> {
-    let told = &hit.explanation;
-    told.passage_terms.iter().map(|(term, idf)| (term.as_str(), idf.max(0.01))).collect()
 }
 
 /// The lines of a part of a passage, counted in the payload.
@@ -122,10 +110,10 @@ fn lines_of(passage: &PassageHit, text: &str, part: &Range<usize>) -> String {
 }
 
 /// The line that holds most of the terms by their weight, and as many lines around it as fit; of a
-/// line that does not fit alone what stands around its rarest term.
+/// line that does not fit alone what stands around the one that says most.
 fn best_part(
     text: &str,
-    terms: &[(&str, f32)],
+    terms: &mut Finder,
     budget: usize,
     tokens: &dyn TokenCounter,
 ) -> Option<Range<usize>> {
@@ -135,11 +123,7 @@ fn best_part(
         lines.push(start..start + line.len());
     }
     let at = |line: &Range<usize>| text.get(line.clone()).unwrap_or("");
-    let score = |line: &Range<usize>| {
-        let lower = at(line).to_lowercase();
-        terms.iter().filter(|(term, _)| lower.contains(term)).map(|(_, weight)| weight).sum::<f32>()
-    };
-    let scores: Vec<f32> = lines.iter().map(score).collect();
+    let scores: Vec<f32> = lines.iter().map(|line| terms.weigh(at(line))).collect();
     let best = scores.iter().copied().fold(f32::MIN, f32::max);
     let best = scores.iter().position(|score| *score >= best)?;
     let cost = |place: usize| lines.get(place).map(|line| tokens.count(at(line)).max(1));
@@ -165,19 +149,15 @@ fn best_part(
     Some(lines.get(from)?.start..lines.get(to - 1)?.end)
 }
 
-/// A part of a line that fits, around the rarest term that stands there.
+/// A part of a line that fits, around the place that says most.
 fn around(
     text: &str,
     line: &Range<usize>,
-    terms: &[(&str, f32)],
+    terms: &mut Finder,
     budget: usize,
     tokens: &dyn TokenCounter,
 ) -> Option<Range<usize>> {
-    let lower = text.get(line.clone())?.to_lowercase();
-    let held = terms.iter().filter_map(|(term, weight)| Some((lower.find(term)?, *weight)));
-    let rarest = held.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    // Lower case may be longer by a few bytes, which moves the window and no more.
-    let middle = line.start + rarest.map_or(0, |(place, _)| place);
+    let middle = line.start + terms.find(text.get(line.clone())?).unwrap_or(0);
     let mut bytes = line.len();
     while bytes > 16 {
         let start = text.floor_char_boundary(middle.saturating_sub(bytes / 3).max(line.start));
@@ -197,7 +177,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, terms: &[(&str, f32)], budget: usize, holds: &str) {
-        let part = best_part(text, terms, budget, &Estimate).unwrap();
+        let mut finder = Finder::new(terms.iter().copied());
+        let part = best_part(text, &mut finder, budget, &Estimate).unwrap();
         let shown = &text[part];
         assert!(shown.contains(holds), "{shown}");
         assert!(Estimate.count(shown) <= budget + budget / 4, "{shown}");
@@ -207,13 +188,19 @@ mod tests {
     fn bs7_the_line_that_says_most_is_shown_with_those_around_it() {
         let mut text: String = (1..=60).map(|i| format!("{i} all is well here\n")).collect();
         text = text.replace("\n31 all is well", "\n31 ERROR E-4417 the lease expired");
-        check(&text, &[("e-4417", 3.0), ("lease", 1.0)], 60, "E-4417 the lease");
+        check(&text, &[("e-4417", 3.0), ("leas", 1.0)], 60, "E-4417 the lease");
         check(&text, &[("e-4417", 3.0)], 60, "\n32 all");
         check(&text.replace("lease expired", "租约过期"), &[("租约", 2.0)], 60, "租约过期");
+        // As they are analysed: stems, without accents, in the usual form of their characters.
+        check(&text, &[("expir", 1.0)], 60, "lease expired");
+        check(&text.replace("lease expired", "ｌｅａｓｅ Café"), &[("cafe", 1.0)], 60, "Café");
+        check(&text.replace("lease expired", "租約過期"), &[("租约", 1.0)], 60, "租約過期");
         let long = format!("{} NEEDLE {}\nend", "很长 的 一行 ".repeat(90), "word ".repeat(200));
-        check(&long, &[("needle", 1.0)], 50, "NEEDLE");
-        check("İİİİ needle", &[("needle", 1.0)], 50, "needle");
-        assert_eq!(best_part("", &[], 50, &Estimate), None);
-        assert_eq!(best_part("a", &[("b", 1.0)], 0, &Estimate), None);
+        check(&long, &[("needl", 1.0)], 50, "NEEDLE");
+        let long = format!("{}needle-77 {}", "İ ".repeat(900), "ﷺ 字".repeat(900));
+        check(&long, &[("needle-77", 1.0)], 40, "needle-77");
+        let mut none = Finder::new([("b", 1.0)]);
+        assert_eq!(best_part("", &mut none, 50, &Estimate), None);
+        assert_eq!(best_part("a", &mut none, 0, &Estimate), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::page;
-use super::passage::{excerpts, place, places};
+use super::passage::{excerpts, places};
 use super::{Answer, Shelf, Tool};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
@@ -62,6 +62,9 @@ const BUDGET: usize = 2_000;
 const FRAME: usize = 90;
 const LINE: usize = 60;
 
+/// What the place of a passage takes.
+const PLACE: usize = 30;
+
 /// The least relevance of a hit, on the calibrated scale: the middles of the design's 0.65-0.70
 /// for complex and 0.75-0.80 for simple tasks.
 const CUTOFF_COMPLEX: f32 = 0.675;
@@ -84,12 +87,7 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let asked = shown_query(query);
     let mut answer = Woven::default();
     if hits.is_empty() {
-        answer.push(&format!(
-            "[search_block: no block fits \"{asked}\"]\nTry other words: a file name, an id, an \
-             error text, a tool's name. Leave out block_type, since and until. list_blocks shows \
-             what there is."
-        ));
-        return Ok(Answer::of(answer));
+        return Ok(nothing_fits(&asked));
     }
     let ids: Vec<String> = hits.iter().map(|hit| shown_id(&hit.block.header.block_id)).collect();
     answer.push(&format!(
@@ -113,6 +111,10 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
                 left = left.saturating_sub(LINE);
                 unshown.push(hit_line(shelf, hit));
             }
+            // What was forgotten since it was found is not damaged.
+            Err(BlockError::Corrupt { .. }) if shelf.blocks.last_block(shelf.todo)?.is_none() => {
+                return Ok(nothing_fits(&asked));
+            }
             Err(BlockError::Corrupt { detail, .. }) => {
                 let id = shown_id(&hit.block.header.block_id);
                 unshown.push(format!("{id} is damaged: {}", one_line(&detail, 80)));
@@ -129,7 +131,16 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     Ok(Answer::of(answer))
 }
 
-/// A hit as text in at most `room` tokens: the block whole, or, where that does not fit and
+fn nothing_fits(asked: &str) -> Answer {
+    let mut answer = Woven::default();
+    answer.push(&format!(
+        "[search_block: no block fits \"{asked}\"]\nTry other words: a file name, an id, an error \
+         text, a tool's name. Leave out block_type, since and until. list_blocks shows what there is."
+    ));
+    Answer::of(answer)
+}
+
+/// A hit as text in at most `room` tokens: the block whole where it fits, or, where it does not and
 /// `partly`, the messages around the best one; and behind it what its payloads say. That stands alone
 /// where it is what was found. `None` where nothing fits.
 fn show(
@@ -145,30 +156,37 @@ fn show(
     shown.push(&text.open());
     let frame = shelf.tokens.count(shown.text()) + shelf.tokens.count(&text.close());
     let Some(room) = room.checked_sub(frame) else { return Ok(None) };
-    let told = excerpts(shelf, hit, room / 2);
-    let left = room.saturating_sub(shelf.tokens.count(told.text()));
     let cost = shelf.tokens.count(body.text());
     let by_payload = hit.explanation.passage > 0.0;
-    if cost <= left {
+    if let Some(left) = room.checked_sub(cost)
+        && (!by_payload || left >= PLACE)
+    {
         shown.append(&body);
         shown.push(&text.close());
-        shown.append(&told);
-    } else if cost <= room && !by_payload {
-        shown.append(&body);
-        shown.push(&text.close());
-        shown.push(&places(shelf, hit, room - cost));
+        let told = excerpts(shelf, hit, left.min(room / 2));
+        if shelf.tokens.count(told.text()) <= left {
+            shown.append(&told);
+        } else {
+            shown.push(&places(shelf, hit, left));
+        }
     } else if partly {
         // What was found stands in the payload; the messages tell what it is.
+        let told = excerpts(shelf, hit, room / 2);
+        let left = room.saturating_sub(shelf.tokens.count(told.text()));
         let room = if by_payload { left / 2 } else { left };
         show_around(shelf, hit, &text, room, &mut shown);
         shown.push(&text.close());
         shown.append(&told);
-    } else if by_payload && !told.text().is_empty() {
+    } else if by_payload {
         // All of the room is for what was found.
+        let told = excerpts(shelf, hit, room);
+        if told.text().is_empty() {
+            return Ok(None);
+        }
         let id = shown_id(&hit.block.header.block_id);
         let mut alone = Woven::default();
         alone.push(&score_line(hit));
-        alone.append(&excerpts(shelf, hit, room));
+        alone.append(&told);
         alone.push(&format!("[{id} is left out; load shows it]\n"));
         return Ok(Some(alone));
     } else {
@@ -223,10 +241,9 @@ fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, show
 /// The message that holds most of the question's terms, by their rarity, itself or in the payload
 /// that it carries; between equals the one with the nearest vector, then the first.
 fn best_message(hit: &Hit, text: &BlockText) -> usize {
-    let score = |seq: SeqNo, message: &Woven| {
-        let lower = message.text().to_lowercase();
-        let terms = hit.explanation.terms.iter().filter(|share| lower.contains(&share.term));
-        let words: f32 = terms.map(|share| share.idf.max(0.0)).sum();
+    let mut finder = hit.finder();
+    let mut score = |seq: SeqNo, message: &Woven| {
+        let words = finder.weigh(message.text());
         let near = if hit.best_seq == Some(seq) { 0.5 } else { 0.0 };
         let payload = hit.passages.first().map(|passage| passage.payload.to_string());
         let carries = payload.is_some_and(|payload| message.text().contains(&payload));
@@ -250,7 +267,7 @@ fn score_line(hit: &Hit) -> String {
 
 fn hit_line(shelf: &Shelf<'_>, hit: &Hit) -> String {
     let header = &hit.block.header;
-    let told = hit.passages.first().map_or(String::new(), |best| format!("{} | ", place(best)));
+    let told = hit.passages.first().map_or(String::new(), |best| format!("in {best} | "));
     let line = format!(
         "{} score {:.2} {} | {told}{}",
         shown_id(&header.block_id),

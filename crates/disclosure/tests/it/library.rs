@@ -1,7 +1,7 @@
 //! A todo with blocks and payloads in memory, for the tools to read.
 
 use foldback_backend_store::{BackendConfig, BackendStore, preview};
-use foldback_blockstore::{BlockStore, Commit, IndexConfig, NewMessage, PayloadTexts};
+use foldback_blockstore::{BlockStore, Commit, IndexConfig, NewMessage, PayloadTexts, ReadError};
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, CloseReason, EmbedError, Embedder, Escape, Estimate,
     Message, Offload, PayloadRef, Piece, Role, SeqNo, SeqRange, Site, Source, StoredMessage,
@@ -187,8 +187,8 @@ fn payloads(kv: Arc<dyn Kv>) -> BackendStore {
 struct Texts(BackendStore);
 
 impl PayloadTexts for Texts {
-    fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
-        self.0.read_range(todo, n, bytes).ok()
+    fn read(&self, todo: &Todo, n: u64, bytes: Range<u64>) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(self.0.read_range(todo, n, bytes).ok())
     }
 }
 

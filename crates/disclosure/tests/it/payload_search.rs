@@ -110,3 +110,94 @@ fn bs7_a_damaged_payload_is_told_by_its_place() {
     assert!(answer.contains("Why did it stop?") && !answer.contains("INFO E_LEASE_4417"));
     assert!(answer.contains(&format!("in {reference}, lines ")), "{answer}");
 }
+
+/// The words that were found are shown in whatever form they stand there.
+#[test]
+fn bs7_the_excerpt_shows_what_was_found() {
+    for (line, query) in [
+        ("all directories of quay-7 have vanished", "directory"),
+        ("the retries gave out", "retry"),
+        ("ＥＲＲＯＲ９９１ 全角", "ERROR991"),
+        ("數據庫連接超時", "数据库连接超时"),
+        ("ﾃﾞｰﾀﾍﾞｰｽ接続", "データベース接続"),
+        ("una señorita en el café", "cafe senorita"),
+        ("서버연결이 끊어졌습니다", "서버연결"),
+        ("\u{1b}[1;31mpanicked\u{1b}[0m at the quay", "panicked"),
+    ] {
+        let library = Library::new();
+        let todo = library.todo("t1");
+        read(&library, &todo, "Why did it stop?", &log(700, 437, line));
+        library.block(&todo, "user: what is for lunch\nassistant: soup again");
+        let arguments = serde_json::json!({ "query": query }).to_string();
+        let answer = library.run(&todo, "search_block", &arguments).text;
+        assert!(answer.contains(line), "{query}: {answer}");
+    }
+}
+
+/// The message that holds what was asked for is shown, not the first one of the block.
+#[test]
+fn bs7_the_message_that_was_found_is_shown() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let filler = "harbor schedule and cranes of the quay ".repeat(70);
+    let mut messages: Vec<Message> =
+        (0..8).map(|n| Message::user(&format!("{n} {filler}"))).collect();
+    messages[5] = Message::user(&format!("5 {filler} the ＤＩＲＥＣＴＯＲＩＥＳ vanished"));
+    library.block_of(&todo, messages);
+    for _ in 0..6 {
+        library.block(&todo, "user: what is for lunch\nassistant: soup again");
+    }
+    let answer = library.run(&todo, "search_block", r#"{"query":"directory"}"#).text;
+    assert!(answer.contains("#5 user: 5 harbor"), "{answer}");
+}
+
+#[test]
+fn bs7_a_payload_of_several_blocks_is_told_once() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let text = log(700, 437, "E_LEASE_4417 the lease has expired");
+    for take in 1..=5 {
+        read(&library, &todo, &format!("Read it, take {take}."), &text);
+        library.block(&todo, "user: what is for lunch\nassistant: soup again");
+    }
+    let answer = library.run(&todo, "search_block", r#"{"query":"E_LEASE_4417"}"#).text;
+    assert!(answer.contains("is answered by b_t1_009"), "{answer}");
+    assert!(answer.contains("; also in b_t1_007, b_t1_005, b_t1_003:"), "{answer}");
+    assert_eq!(answer.matches("store://").count(), answer.matches("store://1-").count());
+}
+
+/// A block that fits is not cut for the sake of its payload.
+#[test]
+fn bs7_a_block_that_fits_is_shown_whole() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let says = format!("{} the end of it", "harbor schedule ".repeat(385));
+    let text = log(700, 437, "E_LEASE_4417 the lease of quay-7 has expired");
+    let reference = read(&library, &todo, &says, &text);
+    let answer = library.run(&todo, "search_block", r#"{"query":"E_LEASE_4417"}"#).text;
+    assert!(
+        answer.contains("the end of it") && answer.contains("#3 assistant: Noted."),
+        "{answer}"
+    );
+    assert!(!answer.contains("are left out") && !answer.contains("cut here"), "{answer}");
+    assert!(answer.contains(&format!("in {reference}, lines ")), "{answer}");
+    assert!(Estimate.count(&answer) <= 2_050, "{}", Estimate.count(&answer));
+}
+
+/// A page that begins or ends inside a line is not the whole.
+#[test]
+fn bs7_a_part_of_a_line_is_not_called_whole() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let reference = read(&library, &todo, "List them.", &"項目 and more, ".repeat(400));
+    let head = |lines: &str| {
+        let arguments = format!(r#"{{"ref":"{reference}","lines":"{lines}"}}"#);
+        let answer = library.run(&todo, "load", &arguments).text;
+        answer.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(head("1-"), format!("[load: {reference}, whole]"));
+    assert_eq!(head("1+9-1"), format!("[load: {reference}, lines 1+9-1 of 1]"));
+    let long = read(&library, &todo, "List all.", &"項目 and more, ".repeat(9_000));
+    let answer = library.run(&todo, "load", &format!(r#"{{"ref":"{long}"}}"#)).text;
+    assert!(answer.starts_with(&format!("[load: {long}, lines 1-1 of 1]")), "{answer:.80}");
+}
