@@ -1,8 +1,11 @@
 //! Whole conversations in and out.
 
-use crate::{Close, Error, Memory, TodoInfo};
-use foldback_core::{Message, Recorded, SeqNo, TodoId};
+use crate::{Close, Error, Memory, Session};
+use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
+use foldback_kv::Error as KvError;
 use foldback_transcript::Conversation;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Messages of one transaction when a whole conversation comes in: enough that the cost of a
 /// transaction is shared, few enough that a crash loses little work.
@@ -37,28 +40,36 @@ impl Memory {
     }
 
     /// As [`import`](Self::import), into a todo that may already hold the conversation's first
-    /// messages, because an earlier import was cut short.
+    /// messages, because an earlier import was cut short or the conversation has grown since.
     ///
     /// # Errors
-    /// When the todo holds other messages, or the store fails.
+    /// When the todo holds other messages, or more of them ([`Error::NotEmpty`],
+    /// [`Error::Rewritten`]), or the store fails.
     pub fn continue_import(
         &self,
         todo: &TodoId,
         conversation: &Conversation,
     ) -> Result<Vec<Recorded>, Error> {
-        let foreign_id = conversation.id.clone().filter(|id| id != todo.as_str());
-        let envelope = Some(conversation.envelope.clone());
-        let mut session = self.session_with(todo, &TodoInfo { foreign_id, envelope })?;
-        let mut recorded = Vec::with_capacity(conversation.messages.len());
+        let (mut session, mut checked) = self.begin(todo, conversation)?;
+        let mut recorded = Vec::new();
         loop {
-            let rest = self.rest_of(todo, session.len(), conversation)?;
+            self.check_held(todo, checked..session.len(), conversation)?;
+            let held = usize::try_from(session.len()).unwrap_or(usize::MAX);
+            let rest = conversation.messages.get(held..).unwrap_or_default();
             let Some(batch) = batches(rest).next() else { break };
             match session.record_all_at(SeqNo(session.len()), batch.to_vec()) {
-                Ok(receipts) => recorded.extend(receipts),
+                Ok(receipts) => {
+                    recorded.extend(receipts);
+                    checked = session.len();
+                }
                 // Somebody else imports the same: what is there already need not come again.
                 Err(Error::MovedOn { .. }) => {}
                 Err(error) => return Err(error),
             }
+        }
+        // Its end may be closed already.
+        if session.open() == 0 {
+            return Ok(recorded);
         }
         let closed = session.close(Close::End)?;
         if let Some(last) = recorded.last_mut() {
@@ -67,27 +78,71 @@ impl Memory {
         Ok(recorded)
     }
 
-    /// What of the conversation follows the first `len` messages, which the todo holds.
-    fn rest_of<'c>(
+    /// The session of a todo that a conversation goes into. The todo is new, or holds the
+    /// conversation's first messages; what stands around the messages is kept with it.
+    ///
+    /// # Errors
+    /// As [`continue_import`](Self::continue_import).
+    pub fn session_for(
         &self,
         todo: &TodoId,
-        len: u64,
-        conversation: &'c Conversation,
-    ) -> Result<&'c [Message], Error> {
-        let other = || Error::NotEmpty { todo: todo.clone(), len };
-        let mut rest = conversation.messages.as_slice();
-        let mut from = 0;
-        while from < len {
-            let to = len.min(from + PER_READ);
-            let held = self.messages(todo, from..to)?;
-            let (same, after) = rest.split_at_checked(held.len()).ok_or_else(other)?;
-            if held.is_empty() || held != same {
-                return Err(other());
+        conversation: &Conversation,
+    ) -> Result<Session, Error> {
+        Ok(self.begin(todo, conversation)?.0)
+    }
+
+    /// As [`session_for`](Self::session_for), with how many of its messages are known to be the
+    /// conversation's.
+    fn begin(&self, id: &TodoId, conversation: &Conversation) -> Result<(Session, u64), Error> {
+        loop {
+            let todo = self.shared.registry.create(id, b"")?;
+            let head = self.shared.kv.head(todo.no())?;
+            let held = self.shared.blocks.head(&todo)?.messages;
+            self.check_held(id, 0..held, conversation)?;
+            match self.keep(&todo, head, conversation) {
+                // Somebody wrote to the todo meanwhile; what it holds now is looked at again.
+                Err(Error::Kv(KvError::Conflict { .. })) => {}
+                kept => {
+                    kept?;
+                    return Ok((Session::resume(self.shared.clone(), todo)?, held));
+                }
             }
-            rest = after;
+        }
+    }
+
+    /// Checks that the messages `range`, up to the last that the todo holds, are the conversation's;
+    /// the lines on which they stand may be others.
+    fn check_held(
+        &self,
+        todo: &TodoId,
+        range: Range<u64>,
+        conversation: &Conversation,
+    ) -> Result<(), Error> {
+        let all = &conversation.messages;
+        let not_empty = || Error::NotEmpty { todo: todo.clone(), len: range.end };
+        if range.end > all.len() as u64 {
+            return Err(not_empty());
+        }
+        let mut from = range.start;
+        while from < range.end {
+            let to = range.end.min(from + PER_READ);
+            let held = self.messages(todo, from..to)?;
+            let other = (from..).zip(&held).find(|(seq, message)| {
+                let new = usize::try_from(*seq).ok().and_then(|at| all.get(at));
+                new.is_none_or(|new| without_lines(new) != without_lines(message))
+            });
+            if let Some((seq, message)) = other {
+                let is_last = seq > 0 && seq + 1 == range.end;
+                return Err(match message.role() {
+                    Role::Assistant if is_last => {
+                        Error::Rewritten { todo: todo.clone(), seq: SeqNo(seq) }
+                    }
+                    _ => not_empty(),
+                });
+            }
             from = to;
         }
-        Ok(rest)
+        Ok(())
     }
 
     /// A todo's conversation, every message exactly as it was recorded.
@@ -105,9 +160,36 @@ impl Memory {
             from = to;
         }
         let id = info.foreign_id.unwrap_or_else(|| todo.to_string());
-        Ok(Conversation::from_parts(Some(id), messages, info.envelope.unwrap_or_default()))
+        let envelope = self.envelope(todo)?.unwrap_or_default();
+        Ok(Conversation::from_parts(Some(id), messages, envelope))
     }
 }
+
+/// A message's JSON but for the lines of the log that it was read from: in a copy of the log, which
+/// may begin with other lines, it is the same message.
+#[must_use]
+pub fn without_lines(message: &Message) -> Cow<'_, str> {
+    let json = message.json();
+    // In a string, the quotes would be escaped.
+    let Some(at) = json.rfind(SOURCE) else { return Cow::Borrowed(json) };
+    let (said, source) = json.split_at(at);
+    let mut out = String::with_capacity(json.len());
+    out.push_str(said);
+    for (i, part) in source.split(LINE).enumerate() {
+        out.push_str(if i == 0 {
+            part
+        } else {
+            part.trim_start_matches(|c: char| c.is_ascii_digit())
+        });
+    }
+    Cow::Owned(out)
+}
+
+/// How what a converted message says of its source begins.
+const SOURCE: &str = "\"source\":{\"format\":\"";
+
+/// What stands there before the number of a line.
+const LINE: &str = "\"line\":";
 
 /// The messages in runs of bounded number and size.
 fn batches(messages: &[Message]) -> impl Iterator<Item = &[Message]> {
@@ -123,4 +205,33 @@ fn batches(messages: &[Message]) -> impl Iterator<Item = &[Message]> {
         rest = after;
         (!batch.is_empty()).then_some(batch)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(one: &str, other: &str, same: bool) {
+        let [one, other] = [one, other].map(|json| Message::from_json(json).unwrap());
+        assert_eq!(without_lines(&one) == without_lines(&other), same);
+    }
+
+    #[test]
+    fn a_copy_of_a_message_stands_on_another_line() {
+        let of = |text: &str, line: u32, id: &str| {
+            format!(
+                "{{\"role\":\"user\",\"content\":\"{text}\",\"source\":{{\"format\":\"codex_log\",\
+                 \"line\":{line},\"items\":[{{\"line\":{line},\"id\":\"{id}\"}}]}}}}"
+            )
+        };
+        check(&of("第1", 2, "a"), &of("第1", 30, "a"), true);
+        check(&of("第1", 2, "a"), &of("第2", 2, "a"), false);
+        check(&of("第1", 2, "a"), &of("第1", 2, "b"), false);
+        // What is said of lines is no line.
+        let said = |n: u32| format!("\\\"source\\\":{{\\\"format\\\":\\\"x\\\",\\\"line\\\":{n}}}");
+        check(&of(&said(1), 1, ""), &of(&said(2), 1, ""), false);
+        let plain = |n: u32| format!("{{\"role\":\"user\",\"content\":\"x\",\"line\":{n}}}");
+        check(&plain(1), &plain(2), false);
+    }
 }

@@ -26,6 +26,17 @@ pub enum Error {
     /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// What was measured of an embedder is no scale.
+    #[error(
+        "the scale of {model} is {} for the same topic and {} for an answer; cosines between 0 and 1 \
+         are expected, the second at most the first", .scale.same_topic, .scale.answering
+    )]
+    Scale {
+        /// The model.
+        model: String,
+        /// The scale.
+        scale: foldback_core::Scale,
+    },
     /// A text is not an id.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -73,6 +84,9 @@ pub enum Error {
         /// What it was to grant.
         reference: Reference,
     },
+    /// A todo was to grant something to itself.
+    #[error("todo {0} reads what is its own without a grant; name another todo to grant it to")]
+    ToItself(TodoId),
     /// A todo list, or a change of it, makes no sense.
     #[error(transparent)]
     TodoList(TodoListError),
@@ -114,6 +128,18 @@ pub enum Error {
         todo: TodoId,
         /// How many messages it holds.
         len: u64,
+    },
+    /// Of what a todo holds of a conversation, only the last message, a response, is not as it is
+    /// there now.
+    #[error(
+        "the last message that todo {todo} holds, {seq}, is another one in its source now: the \
+         response was still being written when it was recorded; forget the todo to import it whole"
+    )]
+    Rewritten {
+        /// The todo.
+        todo: TodoId,
+        /// The message.
+        seq: SeqNo,
     },
     /// A recorded message cannot be rebuilt.
     #[error("message {seq} of todo {todo} is damaged: {what}")]

@@ -6,17 +6,22 @@
 //! the name of a forgotten one has given and received nothing.
 //!
 //! Each grant is kept with both todos, under a number that its content tells, so that granting again
-//! changes nothing and one lookup finds it.
+//! changes nothing and a look-up is the same few reads, whatever was granted and whatever is asked for.
+//! Blocks never change: the payloads that come with one are recorded when it is granted.
+//!
+//! One transaction compares the head of one todo only, and a grant concerns two. So whoever has granted
+//! looks once more whether both are still there, and whoever has forgotten one looks once more for
+//! grants: of a grant made beside a forgetting, one of the two finds what is left.
 
 use crate::memory::Shared;
 use crate::{Error, Memory, Session};
 use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{PayloadRef, Reference, Timestamp, TodoId};
+use foldback_core::{BlockId, PayloadRef, Reference, Timestamp, TodoId};
 use foldback_disclosure::{Error as RecallError, Grants};
 use foldback_kv::{Batch, Delete, Error as KvError, Expect, Key, Registry, Space, Todo};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One block or payload that one todo gave another to read. A block comes with the payloads that
 /// stood in its messages.
@@ -37,8 +42,9 @@ impl Memory {
     /// nothing. All are recorded in one transaction, or none.
     ///
     /// # Errors
-    /// [`Error::NoTodo`]; [`Error::NotOwn`] for a reference into a third todo, and
-    /// [`Error::NoReference`] for one that leads nowhere; and when the store fails.
+    /// [`Error::NoTodo`]; [`Error::ToItself`] when the two are one; [`Error::NotOwn`] for a reference
+    /// into a third todo, and [`Error::NoReference`] for one that leads nowhere; and when the store
+    /// fails.
     pub fn grant(
         &self,
         from: &TodoId,
@@ -48,20 +54,24 @@ impl Memory {
         let from = self.find(from)?;
         loop {
             let to = self.find(to)?;
+            if from == to {
+                return Err(Error::ToItself(to.id().clone()));
+            }
             let head = self.shared.kv.head(to.no())?;
-            let mut draft = Draft::default();
+            let mut draft = Granting::default();
             for reference in references {
                 self.shared.check_own(&from, reference)?;
                 draft.add(&self.shared, &from, &to, reference)?;
             }
-            // The head is compared and left as it is: nothing is granted to a todo that goes.
-            let expect = Some(Expect { todo: to.no(), head, next: head });
-            let put = draft.puts.into_iter().collect();
-            match self.shared.kv.commit(Batch { expect, put, ..Batch::default() }) {
-                Ok(()) => return Ok(draft.grants),
-                Err(KvError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            match self.shared.commit_moving(&to, head, draft.puts()?, Vec::new()) {
+                Ok(()) => {}
+                Err(Error::Kv(KvError::Conflict { .. })) => continue,
+                Err(error) => return Err(error),
             }
+            return match self.shared.settle([&from, &to])? {
+                Some(gone) => Err(Error::NoTodo(gone)),
+                None => Ok(draft.grants),
+            };
         }
     }
 
@@ -71,15 +81,17 @@ impl Memory {
     /// # Errors
     /// [`Error::NoTodo`], and when the store fails.
     pub fn revoke(&self, from: &TodoId, to: &TodoId, reference: &Reference) -> Result<bool, Error> {
-        let (from, to) = (self.find(from)?, self.find(to)?);
-        let mut delete = Vec::new();
-        for holder in [&from, &to] {
-            let found = lookup(&self.shared, holder, &from, &to, reference)?;
-            delete.extend(found.map(Delete::one));
+        let from = self.find(from)?;
+        loop {
+            let to = self.find(to)?;
+            let head = self.shared.kv.head(to.no())?;
+            let (was_granted, put, delete) = self.shared.without(&from, &to, reference)?;
+            match self.shared.commit_moving(&to, head, put, delete) {
+                Ok(()) => return Ok(was_granted),
+                Err(Error::Kv(KvError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
+            }
         }
-        let was_granted = !delete.is_empty();
-        self.shared.kv.commit(Batch { delete, ..Batch::default() })?;
-        Ok(was_granted)
     }
 
     /// What the todo was granted and what it has granted, the oldest first.
@@ -89,8 +101,8 @@ impl Memory {
     pub fn grants(&self, todo: &TodoId) -> Result<Vec<Grant>, Error> {
         let todo = self.find(todo)?;
         let mut grants = Vec::new();
-        for (_, record) in records(&self.shared, &todo)? {
-            if record.holds(&self.shared.registry)? {
+        for (_, record) in records(&self.shared, todo.no())? {
+            if record.direct && record.holds(&self.shared.registry)? {
                 grants.push(record.grant());
             }
         }
@@ -121,13 +133,15 @@ impl Session {
 
 /// Grants that one transaction will record.
 #[derive(Default)]
-pub(crate) struct Draft {
-    pub(crate) puts: BTreeMap<Key, Vec<u8>>,
+pub(crate) struct Granting {
+    records: BTreeMap<Key, Record>,
     pub(crate) grants: Vec<Grant>,
+    /// Who gives and who receives.
+    pub(crate) todos: BTreeSet<Todo>,
 }
 
-impl Draft {
-    /// Adds a grant, unless it is there already.
+impl Granting {
+    /// Adds a grant, unless it is there already; with a block, the payloads that stood in it.
     pub(crate) fn add(
         &mut self,
         memory: &Shared,
@@ -135,26 +149,73 @@ impl Draft {
         to: &Todo,
         reference: &Reference,
     ) -> Result<(), Error> {
-        if from == to || lookup(memory, to, from, to, reference)?.is_some() {
-            return Ok(());
+        let is_new = self.change(memory, from, to, reference, |record| {
+            !std::mem::replace(&mut record.direct, true)
+        })?;
+        self.grants.extend(is_new);
+        self.todos.extend([from.clone(), to.clone()]);
+        let Reference::Block(id) = reference else { return Ok(()) };
+        for payload in memory.payloads_in(from, id.n())? {
+            self.change(memory, from, to, &payload, |record| {
+                let is_new = !record.blocks.contains(&id.n());
+                record.blocks.extend(is_new.then_some(id.n()));
+                is_new
+            })?;
         }
-        let record = Record {
-            from: from.no(),
-            to: to.no(),
-            to_id: to.id().clone(),
-            reference: reference.clone(),
-            at: (memory.clock)().0,
-        };
-        let bytes =
-            rmp_serde::to_vec(&record).map_err(|_| Error::Internal("a grant has no bytes"))?;
-        for holder in [from, to] {
-            let slot = slots(holder, &record)
-                .find(|key| !self.puts.contains_key(key) && is_free(memory, *key))
-                .ok_or(Error::Internal("there is no number left for a grant"))?;
-            self.puts.insert(slot, bytes.clone());
-        }
-        self.grants.push(record.grant());
         Ok(())
+    }
+
+    /// Changes the record of a reference, which is made if there is none, with both todos; gives the
+    /// grant when `change` says that it has changed.
+    fn change(
+        &mut self,
+        memory: &Shared,
+        from: &Todo,
+        to: &Todo,
+        reference: &Reference,
+        change: impl Fn(&mut Record) -> bool,
+    ) -> Result<Option<Grant>, Error> {
+        let mut granted = None;
+        for holder in [from, to] {
+            let wanted = Record {
+                from: from.no(),
+                to: to.no(),
+                to_id: to.id().clone(),
+                reference: reference.clone(),
+                at: (memory.clock)().0,
+                direct: false,
+                blocks: Vec::new(),
+            };
+            let (slot, mut record) = self.slot(memory, holder, wanted)?;
+            if change(&mut record) {
+                granted = Some(record.grant());
+                self.records.insert(slot, record);
+            }
+        }
+        Ok(granted)
+    }
+
+    /// Where `holder` keeps the record, or may keep it, and the record as it is now.
+    fn slot(&self, memory: &Shared, holder: &Todo, wanted: Record) -> Result<(Key, Record), Error> {
+        let mut free = None;
+        for key in slots(holder.no(), &wanted) {
+            let held = match self.records.get(&key) {
+                Some(record) => Slot::Held(record.clone()),
+                None => held(memory, key)?,
+            };
+            match held {
+                Slot::Held(record) if record.is_same(&wanted) => return Ok((key, record)),
+                Slot::Free => free = free.or(Some(key)),
+                Slot::Held(_) | Slot::Damaged => {}
+            }
+        }
+        let free = free.ok_or(Error::Internal("there is no number left for a grant"))?;
+        Ok((free, wanted))
+    }
+
+    /// What is to be written.
+    pub(crate) fn puts(&self) -> Result<Vec<(Key, Vec<u8>)>, Error> {
+        self.records.iter().map(|(key, record)| Ok((*key, record.to_bytes()?))).collect()
     }
 }
 
@@ -200,54 +261,160 @@ impl Shared {
         }
     }
 
-    /// Whether a payload stood in a message of a block that was granted.
-    fn comes_with_a_block(
-        &self,
-        from: &Todo,
-        to: &Todo,
-        reference: &Reference,
-    ) -> Result<bool, Error> {
-        let Reference::Payload { n, check, .. } = reference else { return Ok(false) };
-        for (_, record) in records(self, to)? {
-            let Reference::Block(id) = &record.reference else { continue };
-            if (record.from, record.to) != (from.no(), to.no()) {
-                continue;
-            }
-            let stored = match self.blocks.block(from, id.n()) {
-                Ok(Some(block)) => self.blocks.messages(from, block.range.as_u64()),
-                Ok(None) => continue,
-                Err(error) => Err(error),
-            };
-            let stored = match stored {
-                Ok(stored) => stored,
-                // What cannot be read tells of no payload.
-                Err(BlockError::Corrupt { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let offloads = stored.iter().flat_map(|message| &message.offloads);
-            if offloads.into_iter().any(|offload| (offload.n, offload.check) == (*n, *check)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// The payloads that stood in the messages of a block. What cannot be read tells of none.
+    fn payloads_in(&self, todo: &Todo, n: u32) -> Result<Vec<Reference>, Error> {
+        let stored = match self.blocks.block(todo, n) {
+            Ok(Some(block)) => self.blocks.messages(todo, block.range.as_u64()),
+            Ok(None) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        };
+        let stored = match stored {
+            Err(BlockError::Corrupt { .. }) => Vec::new(),
+            stored => stored?,
+        };
+        let offloads = stored.iter().flat_map(|message| &message.offloads);
+        let named = offloads.map(|offload| Reference::Payload {
+            todo: todo.id().clone(),
+            n: offload.n,
+            check: offload.check,
+        });
+        Ok(named.collect())
     }
 
     fn find_granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, Error> {
-        let Some(from) = self.registry.find(reference.todo())? else { return Ok(None) };
-        let is_granted = lookup(self, to, &from, to, reference)?.is_some()
-            || self.comes_with_a_block(&from, to, reference)?;
-        let is_there = || match self.has(&from, reference) {
+        // For a todo that is not there the same is read as for one that is: nobody has the number 0.
+        let from = self.registry.find(reference.todo())?;
+        let is_granted = self.is_granted(from.as_ref().map_or(0, Todo::no), to, reference)?;
+        let Some(from) = from.filter(|_| is_granted) else { return Ok(None) };
+        let is_there = match self.has(&from, reference) {
             // What is damaged was there; whoever reads it says so.
             Err(
                 Error::Blocks(BlockError::Corrupt { .. })
                 | Error::Payloads(PayloadError::Corrupt { .. }),
-            ) => Ok(true),
-            has => has,
+            ) => true,
+            has => has?,
         };
         // A grant of something that is not there leads nowhere.
-        Ok((is_granted && is_there()?).then_some(from))
+        Ok(is_there.then_some(from))
+    }
+
+    /// Whether `to` may read what the reference names: it was granted by itself, or stood in a block
+    /// that was.
+    fn is_granted(&self, from: u32, to: &Todo, reference: &Reference) -> Result<bool, Error> {
+        let Some((_, record)) = lookup(self, to.no(), (from, to.no()), reference)? else {
+            return Ok(false);
+        };
+        for n in &record.blocks {
+            let block = Reference::Block(BlockId::new(reference.todo().clone(), *n));
+            let block = lookup(self, to.no(), (from, to.no()), &block)?;
+            if block.is_some_and(|(_, block)| block.direct) {
+                return Ok(true);
+            }
+        }
+        Ok(record.direct)
+    }
+
+    /// Whether the grant is there, and what is to be written and deleted so that it is not, with both
+    /// todos; with a block, what is kept of the payloads that came with it.
+    fn without(&self, from: &Todo, to: &Todo, reference: &Reference) -> Result<Change, Error> {
+        let mut change = (false, Vec::new(), Vec::new());
+        let payloads = match reference {
+            Reference::Block(id) => self.payloads_in(from, id.n())?,
+            Reference::Payload { .. } => Vec::new(),
+        };
+        for holder in [from.no(), to.no()] {
+            for changed in [reference].into_iter().chain(&payloads) {
+                let found = lookup(self, holder, (from.no(), to.no()), changed)?;
+                let Some((key, mut record)) = found else { continue };
+                if changed == reference {
+                    change.0 |= std::mem::take(&mut record.direct);
+                } else if let Reference::Block(id) = reference {
+                    record.blocks.retain(|n| *n != id.n());
+                }
+                if record.direct || !record.blocks.is_empty() {
+                    change.1.push((key, record.to_bytes()?));
+                } else {
+                    change.2.push(Delete::one(key));
+                }
+            }
+        }
+        Ok(change)
+    }
+
+    /// Writes if the todo's head is `head`, and moves it, so that whoever has looked at it before is
+    /// told.
+    fn commit_moving(
+        &self,
+        todo: &Todo,
+        head: u64,
+        put: Vec<(Key, Vec<u8>)>,
+        delete: Vec<Delete>,
+    ) -> Result<(), Error> {
+        if put.is_empty() && delete.is_empty() {
+            return Ok(());
+        }
+        let expect = Some(Expect { todo: todo.no(), head, next: head + 1 });
+        Ok(self.kv.commit(Batch { expect, put, delete })?)
+    }
+
+    /// Looks, after something was granted, whether all of these todos are still there. If one is not,
+    /// what was granted goes after it; gives its name.
+    pub(crate) fn settle<'a>(
+        &self,
+        todos: impl IntoIterator<Item = &'a Todo> + Clone,
+    ) -> Result<Option<TodoId>, Error> {
+        for todo in todos.clone() {
+            if self.registry.find(todo.id())?.as_ref() != Some(todo) {
+                todos.into_iter().try_for_each(|todo| self.drop_stale(todo))?;
+                return Ok(Some(todo.id().clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Deletes the grants of a todo that hold no more, because either side is gone.
+    fn drop_stale(&self, todo: &Todo) -> Result<(), Error> {
+        let mut delete = Vec::new();
+        for (key, record) in records(self, todo.no())? {
+            if !record.holds(&self.registry)? {
+                delete.push(Delete::one(key));
+                delete.extend(counterpart(self, todo.no(), &record)?);
+            }
+        }
+        Ok(self.kv.commit(Batch { delete, ..Batch::default() })?)
+    }
+
+    /// Deletes the grants of todos that are gone: what was left behind when a process was killed
+    /// while it granted or forgot.
+    pub(crate) fn sweep_grants(&self) -> Result<(), Error> {
+        // The registry's own head counts the todos ever made.
+        let last = u32::try_from(self.kv.head(0)?).unwrap_or(u32::MAX);
+        for no in 1..=last {
+            let next = self.registry.list(no - 1, 1);
+            match next.as_deref().map(<[Todo]>::first) {
+                Ok(Some(todo)) if todo.no() == no => self.drop_stale(todo)?,
+                Ok(_) => self.sweep_forgotten_grants(no)?,
+                // Whose record cannot be read is not known to be gone.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes whatever is kept under the number of a todo that is gone, and with the others.
+    pub(crate) fn sweep_forgotten_grants(&self, no: u32) -> Result<(), Error> {
+        if matches!(self.kv.last(Space::Grant, no), Ok(None)) {
+            return Ok(());
+        }
+        let mut delete = of_todo(self, no)?;
+        // What is damaged names nobody, and goes as well.
+        delete.push(Delete::todo(Space::Grant, no));
+        Ok(self.kv.commit(Batch { delete, ..Batch::default() })?)
     }
 }
+
+/// Whether there was something, what is to be written, and what is to be deleted.
+type Change = (bool, Vec<(Key, Vec<u8>)>, Vec<Delete>);
 
 impl Grants for Shared {
     fn granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, RecallError> {
@@ -266,25 +433,30 @@ impl Grants for Shared {
     }
 }
 
-/// The records of the other todos that a todo's grants are kept with as well: they go when it is
-/// forgotten.
-pub(crate) fn counterparts(memory: &Shared, todo: &Todo) -> Result<Vec<Delete>, Error> {
-    let mut delete = vec![Delete::todo(Space::Grant, todo.no())];
-    for (_, record) in records(memory, todo)? {
-        let other = if record.from == todo.no() { record.to } else { record.from };
-        let keys = slot_numbers(&record).map(|n| Key { space: Space::Grant, todo: other, n });
-        for key in keys {
-            let held = memory.kv.get(key).ok().flatten();
-            if held.and_then(|bytes| read(&bytes)).is_some_and(|held| held.is_same(&record)) {
-                delete.push(Delete::one(key));
-            }
-        }
+/// What is kept of a todo's grants now, with itself and with the others: it goes when the todo is
+/// forgotten. What is granted meanwhile stays, so that
+/// [`sweep_forgotten_grants`](Shared::sweep_forgotten_grants) finds it.
+pub(crate) fn of_todo(memory: &Shared, no: u32) -> Result<Vec<Delete>, Error> {
+    let mut delete = Vec::new();
+    for (key, record) in records(memory, no)? {
+        delete.push(Delete::one(key));
+        delete.extend(counterpart(memory, no, &record)?);
     }
     Ok(delete)
 }
 
+/// The same record with the other todo.
+fn counterpart(memory: &Shared, no: u32, record: &Record) -> Result<Option<Delete>, Error> {
+    let other = if record.from == no { record.to } else { record.from };
+    let found = lookup(memory, other, (record.from, record.to), &record.reference)?;
+    Ok(found.map(|(key, _)| Delete::one(key)))
+}
+
 /// A grant at rest, as MessagePack: an array of these in this order. The todo that gave it is named
 /// by the reference.
+///
+/// A payload's may be there because of blocks alone. Then it holds as long as one of those is granted:
+/// that is looked up, so that no late write of this record can make it hold longer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     from: u32,
@@ -292,9 +464,24 @@ struct Record {
     to_id: TodoId,
     reference: Reference,
     at: i64,
+    /// Whether it was granted by itself.
+    #[serde(default = "yes")]
+    direct: bool,
+    /// The blocks that were granted in whose messages the payload stood.
+    #[serde(default)]
+    blocks: Vec<u32>,
+}
+
+/// Records without the last two members are of grants by themselves.
+fn yes() -> bool {
+    true
 }
 
 impl Record {
+    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        rmp_serde::to_vec(self).map_err(|_| Error::Internal("a grant has no bytes"))
+    }
+
     fn grant(&self) -> Grant {
         Grant {
             from: self.reference.todo().clone(),
@@ -320,49 +507,55 @@ impl Record {
 /// Grants whose content hashes alike stand beside each other, up to this many.
 const SLOTS: u64 = 8;
 
-/// The numbers under which a grant may be kept.
-fn slot_numbers(record: &Record) -> std::ops::Range<u64> {
-    let name = format!("{} {} {}", record.from, record.to, record.reference);
+/// Where `holder` may keep the record.
+fn slots(holder: u32, record: &Record) -> impl Iterator<Item = Key> + use<> {
+    slots_of(holder, (record.from, record.to), &record.reference)
+}
+
+fn slots_of(
+    holder: u32,
+    (from, to): (u32, u32),
+    reference: &Reference,
+) -> impl Iterator<Item = Key> + use<> {
+    let name = format!("{from} {to} {reference}");
     let first = xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % (Key::N_END - SLOTS);
-    first..first + SLOTS
+    (first..first + SLOTS).map(move |n| Key { space: Space::Grant, todo: holder, n })
 }
 
-fn slots(holder: &Todo, record: &Record) -> impl Iterator<Item = Key> {
-    let todo = holder.no();
-    slot_numbers(record).map(move |n| Key { space: Space::Grant, todo, n })
+/// What stands under a number.
+enum Slot {
+    Free,
+    Held(Record),
+    /// Not free: what it held may come back with a backup.
+    Damaged,
 }
 
-/// A slot that cannot be read is not free: what it held may come back with a backup.
-fn is_free(memory: &Shared, key: Key) -> bool {
-    matches!(memory.kv.get(key), Ok(None))
+fn held(memory: &Shared, key: Key) -> Result<Slot, Error> {
+    match memory.kv.get(key) {
+        Ok(None) => Ok(Slot::Free),
+        Ok(Some(bytes)) => Ok(read(&bytes).map_or(Slot::Damaged, Slot::Held)),
+        Err(KvError::Corrupt { .. }) => Ok(Slot::Damaged),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn read(bytes: &[u8]) -> Option<Record> {
     rmp_serde::from_slice(bytes).ok()
 }
 
-/// Where `holder` keeps the grant, if it is there and can be read: a damaged grant is none.
+/// The record that `holder` keeps of a reference, if it is there and can be read: a damaged grant is
+/// none. What is not there costs the same reads, whatever it is.
 fn lookup(
     memory: &Shared,
-    holder: &Todo,
-    from: &Todo,
-    to: &Todo,
+    holder: u32,
+    (from, to): (u32, u32),
     reference: &Reference,
-) -> Result<Option<Key>, Error> {
-    let wanted = Record {
-        from: from.no(),
-        to: to.no(),
-        to_id: to.id().clone(),
-        reference: reference.clone(),
-        at: 0,
-    };
-    for key in slots(holder, &wanted) {
-        match memory.kv.get(key) {
-            Ok(Some(bytes)) if read(&bytes).is_some_and(|found| found.is_same(&wanted)) => {
-                return Ok(Some(key));
-            }
-            Ok(_) | Err(KvError::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
+) -> Result<Option<(Key, Record)>, Error> {
+    for key in slots_of(holder, (from, to), reference) {
+        if let Slot::Held(record) = held(memory, key)?
+            && (record.from, record.to, &record.reference) == (from, to, reference)
+        {
+            return Ok(Some((key, record)));
         }
     }
     Ok(None)
@@ -371,14 +564,14 @@ fn lookup(
 /// Grants are read in steps of this many.
 const STEP: usize = 512;
 
-/// All grants that the todo keeps, given and received. A damaged one is none.
-fn records(memory: &Shared, todo: &Todo) -> Result<Vec<(Key, Record)>, Error> {
+/// All grants that the todo of this number keeps, given and received. A damaged one is none.
+fn records(memory: &Shared, no: u32) -> Result<Vec<(Key, Record)>, Error> {
     let mut found = Vec::new();
     let mut from = 0;
     while from < Key::N_END {
-        let step = match memory.kv.scan(Space::Grant, todo.no(), from..Key::N_END, STEP) {
+        let step = match memory.kv.scan(Space::Grant, no, from..Key::N_END, STEP) {
             Err(KvError::Corrupt { key, .. }) if key.n >= from => {
-                let before = memory.kv.scan(Space::Grant, todo.no(), from..key.n, usize::MAX)?;
+                let before = memory.kv.scan(Space::Grant, no, from..key.n, usize::MAX)?;
                 from = key.n + 1;
                 before
             }
@@ -392,8 +585,11 @@ fn records(memory: &Shared, todo: &Todo) -> Result<Vec<(Key, Record)>, Error> {
             }
         };
         found.extend(step.into_iter().filter_map(|(n, bytes)| {
-            Some((Key { space: Space::Grant, todo: todo.no(), n }, read(&bytes)?))
+            Some((Key { space: Space::Grant, todo: no, n }, read(&bytes)?))
         }));
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,8 @@ const GATHER: Duration = Duration::from_millis(500);
 /// catch up. Nothing depends on it: what is not indexed yet is searched from the truth.
 ///
 /// A graph over vectors takes minutes, so it is built by a thread of its own, and given up when the
-/// memory closes: closing waits for a batch of blocks at most.
+/// memory closes. An index is given up then behind its next commit: closing waits for one batch of up
+/// to some thousands of blocks, of each todo that had gathered.
 pub(crate) struct Indexer {
     blocks: Option<Arc<BlockStore>>,
     wake: Option<Sender<Todo>>,

@@ -1,10 +1,11 @@
 //! The state of a session between two messages: small, copied before each write, stored with it.
 
 use crate::Error;
+use crate::memory::Shared;
 use foldback_blockstore::Head;
-use foldback_chunker::{Chunker, ChunkerConfig, State};
+use foldback_chunker::{Chunker, State};
 use foldback_core::{Message, Offload, SeqNo, StoredMessage, TodoList, ToolCallId};
-use foldback_disclosure::{LiveView, Snapshot, ViewConfig};
+use foldback_disclosure::{LiveView, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -41,11 +42,13 @@ pub(crate) struct Saved {
 }
 
 impl Live {
-    pub(crate) fn new(chunker: ChunkerConfig, view: ViewConfig) -> Self {
+    /// Nothing yet, at this head.
+    pub(crate) fn new(memory: &Shared, head: Head) -> Self {
+        let state = State::default().of_model(memory.embedder.model_id());
         Self {
-            head: Head::default(),
-            chunker: Chunker::new(chunker),
-            view: LiveView::new(view),
+            head,
+            chunker: Chunker::restore(memory.chunker.clone(), state),
+            view: LiveView::new(memory.view.clone()),
             open: Vec::new(),
             blocks: 0,
             list: Arc::default(),

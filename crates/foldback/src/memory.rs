@@ -1,6 +1,6 @@
 //! A store of conversations, opened.
 
-use crate::embedding::embedder_of;
+use crate::embedding::{EmbedderTrouble, adopt, embedder_of};
 use crate::indexer::Indexer;
 use crate::passages::StoredTexts;
 use crate::reembed::Reembedder;
@@ -10,10 +10,7 @@ use foldback_blockstore::{BlockStore, Hit, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Shelf, ViewConfig};
-use foldback_embedder::LoadError;
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
-use foldback_transcript::Envelope;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,21 +34,12 @@ pub(crate) struct Shared {
     pub(crate) blocks: Arc<BlockStore>,
     pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
-    pub(crate) embedder_trouble: Option<LoadError>,
+    pub(crate) embedder_trouble: Option<Arc<EmbedderTrouble>>,
     pub(crate) tokens: Arc<dyn TokenCounter>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) offload: OffloadPolicy,
     pub(crate) chunker: ChunkerConfig,
     pub(crate) view: ViewConfig,
-}
-
-/// What is kept with a todo beside its records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TodoInfo {
-    /// The conversation's id as its source wrote it, where it had one that is no todo id.
-    pub foreign_id: Option<String>,
-    /// What stood around the messages in the source.
-    pub envelope: Option<Envelope>,
 }
 
 impl Memory {
@@ -75,7 +63,11 @@ impl Memory {
         Self::assemble(None, foldback_kv::memory(), options)
     }
 
-    fn assemble(dir: Option<PathBuf>, kv: Arc<dyn Kv>, options: Options) -> Result<Self, Error> {
+    pub(crate) fn assemble(
+        dir: Option<PathBuf>,
+        kv: Arc<dyn Kv>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
         let config = BackendConfig::default();
         let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
@@ -100,7 +92,7 @@ impl Memory {
             blocks,
             payloads,
             embedder,
-            embedder_trouble,
+            embedder_trouble: embedder_trouble.map(Arc::new),
             tokens: options.tokens,
             clock: options.clock,
             offload: options.offload,
@@ -108,8 +100,9 @@ impl Memory {
             view: options.view,
         };
         let memory = Self { shared: Arc::new(shared) };
-        let remembers = memory.store_embedder().is_ok_and(|own| own.is_some());
-        if options.mode == Mode::ReadWrite && remembers {
+        if options.mode == Mode::ReadWrite {
+            let is_new = memory.shared.registry.list(0, 1).is_ok_and(|todos| todos.is_empty());
+            adopt(memory.shared.kv.as_ref(), memory.embedder(), is_new)?;
             memory.reembed_in_background()?;
         }
         Ok(memory)
@@ -126,22 +119,6 @@ impl Memory {
         Session::resume(self.shared.clone(), todo)
     }
 
-    /// As [`session`](Self::session); a todo without messages keeps `info`.
-    ///
-    /// # Errors
-    /// As [`session`](Self::session).
-    pub fn session_with(&self, todo: &TodoId, info: &TodoInfo) -> Result<Session, Error> {
-        let info = rmp_serde::to_vec_named(info)
-            .map_err(|_| Error::Internal("what is kept with a todo has no bytes"))?;
-        let registry = &self.shared.registry;
-        let todo = registry.create(todo, &info)?;
-        let session = Session::resume(self.shared.clone(), todo)?;
-        if session.is_empty() && registry.info(&session.todo)? != info {
-            registry.set_info(&session.todo, &info)?;
-        }
-        Ok(session)
-    }
-
     /// Up to `limit` todos, in the order of their making, after `after`.
     ///
     /// # Errors
@@ -150,19 +127,6 @@ impl Memory {
         let after = after.map(|todo| self.find(todo)).transpose()?.map_or(0, |todo| todo.no());
         let todos = self.shared.registry.list(after, limit)?;
         Ok(todos.into_iter().map(|todo| todo.id().clone()).collect())
-    }
-
-    /// What is kept with a todo beside its records.
-    ///
-    /// # Errors
-    /// When there is no such todo or the store fails.
-    pub fn info(&self, todo: &TodoId) -> Result<TodoInfo, Error> {
-        let bytes = self.shared.registry.info(&self.find(todo)?)?;
-        if bytes.is_empty() {
-            return Ok(TodoInfo::default());
-        }
-        rmp_serde::from_slice(&bytes)
-            .map_err(|error| Error::State { todo: todo.clone(), what: error.to_string() })
     }
 
     /// How many messages a todo holds.

@@ -27,7 +27,8 @@ pub struct Options {
     pub index: IndexConfig,
     /// What makes vectors of texts: `None` for the store's own (see
     /// [`choose_embedder`](crate::Memory::choose_embedder)), which is the built-in one unless it was
-    /// told of another.
+    /// told of another. One that is given becomes the own of a new store; where a store has another,
+    /// [`embedder_trouble`](crate::Memory::embedder_trouble) says so.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// What counts tokens.
     pub tokens: Arc<dyn TokenCounter>,

@@ -17,7 +17,13 @@ const STEP: u64 = 256;
 
 /// Makes the saved state of a todo again, if it cannot be read or does not agree with the records,
 /// and says whether it did. Blocks stay as they are; messages behind the last one may close new
-/// blocks. What was pinned by hand, and notices, only the state knew.
+/// blocks.
+///
+/// What only the state knew is not as it was: what was pinned by hand, notices, how often the prompt's
+/// stable part has moved, and which blocks folded because of a word ([`Close`](crate::Close)) rather
+/// than a message. The next prompt may show a result of the last block, or the answer of a recall
+/// tool, whole where its short form stood, or the other way around, and the phase and the tangle of the
+/// task are counted anew from the messages and the todo list. What is recorded stays as it is.
 ///
 /// # Errors
 /// When the records cannot be read, or another process writes at the same time.
@@ -29,7 +35,7 @@ pub(crate) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> 
         Err(Error::Blocks(BlockError::Corrupt { key, .. })) if key.space == Space::Session => {}
         Err(error) => return Err(error),
     }
-    let empty = Live::empty(memory, memory.blocks.head(todo)?);
+    let empty = Live::new(memory, memory.blocks.head(todo)?);
     let mut session = Session::with(memory.clone(), todo.clone(), empty);
     session.write(|session, live, draft| {
         let replay = Replay { session, head: live.head, blocks };
@@ -37,8 +43,7 @@ pub(crate) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> 
             Some(live) => live,
             None => replay.around_its_blocks(draft)?,
         };
-        live.show_list(memory.list_of(todo)?, memory);
-        live.chunker.push(Event::OpenItems(live.list.open()));
+        live.take_list(memory.list_of(todo)?, memory);
         Ok(())
     })?;
     Ok(true)
@@ -55,7 +60,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// The state, where the same messages close the same blocks again.
     fn as_it_was(&self) -> Result<Option<Live>, Error> {
-        let mut live = Live::empty(&self.session.memory, self.head);
+        let mut live = Live::new(&self.session.memory, self.head);
         let mut is_same = true;
         self.each_message(|message| {
             if !is_same {
@@ -78,7 +83,7 @@ impl Replay<'_> {
 
     /// The state of a session whose last block closed by a word, whatever else would have closed it.
     fn around_its_blocks(&self, draft: &mut Draft) -> Result<Live, Error> {
-        let mut live = Live::empty(&self.session.memory, self.head);
+        let mut live = Live::new(&self.session.memory, self.head);
         self.each_message(|message| {
             let seq = message.seq;
             let closed = message.take(&mut live);
@@ -117,8 +122,10 @@ impl Replay<'_> {
             let stored = memory.blocks.messages(todo, from..to)?;
             for (seq, stored) in (from..to).map(SeqNo).zip(stored) {
                 let message = Arc::new(readable(memory, todo, seq, &stored)?);
-                // Without its vectors a message is cut by its words.
+                // Without its vectors, or with those of another model, a message is cut by its words.
+                let model = memory.embedder.model_id();
                 let vectors = memory.blocks.vectors(todo, seq).ok().flatten();
+                let vectors = vectors.filter(|found| found.model_id == model);
                 let mean = vectors.and_then(|found| mean(&found.vectors));
                 visit(Recorded { seq, message, stored, mean })?;
             }
@@ -153,14 +160,5 @@ impl Recorded {
         live.view.append(Shown::new(seq, message.clone(), stored.offloads.clone(), note));
         live.open.push(Open::new(seq, &message, &stored));
         closed
-    }
-}
-
-impl Live {
-    /// Nothing yet, at this head.
-    fn empty(memory: &Shared, head: Head) -> Self {
-        let mut live = Self::new(memory.chunker.clone(), memory.view.clone());
-        live.head = head;
-        live
     }
 }

@@ -283,6 +283,11 @@ pub(crate) fn vectors_of(
     embedder: &dyn Embedder,
     message: &Message,
 ) -> Result<Vectors, EmbedError> {
+    embedder.embed(&embedder.windows(&text_of(message), MAX_WINDOWS))
+}
+
+/// What a message says and calls.
+pub(crate) fn text_of(message: &Message) -> String {
     let mut text = message.text().into_owned();
     for call in message.tool_calls() {
         text.push('\n');
@@ -290,7 +295,7 @@ pub(crate) fn vectors_of(
         text.push(' ');
         text.push_str(&call.arguments);
     }
-    embedder.embed(&embedder.windows(&text, MAX_WINDOWS))
+    text
 }
 
 /// The direction of a message: the mean of its windows, of length 1.

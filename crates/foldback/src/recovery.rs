@@ -34,11 +34,12 @@ impl Live {
     fn load_at(memory: &Shared, todo: &Todo, head: Head) -> Result<Self, Error> {
         let list = Arc::new(memory.list_of(todo)?);
         let Some(bytes) = memory.blocks.session(todo)? else {
-            return Ok(Self { head, ..Self::new(memory.chunker.clone(), memory.view.clone()) });
+            return Ok(Self::new(memory, head));
         };
         let saved: Saved = rmp_serde::from_slice(&bytes)
             .map_err(|error| Error::State { todo: todo.id().clone(), what: error.to_string() })?;
-        let chunker = Chunker::restore(memory.chunker.clone(), saved.chunker);
+        let state = saved.chunker.of_model(memory.embedder.model_id());
+        let chunker = Chunker::restore(memory.chunker.clone(), state);
         let open_from = chunker.open_from();
         let open = read_open(memory, todo, open_from, chunker.next())?;
         let latest = match saved.blocks {

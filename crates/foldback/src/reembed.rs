@@ -4,12 +4,12 @@
 //! batch. One process at a time does it, under a lock of the store's folder.
 
 use crate::Error;
-use crate::embedding::{EmbeddingProgress, remembered};
-use crate::record::vectors_of;
+use crate::embedding::{EmbeddingProgress, failures, own_model, set_failures};
+use crate::record::{text_of, vectors_of};
 use crate::texts::{self, Texts};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::{BlockStore, Error as BlockError};
-use foldback_core::{Embedder, SeqNo, Vectors};
+use foldback_core::{EmbedError, Embedder, Message, SeqNo, Vectors};
 use foldback_embedder::WordsOnly;
 use foldback_kv::{Kv, Registry, Todo};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,8 +20,18 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// A batch ends after this many messages, or this many vectors: about a second of a larger model.
-const BATCH_MESSAGES: u64 = 64;
+const BATCH_MESSAGES: usize = 64;
 const BATCH_VECTORS: usize = 64;
+
+/// That so many messages need nothing is noted, so that they are not looked at again.
+const NOTED: u64 = 256;
+
+/// A process that ends before this many messages were looked at has its closing wait for them, so
+/// that many short processes come to an end of the work, too.
+const LOOKS: u64 = 4_096;
+
+/// A model that refuses so many texts one after the other is taken to refuse all.
+const REFUSED: u32 = 32;
 
 /// Todos are walked in steps of this many.
 const STEP: usize = 512;
@@ -29,28 +39,49 @@ const STEP: usize = 512;
 /// How often is looked how far another process has come.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// So often what was recorded meanwhile is embedded as well, before it is left to others.
+const ROUNDS: usize = 8;
+
 /// The thread that makes vectors again, while a memory is open.
 #[derive(Default)]
 pub(crate) struct Reembedder {
     stop: Arc<AtomicBool>,
+    turns: Arc<Mutex<Turns>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Whether the thread is at work, and whether it is to begin again.
+#[derive(Default)]
+struct Turns {
+    running: bool,
+    again: bool,
+}
+
 impl Reembedder {
-    /// Begins the work, unless it is under way already.
+    /// Begins the work; where it is under way, it is gone through once more.
     pub(crate) fn start(&self, work: Work) -> Result<(), Error> {
+        let Some(path) = work.lock.clone() else { return Ok(()) };
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.running {
+            turns.again = true;
             return Ok(());
         }
-        let Some(path) = work.lock.clone() else { return Ok(()) };
-        let stop = self.stop.clone();
+        let (stop, shared) = (self.stop.clone(), self.turns.clone());
         let run = move || {
-            // What fails here is left for the next time, and for `reembed`, which tells of it.
-            drop(work.run(&stop, &mut |_| {}));
+            loop {
+                // What fails is noted, and is tried again the next time.
+                drop(work.run(&stop, None));
+                let mut turns = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                turns.running = std::mem::take(&mut turns.again) && !stop.load(Ordering::Relaxed);
+                if !turns.running {
+                    break;
+                }
+            }
         };
         let started = Builder::new().name("foldback-reembedder".to_owned()).spawn(run);
         *thread = Some(started.map_err(|source| Error::Io { path, source })?);
+        turns.running = true;
         Ok(())
     }
 }
@@ -79,6 +110,47 @@ pub(crate) struct Work {
     pub(crate) lock: Option<PathBuf>,
 }
 
+/// Hears of the progress.
+pub(crate) type Report<'a> = &'a mut dyn FnMut(EmbeddingProgress);
+
+/// A turn at the work while it goes on.
+struct Course<'a, 'r> {
+    stop: &'a AtomicBool,
+    report: Option<Report<'r>>,
+    progress: EmbeddingProgress,
+    /// How many messages were looked at, ...
+    looked: u64,
+    /// ... how many batches were written, ...
+    batches: u64,
+    /// ... how many texts the model refused since the last that it took, ...
+    refused_in_a_row: u32,
+    /// ... and what it refused.
+    refused: Vec<String>,
+}
+
+impl Course<'_, '_> {
+    /// Whether it was told to stop, and has done enough to be worth its opening.
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) && (self.batches > 0 || self.looked >= LOOKS)
+    }
+
+    fn report(&mut self) {
+        if let Some(report) = &mut self.report {
+            report(self.progress);
+        }
+    }
+}
+
+/// Some messages of a todo, embedded.
+#[derive(Default)]
+struct Made {
+    vectors: Vec<(SeqNo, Vectors)>,
+    /// All messages below are done.
+    until: u64,
+    /// Whether it was told to stop.
+    stopped: bool,
+}
+
 /// How a turn at the work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -100,7 +172,7 @@ impl Texts for Work {
 }
 
 impl Work {
-    /// How many messages have the vectors that are wanted.
+    /// How many messages have the vectors that are wanted, or need none.
     pub(crate) fn progress(&self) -> Result<EmbeddingProgress, Error> {
         let mut progress = EmbeddingProgress::default();
         self.for_each_todo(|todo| {
@@ -109,41 +181,75 @@ impl Work {
             let done = self.done(todo)?.min(messages);
             progress.done += done;
             for seq in done..messages {
-                progress.done += u64::from(self.has_vectors(todo, seq)?);
+                progress.done += u64::from(self.due(todo, seq)?.is_none());
             }
             Ok(true)
         })?;
         Ok(progress)
     }
 
-    /// Works, or waits for whoever does, until nothing is left or another embedder is chosen.
+    /// Works, or waits for whoever does, until nothing is left or another embedder is chosen. What
+    /// others record meanwhile with another embedder is embedded too, as long as they let it.
     pub(crate) fn run_to_the_end(
         &self,
         mut report: impl FnMut(EmbeddingProgress),
     ) -> Result<EmbeddingProgress, Error> {
         let goes_on = AtomicBool::new(false);
-        while self.run(&goes_on, &mut report)? == Turn::Busy {
-            report(self.progress()?);
-            std::thread::sleep(LOOK);
+        let mut rounds = 0;
+        let mut before = None;
+        loop {
+            let turn = self.run(&goes_on, Some(&mut report))?;
+            let now = self.progress()?;
+            if turn == Turn::Busy {
+                report(now);
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            rounds += 1;
+            let stands = before.is_some_and(|before| now.done <= before);
+            if turn == Turn::Stopped || now.is_done() || stands || rounds == ROUNDS {
+                return Ok(now);
+            }
+            before = Some(now.done);
         }
-        self.progress()
     }
 
-    /// One turn at all todos.
-    pub(crate) fn run(
-        &self,
-        stop: &AtomicBool,
-        report: &mut dyn FnMut(EmbeddingProgress),
-    ) -> Result<Turn, Error> {
-        if !self.is_chosen()? {
+    /// One turn at all todos. An error is noted in the store as well, for whoever asks later.
+    pub(crate) fn run(&self, stop: &AtomicBool, report: Option<Report<'_>>) -> Result<Turn, Error> {
+        let Some(own) = own_model(self.kv.as_ref())? else { return Ok(Turn::Stopped) };
+        if own != self.embedder.model_id() || own == WordsOnly::MODEL_ID {
+            self.abandon()?;
             return Ok(Turn::Stopped);
         }
-        let Some(_lock) = self.take_lock()? else { return Ok(Turn::Busy) };
-        let mut progress = self.progress()?;
-        report(progress);
+        if report.is_none() && !self.is_due(stop)? {
+            return Ok(Turn::Done);
+        }
+        let Some(lock) = self.take_lock()? else { return Ok(Turn::Busy) };
+        let mut course = Course {
+            stop,
+            progress: if report.is_some() { self.progress()? } else { <_>::default() },
+            report,
+            looked: 0,
+            batches: 0,
+            refused_in_a_row: 0,
+            refused: Vec::new(),
+        };
+        course.report();
+        let turn = self.take_turn(&mut course);
+        self.note(&course, &turn)?;
+        if matches!(turn, Ok(Turn::Stopped))
+            && own_model(self.kv.as_ref())?.as_deref() == Some(WordsOnly::MODEL_ID)
+        {
+            drop(lock);
+            self.abandon()?;
+        }
+        turn
+    }
+
+    fn take_turn(&self, course: &mut Course<'_, '_>) -> Result<Turn, Error> {
         let mut turn = Turn::Done;
         self.for_each_todo(|todo| {
-            turn = match self.reembed(todo, stop, &mut progress, report) {
+            turn = match self.reembed(todo, course) {
                 // A todo that was forgotten meanwhile is no reason to stop.
                 Err(_) if self.registry.find(todo.id())?.as_ref() != Some(todo) => Turn::Done,
                 other => other?,
@@ -153,50 +259,189 @@ impl Work {
         Ok(turn)
     }
 
-    fn reembed(
-        &self,
-        todo: &Todo,
-        stop: &AtomicBool,
-        progress: &mut EmbeddingProgress,
-        report: &mut dyn FnMut(EmbeddingProgress),
-    ) -> Result<Turn, Error> {
-        let messages = self.blocks.head(todo)?.messages;
-        let mut until = self.done(todo)?;
-        while until < messages {
-            let from = until;
-            let mut vectors: Vec<(SeqNo, Vectors)> = Vec::new();
-            let mut stopped = false;
-            while until < messages.min(from + BATCH_MESSAGES) {
-                stopped = stop.load(Ordering::Relaxed);
-                let rows: usize = vectors.iter().map(|(_, vectors)| vectors.len()).sum();
-                if stopped || rows >= BATCH_VECTORS {
+    /// Whether anything is to be done, or to be noted: what is found before `stop`.
+    fn is_due(&self, stop: &AtomicBool) -> Result<bool, Error> {
+        let mut looked = 0;
+        let mut found = false;
+        let is_over = |looked: u64| stop.load(Ordering::Relaxed) && looked >= LOOKS;
+        self.for_each_todo(|todo| {
+            let (from, to) = (self.done(todo)?, self.blocks.head(todo)?.messages);
+            found = self.blocks.vector_state(todo)?.indexes_stale || to - from.min(to) >= NOTED;
+            for seq in from..to {
+                if found || is_over(looked) {
                     break;
                 }
-                if !self.has_vectors(todo, until)? {
-                    progress.done += 1;
-                    let made = self.vectors(todo, until)?;
-                    vectors.extend(made.map(|made| (SeqNo(until), made)));
-                }
-                until += 1;
+                looked += 1;
+                found = self.due(todo, seq)?.is_some();
             }
+            Ok(!(found || is_over(looked)))
+        })?;
+        Ok(found)
+    }
+
+    fn reembed(&self, todo: &Todo, course: &mut Course<'_, '_>) -> Result<Turn, Error> {
+        let messages = self.blocks.head(todo)?.messages;
+        let mut from = self.done(todo)?;
+        while from < messages {
+            let made = self.make(todo, from..messages, course)?;
             // Between this look and the commit nobody else is at it: the lock is held.
-            if !self.is_chosen()? {
+            if own_model(self.kv.as_ref())?.as_ref() != Some(&self.model_id) {
                 return Ok(Turn::Stopped);
             }
-            if until > from {
-                self.blocks.replace_vectors(todo, &self.model_id, &vectors, until)?;
+            if !made.vectors.is_empty() || made.until - from >= NOTED {
+                self.blocks.replace_vectors(todo, &self.model_id, &made.vectors, made.until)?;
+                course.batches += u64::from(!made.vectors.is_empty());
             }
-            report(*progress);
-            if stopped {
+            course.report();
+            if made.stopped {
                 return Ok(Turn::Stopped);
             }
+            from = made.until;
         }
         if self.blocks.vector_state(todo)?.indexes_stale {
-            self.blocks.finish_vectors(todo)?;
+            if !self.blocks.finish_vectors(todo, &|| course.stop.load(Ordering::Relaxed))? {
+                return Ok(Turn::Stopped);
+            }
             // An index that cannot be made now is behind, and no more.
             drop(self.blocks.maintain(todo));
         }
         Ok(Turn::Done)
+    }
+
+    /// Embeds messages of a range from its beginning, up to a batch.
+    fn make(
+        &self,
+        todo: &Todo,
+        range: std::ops::Range<u64>,
+        course: &mut Course<'_, '_>,
+    ) -> Result<Made, Error> {
+        let mut made = Made { until: range.start, ..Made::default() };
+        let mut rows = 0;
+        while made.until < range.end.min(range.start + LOOKS)
+            && made.vectors.len() < BATCH_MESSAGES
+            && rows < BATCH_VECTORS
+        {
+            made.stopped = course.is_over();
+            if made.stopped {
+                break;
+            }
+            course.looked += 1;
+            if let Some(message) = self.due(todo, made.until)? {
+                match self.embed(&message) {
+                    Ok(vectors) => {
+                        rows += vectors.len();
+                        course.refused_in_a_row = 0;
+                        if !vectors.is_empty() {
+                            made.vectors.push((SeqNo(made.until), vectors));
+                        }
+                    }
+                    Err(error) => {
+                        course.refused_in_a_row += 1;
+                        if course.refused_in_a_row >= REFUSED {
+                            return Err(error.into());
+                        }
+                        let (id, seq) = (todo.id(), made.until);
+                        course.refused.push(format!("message {seq} of todo {id}: {error}"));
+                    }
+                }
+                course.progress.done += 1;
+            }
+            made.until += 1;
+        }
+        Ok(made)
+    }
+
+    /// The vectors of a message; an error when the model refuses it or gives what is none.
+    fn embed(&self, message: &Message) -> Result<Vectors, EmbedError> {
+        let vectors = vectors_of(self.embedder.as_ref(), message)?;
+        if vectors.rows().flatten().all(|value| value.is_finite()) {
+            return Ok(vectors);
+        }
+        let message = "it gave a vector with values that are no numbers".to_owned();
+        Err(EmbedError { model: self.model_id.clone(), message })
+    }
+
+    /// Keeps in the store what went wrong in a turn, and lets go of an error that came no more.
+    fn note(&self, course: &Course<'_, '_>, turn: &Result<Turn, Error>) -> Result<(), Error> {
+        let kv = self.kv.as_ref();
+        let known = failures(kv)?;
+        let mut noted = known.clone().unwrap_or_default();
+        noted.model_id.clone_from(&self.model_id);
+        noted.messages += course.refused.len() as u64;
+        match (turn, course.refused.last()) {
+            (Err(error), _) => noted.last = error.to_string(),
+            (Ok(_), Some(refused)) => noted.last.clone_from(refused),
+            (Ok(Turn::Done), None) if noted.messages == 0 => noted.last.clear(),
+            (Ok(_), None) => {}
+        }
+        if known.as_ref() == Some(&noted) || known.is_none() && noted.last.is_empty() {
+            return Ok(());
+        }
+        set_failures(kv, &noted)
+    }
+
+    /// Ends the replacements that this embedder cannot go on with, so that indexes are kept again:
+    /// what has vectors of the one model and what of the other stays as it is. `false` when another
+    /// process is at work, which sees to it.
+    pub(crate) fn abandon(&self) -> Result<bool, Error> {
+        let is_stale = |todo: &Todo| -> Result<bool, Error> {
+            Ok(self.blocks.vector_state(todo)?.indexes_stale)
+        };
+        let mut any = false;
+        self.for_each_todo(|todo| {
+            any = is_stale(todo)?;
+            Ok(!any)
+        })?;
+        if !any {
+            return Ok(true);
+        }
+        let Some(_lock) = self.take_lock()? else { return Ok(false) };
+        self.for_each_todo(|todo| {
+            if is_stale(todo)? {
+                // Whoever holds the index gives it back after a batch.
+                self.blocks.finish_vectors(todo, &|| false)?;
+                drop(self.blocks.maintain(todo));
+            }
+            Ok(true)
+        })?;
+        Ok(true)
+    }
+
+    /// What is wrong with the vectors of the store's todos, as sentences; with `repair` it is set
+    /// right, and what was refused is forgotten.
+    pub(crate) fn examine(&self, repair: bool) -> Result<Vec<String>, Error> {
+        let own = own_model(self.kv.as_ref())?;
+        let repaired = if repair { " (repaired)" } else { "" };
+        let mut findings = Vec::new();
+        self.for_each_todo(|todo| {
+            if self.blocks.check_vector_state(todo, repair)? {
+                findings.push(format!(
+                    "{}: the record of how far its vectors are replaced is damaged{repaired}",
+                    todo.id()
+                ));
+            }
+            let state = self.blocks.vector_state(todo)?;
+            if state.indexes_stale && own.as_ref() != Some(&state.model_id) {
+                findings.push(format!(
+                    "{}: its vectors were being replaced by those of {}, which are not wanted any \
+                     more, and its index is not kept{repaired}",
+                    todo.id(),
+                    state.model_id
+                ));
+            }
+            Ok(true)
+        })?;
+        if let Some(failures) = failures(self.kv.as_ref())? {
+            findings.push(format!(
+                "{} messages have no vectors of {}, which refused them; the last error: {}{repaired}",
+                failures.messages, failures.model_id, failures.last
+            ));
+        }
+        if repair && !findings.is_empty() {
+            self.abandon()?;
+            set_failures(self.kv.as_ref(), &<_>::default())?;
+        }
+        Ok(findings)
     }
 
     /// The messages below this number are done.
@@ -205,18 +450,14 @@ impl Work {
         Ok(if state.model_id == self.model_id { state.until } else { 0 })
     }
 
-    /// Whether a message has the vectors that are wanted.
-    fn has_vectors(&self, todo: &Todo, seq: u64) -> Result<bool, Error> {
+    /// The message, when it has not the vectors that are wanted, and something to embed.
+    fn due(&self, todo: &Todo, seq: u64) -> Result<Option<Message>, Error> {
         match self.blocks.vectors(todo, SeqNo(seq)) {
-            Ok(vectors) => Ok(vectors.is_some_and(|v| v.model_id == self.model_id)),
+            Ok(Some(vectors)) if vectors.model_id == self.model_id => return Ok(None),
             // They are made again.
-            Err(BlockError::Corrupt { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(BlockError::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
-    }
-
-    /// The vectors of a message; `None` where it has nothing to embed or cannot be rebuilt.
-    fn vectors(&self, todo: &Todo, seq: u64) -> Result<Option<Vectors>, Error> {
         let stored = match self.blocks.messages(todo, seq..seq + 1) {
             Ok(stored) => stored,
             Err(BlockError::Corrupt { .. }) => return Ok(None),
@@ -224,16 +465,8 @@ impl Work {
         };
         let Some(stored) = stored.first().filter(|stored| !stored.recall) else { return Ok(None) };
         // `verify` names what is damaged.
-        let Ok(message) = texts::fill(self, todo, SeqNo(seq), stored, 0) else { return Ok(None) };
-        let vectors = vectors_of(self.embedder.as_ref(), &message)?;
-        Ok(Some(vectors).filter(|vectors| !vectors.is_empty()))
-    }
-
-    /// Whether the embedder is the store's own, and one that makes vectors.
-    fn is_chosen(&self) -> Result<bool, Error> {
-        let model = self.embedder.model_id();
-        let own = remembered(self.kv.as_ref())?;
-        Ok(model != WordsOnly::MODEL_ID && own.is_some_and(|own| own.model_id == model))
+        let message = texts::fill(self, todo, SeqNo(seq), stored, 0).ok();
+        Ok(message.filter(|message| !text_of(message).trim().is_empty()))
     }
 
     /// The lock, open for as long as it is held; `None` when somebody else has it.

@@ -20,9 +20,17 @@ use tempfile::TempDir;
 ///     .argument("render_slides", "source", HandedAs::Path)
 ///     .argument("count_words", "texts", HandedAs::Text);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakesReferences {
     arguments: Vec<(String, String, HandedAs)>,
+    bounds: Bounds,
+}
+
+/// How much one call may hand over, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    memory: u64,
+    files: u64,
 }
 
 /// The form in which a tool is handed what a reference names.
@@ -33,7 +41,8 @@ pub enum HandedAs {
     /// In the place of the reference, as text in memory.
     Text,
     /// In the place of the reference, as the path of a file that can only be read. It is written part
-    /// by part, whatever its size, and is gone with the [`Handed`] value.
+    /// by part, and is gone with the [`Handed`] value. It stands in a folder of the system's temporary
+    /// one that nobody else can open; of a process that is killed, the folder stays there.
     Path,
 }
 
@@ -48,11 +57,14 @@ pub enum HandOver {
 }
 
 /// A call that is ready to be run. Its files live as long as the value.
+///
+/// It is for the tool alone: into the conversation goes the call as the model made it
+/// ([`Session::record`]), or the texts would enter it after all.
 #[derive(Debug)]
 pub struct Handed {
     /// The call, with texts and paths in the place of references.
     pub call: ToolCall,
-    /// What was handed over, in the order of the arguments.
+    /// What was handed over, in the order of the arguments; of a list that names something twice, once.
     pub parts: Vec<HandedPart>,
     /// Removed with the value.
     _folder: Option<TempDir>,
@@ -80,11 +92,35 @@ pub enum HandedContent {
     Path(PathBuf),
 }
 
+impl Default for TakesReferences {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TakesReferences {
+    /// The most references in one call.
+    pub const MAX_REFERENCES: usize = 256;
+    /// The most bytes that one call is handed in memory, as bytes or as text, unless
+    /// [`at_most`](Self::at_most) says otherwise: 64 MiB.
+    pub const MAX_MEMORY: u64 = 64 << 20;
+    /// The most bytes that one call is handed in files, unless [`at_most`](Self::at_most) says
+    /// otherwise: 16 GiB.
+    pub const MAX_FILES: u64 = 16 << 30;
+
     /// No tool takes references.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        let bounds = Bounds { memory: Self::MAX_MEMORY, files: Self::MAX_FILES };
+        Self { arguments: Vec::new(), bounds }
+    }
+
+    /// The same, and one call is handed at most so many bytes in memory, and so many in files. A
+    /// text is counted wherever it is put, bytes once in an argument, a file once in the call.
+    #[must_use]
+    pub fn at_most(mut self, memory: u64, files: u64) -> Self {
+        self.bounds = Bounds { memory, files };
+        self
     }
 
     /// The same, and this argument of this tool takes a reference or a list of them.
@@ -114,7 +150,14 @@ impl Session {
         call: &ToolCall,
         declared: &TakesReferences,
     ) -> Result<HandOver, Error> {
-        let mut handing = Handing { session: self, call, parts: Vec::new(), folder: None };
+        let mut handing = Handing {
+            session: self,
+            call,
+            left: declared.bounds,
+            references: 0,
+            parts: Vec::new(),
+            folder: None,
+        };
         match handing.arguments(declared) {
             Ok(arguments) => {
                 let call = ToolCall::new(call.id.as_str(), &call.name, &arguments);
@@ -162,6 +205,21 @@ impl crate::memory::Shared {
         }
     }
 
+    /// How many bytes the reference names: of a payload exactly, of a block those of its large parts.
+    fn size_of(&self, todo: &Todo, reference: &Reference) -> Result<u64, Error> {
+        let from = self.locate(todo, reference)?;
+        match reference {
+            Reference::Payload { n, .. } => Ok(self.payloads.meta(&from, *n)?.bytes),
+            Reference::Block(id) => {
+                let block = self.blocks.block(&from, id.n())?;
+                let range = block.map_or(0..0, |block| block.range.as_u64());
+                let stored = self.blocks.messages(&from, range)?;
+                let offloads = stored.iter().flat_map(|message| &message.offloads);
+                Ok(offloads.map(|offload| offload.bytes).sum())
+            }
+        }
+    }
+
     fn write_block(&self, todo: &Todo, n: u32, mut out: impl Write) -> Result<u64, Error> {
         let block = self.blocks.block(todo, n)?;
         let block = block.ok_or(Error::Internal("a block that was located is gone"))?;
@@ -183,6 +241,10 @@ impl crate::memory::Shared {
 struct Handing<'a> {
     session: &'a Session,
     call: &'a ToolCall,
+    /// What may still be handed over.
+    left: Bounds,
+    /// How many references there were so far, each as often as it stands there.
+    references: usize,
     parts: Vec<HandedPart>,
     folder: Option<TempDir>,
 }
@@ -250,7 +312,14 @@ impl Handing<'_> {
             );
             Trouble::Mistake(what)
         })?;
+        self.references += 1;
+        if self.references > TakesReferences::MAX_REFERENCES {
+            let most = TakesReferences::MAX_REFERENCES;
+            let what = format!("A call takes at most {most} references; make several calls.");
+            return Err(Trouble::Mistake(what));
+        }
         let (content, replaced) = match form {
+            HandedAs::Bytes if self.is_handed(key, &reference) => return Ok(quoted(text)),
             HandedAs::Bytes => {
                 (HandedContent::Bytes(self.bytes(&reference, &asked)?), quoted(text))
             }
@@ -261,11 +330,20 @@ impl Handing<'_> {
                     Trouble::Mistake(what)
                 })?;
                 let replaced = quoted(&text);
+                if self.is_handed(key, &reference) {
+                    return Ok(replaced);
+                }
                 (HandedContent::Text(text), replaced)
             }
             HandedAs::Path => {
-                let path = self.file(&reference, &asked)?;
+                let path = match self.file_of(&reference) {
+                    Some(path) => path,
+                    None => self.file(&reference, &asked)?,
+                };
                 let replaced = quoted(&path.to_string_lossy());
+                if self.is_handed(key, &reference) {
+                    return Ok(replaced);
+                }
                 (HandedContent::Path(path), replaced)
             }
         };
@@ -273,10 +351,36 @@ impl Handing<'_> {
         Ok(replaced)
     }
 
-    fn bytes(&self, reference: &Reference, asked: &str) -> Result<Vec<u8>, Trouble> {
-        let mut bytes = Vec::new();
-        self.write(reference, asked, &mut bytes)?;
-        Ok(bytes)
+    /// Whether a part of this argument holds what the reference names.
+    fn is_handed(&self, key: &str, reference: &Reference) -> bool {
+        self.parts.iter().any(|part| part.argument == key && part.reference == *reference)
+    }
+
+    /// The file that was written for the reference, if there is one.
+    fn file_of(&self, reference: &Reference) -> Option<PathBuf> {
+        let part = self.parts.iter().filter(|part| part.reference == *reference);
+        part.into_iter().find_map(|part| match &part.content {
+            HandedContent::Path(path) => Some(path.clone()),
+            _ => None,
+        })
+    }
+
+    fn bytes(&mut self, reference: &Reference, asked: &str) -> Result<Vec<u8>, Trouble> {
+        let what = || {
+            format!(
+                "{asked} is too large to be handed over in memory: a call is handed at most {} of \
+                 bytes and text. Give fewer references, or use a tool that takes files.",
+                megabytes(self.left.memory)
+            )
+        };
+        let mut out = Bounded { out: Vec::new(), left: self.left.memory, is_full: false };
+        self.write(reference, asked, &mut out).map_err(|trouble| match trouble {
+            Trouble::Mistake(_) if out.is_full => Trouble::Mistake(what()),
+            trouble => trouble,
+        })?;
+        let Bounded { out, left, .. } = out;
+        self.left.memory = left;
+        Ok(out)
     }
 
     /// A file with what the reference names, which can only be read.
@@ -294,17 +398,20 @@ impl Handing<'_> {
         };
         let path = self.folder.insert(folder).path().join(name);
         let file = private_file(&path).map_err(|source| failed(&path, source))?;
-        let mut out = BufWriter::new(file);
+        let mut out = Bounded { out: BufWriter::new(file), left: self.left.files, is_full: false };
         self.write(reference, asked, &mut out)?;
+        self.left.files = out.left;
         out.flush().and_then(|()| seal(&path)).map_err(|source| failed(&path, source))?;
         Ok(path)
     }
 
+    /// Writes what the reference names, if there is room for it: that is known before it is read, of a
+    /// block about, and then seen.
     fn write(
         &self,
         reference: &Reference,
         asked: &str,
-        out: &mut impl Write,
+        out: &mut Bounded<impl Write>,
     ) -> Result<(), Trouble> {
         let Session { memory, todo, .. } = self.session;
         // Inside the own todo a wrong check is told apart, so that a slip can be mended.
@@ -314,8 +421,41 @@ impl Handing<'_> {
         {
             return Err(told(error.into(), asked));
         }
-        let written = memory.write_reference(todo, reference, out);
-        written.map(drop).map_err(|error| told(error, asked))
+        let size = memory.size_of(todo, reference).map_err(|error| told(error, asked))?;
+        out.is_full = size > out.left;
+        if !out.is_full {
+            match memory.write_reference(todo, reference, &mut *out) {
+                Ok(_) => return Ok(()),
+                Err(_) if out.is_full => {}
+                Err(error) => return Err(told(error, asked)),
+            }
+        }
+        let what = format!("{asked} is more than one call is handed. Give fewer references.");
+        Err(Trouble::Mistake(what))
+    }
+}
+
+/// A writer that takes so many bytes and no more.
+struct Bounded<W> {
+    out: W,
+    left: u64,
+    /// Whether there was more than it takes.
+    is_full: bool,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_full = bytes.len() as u64 > self.left;
+        if self.is_full {
+            return Err(io::Error::other("there is no room left"));
+        }
+        let written = self.out.write(bytes)?;
+        self.left -= written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -356,6 +496,10 @@ fn seal(path: &Path) -> io::Result<()> {
     let mut permissions = fs::metadata(path)?.permissions();
     permissions.set_readonly(true);
     fs::set_permissions(path, permissions)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1 << 20))
 }
 
 fn quoted(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! A task's todo list: kept with the task, recited at the end of its prompts, and the place where
 //! sub-tasks return what they found.
 
-use crate::grants::Draft as Grants;
+use crate::grants::Granting;
 use crate::live::Live;
 use crate::memory::Shared;
 use crate::record::Draft;
@@ -9,8 +9,7 @@ use crate::{Error, Grant, Memory, Session};
 use foldback_chunker::Event;
 use foldback_core::{ItemState, Reference, TodoId, TodoList, TodoListError};
 use foldback_disclosure::todo_list_text;
-use foldback_kv::{Batch, Error as KvError, Key, Space, Todo};
-use serde::{Deserialize, Serialize};
+use foldback_kv::{Error as KvError, Key, Space, Todo};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,6 +24,17 @@ pub struct Outcome {
     pub references: Vec<Reference>,
 }
 
+/// What became of the references that a sub-task handed back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Returned {
+    /// The new grants: to the parent, and to the items that wait for the sub-task.
+    pub grants: Vec<Grant>,
+    /// The items that wait for it and were granted nothing, because their todos were not begun as
+    /// children of the parent. [`Session::child_session`] makes one of them a child, if it holds
+    /// nothing yet, and then grants it what it waited for; [`Memory::grant`] grants to any todo.
+    pub left_out: Vec<TodoId>,
+}
+
 impl Session {
     /// The todo list; empty where there is none.
     #[must_use]
@@ -33,8 +43,9 @@ impl Session {
     }
 
     /// Takes the todo list as it stands now: it is recited at the end of every prompt, and tells how
-    /// finely blocks are cut. An empty list is none. What items have returned stays with them, also
-    /// where `list` leaves it out.
+    /// finely blocks are cut. An empty list is none. What an item has returned stays with it, also
+    /// where `list` tells the item without it. An item that `list` leaves out is gone with what it
+    /// returned, though what was granted stays granted; added again, it begins without.
     ///
     /// # Errors
     /// When a state does not follow on the one that the item has, an item is begun before what it
@@ -42,11 +53,12 @@ impl Session {
     /// ([`Error::NotReturned`]: [`finish_item`](Self::finish_item) records that, so that no list that
     /// a model wrote grants anything); and when the store fails. Nothing changes then.
     pub fn set_todo_list(&mut self, list: &TodoList) -> Result<(), Error> {
-        self.write(|session, live, draft| {
+        self.grant_by(|session, live, draft| {
             let list = with_returned(list, &live.list)?;
             list.check_change(&live.list)?;
-            session.take_list(live, draft, list).map(drop)
+            session.take_list(live, draft, list)
         })
+        .map(drop)
     }
 
     /// Lets an item of the todo list go to another state.
@@ -55,23 +67,25 @@ impl Session {
     /// When there is no such item, or the state does not follow on the one that it has; and when the
     /// store fails.
     pub fn set_item_state(&mut self, item: &TodoId, state: ItemState) -> Result<(), Error> {
-        self.write(|session, live, draft| {
+        self.grant_by(|session, live, draft| {
             let mut list = TodoList::clone(&live.list);
             list.set_state(item, state)?;
-            session.take_list(live, draft, list).map(drop)
+            session.take_list(live, draft, list)
         })
+        .map(drop)
     }
 
     /// Records what an item came to. The references that it returns are granted to this todo and to
-    /// the items that depend on the item, in the same transaction. Gives the new grants.
+    /// the items that depend on the item, in the same transaction: to those that are children of this
+    /// todo, or not begun at all; then their todos are made now.
     ///
     /// # Errors
     /// When there is no such item or it cannot go to that state; [`Error::NotChild`] when it returns
     /// references and its todo was not begun as a [`child`](Self::child_session) of this one;
     /// [`Error::NoReference`] when its todo holds no such block or payload; and when the store
     /// fails. Nothing changes then.
-    pub fn finish_item(&mut self, item: &TodoId, outcome: &Outcome) -> Result<Vec<Grant>, Error> {
-        self.write(|session, live, draft| {
+    pub fn finish_item(&mut self, item: &TodoId, outcome: &Outcome) -> Result<Returned, Error> {
+        self.grant_by(|session, live, draft| {
             let mut list = TodoList::clone(&live.list);
             list.add_result(item, outcome.result.as_deref(), &outcome.references)?;
             list.set_state(item, outcome.state)?;
@@ -96,7 +110,7 @@ impl Session {
     /// # Errors
     /// [`Error::NoParent`] when this todo was not begun as a child, or the parent is forgotten; and
     /// as [`finish_item`](Self::finish_item).
-    pub fn return_to_parent(&self, outcome: &Outcome) -> Result<Vec<Grant>, Error> {
+    pub fn return_to_parent(&self, outcome: &Outcome) -> Result<Returned, Error> {
         let parent = self.memory.parent_of(&self.todo)?;
         let parent = parent.ok_or_else(|| Error::NoParent(self.todo().clone()))?;
         Self::resume(self.memory.clone(), parent)?.finish_item(self.todo(), outcome)
@@ -111,15 +125,67 @@ impl Session {
     }
 
     /// A session of its own for a sub-task. A todo that is new, or holds no message and has no parent
-    /// yet, becomes a child of this one: its references can be returned here. Any other is opened as
-    /// it is, and stays whose it is.
+    /// yet, becomes a child of this one: its references can be returned here, and what the items that
+    /// it depends on have returned is granted to it. One with a conversation and no parent is opened as
+    /// it is, and stays its own.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`Error::NotChild`] when it is a child of another todo; and when the store fails.
     pub fn child_session(&mut self, todo: &TodoId) -> Result<Self, Error> {
         let child = self.memory.registry.create(todo, b"")?;
-        self.memory.adopt(&self.todo, &child)?;
-        Self::resume(self.memory.clone(), child)
+        let mut child = Self::resume(self.memory.clone(), child)?;
+        child.begin_below(&self.todo)?;
+        Ok(child)
+    }
+
+    /// Makes this todo a child of `parent`, if it holds nothing and is nobody's, and says whether it is
+    /// one now. The head is moved by it: of two that ask at once, one is told of the other.
+    fn begin_below(&mut self, parent: &Todo) -> Result<bool, Error> {
+        if let Some(is_child) = self.stands_below(parent, self.len())? {
+            return Ok(is_child);
+        }
+        self.grant_by(|session, live, draft| {
+            let mut granting = Granting::default();
+            if session.stands_below(parent, live.head.messages)?.is_none() {
+                draft.extra.push((parent_key(session.todo.no()), parent_bytes(parent)?));
+                let list = session.memory.list_of(parent)?;
+                let readers = readers(&list, parent.id());
+                for (item, reference, _) in readers.iter().filter(|(.., r)| *r == session.todo()) {
+                    if let Some(from) = session.memory.child_of(parent, item)? {
+                        granting.add(&session.memory, &from, &session.todo, reference)?;
+                    }
+                }
+            }
+            Ok((granting, BTreeSet::new()))
+        })?;
+        Ok(self.memory.parent_of(&self.todo)?.as_ref() == Some(parent))
+    }
+
+    /// Whether this todo, which holds so many messages, is a child of `parent` or its own; `None` when
+    /// it is neither yet. A child of another is an error.
+    fn stands_below(&self, parent: &Todo, messages: u64) -> Result<Option<bool>, Error> {
+        match self.memory.parent_of(&self.todo)? {
+            Some(known) if known == *parent => Ok(Some(true)),
+            Some(_) => {
+                let (parent, todo) = (parent.id().clone(), self.todo().clone());
+                Err(Error::NotChild { parent, todo })
+            }
+            None => Ok((self.todo == *parent || messages > 0).then_some(false)),
+        }
+    }
+
+    /// Writes what `step` drafts together with what it grants.
+    fn grant_by(
+        &mut self,
+        step: impl Fn(&Self, &mut Live, &mut Draft) -> Result<Granted, Error>,
+    ) -> Result<Returned, Error> {
+        let (granting, left_out) = self.write(|session, live, draft| {
+            let (granting, left_out) = step(session, live, draft)?;
+            draft.extra.extend(granting.puts()?);
+            Ok((granting, left_out))
+        })?;
+        self.memory.settle(&granting.todos)?;
+        Ok(Returned { grants: granting.grants, left_out: left_out.into_iter().collect() })
     }
 
     /// Keeps the list, grants what is newly returned or newly depended on, and tells the chunker.
@@ -128,35 +194,36 @@ impl Session {
         live: &mut Live,
         draft: &mut Draft,
         list: TodoList,
-    ) -> Result<Vec<Grant>, Error> {
-        let mut grants = Grants::default();
+    ) -> Result<Granted, Error> {
+        let (mut granting, mut left_out) = (Granting::default(), BTreeSet::new());
         let known = readers(&live.list, self.todo());
         for (item, reference, reader) in readers(&list, self.todo()).difference(&known) {
             // A todo that was forgotten meanwhile has nothing to give.
             let Some(from) = self.memory.child_of(&self.todo, item)? else { continue };
-            let to = if *reader == self.todo() {
-                self.todo.clone()
-            } else {
-                let to = self.memory.registry.create(reader, b"")?;
-                if !self.memory.adopt(&self.todo, &to)? {
-                    let (parent, todo) = (self.todo().clone(), (*reader).clone());
-                    return Err(Error::NotChild { parent, todo });
-                }
-                to
-            };
-            grants.add(&self.memory, &from, &to, reference)?;
+            match self.reader(reader)? {
+                Some(to) => granting.add(&self.memory, &from, &to, reference)?,
+                None => drop(left_out.insert((*reader).clone())),
+            }
         }
-        draft.extra.extend(grants.puts);
         draft.extra.push((list_key(&self.todo), list_bytes(&list)?));
-        let mut closed = live.chunker.push(Event::OpenItems(list.open()));
-        if list.is_closing() {
-            closed.extend(live.chunker.push(Event::Closing));
+        live.take_list(list, &self.memory);
+        Ok((granting, left_out))
+    }
+
+    /// The todo that may read what is returned to this one: itself, and its children. One that is not
+    /// there is made; of one that is there and has another life, nothing is changed by a list.
+    fn reader(&self, id: &TodoId) -> Result<Option<Todo>, Error> {
+        if id == self.todo() {
+            return Ok(Some(self.todo.clone()));
         }
-        live.show_list(list, &self.memory);
-        self.close_blocks(live, draft, &closed)?;
-        Ok(grants.grants)
+        let parent = parent_bytes(&self.todo)?;
+        self.memory.registry.create_with(id, b"", |no| vec![(parent_key(no), parent.clone())])?;
+        self.memory.child_of(&self.todo, id)
     }
 }
+
+/// What one write grants, and the items that were granted nothing.
+type Granted = (Granting, BTreeSet<TodoId>);
 
 impl Memory {
     /// The todo list of a todo; empty where there is none.
@@ -175,8 +242,11 @@ impl Memory {
 }
 
 impl Live {
-    /// Takes the list and recites it from now on.
-    pub(crate) fn show_list(&mut self, list: TodoList, memory: &Shared) {
+    /// Takes the list: the chunker is told what it says of the task, which cuts nothing, and it is
+    /// recited from now on.
+    pub(crate) fn take_list(&mut self, list: TodoList, memory: &Shared) {
+        self.chunker.push(Event::OpenItems(list.open()));
+        self.chunker.push(Event::Closing(list.is_closing()));
         let text = todo_list_text(&list, memory.tokens.as_ref());
         self.view.set_todo_list(Some(text));
         self.list = Arc::new(list);
@@ -202,57 +272,39 @@ impl Shared {
 
     /// The todo that began this one, unless it is gone. A damaged record names nobody.
     fn parent_of(&self, todo: &Todo) -> Result<Option<Todo>, Error> {
-        let bytes = match self.kv.get(parent_key(todo)) {
+        let bytes = match self.kv.get(parent_key(todo.no())) {
             Err(KvError::Corrupt { .. }) => None,
             found => found?,
         };
-        let parent = bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok());
-        let Some(Parent { no, id }) = parent else { return Ok(None) };
-        Ok(self.registry.find(&id)?.filter(|parent| parent.no() == no))
+        let no: Option<u32> = bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok());
+        // No number is given out twice, so it tells who it was; the name would outlive its todo here.
+        let Some(before) = no.and_then(|no| no.checked_sub(1)) else { return Ok(None) };
+        let next = self.registry.list(before, 1)?.pop();
+        Ok(next.filter(|parent| Some(parent.no()) == no))
     }
-
-    /// Makes `child` a child of `parent`, if it is nobody's and holds nothing; says whether it is one
-    /// now.
-    fn adopt(&self, parent: &Todo, child: &Todo) -> Result<bool, Error> {
-        if let Some(known) = self.parent_of(child)? {
-            return Ok(known == *parent);
-        }
-        if child == parent || self.blocks.head(child)?.messages > 0 {
-            return Ok(false);
-        }
-        let record = Parent { no: parent.no(), id: parent.id().clone() };
-        let bytes =
-            rmp_serde::to_vec(&record).map_err(|_| Error::Internal("a parent has no bytes"))?;
-        let put = vec![(parent_key(child), bytes)];
-        self.kv.commit(Batch { put, ..Batch::default() })?;
-        Ok(true)
-    }
-}
-
-/// The todo that began another, as it was then.
-#[derive(Serialize, Deserialize)]
-struct Parent {
-    no: u32,
-    id: TodoId,
 }
 
 fn list_key(todo: &Todo) -> Key {
     Key { space: Space::Plan, todo: todo.no(), n: 0 }
 }
 
-fn parent_key(todo: &Todo) -> Key {
-    Key { space: Space::Plan, todo: todo.no(), n: 1 }
+fn parent_key(todo: u32) -> Key {
+    Key { space: Space::Plan, todo, n: 1 }
 }
 
 fn list_bytes(list: &TodoList) -> Result<Vec<u8>, Error> {
     rmp_serde::to_vec(list).map_err(|_| Error::Internal("a todo list has no bytes"))
 }
 
+fn parent_bytes(parent: &Todo) -> Result<Vec<u8>, Error> {
+    rmp_serde::to_vec(&parent.no()).map_err(|_| Error::Internal("a parent has no bytes"))
+}
+
 /// `list` with what the items of `old` have returned.
 fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
-    let mut items = list.items().to_vec();
+    let (mut items, old) = (list.items().to_vec(), old.by_id());
     for item in &mut items {
-        let known = old.item(&item.id);
+        let known = old.get(&item.id);
         let returned = known.map_or(&[][..], |known| known.references.as_slice());
         if let Some(reference) = item.references.iter().find(|one| !returned.contains(one)) {
             let (item, reference) = (item.id.clone(), reference.clone());
@@ -272,16 +324,16 @@ fn readers<'a>(
     list: &'a TodoList,
     owner: &'a TodoId,
 ) -> BTreeSet<(&'a TodoId, &'a Reference, &'a TodoId)> {
-    let returned = list
-        .items()
-        .iter()
-        .flat_map(|item| item.references.iter().map(move |reference| (item, reference)));
-    returned
-        .flat_map(|(item, reference)| {
-            let dependents = list.dependents(&item.id).map(|dependent| &dependent.id);
-            dependents.chain([owner]).map(move |reader| (&item.id, reference, reader))
-        })
-        .collect()
+    let items = list.by_id();
+    let dependents = list.items().iter().flat_map(|dependent| {
+        let on = dependent.depends_on.iter().filter_map(|on| items.get(on));
+        on.map(|on| (*on, &dependent.id))
+    });
+    let owner = list.items().iter().map(|item| (item, owner));
+    let readers = dependents.chain(owner).flat_map(|(item, reader)| {
+        item.references.iter().map(move |reference| (&item.id, reference, reader))
+    });
+    readers.collect()
 }
 
 impl From<TodoListError> for Error {

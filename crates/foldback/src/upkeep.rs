@@ -1,11 +1,13 @@
 //! Checking a store, repairing what is derived, returning space, copying, forgetting.
 
 use crate::live::Live;
+use crate::memory::Shared;
 use crate::rebuild::rebuild;
 use crate::{Error, Memory, grants, texts};
 use foldback_backend_store::Error as PayloadError;
+use foldback_blockstore::Error as BlockError;
 use foldback_core::{SeqNo, TodoId};
-use foldback_kv::{Delete, Error as KvError, Space, Todo};
+use foldback_kv::{Batch, Delete, Error as KvError, Space, Todo};
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -67,12 +69,16 @@ impl Memory {
 
     /// As [`verify`](Self::verify), and compares truth and indexes exhaustively; with `repair`,
     /// indexes and saved states of sessions that do not agree are made again from the truth, and
-    /// files that no commit came to are removed.
+    /// files that no commit came to, and grants of todos that are gone, are removed.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify).
+    /// As [`verify`](Self::verify), and of a memory that can only be read with `repair`.
     pub fn doctor(&self, repair: bool) -> Result<Checkup, Error> {
+        if repair {
+            self.check_writable()?;
+        }
         let mut checkup = self.verify()?;
+        checkup.findings.extend(self.examine_vectors(repair)?);
         self.for_each_todo(|todo| {
             let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
             match self.shared.blocks.doctor(todo, repair) {
@@ -84,7 +90,12 @@ impl Memory {
                 Err(error) => find(error.to_string()),
             }
             if repair {
-                match rebuild(&self.shared, todo) {
+                // Where it agrees, a writer that is at work is not disturbed.
+                let rebuilt = match state_and_blocks(&self.shared, todo) {
+                    Ok((live, last)) if live.blocks == last => Ok(false),
+                    _ => rebuild(&self.shared, todo),
+                };
+                match rebuilt {
                     Ok(false) => {}
                     Ok(true) => find(REBUILT.to_owned()),
                     Err(error) => find(format!("the saved state cannot be made again: {error}")),
@@ -99,6 +110,7 @@ impl Memory {
             Ok(())
         })?;
         if repair {
+            self.shared.sweep_grants()?;
             self.shared.blocks.sweep_forgotten()?;
             self.shared.payloads.sweep_forgotten(|no| {
                 let next = self.shared.registry.list(no.saturating_sub(1), 1)?;
@@ -111,8 +123,9 @@ impl Memory {
     /// Lets every index that is far enough behind catch up with the truth now.
     ///
     /// # Errors
-    /// When an index cannot be written.
+    /// When an index cannot be written, or the memory can only be read.
     pub fn index_now(&self) -> Result<(), Error> {
+        self.check_writable()?;
         self.for_each_todo(|todo| {
             // Another thread or process may be at it; then this waits for its turn.
             while self.shared.blocks.maintain(todo)?.busy {
@@ -180,20 +193,30 @@ impl Memory {
     /// search finds it from the moment this returns; `compact` takes its bytes from the files.
     ///
     /// # Errors
-    /// When there is no such todo or the store fails. When only its files could not be removed, the
-    /// todo is gone all the same, and a repairing [`doctor`](Self::doctor) removes the payloads'.
+    /// When there is no such todo, the store fails, or can only be read; then everything is still
+    /// there. When only files could not be removed, of payloads or indexes, the todo is gone all the
+    /// same, and a repairing [`doctor`](Self::doctor) removes them.
     pub fn forget(&self, id: &TodoId) -> Result<(), Error> {
         let todo = self.find(id)?;
-        let mut delete = self.shared.blocks.forget(&todo)?;
+        let mut delete = self.shared.blocks.forget(&todo);
         delete.extend(self.shared.payloads.forget(&todo));
-        delete.extend(grants::counterparts(&self.shared, &todo)?);
+        delete.extend(grants::of_todo(&self.shared, todo.no())?);
         delete.push(Delete::todo(Space::Plan, todo.no()));
         self.shared.registry.remove(&todo, delete)?;
-        // Files go last: until the records are gone, they are needed.
-        let removed = self.shared.payloads.remove_files(&todo);
-        // The indexes may have come back while the records were there.
-        self.shared.blocks.forget(&todo)?;
-        Ok(removed?)
+        // From here on nothing new is granted; what was granted meanwhile goes now.
+        let grants = self.shared.sweep_forgotten_grants(todo.no());
+        // Files go last: until the records are gone, they are needed. Each kind is removed whatever
+        // becomes of the others.
+        let payloads = self.shared.payloads.remove_files(&todo);
+        let indexes = self.shared.blocks.remove_index(&todo);
+        grants?;
+        payloads?;
+        Ok(indexes?)
+    }
+
+    /// Refuses a memory that can only be read, before anything outside of its records is touched.
+    fn check_writable(&self) -> Result<(), Error> {
+        Ok(self.shared.kv.commit(Batch::default())?)
     }
 
     fn for_each_todo(
@@ -222,8 +245,11 @@ impl Memory {
         let shared = &self.shared;
         checkup.todos += 1;
         let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
-        let len = match shared.blocks.head(todo) {
-            Ok(head) => head.messages,
+        // What is written meanwhile is left for the next time: first is seen how far everything
+        // goes, the blocks before the messages that they are of.
+        let ends = last_block(shared, todo).and_then(|last| Ok((last, shared.blocks.head(todo)?)));
+        let (end, len) = match ends {
+            Ok((end, head)) => (end, head.messages),
             Err(error) => {
                 find(error.to_string());
                 return Ok(());
@@ -241,11 +267,17 @@ impl Memory {
                 Err(error) => find(error.to_string()),
             }
         }
+        match self.envelope(todo.id()) {
+            // A damaged record is in the engine's own findings.
+            Ok(_) | Err(Error::Kv(_)) => {}
+            Err(error) => find(error.to_string()),
+        }
         checkup.messages += len;
         let mut after = 0;
         let mut next = 0;
-        loop {
-            let blocks = match shared.blocks.blocks(todo, after, STEP) {
+        while after < end {
+            let limit = STEP.min((end - after) as usize);
+            let blocks = match shared.blocks.blocks(todo, after, limit) {
                 Ok(blocks) => blocks,
                 Err(error) => {
                     checkup.findings.push(format!("{}: {error}", todo.id()));
@@ -271,10 +303,10 @@ impl Memory {
             checkup.findings.push(format!("{todo}: the last block ends behind the last message"));
         }
         checkup.tail += len.saturating_sub(next);
-        match Live::load(shared, todo) {
-            Ok(live) if u64::from(live.blocks) == u64::from(after) => {}
-            Ok(live) => checkup.findings.push(format!(
-                "{}: the saved state is of {} blocks, and there are {after}",
+        match state_and_blocks(shared, todo) {
+            Ok((live, last)) if live.blocks == last => {}
+            Ok((live, last)) => checkup.findings.push(format!(
+                "{}: the saved state is of {} blocks, and there are {last}",
                 todo.id(),
                 live.blocks
             )),
@@ -307,13 +339,34 @@ impl Memory {
     }
 }
 
+/// The saved state of a todo and the number of its last block, both of one moment where they differ.
+fn state_and_blocks(memory: &Shared, todo: &Todo) -> Result<(Live, u32), Error> {
+    loop {
+        let live = Live::load(memory, todo)?;
+        let last = last_block(memory, todo)?;
+        if live.blocks == last || memory.blocks.head(todo)? == live.head {
+            return Ok((live, last));
+        }
+    }
+}
+
+/// The number of a todo's last block, damaged or not; 0 for none.
+fn last_block(memory: &Shared, todo: &Todo) -> Result<u32, Error> {
+    match memory.blocks.last_block(todo) {
+        Ok(last) => Ok(last.map_or(0, |block| block.header.block_id.n())),
+        Err(BlockError::Corrupt { key, .. }) => Ok(u32::try_from(key.n).unwrap_or(u32::MAX)),
+        Err(error) => Err(error.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
+    use crate::{Close, Options};
     use foldback_core::{Message, ToolCall, ToolCallId};
     use foldback_kv::{Key, Mode};
     use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// A result that is large enough for a file of its own.
     fn result(n: usize) -> String {
@@ -389,22 +442,91 @@ mod tests {
         assert_eq!(files(dir.path()), before);
     }
 
+    /// Options under which every block is indexed on disk at once.
+    fn eager(mode: Mode) -> Options {
+        let mut options = Options { mode, ..Options::default() };
+        options.index.index_after_blocks = 0;
+        options.index.batch_blocks = 1;
+        options.index.hnsw_after_vectors = 1;
+        options
+    }
+
+    /// Every file below a folder and what it holds, but for locks.
+    fn contents(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                found.extend(contents(&entry.path()));
+            } else {
+                found.push((entry.path(), fs::read(entry.path()).unwrap()));
+            }
+        }
+        found.sort();
+        found
+    }
+
     #[test]
     fn s9_a_todo_that_could_not_be_forgotten_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let id = TodoId::new("tables").unwrap();
-        let memory = open(dir.path(), Mode::ReadWrite);
+        let memory = Memory::open(dir.path(), eager(Mode::ReadWrite)).unwrap();
         record(&memory, &id, 0);
+        memory.session(&id).unwrap().close(Close::End).unwrap();
+        memory.index_now().unwrap();
         drop(memory);
-        let reader = open(dir.path(), Mode::ReadOnly);
-        assert!(matches!(reader.forget(&id), Err(Error::Kv(KvError::ReadOnly { .. }))));
-        assert_eq!(reader.verify().unwrap().findings, Vec::<String>::new());
+        let index = dir.path().join("index");
+        let before = contents(&index);
+        assert!(index.join("1/tantivy/meta.json").exists());
+        // A store that can only be read keeps its indexes as they are, whatever is asked of it.
+        let reader = Memory::open(dir.path(), eager(Mode::ReadOnly)).unwrap();
+        let refused = |done| matches!(done, Err(Error::Kv(KvError::ReadOnly { .. })));
+        assert!(refused(reader.forget(&id)));
+        assert!(refused(reader.index_now()));
+        assert!(refused(reader.doctor(true).map(drop)));
+        assert!(contents(&index) == before, "the index is another one");
+        assert_eq!(reader.doctor(false).unwrap().findings, Vec::<String>::new());
         drop(reader);
 
         let memory = open(dir.path(), Mode::ReadWrite);
         assert_eq!(files(dir.path()).len(), 1);
         memory.forget(&id).unwrap();
         assert_eq!(files(dir.path()).len(), 0);
+        assert_eq!(contents(&index), []);
         assert!(matches!(memory.find(&id), Err(Error::NoTodo(_))));
+    }
+
+    /// What is written and indexed while a check looks is no finding.
+    #[test]
+    fn a_check_beside_a_busy_writer_has_no_findings() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = TodoId::new("busy").unwrap();
+        let memory = Memory::open(dir.path(), eager(Mode::ReadWrite)).unwrap();
+        let checker = Memory::open(dir.path(), eager(Mode::ReadWrite)).unwrap();
+        record(&memory, &id, 0);
+        let stop = AtomicBool::new(false);
+        let mut found = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut session = memory.session(&id).unwrap();
+                for n in 1.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let text = format!("Entry {n} of the log, 第{n}条。");
+                    session.record_all(vec![Message::user(&text)]).unwrap();
+                    session.record_all(vec![Message::assistant("Noted.")]).unwrap();
+                    session.close(Close::End).unwrap();
+                }
+            });
+            let (mut turn, mut blocks) = (0, 0);
+            while turn < 20 || blocks < 60 {
+                turn += 1;
+                let checkup = checker.doctor(turn % 4 == 0).unwrap();
+                blocks = checkup.blocks;
+                found.extend(checkup.findings);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(found, Vec::<String>::new());
     }
 }

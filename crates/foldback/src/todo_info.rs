@@ -1,0 +1,193 @@
+//! What is kept with a todo beside its records: a few words with its name, and apart from them, for
+//! it may be large, what stood around the messages of a conversation that came in whole.
+
+use crate::{Error, Memory};
+use foldback_core::TodoId;
+use foldback_kv::Todo;
+use foldback_transcript::{Conversation, Envelope};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What is kept with a todo beside its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TodoInfo {
+    /// The conversation's id as its source wrote it, where it had one that is no todo id.
+    pub foreign_id: Option<String>,
+}
+
+/// The info of a todo in the registry.
+#[derive(Default, Serialize, Deserialize)]
+struct Info {
+    foreign_id: Option<String>,
+    /// The envelope that is attached to the todo.
+    #[serde(default)]
+    attached: Option<Seal>,
+}
+
+/// Tells whether what is attached is there, whole.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Seal {
+    bytes: u64,
+    hash: u64,
+}
+
+/// An info as earlier versions wrote it, with the envelope inside.
+#[derive(Default, Deserialize)]
+struct WithEnvelope {
+    #[serde(default)]
+    envelope: Option<Envelope>,
+}
+
+impl Seal {
+    fn of(attached: &[u8]) -> Self {
+        Self { bytes: attached.len() as u64, hash: xxh3_64(attached) }
+    }
+}
+
+impl Memory {
+    /// What is kept with a todo beside its records. Reads no envelope.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn info(&self, todo: &TodoId) -> Result<TodoInfo, Error> {
+        let info: Info = read(todo, &self.shared.registry.info(&self.find(todo)?)?)?;
+        Ok(TodoInfo { foreign_id: info.foreign_id })
+    }
+
+    /// What stood around the messages of the conversation that a todo was imported from; `None`
+    /// where it was not imported.
+    ///
+    /// # Errors
+    /// When there is no such todo, the store fails, or the envelope is damaged.
+    pub fn envelope(&self, todo: &TodoId) -> Result<Option<Envelope>, Error> {
+        let registry = &self.shared.registry;
+        let found = self.find(todo)?;
+        let mut info = registry.info(&found)?;
+        loop {
+            let Some(seal) = read::<Info>(todo, &info)?.attached else {
+                return Ok(read::<WithEnvelope>(todo, &info)?.envelope);
+            };
+            let attached = registry.attached(&found)?;
+            if Seal::of(&attached) == seal {
+                return read(todo, &attached).map(Some);
+            }
+            // Another process may have written both between the two readings.
+            let again = registry.info(&found)?;
+            if again == info {
+                let what = "what stood around its messages is not there whole".to_owned();
+                return Err(Error::State { todo: todo.clone(), what });
+            }
+            info = again;
+        }
+    }
+
+    /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
+    /// todo's head is still `head`.
+    pub(crate) fn keep(
+        &self,
+        todo: &Todo,
+        head: u64,
+        conversation: &Conversation,
+    ) -> Result<(), Error> {
+        let envelope = write(&conversation.envelope)?;
+        let info = write(&Info {
+            foreign_id: conversation.id.clone().filter(|id| id != todo.id().as_str()),
+            attached: Some(Seal::of(&envelope)),
+        })?;
+        if self.shared.registry.info(todo)? != info {
+            self.shared.registry.set(todo, head, &info, &envelope)?;
+        }
+        Ok(())
+    }
+}
+
+fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    rmp_serde::to_vec_named(value)
+        .map_err(|_| Error::Internal("what is kept with a todo has no bytes"))
+}
+
+fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Result<T, Error> {
+    if bytes.is_empty() {
+        return Ok(T::default());
+    }
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Error::State { todo: todo.clone(), what: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use foldback_kv::{Batch, Delete, Key, Space};
+    use foldback_transcript::read_bytes;
+
+    /// A conversation of so many messages, and a key beside them of so many bytes.
+    fn conversation(messages: usize, beside: usize) -> Conversation {
+        let text = (0..messages).map(|n| format!("{{\"role\":\"user\",\"content\":\"第{n}\"}}"));
+        let (text, beside) = (text.collect::<Vec<_>>().join(","), "卷".repeat(beside / 3));
+        let line = format!("{{\"id\":\"a b\",\"messages\":[{text}],\"records\":\"{beside}\"}}");
+        read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap()
+    }
+
+    fn id() -> TodoId {
+        TodoId::new("t").unwrap()
+    }
+
+    #[test]
+    fn an_envelope_is_apart_from_the_info_and_follows_a_conversation_that_goes_on() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        let todo = memory.find(&id()).unwrap();
+        let registry = &memory.shared.registry;
+        assert!(registry.info(&todo).unwrap().len() < 200, "the info is small");
+        assert_eq!(memory.export(&id()).unwrap(), conversation(2, 3_000_000));
+        // The same again writes nothing; more messages, or more beside them, do.
+        let changed = memory.shared.kv.changed().unwrap();
+        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        assert_eq!(memory.shared.kv.changed().unwrap(), changed);
+        for longer in [conversation(2, 3_500_000), conversation(5, 90)] {
+            memory.continue_import(&id(), &longer).unwrap();
+            assert_eq!(memory.export(&id()).unwrap(), longer);
+        }
+        // What is refused takes nothing.
+        assert!(memory.continue_import(&id(), &conversation(4, 6)).is_err());
+        assert_eq!(memory.export(&id()).unwrap(), conversation(5, 90));
+        assert_eq!(memory.verify().unwrap().findings, Vec::<String>::new());
+        memory.forget(&id()).unwrap();
+        let left = memory.shared.kv.scan(Space::Todo, todo.no(), 0..Key::N_END, 9).unwrap();
+        assert_eq!(left, []);
+    }
+
+    #[test]
+    fn an_envelope_inside_the_info_is_read_and_moves_out() {
+        #[derive(Serialize)]
+        struct Earlier<'a> {
+            foreign_id: &'a str,
+            envelope: &'a Envelope,
+        }
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let held = conversation(3, 60);
+        let earlier = Earlier { foreign_id: "a b", envelope: &held.envelope };
+        let info = write(&earlier).unwrap();
+        let todo = memory.shared.registry.create(&id(), &info).unwrap();
+        memory.session(&id()).unwrap().record_all(held.messages.clone()).unwrap();
+        assert_eq!(memory.info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
+        assert_eq!(memory.export(&id()).unwrap(), held);
+        memory.continue_import(&id(), &conversation(4, 90)).unwrap();
+        assert!(memory.shared.registry.info(&todo).unwrap().len() < 200);
+        assert_eq!(memory.export(&id()).unwrap(), conversation(4, 90));
+    }
+
+    #[test]
+    fn a_piece_that_is_gone_is_found() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        let todo = memory.find(&id()).unwrap();
+        let delete = vec![Delete::one(Key { space: Space::Todo, todo: todo.no(), n: 1 })];
+        memory.shared.kv.commit(Batch { delete, ..Batch::default() }).unwrap();
+        let findings = memory.verify().unwrap().findings;
+        assert!(findings.len() == 1 && findings[0].contains("around its messages"), "{findings:?}");
+        assert!(memory.export(&id()).is_err());
+        assert_eq!(memory.info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
+    }
+}
