@@ -78,7 +78,7 @@ impl CliError {
 
     /// The message, and those of its sources where they add something. What recorded text may
     /// stand in it reaches no terminal as a control character.
-    fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let mut sentence = self.to_string();
         let mut source = self.source();
         while let Some(error) = source {

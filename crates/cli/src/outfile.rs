@@ -1,32 +1,70 @@
 //! A file that appears when it is whole.
 
 use crate::error::CliError;
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a file by way of a temporary one beside it, so that nobody ever sees a part of it, and
-/// what was there before stays until then. What is no plain file (a pipe, a device) is written to as
-/// it is.
+/// what was there before stays until then. A file that is replaced keeps its permissions, a new one
+/// gets those that any new file gets; a link stays, and the file that it leads to is written. What is
+/// no plain file (a pipe, a device) is written to as it is.
 pub(crate) fn write<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn io::Write) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     let failed =
         |source| CliError::Io { what: format!("{} could not be written", path.display()), source };
-    if path.metadata().is_ok_and(|found| !found.is_file()) {
+    if path == Path::new("-") {
+        let what = "- is no file; name one (a file of this name is ./-)";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let found = path.metadata().ok();
+    if found.as_ref().is_some_and(|found| !found.is_file()) {
         let mut out = BufWriter::new(File::options().write(true).open(path).map_err(failed)?);
         let filled = fill(&mut out)?;
         out.flush().map_err(failed)?;
         return Ok(filled);
     }
+    let path = target(path).map_err(failed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let permissions = found.map(|found| found.permissions());
+    let mut file = beside(folder, permissions.is_none()).map_err(failed)?;
     let mut out = BufWriter::new(file.as_file_mut());
     let filled = fill(&mut out)?;
     out.flush().map_err(failed)?;
     drop(out);
-    file.persist(path).map_err(|error| failed(error.error))?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions).map_err(failed)?;
+    }
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
+    // The name may be lost when the machine stops, the file never be half; some systems cannot.
+    drop(File::open(folder).and_then(|folder| folder.sync_all()));
     Ok(filled)
+}
+
+/// A temporary file in the folder: private, or with the permissions of any new file.
+fn beside(folder: &Path, is_public: bool) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    if is_public {
+        // The process's mask takes away what the user's other files do not have either.
+        builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// Where the links of `path` lead, also when nothing is there yet.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    // As many as systems follow.
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links lead on from it"))
 }

@@ -172,20 +172,24 @@ fn named_embedder(globals: &Globals) -> Result<Option<Arc<dyn Embedder>>, CliErr
     Ok(Some(choice.load()?))
 }
 
-/// Says when the store's own embedder is not at work. An embedder that was named becomes a new
+/// Says when the embedder at work is not what it should be. An embedder that was named becomes a new
 /// store's own; of a store that holds messages, their vectors must be of it.
 fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), CliError> {
-    if let Some(trouble) = memory.embedder_trouble() {
-        output::warn(
-            globals,
-            format_args!("{trouble}; this search or recording goes by words alone"),
-        );
-    }
-    let (model, own) = (memory.embedder().model_id(), memory.store_embedder()?);
-    let Some(named) = &globals.embedder else { return Ok(()) };
-    if own.is_none() && mode == Mode::ReadWrite && memory.todos(None, 1)?.is_empty() {
+    let Some(named) = &globals.embedder else {
+        warn_of_embedder(memory, globals);
+        return Ok(());
+    };
+    if mode == Mode::ReadWrite && memory.todos(None, 1)?.is_empty() {
         return Ok(memory.choose_embedder(named)?);
     }
+    let own = match memory.store_embedder() {
+        Ok(own) => own,
+        Err(error) => {
+            output::warn(globals, format_args!("{error}; --embedder {named} is used"));
+            return Ok(());
+        }
+    };
+    let model = memory.embedder().model_id();
     let is_own = match &own {
         Some(own) => own.model_id == model,
         None => *named == Choice::BuiltIn,
@@ -198,4 +202,11 @@ fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), 
         "the store's messages are embedded by {own}, and --embedder names {named}; \
          `foldback embedder use {named}` embeds them again, and --embedder none searches by words"
     )))
+}
+
+/// Says when the embedder at work is not what it should be.
+pub(crate) fn warn_of_embedder(memory: &Memory, globals: &Globals) {
+    if let Some(trouble) = memory.embedder_trouble() {
+        output::warn(globals, trouble);
+    }
 }

@@ -6,8 +6,10 @@ use crate::output::{Output, style, text};
 use crate::sources::{Sourced, Sources};
 use crate::store;
 use clap::{Args, Subcommand};
+use foldback::core::{Embedder as Port, Message};
 use foldback::embedder::{
-    CalibrateError, Calibration, Choice, Conversation, Distribution, Question, calibrate, own_texts,
+    CalibrateError, Calibration, Choice, Conversation, Distribution, OwnCalibration, Question,
+    SCALES_DIFFER, calibrate, calibrate_on_own_texts,
 };
 use foldback::{EmbeddingProgress, Memory};
 use serde::Serialize;
@@ -31,16 +33,17 @@ enum Action {
 /// Show the store's embedder, and how many messages have its vectors
 ///
 /// JSON: {"embedder", "model_id", "dim", "same_topic", "answering", "calibrated", "done",
-/// "messages", "trouble"}; `done` of `messages` have vectors of this model or nothing to embed,
-/// `trouble` says why the embedder cannot be loaded.
+/// "messages", "trouble", "last_error"}; `done` of `messages` have vectors of this model or nothing
+/// to embed, `trouble` says why the embedder is not what it should be, `last_error` which message it
+/// refused last.
 #[derive(Args)]
 struct Show {}
 
 /// Make an embedder the store's own, and embed its messages again
 ///
 /// Searches go on meanwhile, by words and by the vectors that are there already. A model's own
-/// scale is measured on built-in texts where the store has none for it; `foldback embedder
-/// calibrate` measures it on conversations.
+/// scale is measured where the store has none for it, on built-in texts in the language of the
+/// store's messages; `foldback embedder calibrate` measures it on conversations.
 ///
 /// JSON: {"embedder", "model_id", "dim", "same_topic", "answering", "done", "messages"}
 #[derive(Args)]
@@ -52,7 +55,7 @@ struct Use {
     #[arg(value_name = "EMBEDDER", value_parser = cli::embedder)]
     choice: Choice,
 
-    /// Leave embedding to whoever writes to the store next
+    /// Leave embedding to whoever next has the store open for writing, which should be for long
     #[arg(long)]
     no_wait: bool,
 }
@@ -60,8 +63,9 @@ struct Use {
 /// Measure which cosines stand for "same topic" and "answers it"
 ///
 /// Reads conversations whose changes of topic are known (`boundaries`), or several, each of which is
-/// a topic; their questions (`qa` with `evidence`) measure the second cosine. Without files,
-/// built-in texts in English and Chinese are used. The result is kept in the store, where there is
+/// a topic; their questions (`qa` with `evidence`) measure the second cosine. Without files, built-in
+/// texts are used, in English or Chinese as the store's messages are, or in the one that the model
+/// knows better. The result is kept in the store, where there is
 /// one, and used whenever it is opened with that model.
 ///
 /// JSON: {"model_id", "same_topic", "answering", "balanced_accuracy", "within", "across", "answers",
@@ -94,6 +98,7 @@ struct ShowJson {
     embedder: EmbedderJson,
     calibrated: bool,
     trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -129,29 +134,36 @@ impl Embedder {
 
 fn show(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let memory = store::open_for_search(globals)?;
-    let own = memory.store_embedder()?;
+    // That the record is damaged was said on opening.
+    let own = memory.store_embedder().ok().flatten();
     let mut shown =
         Shown::of(&memory, own.as_ref().map(|own| own.choice.clone()).unwrap_or_default());
     // What is remembered is shown even where it cannot be loaded.
     if let (Some(own), Some(_)) = (own, memory.embedder_trouble()) {
         (shown.model_id, shown.dim) = (own.model_id, own.dim);
     }
-    let measured = memory.scale(&shown.model_id)?;
+    let measured = memory.scale(&shown.model_id).ok().flatten().filter(|scale| scale.is_sound());
     if let Some(scale) = measured {
         (shown.same_topic, shown.answering) = (scale.same_topic, scale.answering);
     }
     let progress = memory.embedding_progress()?;
+    let failures = memory.embedding_failures()?;
     if out.is_json() {
         out.json(&ShowJson {
             embedder: EmbedderJson::of(&shown, progress),
             calibrated: measured.is_some(),
-            trouble: memory.embedder_trouble().map(ToString::to_string),
+            trouble: memory.embedder_trouble().map(|trouble| trouble.to_string()),
+            last_error: failures.map(|failures| failures.last),
         })?;
         return Ok(Outcome::Done);
     }
     print(out, &shown, progress)?;
     if measured.is_none() && matches!(shown.choice, Choice::Model(_)) {
         out.note("its scale was not measured in this store: `foldback embedder calibrate`");
+    }
+    if let Some(failures) = failures {
+        let refused = text::count(failures.messages, "message");
+        out.note(format_args!("it refused {refused}; the last error: {}", failures.last));
     }
     Ok(Outcome::Done)
 }
@@ -183,34 +195,90 @@ impl Use {
         let new = self.choice.load()?;
         let globals = Globals { embedder: None, ..globals.clone() };
         let memory = store::open_with(&globals, new.clone())?;
-        if let Choice::Model(_) = self.choice
-            && memory.scale(new.model_id())?.is_none()
-        {
+        let is_measured = memory.scale(new.model_id()).is_ok_and(|scale| scale.is_some());
+        if matches!(self.choice, Choice::Model(_)) && !is_measured {
             out.note("measuring the model's scale on built-in texts");
-            let measured = calibrate(new.as_ref(), &own_texts()).map_err(failed)?;
+            let measured = on_own_texts(new.as_ref(), &sample(&memory)?, out)?;
             memory.set_scale(new.model_id(), measured.scale)?;
         }
         // Opened again, the memory stands on the measured scale.
         drop(memory);
         let memory = store::open_with(&globals, new)?;
         memory.choose_embedder(&self.choice)?;
-        let progress = if self.no_wait || self.choice == Choice::WordsOnly {
-            memory.embedding_progress()?
-        } else {
-            wait(&memory, out)?
-        };
+        let is_left = self.no_wait || self.choice == Choice::WordsOnly;
+        let progress = if is_left { memory.embedding_progress()? } else { wait(&memory, out)? };
         let shown = Shown::of(&memory, self.choice);
         if out.is_json() {
             out.json(&EmbedderJson::of(&shown, progress))?;
         } else {
             print(out, &shown, progress)?;
         }
-        let is_done = self.no_wait || shown.choice == Choice::WordsOnly || progress.is_done();
+        if self.no_wait && shown.choice != Choice::WordsOnly && !progress.is_done() {
+            out.note(
+                "the rest is embedded while a process has the store open for writing: a program \
+                 that runs for long, or this command without --no-wait",
+            );
+        }
+        let is_done = is_left || progress.is_done();
         if !is_done {
-            out.note("another embedder was chosen meanwhile");
+            let own = memory.store_embedder()?.map(|own| own.model_id);
+            let left = text::count(progress.messages.saturating_sub(progress.done), "message");
+            if own.as_deref() == Some(shown.model_id.as_str()) {
+                out.note(format_args!(
+                    "{left} were recorded meanwhile by a process that still embeds by another \
+                     model; start it again, and they are embedded by the next that writes"
+                ));
+            } else {
+                out.note("another embedder was chosen meanwhile");
+            }
+        }
+        if let Some(failures) = memory.embedding_failures()? {
+            let refused = text::count(failures.messages, "message");
+            out.note(format_args!(
+                "the model refused {refused}; the last error: {}",
+                failures.last
+            ));
         }
         Ok(Outcome::clean_if(is_done))
     }
+}
+
+/// Text from the beginning of the store's first conversations, which tells their language.
+fn sample(memory: &Memory) -> Result<String, CliError> {
+    const TODOS: usize = 16;
+    const MESSAGES: u64 = 8;
+    const CHARS: usize = 500;
+    let mut sample = String::new();
+    for todo in memory.todos(None, TODOS)? {
+        let messages = memory.messages(&todo, 0..memory.len(&todo)?.min(MESSAGES));
+        // One that is damaged tells nothing.
+        for message in messages.into_iter().flatten() {
+            sample.extend(message.text().chars().take(CHARS));
+            sample.push('\n');
+        }
+    }
+    Ok(sample)
+}
+
+/// What a model's cosines mean on the built-in texts that suit it and the sample; says so when
+/// another language gives another scale.
+fn on_own_texts(embedder: &dyn Port, sample: &str, out: &Output) -> Result<Calibration, CliError> {
+    let mut found = calibrate_on_own_texts(embedder, sample).map_err(failed)?.into_iter();
+    let Some(OwnCalibration { language, measured }) = found.next() else {
+        return Err(CliError::Usage("there are no built-in texts to measure on".to_owned()));
+    };
+    for other in found {
+        let (one, two) = (measured.scale.same_topic, other.measured.scale.same_topic);
+        if (one - two).abs() > SCALES_DIFFER {
+            out.note(format_args!(
+                "the built-in texts give different scales: same topic at {one:.2} in {language}, \
+                 which is taken, and at {two:.2} in {}; `foldback embedder calibrate FILE...` \
+                 measures on your own conversations",
+                other.language
+            ));
+        }
+    }
+    Ok(measured)
 }
 
 /// Embeds what is to be embedded, with a bar.
@@ -274,8 +342,16 @@ impl Calibrate {
             None => Choice::BuiltIn,
         };
         let embedder = choice.load()?;
-        let sets = if self.files.is_empty() { own_texts() } else { read(&self.files, out)? };
-        let measured = calibrate(embedder.as_ref(), &sets).map_err(failed)?;
+        let measured = if self.files.is_empty() {
+            let sample = match has_store {
+                true => sample(&store::open_for_reading(&globals)?)?,
+                false => String::new(),
+            };
+            on_own_texts(embedder.as_ref(), &sample, out)?
+        } else {
+            let set = read(&self.files, out)?;
+            calibrate(embedder.as_ref(), &[set]).map_err(failed)?
+        };
         if has_store {
             let memory = store::open_with(&globals, embedder)?;
             memory.set_scale(&measured.model_id, measured.scale)?;
@@ -285,12 +361,29 @@ impl Calibrate {
     }
 }
 
-/// The conversations of the files: a set for all.
-fn read(files: &[PathBuf], out: &Output) -> Result<Vec<Vec<Conversation>>, CliError> {
+/// So many messages are read to measure a model, and of each so many characters: more tell no more.
+const MOST_MESSAGES: usize = 20_000;
+const MOST_CHARS: usize = 3_000;
+
+/// The conversations of the files, up to [`MOST_MESSAGES`].
+fn read(files: &[PathBuf], out: &Output) -> Result<Vec<Conversation>, CliError> {
     let sources = Sources::new(files)?;
-    sources.survey(out)?;
-    let conversations = sources.conversations().map(|sourced| Ok(conversation(&sourced?)));
-    Ok(vec![conversations.collect::<Result<_, CliError>>()?])
+    let survey = sources.survey(out)?;
+    let (mut read, mut messages) = (Vec::new(), 0);
+    for sourced in survey.conversations() {
+        if messages >= MOST_MESSAGES {
+            out.note(format_args!(
+                "measured on the first {}",
+                text::count(messages as u64, "message")
+            ));
+            break;
+        }
+        let mut found = conversation(&sourced?);
+        found.truncate(MOST_MESSAGES - messages);
+        messages += found.messages.len();
+        read.push(found);
+    }
+    Ok(read)
 }
 
 /// What is said in a conversation, where its topic changes, and what is asked about it.
@@ -316,10 +409,14 @@ fn conversation(sourced: &Sourced) -> Conversation {
     let changes = field("boundaries");
     let changes = changes.as_array().into_iter().flatten().filter_map(Value::as_u64);
     Conversation {
-        messages: source.messages.iter().map(|message| message.text().into_owned()).collect(),
+        messages: source.messages.iter().map(beginning).collect(),
         changes: changes.filter_map(|change| usize::try_from(change).ok()).collect(),
         questions: questions.collect(),
     }
+}
+
+fn beginning(message: &Message) -> String {
+    message.text().chars().take(MOST_CHARS).collect()
 }
 
 fn print_calibration(out: &Output, measured: &Calibration, stored: bool) -> Result<(), CliError> {

@@ -14,15 +14,21 @@ use std::path::PathBuf;
 /// Write recorded conversations into the store
 ///
 /// Each conversation goes into the todo of its own id; an id that is no todo's is mapped to a
-/// readable one, and kept. All inputs are read through before anything is written. A conversation
-/// that an earlier import left half-way goes on where it stopped; one whose todo holds something
-/// else is refused.
+/// readable one, and kept. One without an id goes into the todo of its file's name, with its line
+/// where the file holds several. Of conversations with one id, one that another begins with is passed
+/// over; of the others the first keeps the id, and the rest go into todos of that id and their file's
+/// name. All inputs are read through before anything is written. A conversation that an earlier
+/// import left half-way, or that has grown since, goes on where it stopped; one whose todo holds
+/// something else is refused.
 ///
 /// Formats are told from the content: foldback JSON Lines; chat-completions arrays and bodies;
 /// Anthropic Messages bodies and lists of messages; either body inside a line of a log or batch;
 /// session logs of Claude Code and Codex; messages of LangChain and LangGraph. Whatever has no place
-/// in a message is kept under "source", and comes back with an export. Of a folder, folders named
-/// tool-results and files named *.meta.json, which belong to session logs, are passed over.
+/// in a message is kept under "source", and comes back with an export.
+///
+/// Of a folder, folders named tool-results and files named *.meta.json, which belong to session logs,
+/// are passed over; so, with a note, are files that hold no conversation, and packed files that stand
+/// beside the plain ones.
 ///
 /// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",
 /// "blocks"}; `recorded` counts the messages written now, `held` those that were there before,
@@ -42,7 +48,8 @@ pub(crate) struct Import {
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
 
-    /// Report damaged lines, and files that hold no conversation, and go on behind them
+    /// Report damaged lines, files that hold no conversation, unreadable files of a folder, and
+    /// conversations whose todo holds something else, and go on behind them
     #[arg(long)]
     lenient: bool,
 }
@@ -62,24 +69,47 @@ impl Import {
         let out = &out.finishing();
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
-        survey.check_todos(self.todo.as_ref())?;
+        survey.check_named(self.todo.as_ref())?;
         if survey.conversations == 0 {
             tell_skipped(out, &survey)?;
             return Ok(Outcome::Done);
         }
         let memory = store::open_for_writing(globals, out)?;
         let mut progress = out.progress("importing", survey.messages);
-        for sourced in sources.conversations() {
+        let mut refused = 0;
+        for sourced in survey.conversations() {
             let sourced = sourced?;
             let todo = self.todo.clone().unwrap_or_else(|| sourced.todo());
             progress.around(|| tell(out, &sourced, &todo));
-            let imported = import(&memory, &todo, &sourced)?;
-            progress.around(|| print(out, &imported))?;
+            match import(&memory, &todo, &sourced) {
+                Ok(imported) => progress.around(|| print(out, &imported))?,
+                Err(error) if is_passed(&error, self.lenient) => {
+                    let Sourced { file, line, .. } = &sourced;
+                    progress.around(|| {
+                        out.note(format_args!("skipped: {file}, line {line}: {error}"));
+                    });
+                    refused += 1;
+                }
+                Err(error) => return Err(with_hint(error, survey.conversations)),
+            }
             progress.advance(sourced.conversation.messages.len() as u64);
         }
         drop(progress);
         tell_skipped(out, &survey)?;
+        if refused > 0 {
+            say(out, format!("{} skipped", text::count(refused, "conversation")))?;
+        }
         Ok(Outcome::Done)
+    }
+}
+
+/// Whether a conversation that its todo does not take is passed over. A log that was still being
+/// written when it was recorded is nobody's fault.
+pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
+    match error {
+        foldback::Error::Rewritten { .. } => true,
+        foldback::Error::NotEmpty { .. } => lenient,
+        _ => false,
     }
 }
 
@@ -87,7 +117,7 @@ fn import<'a>(
     memory: &Memory,
     todo: &'a TodoId,
     sourced: &'a Sourced,
-) -> Result<ImportJson<'a>, CliError> {
+) -> Result<ImportJson<'a>, foldback::Error> {
     let conversation = &sourced.conversation;
     let recorded = memory.continue_import(todo, conversation)?;
     let messages = conversation.messages.len() as u64;
@@ -100,6 +130,16 @@ fn import<'a>(
         held: messages.saturating_sub(recorded.len() as u64),
         blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
     })
+}
+
+/// Says what helps where one of several conversations is refused.
+fn with_hint(error: foldback::Error, conversations: u64) -> CliError {
+    match error {
+        foldback::Error::NotEmpty { .. } if conversations > 1 => {
+            CliError::Usage(format!("{error}; --lenient passes over this one"))
+        }
+        error => error.into(),
+    }
 }
 
 /// Says what is not as a reader might expect it.
@@ -119,11 +159,15 @@ pub(crate) fn tell(out: &Output, sourced: &Sourced, todo: &TodoId) {
 }
 
 /// Says how much was passed over.
-pub(crate) fn tell_skipped(out: &Output, survey: &Survey) -> Result<(), CliError> {
-    match survey.skipped() {
-        Some(skipped) if out.is_json() => out.note(skipped),
-        Some(skipped) => out.line(skipped)?,
-        None => {}
+pub(crate) fn tell_skipped(out: &Output, survey: &Survey<'_>) -> Result<(), CliError> {
+    survey.skipped().map_or(Ok(()), |skipped| say(out, skipped))
+}
+
+/// A line for a person; where results are JSON, a note.
+fn say(out: &Output, line: String) -> Result<(), CliError> {
+    match out.is_json() {
+        true => out.note(line),
+        false => out.line(line)?,
     }
     Ok(())
 }

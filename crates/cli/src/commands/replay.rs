@@ -1,6 +1,6 @@
 //! `foldback replay`.
 
-use super::import::{tell, tell_odd, tell_skipped};
+use super::import::{is_passed, tell, tell_odd, tell_skipped};
 use super::search::snippet_line;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -63,7 +63,8 @@ pub(crate) struct Replay {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Report damaged lines, and files that hold no conversation, and go on behind them
+    /// Report damaged lines, files that hold no conversation, unreadable files of a folder, and
+    /// conversations whose todo holds something else, and go on behind them
     #[arg(long)]
     lenient: bool,
 
@@ -102,7 +103,7 @@ impl Replay {
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
         if let Some(at) = self.at {
-            return self.prompt_of(at, &sources, &survey, out);
+            return self.prompt_of(at, &survey, out);
         }
         tell_skipped(out, &survey)?;
         if survey.conversations == 0 {
@@ -110,7 +111,6 @@ impl Replay {
         }
         let keeps = globals.store.is_some() && self.policy.is_foldback();
         let place = if keeps {
-            survey.check_todos(None)?;
             Place::Kept(store::open_for_writing(globals, out)?)
         } else {
             let mut options = store::temporary_options(globals)?;
@@ -123,11 +123,11 @@ impl Replay {
         // What stays is recorded to the end, whoever still reads.
         let out = &if keeps { out.finishing() } else { out.clone() };
         if survey.conversations == 1 {
-            let sourced = sources.conversations().next().transpose()?;
+            let sourced = survey.conversations().next().transpose()?;
             let sourced = sourced.ok_or_else(|| changed(&self.files))?;
             self.one(&sourced, &place, out)
         } else {
-            self.many(&sources, &survey, &place, out)
+            self.many(&survey, &place, out)
         }
     }
 
@@ -213,18 +213,12 @@ impl Replay {
     }
 
     /// Many conversations, a line each. What is printed stands in the order of the input.
-    fn many(
-        &self,
-        sources: &Sources,
-        survey: &Survey,
-        place: &Place,
-        out: &Output,
-    ) -> Result<Outcome, CliError> {
+    fn many(&self, survey: &Survey<'_>, place: &Place, out: &Output) -> Result<Outcome, CliError> {
         let many = if out.is_json() { None } else { Some(Many::begin(out)?) };
         let mut progress = out.progress("replaying", survey.messages);
         let mut totals = Totals::default();
         let mut page = Page::new();
-        let mut conversations = sources.conversations();
+        let mut conversations = survey.conversations();
         let size = rayon::current_num_threads() * BATCH;
         loop {
             let batch: Vec<_> = conversations.by_ref().take(size).collect::<Result<_, _>>()?;
@@ -246,7 +240,13 @@ impl Replay {
                     .collect(),
             };
             for report in reports {
-                let (report, picture) = report?;
+                let (report, picture) = match report {
+                    Err(CliError::Memory(error)) if is_passed(&error, self.lenient) => {
+                        progress.around(|| out.note(format_args!("skipped: {error}")));
+                        continue;
+                    }
+                    report => report?,
+                };
                 totals.add(&report);
                 progress.around(|| match &many {
                     Some(many) => many.row(&report),
@@ -280,20 +280,14 @@ impl Replay {
     }
 
     /// The prompt of one call.
-    fn prompt_of(
-        &self,
-        at: u64,
-        sources: &Sources,
-        survey: &Survey,
-        out: &Output,
-    ) -> Result<Outcome, CliError> {
+    fn prompt_of(&self, at: u64, survey: &Survey<'_>, out: &Output) -> Result<Outcome, CliError> {
         if survey.conversations != 1 {
             return Err(CliError::Usage(format!(
                 "--at shows a call of one conversation, and the input holds {}",
                 survey.conversations
             )));
         }
-        let sourced = sources.conversations().next().transpose()?;
+        let sourced = survey.conversations().next().transpose()?;
         let sourced = sourced.ok_or_else(|| changed(&self.files))?;
         let todo = sourced.todo();
         let stop = Stop::Call(at);

@@ -24,8 +24,9 @@ use std::time::Instant;
 /// the agent's own search does it; --all shows them. Only blocks of this todo are ever looked at.
 ///
 /// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
-/// "payloads": [{"ref", "first_line", "last_line", "text"}]}], "took_us"}; of messages over 4,000
-/// characters `text` has beginning and end, and a payload that is damaged has no `text`. With
+/// "payloads": [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; of
+/// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
+/// `text`, and `skip` is how many bytes of a long first line stand before it. With
 /// --explain each hit has "explanation" too. The exit code is 1 when nothing was found.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
@@ -91,9 +92,13 @@ struct PayloadJson<'a> {
     #[serde(rename = "ref")]
     reference: &'a PayloadRef,
     first_line: u64,
+    /// Bytes of the first line that stand before the text.
+    skip: u64,
     last_line: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
+    /// Other blocks that carry the payload.
+    also_in: &'a [BlockId],
 }
 
 #[derive(Serialize)]
@@ -173,8 +178,10 @@ impl Search {
         let payload = |(passage, text): (&'a PassageHit, &'a Option<String>)| PayloadJson {
             reference: &passage.payload,
             first_line: passage.first_line,
+            skip: passage.skip,
             last_line: passage.last_line,
             text: text.as_deref(),
+            also_in: &passage.also_in,
         };
         let term = |share: &'a foldback_blockstore::TermShare| TermJson {
             term: &share.term,
@@ -240,7 +247,7 @@ impl Search {
             out.line(format!("   {}", snippet_line(&snippet, words, out.width() - 3)))?;
         }
         for passage in &hit.passages {
-            out.line(format!("   {}", style::paint(style::DIM, place(passage))))?;
+            out.line(format!("   {}", style::paint(style::DIM, passage)))?;
         }
         if self.explain {
             for line in text::wrap(&text::one_line(&hit.to_string()), out.width() - 3, 0) {
@@ -270,15 +277,6 @@ fn passage_text(memory: &Memory, hit: &Hit, passage: &PassageHit) -> Option<Stri
     let todo = memory.find(&hit.block.header.todo_id).ok()?;
     let bytes = memory.payloads().read_range(&todo, passage.payload.n, passage.bytes.clone());
     bytes.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Where in a payload the words stand, as `load` takes it.
-fn place(passage: &PassageHit) -> String {
-    let PassageHit { payload, first_line, last_line, .. } = passage;
-    match first_line == last_line {
-        true => format!("{payload} line {first_line}"),
-        false => format!("{payload} lines {first_line}-{last_line}"),
-    }
 }
 
 /// The messages of a hit's block, with their numbers. One that is damaged, or whose payload is, is

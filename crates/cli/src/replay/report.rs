@@ -152,7 +152,7 @@ mod tests {
     fn nothing_is_lossless_before_it_is_proved_and_no_problem_is_hidden() {
         let messages = vec![Message::user("好")];
         let conversation = Conversation::from_parts(None, messages, Envelope::default());
-        let sourced = Sourced { conversation, file: "a.json".to_owned(), line: 1 };
+        let sourced = Sourced::new(conversation, "a.json".to_owned(), 1);
         let mut report = Report::new(&sourced, &sourced.todo(), Policy::Foldback);
         assert!(!report.lossless && !report.is_clean());
         report.proved(Proof { units_cut: 2, ..Proof::default() });

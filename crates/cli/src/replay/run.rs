@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
-use foldback::{Close, Memory, Options, Session, TodoInfo};
+use foldback::{Close, Memory, Options, Session};
 use foldback_backend_store::Meta;
 use foldback_core::{
     Block, BlockId, Budget, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter,
@@ -165,10 +165,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
 }
 
 fn begin(run: &Run<'_>) -> Result<Session, CliError> {
-    let conversation = &run.sourced.conversation;
-    let foreign_id = conversation.id.clone().filter(|id| id != run.todo.as_str());
-    let info = TodoInfo { foreign_id, envelope: Some(conversation.envelope.clone()) };
-    Ok(run.memory.session_with(&run.todo, &info)?)
+    Ok(run.memory.session_for(&run.todo, &run.sourced.conversation)?)
 }
 
 /// How many messages the todo holds already. They have to be the conversation's first; those before

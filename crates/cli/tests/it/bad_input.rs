@@ -75,34 +75,37 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn two_conversations_need_two_ids() {
+fn one_todo_or_call_is_of_one_conversation() {
     let shell = Shell::new();
-    let twice = shell.write("twice.jsonl", line("a", quay()) + &line("a", quay()));
-    let bare = r#"[{"role":"user","content":"hello"}]"#;
-    let (one, two) = (shell.write("one.json", bare), shell.write("two.json", bare));
-    let bares = shell.write("bares.jsonl", format!("{bare}\n{bare}\n"));
-    let named = shell.write("named.jsonl", line("one", quay()));
-    std::fs::create_dir(shell.path("more")).unwrap();
-    shell.write("more/one.json", bare);
+    let two = shell.write("two.jsonl", line("a", quay()) + &line("b", quay()));
     for (args, expected) in [
-        (vec!["import", &twice], "have the same id \"a\""),
-        (vec!["replay", &twice], "have the same id \"a\""),
-        (vec!["import", &bares], "has an \"id\""),
-        (vec!["import", &one, "more"], "would both go into the todo one"),
-        (vec!["import", &one, &named], "would both go into the todo one"),
-        (vec!["import", "--todo", "x", &twice], "--todo names one todo"),
-        (vec!["replay", "--at", "1", &twice], "--at shows a call of one conversation"),
+        (["import", "--todo", "x", &two], "--todo names one todo"),
+        (["replay", "--at", "1", &two], "--at shows a call of one conversation"),
     ] {
         let ran = shell.run(&args);
         assert_eq!(ran.code, 2, "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
         assert!(!shell.store().exists(), "{args:?}");
     }
-    // One without id is called as its file; in a store that is gone afterwards, ids may repeat.
-    let ran = shell.ok(&["import", &one]);
-    assert!(ran.text().starts_with("one: 1 message"), "{}", ran.text());
-    assert_eq!(shell.run_bare(&["replay", &twice]).code, 0);
-    shell.ok(&["import", "--todo", "x", &two]);
+}
+
+/// What is damaged in a folder, or beside something that is not, says what helps.
+#[test]
+fn an_error_names_lenient_where_it_helps() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path("logs")).unwrap();
+    shell.write("logs/a.jsonl", "{\"id\":\"a\",\"messages\":[{\"role\":7}]}\n");
+    let second = format!("{}not json\n", line("a", quay()));
+    let second = shell.write("second.jsonl", second);
+    let alone = shell.write("alone.jsonl", "not json\n");
+    for (path, helps) in [("logs", true), (&second, true), (&alone, false)] {
+        for command in ["import", "replay"] {
+            let ran = shell.run(&[command, path]);
+            assert_eq!((ran.code, ran.stderr.contains("--lenient")), (2, helps), "{ran:?}");
+        }
+        let ran = shell.run(&["embedder", "calibrate", path]);
+        assert!(ran.code == 2 && !ran.stderr.contains("--lenient"), "{ran:?}");
+    }
 }
 
 #[test]

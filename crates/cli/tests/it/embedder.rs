@@ -65,6 +65,57 @@ fn a_store_is_not_mixed_by_a_flag() {
     assert!(found["hits"].as_array().unwrap().iter().all(|hit| hit["cosine"] == 0.0));
 }
 
+/// Whatever is no model here gets an answer that tells what would be one, or which build it needs.
+#[test]
+fn what_is_no_model_in_this_build_is_told_apart() {
+    let shell = Shell::with_quay();
+    let ran = shell.run(&["embedder", "use", "buildin"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("builtin, none"), "{}", ran.stderr);
+    let ran = shell.run(&["embedder", "calibrate", "--model", "none"]);
+    assert!(ran.code == 2 && ran.stderr.contains("makes no vectors"), "{ran:?}");
+    let text = r#"{"id":"t","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"},
+        {"role":"user","content":"c"}],"boundaries":[2,1]}"#;
+    let file = shell.write("down.jsonl", text.replace('\n', " ") + "\n");
+    let ran = shell.run(&["embedder", "calibrate", &file]);
+    assert!(ran.code == 2 && ran.stderr.contains("[2, 1]"), "{ran:?}");
+}
+
+/// A damaged record of the choice costs the vectors, and no search.
+#[test]
+fn a_store_whose_choice_is_damaged_is_searched_by_words() {
+    let shell = Shell::with_quay();
+    let dir = shell.store();
+    let kv = foldback_kv::open(&dir, foldback_kv::Engine::Sqlite, foldback_kv::Mode::ReadWrite);
+    let key = foldback_kv::Key { space: foldback_kv::Space::Meta, todo: 0, n: 1 };
+    let put = vec![(key, b"no record".to_vec())];
+    kv.unwrap().commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
+    for args in [
+        vec!["search", "--todo", "quay", "nt-2226"],
+        vec!["--embedder", "builtin", "search", "--todo", "quay", "nt-2226"],
+        vec!["embedder", "show"],
+    ] {
+        let ran = shell.run(&args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.stderr.contains("cannot be read"), "{}", ran.stderr);
+    }
+    shell.ok(&["embedder", "use", "builtin"]);
+    let ran = shell.run(&["search", "--todo", "quay", "nt-2226"]);
+    assert!(ran.code == 0 && ran.stderr.is_empty(), "{ran:?}");
+}
+
+/// Without waiting, whoever embeds the rest is named.
+#[test]
+fn no_wait_says_who_embeds_the_rest() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    shell.ok(&["--embedder", "none", "import", &file]);
+    let ran = shell.run(&["embedder", "use", "builtin", "--no-wait"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let is_left = !ran.text().contains(&format!("{0} of {0}", quay().len()));
+    assert_eq!(is_left, ran.stderr.contains("has the store open for writing"), "{ran:?}");
+}
+
 /// BL5: the scale is measured, kept with the store, and used.
 #[test]
 fn bl5_a_scale_is_measured_and_kept() {

@@ -78,6 +78,8 @@ fn td2_what_cannot_be_granted_says_why() {
     check(&shell, &["--to", "other", "b_other_001"], 2, "its own blocks and payloads only");
     check(&shell, &["--to", "other", "../../etc/passwd"], 2, "is no reference");
     check(&shell, &["--to", "other"], 2, "REF");
+    check(&shell, &["--to", "quay", "b_001"], 2, "without a grant");
+    check(&shell, &["--to", "other", "b_0000001"], 2, "is no reference");
 }
 
 /// BS8: a file for a tool: whole or not there.
@@ -110,6 +112,40 @@ fn bs8_a_file_for_another_tool() {
     let nowhere = shell.path("no/such/folder/out.txt");
     let ran = shell.run(&["load", "--todo", "quay", &payload, "--out", nowhere.to_str().unwrap()]);
     assert!(ran.code == 2 && ran.stderr.contains("could not be written"), "{ran:?}");
+    let dash = shell.run(&["load", "--todo", "quay", &payload, "--out", "-"]);
+    assert!(dash.code == 2 && dash.stderr.contains("- is no file"), "{dash:?}");
     let left = std::fs::read_dir(file.parent().unwrap()).unwrap().count();
     assert_eq!(left, 4, "no temporary file is left: quay.jsonl, other.jsonl, out.txt, store");
+}
+
+/// BS8: a file that is replaced keeps its permissions and its links; a new one is like any other.
+#[cfg(unix)]
+#[test]
+fn bs8_a_file_is_written_as_others_are() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (shell, payload) = two_todos();
+    let own = shell.ok(&["load", "--todo", "quay", &payload]).stdout;
+    let mode = |name: &str| shell.path(name).metadata().unwrap().permissions().mode() & 0o777;
+    let load = |name: &str| {
+        let path = shell.path(name);
+        shell.ok(&["load", "--todo", "quay", &payload, "--out", path.to_str().unwrap()]);
+        assert_eq!(std::fs::read(path).unwrap(), own);
+    };
+    std::fs::write(shell.path("any"), "").unwrap();
+    load("new");
+    assert_eq!(mode("new"), mode("any"));
+    for kept in [0o640, 0o755] {
+        let permissions = std::fs::Permissions::from_mode(kept);
+        std::fs::set_permissions(shell.path("any"), permissions).unwrap();
+        load("any");
+        assert_eq!(mode("any"), kept);
+    }
+    std::fs::create_dir(shell.path("folder")).unwrap();
+    symlink("folder/target", shell.path("link")).unwrap();
+    for _ in 0..2 {
+        // The first time, nothing is there yet.
+        load("link");
+        assert!(shell.path("link").is_symlink() && !shell.path("folder/target").is_symlink());
+        assert_eq!(std::fs::read(shell.path("folder/target")).unwrap(), own);
+    }
 }

@@ -1,6 +1,7 @@
 //! Conversations of other formats, and damaged ones.
 
 use crate::shell::{Ran, Shell, line, quay};
+use foldback_core::Message;
 use foldback_transcript::{read_bytes, read_file};
 use serde_json::Value;
 use std::io::Write as _;
@@ -85,33 +86,213 @@ fn damaged_lines_are_skipped_where_that_is_asked_for() {
 #[test]
 fn a_folder_may_hold_files_without_a_conversation() {
     let shell = Shell::new();
-    for folder in ["logs", "logs/s1", "logs/s1/tool-results"] {
-        std::fs::create_dir(shell.path(folder)).unwrap();
-    }
+    shell.folders(&["logs/s1/tool-results"]);
     shell.write("logs/s1/tool-results/toolu_1.json", "{\"rows\": [1, 2]}");
     shell.write("logs/s1/agent-7.meta.json", "{\"agentType\": \"explore\"}");
     shell.write("logs/quay.jsonl", line("quay", quay()));
     // What belongs to a session log is not looked at.
-    shell.ok(&["import", "logs"]);
+    assert!(!shell.ok(&["import", "logs"]).text().contains("skipped"));
     let prompts = "{\"display\":\"你好\",\"timestamp\":1,\"project\":\"p\"}\n".repeat(50);
-    shell.write("logs/history.jsonl", prompts);
+    shell.write("logs/history.jsonl", &prompts);
     shell.write("logs/empty.jsonl", "");
     shell.write("logs/journal.jsonl", "{\"step\":1}\n{\"step\":2}\n");
-    let ran = shell.run(&["import", "logs"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    let ran = shell.ok(&["import", "--lenient", "logs"]);
-    assert!(ran.text().ends_with("3 lines or files skipped\n"), "{ran:?}");
-    for told in ["a history of prompts", "empty.jsonl holds no conversation", "journal.jsonl"] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    for args in [&["import", "logs"][..], &["import", "--lenient", "logs"], &["replay", "logs"]] {
+        let ran = shell.ok(args);
+        assert!(ran.text().contains("3 lines or files skipped\n"), "{ran:?}");
+        for told in ["a history of prompts", "empty.jsonl holds no conversation", "journal.jsonl"] {
+            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        }
     }
-    // Where nothing is left, nothing is made.
+    // Beside a conversation in its file, such a line is damage like any other.
+    shell.write("logs/mixed.jsonl", prompts + &line("mixed", quay()));
+    assert_eq!(shell.run(&["import", "logs"]).code, 2);
+    shell.ok(&["import", "--lenient", "logs"]);
+    // A folder of nothing else is an error; where that is passed over, nothing is made.
     let empty = Shell::new();
-    let file = empty.write("history.jsonl", "{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n");
+    empty.folders(&["logs"]);
+    empty.write("logs/history.jsonl", "{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n");
     for command in ["import", "replay"] {
-        let ran = empty.ok(&[command, "--lenient", &file]);
+        let ran = empty.run(&[command, "logs"]);
+        assert!(ran.code == 2 && ran.stderr.contains("none of the 1 file"), "{ran:?}");
+        let ran = empty.ok(&[command, "--lenient", "logs"]);
         assert_eq!(ran.text(), "1 line or file skipped\n");
         assert!(!empty.store().exists());
     }
+}
+
+#[test]
+fn what_cannot_be_read_in_a_folder_is_skipped_where_that_is_asked_for() {
+    let shell = Shell::new();
+    shell.folders(&["logs"]);
+    let packed = zstd::encode_all(line("cut", quay()).as_bytes(), 3).unwrap();
+    shell.write("logs/a.jsonl.zst", &packed[..packed.len() / 2]);
+    // Unpacks to far more than text does.
+    let zeros = vec![b' '; 300 << 20];
+    shell.write("logs/b.jsonl.zst", zstd::encode_all(zeros.as_slice(), 3).unwrap());
+    shell.write("logs/c.jsonl", line("quay", quay()));
+    for command in ["import", "replay"] {
+        let ran = shell.run(&[command, "logs"]);
+        assert!(ran.code == 2 && ran.stderr.contains("--lenient"), "{ran:?}");
+        let ran = shell.ok(&[command, "--lenient", "logs"]);
+        assert!(ran.text().contains("2 lines or files skipped"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("a.jsonl.zst") && ran.stderr.contains("b.jsonl.zst"),
+            "{ran:?}"
+        );
+        // Named itself it stays an error.
+        let ran = shell.run(&[command, "--lenient", "logs/a.jsonl.zst", "logs/c.jsonl"]);
+        assert!(ran.code == 2 && ran.stderr.contains("cannot be unpacked"), "{ran:?}");
+    }
+    assert_eq!(shell.todos(), ["quay"]);
+}
+
+/// A body with a request and its response, without an id.
+fn pair(text: &str) -> String {
+    let messages = format!("[{{\"role\":\"user\",\"content\":\"{text}\"}}]");
+    let answer = "{\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"好\"}}]}";
+    format!("{{\"request\":{{\"model\":\"m\",\"messages\":{messages}}},\"response\":{answer}}}\n")
+}
+
+#[test]
+fn conversations_of_one_id_or_none_get_todos_of_their_own() {
+    let shell = Shell::new();
+    let all = quay();
+    let (half, other) = (all[..9].to_vec(), all[1..].to_vec());
+    shell.write("twice.jsonl", line("a", half) + &line("a", all.clone()) + &line("a", all));
+    shell.write("other.jsonl", line("a", other.clone()) + &line("a", other[2..].to_vec()));
+    shell.write("pairs.jsonl", pair("一") + &pair("二"));
+    shell.write("one.json", "[{\"role\":\"user\",\"content\":\"一\"}]");
+    let files = ["twice.jsonl", "other.jsonl", "pairs.jsonl", "one.json"];
+    let todos = ["a", "a-other", "a-2", "pairs-1", "pairs-2", "one"];
+    for again in [false, true] {
+        let ran = shell.ok(&[&["import"][..], &files].concat());
+        let told = ran.stderr.matches("is passed over, because").count();
+        assert_eq!((told, ran.stderr.matches(" is called ").count()), (2, 2), "{ran:?}");
+        assert_eq!(shell.todos(), todos, "{again}");
+    }
+    let out = read_bytes(&shell.ok(&["export", "--todo", "a-other"]).stdout).unwrap().next();
+    let out = out.unwrap().unwrap();
+    assert_eq!((out.id.as_deref(), out.messages), (Some("a"), other));
+    let ran = shell.run_bare(&[&["replay", "--json"][..], &files].concat());
+    let ids: Vec<_> = ran.json_lines().iter().map(|row| row["id"].clone()).collect();
+    assert_eq!(ids, todos, "{ran:?}");
+}
+
+#[test]
+fn a_packed_file_beside_its_plain_one_is_passed_over() {
+    let shell = Shell::new();
+    shell.folders(&["logs"]);
+    let log = line("quay", quay());
+    shell.write("logs/quay.jsonl", &log);
+    shell.write("logs/quay.jsonl.zst", zstd::encode_all(log.as_bytes(), 3).unwrap());
+    shell.write("logs/old.jsonl.zst", zstd::encode_all(line("old", quay()).as_bytes(), 3).unwrap());
+    let ran = shell.ok(&["import", "logs"]);
+    assert!(ran.stderr.contains("quay.jsonl.zst is passed over, because"), "{ran:?}");
+    assert_eq!(shell.todos(), ["old", "quay"]);
+}
+
+#[test]
+fn a_todo_that_holds_something_else_is_passed_over_where_that_is_asked_for() {
+    let shell = Shell::with_quay();
+    shell.folders(&["logs"]);
+    shell.write("logs/a.jsonl", line("a", quay()));
+    shell.write("logs/b.jsonl", line("quay", quay()[1..].to_vec()));
+    shell.write("logs/c.jsonl", line("c", quay()));
+    let ran = shell.run(&["import", "logs"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--lenient passes over"), "{ran:?}");
+    let ran = shell.ok(&["import", "--lenient", "logs"]);
+    assert!(ran.stderr.contains("skipped: logs/b.jsonl, line 1: todo quay already"), "{ran:?}");
+    assert!(ran.text().ends_with("1 conversation skipped\n"), "{ran:?}");
+    assert_eq!(shell.todos(), ["quay", "a", "c"]);
+    shell.ok(&["replay", "--lenient", "logs"]);
+    // A response that was still being written is told, and the next file has its turn.
+    let mut grown = quay();
+    let last = grown.len() - 1;
+    grown[last] = Message::assistant("It was 7, and");
+    shell.write("logs/c.jsonl", line("d", grown));
+    shell.ok(&["import", "logs/c.jsonl"]);
+    shell.write("logs/b.jsonl", line("d", quay()));
+    shell.write("logs/c.jsonl", line("e", quay()));
+    let ran = shell.ok(&["import", "logs"]);
+    assert!(ran.stderr.contains("was still being written"), "{ran:?}");
+    assert_eq!(shell.todos(), ["quay", "a", "c", "d", "e"]);
+}
+
+/// A line of a session log of Claude Code.
+fn said(session: &str, n: u32, role: &str, text: &str) -> String {
+    let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"{session}-{n}\""));
+    let message = match role {
+        "user" => format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"),
+        _ => format!(
+            "{{\"role\":\"assistant\",\"id\":\"m{n}\",\"model\":\"m\",\
+             \"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}"
+        ),
+    };
+    format!(
+        "{{\"type\":\"{role}\",\"uuid\":\"{session}-{n}\",\"parentUuid\":{parent},\"sessionId\":\"{session}\",\
+         \"isSidechain\":false,\"message\":{message}}}\n"
+    )
+}
+
+#[test]
+fn the_folder_of_a_coding_agent_comes_in_again_and_again() {
+    let shell = Shell::new();
+    shell.folders(&["projects/p/s1/subagents", "projects/p/s1/tool-results"]);
+    let talk = said("s1", 0, "user", "你好") + &said("s1", 1, "assistant", "hello");
+    let snapshot = |n: u32| {
+        format!(
+            "{{\"type\":\"file-history-snapshot\",\"messageId\":\"s1-{n}\",\"snapshot\":{{\"n\":{n}}}}}\n"
+        )
+    };
+    let title = "{\"type\":\"summary\",\"summary\":\"a title\",\"leafUuid\":\"s1-1\"}\n";
+    let agent = said("s1", 0, "user", "look") + &said("s1", 1, "assistant", "found 文件");
+    let agent = agent
+        .replace("\"isSidechain\":false", "\"isSidechain\":true,\"agentId\":\"ag\"")
+        .replace("s1-", "ag-");
+    shell.write("projects/p/s1.jsonl", talk.clone() + &snapshot(1));
+    // Resumed: a copy of the lines, and nothing new yet.
+    shell.write("projects/p/s2.jsonl", title.to_owned() + &talk);
+    // Half of the last line is not written yet.
+    let third = said("s3", 0, "user", "x") + &said("s3", 1, "assistant", "y");
+    let next = said("s3", 2, "user", "再来一次");
+    shell.write("projects/p/s3.jsonl", third.clone() + &next[..next.len() / 2]);
+    shell.write("projects/p/titles.jsonl", title);
+    shell.write("projects/p/s1/subagents/agent-ag.jsonl", agent);
+    shell.write("projects/p/s1/subagents/agent-ag.meta.json", "{\"agentType\":\"x\"}");
+    shell.write("projects/p/s1/tool-results/tk.json", "{\"rows\":[1]}");
+    let prompts = "{\"display\":\"你好\",\"timestamp\":1,\"project\":\"p\"}\n";
+    shell.write("projects/history.jsonl", prompts);
+
+    let recorded = |ran: &Ran| {
+        let rows = ran.json_lines();
+        let recorded = rows.iter().map(|row| {
+            (row["todo_id"].as_str().unwrap().to_owned(), row["recorded"].as_u64().unwrap())
+        });
+        recorded.filter(|(_, recorded)| *recorded > 0).collect::<Vec<_>>()
+    };
+    let all = [("s1", 2), ("s1-agent-ag", 2), ("s3", 2)].map(|(id, n)| (id.to_owned(), n));
+    let mut first = recorded(&shell.ok(&["import", "--json", "projects"]));
+    first.sort();
+    assert_eq!(first, all);
+    let exports = |shell: &Shell| {
+        let ids = ["s1", "s1-agent-ag", "s3"];
+        ids.map(|id| shell.ok(&["export", "--todo", id]).text().to_owned())
+    };
+    let before = exports(&shell);
+    assert!(before[0].contains("你好") && before[1].contains("found 文件"), "{before:?}");
+    // Again is no news.
+    assert_eq!(recorded(&shell.ok(&["import", "--json", "projects"])), []);
+    assert_eq!(exports(&shell), before);
+    // What has grown goes on, and what stands beside the messages follows.
+    let more = said("s1", 2, "user", "more") + &said("s1", 3, "assistant", "更多");
+    shell.write("projects/p/s1.jsonl", talk + &snapshot(1) + &more + &snapshot(4321));
+    shell.write("projects/p/s3.jsonl", third + &next);
+    let grown = [("s1", 2), ("s3", 1)].map(|(id, n)| (id.to_owned(), n));
+    assert_eq!(recorded(&shell.ok(&["import", "--json", "projects"])), grown);
+    let after = exports(&shell);
+    assert!(after[0].contains("更多") && after[0].contains("4321"), "{}", after[0]);
+    assert!(after[2].contains("再来一次"), "{}", after[2]);
+    shell.ok(&["doctor"]);
 }
 
 #[test]

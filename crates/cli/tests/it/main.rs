@@ -14,6 +14,7 @@ mod contract;
 mod corpus;
 mod durable;
 mod embedder;
+mod engines;
 mod face;
 mod grant;
 mod input;

@@ -132,12 +132,13 @@ fn bs7_a_line_of_a_stored_payload_is_found_with_its_lines() {
         let payload = &found["hits"][0]["payloads"][0];
         assert!(payload["text"].as_str().unwrap().contains("E_LEASE_4417"), "{found}");
         let (first, last) = (&payload["first_line"], &payload["last_line"]);
+        assert_eq!((&payload["skip"], &payload["also_in"]), (&0.into(), &serde_json::json!([])));
         let reference = payload["ref"].as_str().unwrap();
         let lines = format!("{first}-{last}");
         let loaded = shell.ok(&["load", "--todo", "nightly", reference, "--lines", &lines]);
         assert!(loaded.text().contains("quay-7 租约过期"), "{}", loaded.text());
         let shown = shell.ok(&["search", "--todo", "nightly", "--explain", query]);
-        assert!(shown.text().contains(&format!("{reference} lines {lines}")), "{}", shown.text());
+        assert!(shown.text().contains(&format!("{reference}, lines {lines}")), "{}", shown.text());
     }
 }
 

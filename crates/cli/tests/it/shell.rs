@@ -45,6 +45,19 @@ impl Shell {
         path.to_str().unwrap().to_owned()
     }
 
+    /// Makes folders, and those that they stand in.
+    pub(crate) fn folders(&self, names: &[&str]) {
+        names.iter().for_each(|name| std::fs::create_dir_all(self.path(name)).unwrap());
+    }
+
+    /// The todos of the store, in the order of their making.
+    #[track_caller]
+    pub(crate) fn todos(&self) -> Vec<String> {
+        let todos = self.json(&["todos"]);
+        let ids = todos.as_array().unwrap().iter().map(|row| row["todo_id"].as_str().unwrap());
+        ids.map(str::to_owned).collect()
+    }
+
     /// The command in this shell: nothing of the caller's environment reaches it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foldback"));

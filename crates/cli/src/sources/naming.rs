@@ -1,0 +1,237 @@
+//! Names for conversations that have one id, or none: each gets one that no other has.
+
+use super::folder::stem;
+use foldback::without_lines;
+use foldback_core::{Message, TodoId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use xxhash_rust::xxh3::Xxh3;
+
+/// A conversation, as far as its name depends on it.
+pub(super) struct Seen {
+    /// Which input it stands in.
+    pub(super) input: usize,
+    pub(super) file: String,
+    pub(super) line: u64,
+    /// Its own id.
+    pub(super) id: Option<String>,
+    pub(super) beginnings: Beginnings,
+}
+
+impl Seen {
+    fn place(&self) -> String {
+        format!("{}, line {}", self.file, self.line)
+    }
+}
+
+/// A hash of the first 0, 1, 2, ... messages of a conversation, so that two can be compared when
+/// neither is in memory any more: 16 bytes for each message.
+pub(super) struct Beginnings(Vec<u128>);
+
+impl Beginnings {
+    pub(super) fn of(messages: &[Message]) -> Self {
+        let mut hash = Xxh3::new();
+        let none = hash.digest128();
+        let each = messages.iter().map(|message| {
+            let json = without_lines(message);
+            hash.update(&(json.len() as u64).to_le_bytes());
+            hash.update(json.as_bytes());
+            hash.digest128()
+        });
+        Self(std::iter::once(none).chain(each).collect())
+    }
+
+    fn whole(&self) -> u128 {
+        self.0.last().copied().unwrap_or_default()
+    }
+}
+
+/// What is decided about each conversation, in their order, and why, in sentences.
+pub(super) struct Names {
+    /// `None` for one that is passed over, because another holds all its messages.
+    pub(super) names: Vec<Option<String>>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Gives each conversation a name whose todo no other has. That is its own id, or without one the
+/// name of its file, and of its line where the file holds several. Of conversations with one name,
+/// those are passed over that another begins with; of the others one keeps the name, and the rest
+/// get that of their file behind it, or a number.
+pub(super) fn names(all: &[Seen]) -> Names {
+    let mut nameless: HashMap<usize, usize> = HashMap::new();
+    for seen in all.iter().filter(|seen| seen.id.is_none()) {
+        *nameless.entry(seen.input).or_default() += 1;
+    }
+    let name = |seen: &Seen| match &seen.id {
+        Some(id) => id.clone(),
+        None if nameless.get(&seen.input).is_some_and(|count| *count > 1) => {
+            format!("{}-{}", stem(&seen.file), seen.line)
+        }
+        None => stem(&seen.file),
+    };
+    let mut names: Vec<_> = all.iter().map(|seen| Some(name(seen))).collect();
+    let mut alike: BTreeMap<TodoId, Vec<usize>> = BTreeMap::new();
+    for (at, name) in names.iter().flatten().enumerate() {
+        alike.entry(TodoId::from_foreign(name)).or_default().push(at);
+    }
+    let mut taken: BTreeSet<TodoId> = alike.keys().cloned().collect();
+    let mut changes = BTreeMap::new();
+    for group in alike.values().filter(|group| group.len() > 1) {
+        let group: Vec<_> = group.iter().filter_map(|at| Some((*at, all.get(*at)?))).collect();
+        let name = group.first().and_then(|(at, _)| names.get(*at).cloned().flatten());
+        changes.extend(changed(&name.unwrap_or_default(), &group, &mut taken));
+    }
+    let mut notes = Vec::with_capacity(changes.len());
+    for (at, Change { name, note }) in changes {
+        notes.push(note);
+        if let Some(decided) = names.get_mut(at) {
+            *decided = name;
+        }
+    }
+    Names { names, notes }
+}
+
+/// What becomes of a conversation that does not keep its name, and why.
+struct Change {
+    name: Option<String>,
+    note: String,
+}
+
+/// What becomes of conversations that would all be called `name`, but for the one that is.
+fn changed(
+    name: &str,
+    group: &[(usize, &Seen)],
+    taken: &mut BTreeSet<TodoId>,
+) -> Vec<(usize, Change)> {
+    let holders = holders(group);
+    let mut changes = Vec::new();
+    let mut keeper = None;
+    for (at, seen) in by_file(group) {
+        let whole = seen.beginnings.whole();
+        let holder = holders.get(&whole).filter(|(held_by, _)| *held_by != at);
+        let (new, what, other) = match (holder, keeper) {
+            (Some((_, holder)), _) if holder.beginnings.whole() == whole => {
+                (None, "is passed over, because the same messages stand".to_owned(), *holder)
+            }
+            (Some((_, holder)), _) => {
+                (None, "is passed over, because its messages and more stand".to_owned(), *holder)
+            }
+            (None, None) => {
+                keeper = Some(seen);
+                continue;
+            }
+            (None, Some(keeper)) => {
+                let new = free(name, seen, keeper, taken);
+                let what = format!("is called {new:?}, because another has its name");
+                (Some(new), what, keeper)
+            }
+        };
+        let (place, other) = (seen.place(), other.place());
+        let note = format!("the conversation {name:?} in {place} {what} in {other}");
+        changes.push((at, Change { name: new, note }));
+    }
+    changes
+}
+
+/// For each beginning the longest conversation that has it, of several the first.
+fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> {
+    let mut longest: Vec<_> = group.to_vec();
+    longest.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.beginnings.0.len()));
+    let mut holders = HashMap::new();
+    for (at, seen) in longest {
+        for beginning in &seen.beginnings.0 {
+            holders.entry(*beginning).or_insert((at, seen));
+        }
+    }
+    holders
+}
+
+/// Those whose file is named after them come first: they keep their name, whatever files are added.
+fn by_file<'a>(group: &[(usize, &'a Seen)]) -> Vec<(usize, &'a Seen)> {
+    let mut group = group.to_vec();
+    group.sort_by_key(|(_, seen)| {
+        seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id))
+    });
+    group
+}
+
+/// A name that is not taken yet.
+fn free(name: &str, seen: &Seen, keeper: &Seen, taken: &mut BTreeSet<TodoId>) -> String {
+    let stem = stem(&seen.file);
+    let of_file = (seen.file != keeper.file && stem != name).then(|| format!("{name}-{stem}"));
+    let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
+    let mut names = of_file.into_iter().chain(numbered);
+    names.find(|name| taken.insert(TodoId::from_foreign(name))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Conversations by input, id and the texts of their messages, and what they are called.
+    #[track_caller]
+    fn check(all: &[(usize, &str, Option<&str>, &str)], expected: &[Option<&str>]) -> Vec<String> {
+        let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| {
+            let messages: Vec<_> = texts.chars().map(|c| Message::user(&c.to_string())).collect();
+            Seen {
+                input: *input,
+                file: (*file).to_owned(),
+                line,
+                id: id.map(str::to_owned),
+                beginnings: Beginnings::of(&messages),
+            }
+        });
+        let Names { names, notes } = names(&seen.collect::<Vec<_>>());
+        assert_eq!(names.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+        notes
+    }
+
+    #[test]
+    fn a_name_that_is_one_s_own_stays() {
+        let all =
+            [(0, "a.jsonl", Some("会话"), "一"), (1, "b.jsonl", None, "一"), (2, "c", None, "")];
+        assert!(check(&all, &[Some("会话"), Some("b"), Some("c")]).is_empty());
+        let lines =
+            [(0, "a.jsonl", None, "x"), (0, "a.jsonl", Some("y"), "x"), (0, "a.jsonl", None, "x")];
+        assert!(check(&lines, &[Some("a-1"), Some("y"), Some("a-3")]).is_empty());
+    }
+
+    #[test]
+    fn what_another_begins_with_is_passed_over() {
+        let all = [
+            (0, "p/s1.jsonl", Some("s1"), "一二"),
+            (1, "p/s2.jsonl", Some("s1"), "一二三"),
+            (2, "p/s3.jsonl", Some("s1"), "一二三"),
+            (3, "p/s4.jsonl", Some("s1"), ""),
+            (4, "p/s5.jsonl", Some("s5"), "一二"),
+        ];
+        let notes = check(&all, &[None, Some("s1"), None, None, Some("s5")]);
+        assert_eq!(notes.len(), 3);
+        assert!(notes[0].contains("p/s1.jsonl, line 1 is passed over"), "{notes:?}");
+        assert!(
+            notes[0].ends_with("its messages and more stand in p/s2.jsonl, line 2"),
+            "{notes:?}"
+        );
+        assert!(notes[1].contains("the same messages stand in p/s2.jsonl"), "{notes:?}");
+    }
+
+    #[test]
+    fn others_of_one_name_get_their_file_s_or_a_number() {
+        // The file that has the name keeps it, wherever it stands; a name that is taken is passed.
+        let all = [
+            (0, "a/other.jsonl", Some("s1"), "ab"),
+            (1, "a/s1.jsonl", Some("s1"), "ac"),
+            (2, "b/other.jsonl", Some("s1"), "ad"),
+            (1, "a/s1.jsonl", Some("s1"), "ae"),
+            (3, "s1-3.jsonl", None, "x"),
+            (1, "a/s1.jsonl", Some("s1"), "af"),
+        ];
+        let expected = ["s1-other", "s1", "s1-5", "s1-2", "s1-3", "s1-4"].map(Some);
+        let notes = check(&all, &expected);
+        assert_eq!(notes.len(), 4);
+        assert!(notes[0].contains("other.jsonl, line 1 is called \"s1-other\""), "{notes:?}");
+        assert!(notes[0].ends_with("in a/s1.jsonl, line 2"), "{notes:?}");
+        // Files of one name that hold no id.
+        let bare = [(0, "a/one.json", None, "x"), (1, "b/one.json", None, "y")];
+        check(&bare, &[Some("one"), Some("one-2")]);
+    }
+}

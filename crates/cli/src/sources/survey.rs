@@ -1,0 +1,141 @@
+//! The first reading of all inputs: what they hold, and what each conversation is called.
+
+use super::naming::{Beginnings, Names, Seen, names};
+use super::{Sourced, Sources, is_damage, is_other};
+use crate::error::CliError;
+use crate::output::{Output, text};
+use foldback_core::TodoId;
+use std::collections::{HashMap, VecDeque};
+
+/// What the first reading has seen.
+pub(crate) struct Survey<'a> {
+    sources: &'a Sources,
+    out: Output,
+    /// How many conversations there are, but for those that others hold.
+    pub(crate) conversations: u64,
+    /// How many messages they hold.
+    pub(crate) messages: u64,
+    /// How many damaged lines, and files without a conversation, were passed over.
+    pub(crate) skipped: u64,
+    names: HashMap<Place, VecDeque<Option<String>>>,
+}
+
+/// The input that conversations stand in, and the id that they have there.
+type Place = (usize, Option<String>);
+
+impl Sources {
+    /// Reads everything once. The first input that is not sound is an error, or a note where it is
+    /// passed over.
+    pub(crate) fn survey(&self, out: &Output) -> Result<Survey<'_>, CliError> {
+        self.notes.iter().for_each(|note| out.note(note));
+        let mut progress = out.progress("reading", self.inputs.len() as u64);
+        let (mut seen, mut lens, mut skipped) = (Vec::new(), Vec::new(), 0);
+        for (at, input) in self.inputs.iter().enumerate() {
+            let mut items = input.conversations().peekable();
+            let mut first = true;
+            while let Some(item) = items.next() {
+                match item {
+                    Ok(Sourced { conversation, file, line, .. }) => {
+                        lens.push(conversation.messages.len() as u64);
+                        let beginnings = Beginnings::of(&conversation.messages);
+                        seen.push(Seen { input: at, file, line, id: conversation.id, beginnings });
+                    }
+                    Err(error) => {
+                        let alone = first && items.peek().is_none();
+                        // What is no conversation is damage where conversations stand beside it.
+                        let damages = is_other(&error) && !alone && !self.is_lenient();
+                        if damages || !self.passes(input, &error) {
+                            let helps = input.is_in_folder() || is_damage(&error) && !alone;
+                            return Err(self.with_hint(error, helps));
+                        }
+                        progress.around(|| out.note(format_args!("skipped: {error}")));
+                        skipped += 1;
+                    }
+                }
+                first = false;
+            }
+            progress.advance(1);
+        }
+        drop(progress);
+        if seen.is_empty() && !self.is_lenient() {
+            return Err(CliError::Usage(format!(
+                "none of the {} holds a conversation",
+                text::count(self.inputs.len() as u64, "file")
+            )));
+        }
+        let Names { names: decided, notes } = names(&seen);
+        notes.iter().for_each(|note| out.note(note));
+        let of_kept = decided.iter().zip(&lens).filter(|(name, _)| name.is_some());
+        let (conversations, messages) =
+            of_kept.fold((0, 0), |(count, sum), (_, len)| (count + 1, sum + len));
+        let mut names: HashMap<Place, VecDeque<_>> = HashMap::new();
+        for (seen, name) in seen.into_iter().zip(decided) {
+            names.entry((seen.input, seen.id)).or_default().push_back(name);
+        }
+        Ok(Survey { sources: self, out: out.clone(), conversations, messages, skipped, names })
+    }
+
+    /// Says that being lenient helps, where it does and can be asked for.
+    fn with_hint(&self, error: CliError, helps: bool) -> CliError {
+        match self.lenient {
+            Some(false) if helps => CliError::Usage(format!(
+                "{}; --lenient reports what is damaged and goes on behind it",
+                error.sentence().trim_end_matches('.')
+            )),
+            _ => error,
+        }
+    }
+}
+
+impl Survey<'_> {
+    /// The conversations, one after the other, with the names that the survey gave them. Read again
+    /// now: one that came up only after the survey is told and left for the next time.
+    pub(crate) fn conversations(&self) -> impl Iterator<Item = Result<Sourced, CliError>> + '_ {
+        let mut names = self.names.clone();
+        let inputs = self.sources.inputs.iter().enumerate();
+        let all = inputs.flat_map(|(at, input)| input.conversations().map(move |item| (at, item)));
+        all.filter_map(move |(at, item)| {
+            let sourced = match item {
+                Ok(sourced) => sourced,
+                Err(error) => {
+                    let input = self.sources.inputs.get(at);
+                    let passes = input.is_some_and(|input| self.sources.passes(input, &error));
+                    return (!passes).then_some(Err(error));
+                }
+            };
+            let place = (at, sourced.conversation.id.clone());
+            match names.get_mut(&place).and_then(VecDeque::pop_front) {
+                Some(name) => name.map(|name| Ok(Sourced { name, ..sourced })),
+                None => {
+                    self.out.note(format_args!(
+                        "the conversation in {}, line {}, was not there when reading began, and is \
+                         left for another time",
+                        sourced.file, sourced.line
+                    ));
+                    None
+                }
+            }
+        })
+    }
+
+    /// How much was passed over, in words; `None` where nothing was.
+    pub(crate) fn skipped(&self) -> Option<String> {
+        match self.skipped {
+            0 => None,
+            1 => Some("1 line or file skipped".to_owned()),
+            many => Some(format!("{} lines or files skipped", text::number(many))),
+        }
+    }
+
+    /// Checks that no more than one conversation is there for one todo that was asked for.
+    pub(crate) fn check_named(&self, named: Option<&TodoId>) -> Result<(), CliError> {
+        if named.is_some() && self.conversations > 1 {
+            return Err(CliError::Usage(format!(
+                "--todo names one todo, and the input holds {} conversations; leave --todo out, and \
+                 each goes into the todo of its own id",
+                self.conversations
+            )));
+        }
+        Ok(())
+    }
+}
