@@ -238,6 +238,51 @@ fn bs8_only_the_result_enters_the_conversation() {
     assert!(said[0].json().contains(&references[0].to_string()), "the reference is what was said");
 }
 
+/// BS8: what one call is handed is bounded: each reference once, memory and files up to a limit that is
+/// known before anything is read, and so many references.
+#[test]
+fn bs8_what_a_call_is_handed_is_bounded() {
+    let memory = in_memory();
+    let (session, references) = session(&memory);
+    let [first, second, ..] = references.as_slice() else { panic!() };
+    let size = table(0).len() as u64;
+    let bounded = declared().at_most(2 * size + 100, 2 * size + 100);
+    let hand = |tool: &str, key: &str, asked: &[&Reference]| {
+        let arguments = serde_json::json!({ key: asked }).to_string();
+        session.hand_over(&ToolCall::new("c", tool, &arguments), &bounded).unwrap()
+    };
+    let ready = |tool: &str, key: &str, asked: &[&Reference]| match hand(tool, key, asked) {
+        HandOver::Ready(handed) => handed,
+        HandOver::Refused(answer) => panic!("{}", answer.text),
+    };
+    let refused = |tool: &str, key: &str, asked: &[&Reference]| match hand(tool, key, asked) {
+        HandOver::Ready(handed) => panic!("{handed:?}"),
+        HandOver::Refused(answer) => answer.text,
+    };
+    // The same again is the same file, and the same bytes.
+    let twice = [first, second, first, first];
+    let handed = ready("count_lines", "file", &twice);
+    let files = files_of(&handed);
+    assert_eq!((handed.parts.len(), files.len()), (2, 2));
+    let told: serde_json::Value = serde_json::from_str(&handed.call.arguments).unwrap();
+    let paths = [&files[0], &files[1], &files[0], &files[0]].map(|path| path.to_str().unwrap());
+    assert_eq!(told["file"], serde_json::json!(paths));
+    assert_eq!(ready("hash", "data", &twice).parts.len(), 2);
+    // A text takes its room wherever it is put.
+    assert_eq!(ready("join", "texts", &[first, first]).parts.len(), 1);
+    let said = refused("join", "texts", &twice);
+    assert!(said.contains("is too large to be handed over in memory"), "{said}");
+    assert!(said.contains("use a tool that takes files"), "{said}");
+    let all: Vec<&Reference> = references.iter().collect();
+    assert!(refused("hash", "data", &all).contains("use a tool that takes files"));
+    assert!(refused("count_lines", "file", &all).contains("more than one call is handed"));
+    let block: Reference = "b_tables_001".parse().unwrap();
+    assert!(refused("count_lines", "file", &[&block, second]).contains("more than one call"));
+    let many = vec![first; TakesReferences::MAX_REFERENCES + 1];
+    assert!(refused("count_lines", "file", &many).contains("at most 256 references"));
+    ready("count_lines", "file", &many[1..]);
+}
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {

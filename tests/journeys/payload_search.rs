@@ -139,5 +139,22 @@ fn bs7_a_damaged_payload_leaves_its_block_to_be_found_by_its_own_words() {
     let memory = Memory::open(dir.path(), few).unwrap();
     let found = search(&memory, "t", "nightly quokka");
     assert!(found.contains(question), "{found}");
-    assert!(!search(&memory, "t", "E_LEASE_4417").contains("E_LEASE_4417 expired"));
+    let found = search(&memory, "t", "E_LEASE_4417");
+    assert!(found.contains("no block fits"), "{found}");
+}
+
+/// A file that is read again and again is found once, by the block that read it last.
+#[test]
+fn bs7_a_log_that_is_read_again_is_found_once() {
+    let memory = in_memory();
+    let mut session = memory.session(&todo("t")).unwrap();
+    for _ in 0..4 {
+        read_log(&mut session, "Why did it stop?", 700, "\u{1b}[31mE_LEASE_4417\u{1b}[0m 租约过期");
+    }
+    for query in ["E_LEASE_4417", "租约过期"] {
+        let found = search(&memory, "t", query);
+        assert_eq!(found.matches("in store://").count(), 1, "{query}: {found}");
+        assert!(found.contains("; also in b_t_0"), "{query}: {found}");
+        assert!(found.contains("租约过期"), "{query}: {found}");
+    }
 }

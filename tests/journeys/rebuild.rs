@@ -96,6 +96,39 @@ fn a_damaged_state_is_made_again() {
     }
 }
 
+/// BL9: that a task is being wrapped up is known after a rebuilding as before: the next blocks are as
+/// fine as they would have been.
+#[test]
+fn bl9_the_closing_phase_is_made_again() {
+    let cut = |state: ItemState, is_damaged: bool| {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = open(dir.path());
+        let mut before = session(&memory);
+        history(&mut before, &SUBJECTS[..4]);
+        let list = TodoList::new(vec![TodoItem::new(todo("sub"), "子任务")]).unwrap();
+        before.set_todo_list(&list).unwrap();
+        before.set_item_state(&todo("sub"), state).unwrap();
+        drop((before, memory));
+        if is_damaged {
+            flip(dir.path());
+            open(dir.path()).doctor(true).unwrap();
+        }
+        let memory = open(dir.path());
+        let mut after = session(&memory);
+        history(&mut after, &["network"; 12]);
+        after.close(Close::End).unwrap();
+        let blocks = memory.blocks(&todo("long"), 0, 99).unwrap();
+        blocks.iter().map(|block| block.range.len()).collect::<Vec<_>>()
+    };
+    let closing = cut(ItemState::Completed, false);
+    assert_eq!(cut(ItemState::Completed, true), closing);
+    assert_ne!(
+        cut(ItemState::InProgress, false),
+        closing,
+        "it is cut otherwise while there is work"
+    );
+}
+
 /// A damaged todo list stops nothing: its text stays in view, and the next list replaces it.
 #[test]
 fn td4_a_damaged_list_stops_nothing() {

@@ -16,17 +16,22 @@ use tempfile::tempdir;
 
 const DIM: usize = 24;
 
+/// An index catches up when it is so far behind.
+const BATCH_BLOCKS: u32 = 4;
+
 /// A cheap embedder: words, and characters of scripts without spaces, hashed into few dimensions.
 /// It can be made slow, and counts the texts that it was given.
 struct Hashed {
     id: &'static str,
     pause: Duration,
+    /// Texts with this word in them it refuses.
+    refused: Option<&'static str>,
     texts: Arc<AtomicUsize>,
 }
 
 impl Hashed {
     fn new(id: &'static str) -> Self {
-        Self { id, pause: Duration::ZERO, texts: Arc::default() }
+        Self { id, pause: Duration::ZERO, refused: None, texts: Arc::default() }
     }
 
     fn slow(id: &'static str) -> Self {
@@ -50,6 +55,10 @@ impl Embedder for Hashed {
     fn embed(&self, texts: &[&str]) -> Result<Vectors, EmbedError> {
         let mut values = Vec::new();
         for text in texts {
+            if self.refused.is_some_and(|word| text.contains(word)) {
+                let message = "index out of range".to_owned();
+                return Err(EmbedError { model: self.id.to_owned(), message });
+            }
             self.texts.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(self.pause);
             let mut row = [0.0f32; DIM];
@@ -72,6 +81,7 @@ impl Embedder for Hashed {
 fn with(embedder: Option<Arc<dyn Embedder>>) -> Options {
     let mut options = Options { embedder, ..options() };
     options.index.index_after_blocks = 16;
+    options.index.batch_blocks = BATCH_BLOCKS;
     options.index.hnsw_after_vectors = 64;
     options
 }
@@ -82,7 +92,7 @@ fn open(dir: &Path, embedder: Hashed) -> Memory {
 
 /// What a store remembers of an embedder that only these tests can make.
 fn choice() -> Choice {
-    Choice::Model("hashed".to_owned())
+    Choice::Custom("hashed".to_owned())
 }
 
 /// A small English todo, a Chinese one with payloads, and a large one with an index, all with the
@@ -335,4 +345,268 @@ fn bl5_a_measured_scale_is_used() {
     assert_eq!(memory.scale("hashed-a").unwrap(), Some(scale));
     drop(memory);
     assert_eq!(open(dir.path(), Hashed::new("hashed-b")).embedder().same_topic(), 0.9);
+}
+
+/// A store whose process was killed in the middle of replacing the vectors of its large todo, whose
+/// index is not kept meanwhile.
+fn killed_half_way(dir: &Path) {
+    fill(dir);
+    let mut worker = spawn("reembed::worker", dir);
+    let lines = BufReader::new(worker.stdout.take().unwrap()).lines();
+    let reached = |line: &std::io::Result<String>| {
+        let done = line.as_ref().unwrap().strip_prefix("done ").map(|n| n.parse::<u64>().unwrap());
+        done.is_some_and(|done| done > 100)
+    };
+    assert!({ lines }.any(|line| reached(&line)));
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+/// Records into the large todo, and says how many of its blocks are not indexed in the end.
+fn index_lag_after_more(memory: &Memory) -> u64 {
+    let mut session = memory.session(&todo("large")).unwrap();
+    for n in 60..90 {
+        let result = format!("marker{n:03} stands here");
+        session.record_all(exchange(n, &format!("module{n}"), &result).to_vec()).unwrap();
+    }
+    session.close(Close::End).unwrap();
+    memory.index_now().unwrap();
+    memory.doctor(false).unwrap().index_lag
+}
+
+/// R1: a replacement that nobody ends any more does not keep the index from the todo.
+#[test]
+fn r1_an_unfinished_replacement_is_given_up_when_words_alone_are_chosen() {
+    let dir = tempdir().unwrap();
+    killed_half_way(dir.path());
+    let none: Arc<dyn Embedder> = Choice::WordsOnly.load().unwrap();
+    let memory = Memory::open(dir.path(), with(Some(none))).unwrap();
+    memory.choose_embedder(&Choice::WordsOnly).unwrap();
+    assert!(index_lag_after_more(&memory) < u64::from(BATCH_BLOCKS));
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+}
+
+/// R1: the same where the store is opened by whoever has not the embedder.
+#[test]
+fn r1_an_unfinished_replacement_is_given_up_where_its_model_is_gone() {
+    let dir = tempdir().unwrap();
+    killed_half_way(dir.path());
+    let memory = Memory::open(dir.path(), with(None)).unwrap();
+    assert!(memory.embedder_trouble().unwrap().to_string().contains("hashed"));
+    memory.doctor(true).unwrap();
+    assert!(index_lag_after_more(&memory) < u64::from(BATCH_BLOCKS));
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    drop(memory);
+    // And is gone on with when it is back.
+    let memory = open(dir.path(), Hashed::new("hashed-a"));
+    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    assert!(ask(&memory, "large", "module88").1.contains("Used"));
+}
+
+/// C3: a damaged note of how far a todo is costs no search and stops no other todo.
+#[test]
+fn c3_a_damaged_note_of_the_progress_is_made_again() {
+    let dir = tempdir().unwrap();
+    fill(dir.path());
+    let memory = open(dir.path(), Hashed::new("hashed-a"));
+    memory.choose_embedder(&choice()).unwrap();
+    memory.reembed(|_| {}).unwrap();
+    let no = memory.find(&todo("english")).unwrap().no();
+    drop(memory);
+    let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let key = Key { space: Space::Index, todo: no, n: 0 };
+    let put = vec![(key, b"no record".to_vec())];
+    kv.commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
+    drop(kv);
+    let memory = open(dir.path(), Hashed::new("hashed-b"));
+    assert!(ask(&memory, "english", "staging server port").0.contains("Which port"));
+    let found = memory.doctor(false).unwrap().findings;
+    assert!(found.iter().any(|found| found.contains("english")), "{found:?}");
+    memory.doctor(true).unwrap();
+    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    memory.choose_embedder(&choice()).unwrap();
+    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    for id in ["english", "chinese", "large"] {
+        let found = memory.search(&todo(id), &SearchRequest::new("port module 订单")).unwrap();
+        assert!(format!("{:?}", found[0].explanation.vectors).contains("Used"), "{id}");
+    }
+}
+
+/// A text that the model refuses is passed over, and named to whoever asks.
+#[test]
+fn a_text_that_is_refused_stops_nothing() {
+    let dir = tempdir().unwrap();
+    fill(dir.path());
+    let embedder = Hashed { refused: Some("8443"), ..Hashed::new("hashed-a") };
+    let memory = open(dir.path(), embedder);
+    memory.choose_embedder(&choice()).unwrap();
+    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    assert!(ask(&memory, "large", "module13").1.contains("Used"));
+    let failures = memory.embedding_failures().unwrap().unwrap();
+    assert_eq!(failures.messages, 1);
+    for part in ["message 1 of todo english", "index out of range"] {
+        assert!(failures.last.contains(part), "{}", failures.last);
+        let found = memory.doctor(false).unwrap().findings;
+        assert!(found.iter().any(|found| found.contains(part)), "{found:?}");
+    }
+    // It is found by its words.
+    assert!(ask(&memory, "english", "who listens?").0.contains("Which port"));
+    memory.doctor(true).unwrap();
+    assert!(memory.doctor(false).unwrap().is_clean());
+    drop(memory);
+    // A model that refuses everything is no model: that is an error, and nothing is done.
+    let embedder = Hashed { refused: Some(""), ..Hashed::new("hashed-b") };
+    let memory = open(dir.path(), embedder);
+    memory.choose_embedder(&choice()).unwrap();
+    let error = memory.reembed(|_| {}).unwrap_err().to_string();
+    assert!(error.contains("index out of range"), "{error}");
+    assert!(memory.embedding_failures().unwrap().unwrap().last.contains("index out of range"));
+}
+
+/// What was recorded without vectors is not searched worse than by words alone.
+#[test]
+fn an_answer_without_vectors_is_found_among_others_with_them() {
+    let dir = tempdir().unwrap();
+    let id = todo("harbor");
+    let talk = |n: usize| {
+        let text = format!("The harbor office answers question {n} about the ferry to the island.");
+        Message::user(&text)
+    };
+    let memory = Memory::open(dir.path(), with(None)).unwrap();
+    let mut session = memory.session(&id).unwrap();
+    session.record_all((0..24).map(talk).collect()).unwrap();
+    session.close(Close::End).unwrap();
+    drop((session, memory));
+    let none: Arc<dyn Embedder> = Choice::WordsOnly.load().unwrap();
+    let memory = Memory::open(dir.path(), with(Some(none))).unwrap();
+    let mut session = memory.session(&id).unwrap();
+    let answer = "Tickets for dogs on the ferry cost nine crowns, 狗票九克朗.";
+    session.record(Message::user(answer)).unwrap();
+    session.close(Close::End).unwrap();
+    drop((session, memory));
+    // Read only, so that nobody makes the vectors.
+    let memory = Memory::open(dir.path(), Options { mode: Mode::ReadOnly, ..with(None) }).unwrap();
+    let question = "What do tickets for dogs on the ferry to the island cost?";
+    let (text, vectors) = ask(&memory, "harbor", question);
+    assert!(vectors.contains("Used"), "{vectors}");
+    assert_eq!(text, answer);
+}
+
+/// A store that was never told of an embedder is the built-in one's: what was recorded without its
+/// vectors gets them, and messages with nothing to embed count as done.
+#[test]
+fn a_store_that_never_chose_is_embedded_by_the_built_in_embedder() {
+    let dir = tempdir().unwrap();
+    let none: Arc<dyn Embedder> = Choice::WordsOnly.load().unwrap();
+    let memory = Memory::open(dir.path(), with(Some(none))).unwrap();
+    let mut session = memory.session(&todo("english")).unwrap();
+    session.record(Message::user("Which port does the staging server use?")).unwrap();
+    session.record(Message::assistant("")).unwrap();
+    session.close(Close::End).unwrap();
+    assert_eq!(memory.store_embedder().unwrap(), None);
+    drop((session, memory));
+    let memory = Memory::open(dir.path(), with(None)).unwrap();
+    for _ in 0..500 {
+        if memory.embedding_progress().unwrap().is_done() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(memory.embedding_progress().unwrap(), EmbeddingProgress { done: 2, messages: 2 });
+    assert!(ask(&memory, "english", "staging port").1.contains("Used"));
+}
+
+/// A new table in the program takes the place of the one that a store remembers.
+#[test]
+fn a_new_built_in_table_is_adopted() {
+    #[derive(serde::Serialize)]
+    struct Record {
+        choice: &'static str,
+        model_id: &'static str,
+        dim: u64,
+    }
+    let dir = tempdir().unwrap();
+    let messages = fill(dir.path());
+    let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let record = Record { choice: "builtin", model_id: "static-older-256", dim: 256 };
+    let key = Key { space: Space::Meta, todo: 0, n: 1 };
+    let put = vec![(key, rmp_serde::to_vec_named(&record).unwrap())];
+    kv.commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
+    drop(kv);
+    let memory = Memory::open(dir.path(), with(None)).unwrap();
+    let own = memory.store_embedder().unwrap().unwrap();
+    assert_eq!((own.choice, own.model_id.as_str()), (Choice::BuiltIn, StaticEmbedder::MODEL_ID));
+    assert_eq!(memory.reembed(|_| {}).unwrap(), EmbeddingProgress { done: messages, messages });
+    assert!(memory.embedder_trouble().is_none());
+}
+
+/// An embedder that a program brings becomes a new store's own, and whoever opens the store with
+/// another hears of it.
+#[test]
+fn an_embedder_of_ones_own_is_remembered_and_another_is_told() {
+    let dir = tempdir().unwrap();
+    let memory = open(dir.path(), Hashed::new("hashed-a"));
+    let own = memory.store_embedder().unwrap().unwrap();
+    assert_eq!(own.choice, Choice::Custom("hashed-a".to_owned()));
+    assert!(memory.embedder_trouble().is_none());
+    let mut session = memory.session(&todo("english")).unwrap();
+    session.record(Message::user("Which port does the staging server use?")).unwrap();
+    drop((session, memory));
+    let other = open(dir.path(), Hashed::new("hashed-b"));
+    let trouble = other.embedder_trouble().unwrap().to_string();
+    assert!(trouble.contains("hashed-a") && trouble.contains("hashed-b"), "{trouble}");
+    drop(other);
+    let plain = Memory::open(dir.path(), with(None)).unwrap();
+    let trouble = plain.embedder_trouble().unwrap().to_string();
+    assert!(trouble.contains("hashed-a") && trouble.contains("program's own"), "{trouble}");
+}
+
+/// A process that had the store open before another embedder was chosen hears of it, and whoever
+/// waits for the end is not told that it came.
+#[test]
+fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
+    let dir = tempdir().unwrap();
+    fill(dir.path());
+    let old = Memory::open(dir.path(), with(None)).unwrap();
+    assert!(old.embedder_trouble().is_none());
+    let new = open(dir.path(), Hashed::new("hashed-a"));
+    new.choose_embedder(&choice()).unwrap();
+    let mut left = 3;
+    let mut session = old.session(&todo("english")).unwrap();
+    // It goes on recording while the others are embedded; that is embedded as well.
+    let end = new.reembed(|progress| {
+        if left > 0 && progress.done > 100 {
+            left -= 1;
+            session
+                .record(Message::user(&format!("The backup server has port 900{left}.")))
+                .unwrap();
+        }
+    });
+    let end = end.unwrap();
+    assert!(end.is_done() && end.messages == 254 + 3, "{end:?}");
+    let trouble = old.embedder_trouble().unwrap().to_string();
+    assert!(trouble.contains("hashed-a") && trouble.contains("static-"), "{trouble}");
+}
+
+/// A scale that makes no sense is refused; one that is stored all the same is passed over.
+#[test]
+fn a_scale_that_makes_no_sense_keeps_nobody_from_a_store() {
+    let dir = tempdir().unwrap();
+    let memory = open(dir.path(), Hashed::new("hashed-a"));
+    for (same_topic, answering) in [(1.0, 0.4), (f32::NAN, 0.4), (0.5, f32::NAN), (0.3, 0.4)] {
+        let error = memory.set_scale("hashed-a", Scale { same_topic, answering }).unwrap_err();
+        assert!(error.to_string().contains("hashed-a"), "{error}");
+    }
+    drop(memory);
+    let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
+    let scale = Scale { same_topic: 1.0, answering: f32::NAN };
+    let scales = std::collections::BTreeMap::from([("hashed-a", scale)]);
+    let key = Key { space: Space::Meta, todo: 0, n: 2 };
+    let put = vec![(key, rmp_serde::to_vec_named(&scales).unwrap())];
+    kv.commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
+    drop(kv);
+    let memory = open(dir.path(), Hashed::new("hashed-a"));
+    assert_eq!(memory.embedder().same_topic(), 0.5);
+    let trouble = memory.embedder_trouble().unwrap().to_string();
+    assert!(trouble.contains("calibrate"), "{trouble}");
 }
