@@ -145,7 +145,7 @@ impl Memory {
         put(kv, FAILURES, &EmbeddingFailures::default())?;
         if embedder.model_id() == WordsOnly::MODEL_ID {
             // There is nothing to make, and what was being replaced stays as it is.
-            return self.work().abandon().map(drop);
+            return self.work().abandon_soon();
         }
         self.reembed_in_background()
     }

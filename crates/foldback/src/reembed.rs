@@ -39,6 +39,9 @@ const STEP: usize = 512;
 /// How often is looked how far another process has come.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// So often is looked, before the end of an unfinished replacement is left to whoever is at work.
+const PATIENCE: u32 = 50;
+
 /// So often what was recorded meanwhile is embedded as well, before it is left to others.
 const ROUNDS: usize = 8;
 
@@ -407,6 +410,18 @@ impl Work {
         Ok(true)
     }
 
+    /// As [`abandon`](Self::abandon), and waits a while for whoever is at work: a thread of this very
+    /// process may have begun the same.
+    pub(crate) fn abandon_soon(&self) -> Result<(), Error> {
+        for _ in 0..PATIENCE {
+            if self.abandon()? {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     /// What is wrong with the vectors of the store's todos, as sentences; with `repair` it is set
     /// right, and what was refused is forgotten.
     pub(crate) fn examine(&self, repair: bool) -> Result<Vec<String>, Error> {
@@ -438,7 +453,7 @@ impl Work {
             ));
         }
         if repair && !findings.is_empty() {
-            self.abandon()?;
+            self.abandon_soon()?;
             set_failures(self.kv.as_ref(), &<_>::default())?;
         }
         Ok(findings)
