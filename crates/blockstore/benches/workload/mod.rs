@@ -10,6 +10,7 @@ use foldback_core::{
 };
 use foldback_kv::{Engine, Mode, Registry, Todo};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 pub(crate) const DIM: usize = 256;
 
@@ -96,6 +97,8 @@ pub(crate) struct Place {
     blocks: u32,
     /// The bytes of the texts.
     pub(crate) text_bytes: usize,
+    /// How long the commits took.
+    pub(crate) committing: Duration,
     /// The number of each message's block; each message has one vector.
     pub(crate) block_of: Vec<u32>,
 }
@@ -106,7 +109,16 @@ impl Place {
         let todo = Registry::new(kv.clone()).create(&TodoId::new("bench").unwrap(), b"").unwrap();
         let store = BlockStore::open(kv, Some(dir.join("index")), config).unwrap();
         let random = Random::new(7);
-        Self { store, todo, random, vectors_of_two, blocks: 0, text_bytes: 0, block_of: vec![] }
+        Self {
+            store,
+            todo,
+            random,
+            vectors_of_two,
+            blocks: 0,
+            text_bytes: 0,
+            committing: Duration::ZERO,
+            block_of: vec![],
+        }
     }
 
     /// Adds blocks until there are `blocks`, so many in a transaction, and indexes them.
@@ -150,7 +162,9 @@ impl Place {
             extra: vec![],
             delete: vec![],
         };
+        let begin = Instant::now();
         self.store.commit(commit, Given.model_id()).unwrap();
+        self.committing += begin.elapsed();
     }
 
     fn message(&mut self, words: usize) -> NewMessage {

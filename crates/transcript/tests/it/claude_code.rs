@@ -1,6 +1,6 @@
 //! Session logs of Claude Code.
 
-use crate::converted::{all_there, comes_back, errors, fixture, json, mark, roles, source};
+use crate::converted::{all_there, comes_back, errors, fixture, json, mark, read, roles, source};
 use foldback_transcript::{Conversation, FindingKind, Format, anthropic, read_bytes, read_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,16 +9,6 @@ use std::collections::BTreeSet;
 /// The session of the `n`-th fixture.
 fn session_id(n: u64) -> String {
     format!("6f0c2d1e-aaaa-4bbb-8ccc-{n:012}")
-}
-
-/// The conversations of lines.
-#[track_caller]
-fn read(lines: &[Value]) -> Vec<Conversation> {
-    let text: Vec<_> = lines.iter().map(Value::to_string).collect();
-    let read: Vec<_> =
-        read_bytes(text.join("\n").as_bytes()).unwrap().map(Result::unwrap).collect();
-    read.iter().for_each(comes_back);
-    read
 }
 
 fn chained(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {

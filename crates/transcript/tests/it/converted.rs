@@ -6,6 +6,16 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 
+/// The conversations of a log's lines, each of which comes back from its export.
+#[track_caller]
+pub(crate) fn read(lines: &[Value]) -> Vec<Conversation> {
+    let text: Vec<_> = lines.iter().map(Value::to_string).collect();
+    let read: Vec<_> =
+        read_bytes(text.join("\n").as_bytes()).unwrap().map(Result::unwrap).collect();
+    read.iter().for_each(comes_back);
+    read
+}
+
 /// The conversations of a fixture. Each of them comes back from its export.
 #[track_caller]
 pub(crate) fn fixture(name: &str) -> Vec<Conversation> {
