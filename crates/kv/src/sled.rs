@@ -418,6 +418,7 @@ fn connect(folder: &Path) -> Result<Database, Error> {
         .mode(::sled::Mode::LowSpace)
         // Every commit flushes, so there is nothing for a flusher to do.
         .flush_every_ms(None);
+    remove_unfinished_snapshots(folder)?;
     let begin = Instant::now();
     let sled = loop {
         match guarded(folder, || config.open()) {
@@ -436,6 +437,23 @@ fn connect(folder: &Path) -> Result<Database, Error> {
     let log = File::open(&path).map_err(reading("open", &path))?;
     folder::sync(folder)?;
     Ok(Database { sled, log, folder: folder.to_owned(), blob: AtomicI64::new(-1) })
+}
+
+/// Removes the snapshots that an opening did not finish. sled writes one beside the last, renames it
+/// and only then lets go of the last; but it also takes an unfinished one for the newest when it
+/// opens, and refuses the store.
+fn remove_unfinished_snapshots(folder: &Path) -> Result<(), Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(reading("list", folder))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(reading("list", folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "generating") {
+            fs::remove_file(&path).map_err(writing("remove", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Asks sled. It panics on some damaged files; that is an error like the others.

@@ -219,6 +219,23 @@ fn r4_sled_may_go_back_but_makes_nothing_up() {
     eprintln!("30 flips: {refused} sled stores refused, {short} short, {silent} without a finding");
 }
 
+/// R1: a process that dies while sled writes its snapshot leaves it unfinished.
+#[cfg(feature = "sled")]
+#[test]
+fn r1_an_unfinished_snapshot_of_sled_stops_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = build(dir.path(), Engine::Sled);
+    for rest in [&b""[..], b"0123456789abcdef"] {
+        // The newest by its name, as the one of the next opening would be.
+        let unfinished = dir.path().join("store.sled/snap.00FFFFFFFFFFFFFF.generating");
+        fs::write(&unfinished, rest).unwrap();
+        let kv = open(dir.path(), Engine::Sled, Mode::ReadWrite).unwrap();
+        assert!(!read_all(&*kv, &records, "unfinished", 0..=59), "something is missing");
+        assert_eq!(kv.check().unwrap(), []);
+        assert!(!unfinished.exists());
+    }
+}
+
 fn run(program: &str, arguments: &[&str]) {
     assert!(Command::new(program).args(arguments).status().unwrap().success());
 }
