@@ -3,11 +3,14 @@
 //!
 //! A [`Baseline`] is a policy by its name; [`BASELINES`] lists them, [`baseline`] finds one, and
 //! [`Baseline::start`] gives a context to record into. A policy here is pure: no clock, no file, no
-//! model. Where the original asks a model (for a summary), a deterministic stand-in does the work,
-//! and its name says so wherever it is shown.
+//! model. Where the original asks a model (for a summary), a deterministic stand-in does the work;
+//! what that model would be sent and would write is told by [`ContextManager::side_calls`].
 //!
 //! A policy repairs nothing: its prompts are valid requests where what was recorded is one, and it
 //! parts no call from its results that came together.
+//!
+//! Each policy has settings of its own type, whose default is what the original does:
+//! [`SlidingWindow`], [`SummaryTopN`], [`DeepAgents`], [`ClearToolResults`], [`MaskObservations`].
 //!
 //! ```
 //! use foldback_baselines::baseline;
@@ -24,15 +27,28 @@
 
 mod registry;
 
+mod clear_tool_results;
+mod deepagents;
 mod full;
+mod mask_observations;
+mod sliding_window;
+pub mod stm_ltm;
 mod summary_top_n;
 
 mod digest;
+mod log;
+mod masks;
+mod policy;
 mod refusal;
+mod summarizer;
 
+pub use clear_tool_results::ClearToolResults;
+pub use deepagents::{DeepAgents, Span};
 pub use full::Full;
+pub use mask_observations::MaskObservations;
 pub use registry::{BASELINES, Baseline, baseline};
-pub use summary_top_n::{SummaryConfig, SummaryTopN};
+pub use sliding_window::SlidingWindow;
+pub use summary_top_n::SummaryTopN;
 
 // Named by the documentation above.
 #[cfg(doc)]

@@ -1,6 +1,7 @@
 //! The policies by their names.
 
-use crate::{Full, SummaryConfig, SummaryTopN};
+use crate::stm_ltm::{StmLtm, StmLtmConfig};
+use crate::{ClearToolResults, DeepAgents, Full, MaskObservations, SlidingWindow, SummaryTopN};
 use foldback_core::{ContextManager, TodoId, TokenCounter};
 use std::sync::Arc;
 
@@ -31,15 +32,61 @@ pub static BASELINES: &[Baseline] = &[
         name: "full",
         title: "keeping everything",
         about: "Every message is sent with every call.",
-        make: |todo, tokens| Box::new(Full::new(todo, tokens)),
+        make: |todo, tokens| Full.start(todo, tokens),
+    },
+    Baseline {
+        name: "sliding-window",
+        title: "last 100 messages",
+        about: "The last 100 messages are sent, and the instructions in front of all others; the \
+                rest is gone. As in OpenManus, but no call is parted from its results, and a \
+                request begins with a user's message.",
+        make: |todo, tokens| SlidingWindow::default().start(todo, tokens),
     },
     Baseline {
         name: "summary-top-n",
         title: "summary + last 20",
-        about: "Over 40,000 tokens all but the last 20 messages give way to a summary, and are gone. \
-                The summary is extracted by rule, at most 1,000 tokens, where the original asks a \
-                model; what that model would cost is not counted.",
-        make: |todo, tokens| Box::new(SummaryTopN::new(todo, tokens, SummaryConfig::default())),
+        about: "From 40,000 tokens on all but the last 20 messages give way to a summary, and are \
+                gone. As in LangChain, but the summary is extracted by rule, at most 1,000 tokens, \
+                where the original asks a model.",
+        make: |todo, tokens| SummaryTopN::default().start(todo, tokens),
+    },
+    Baseline {
+        name: "deepagents",
+        title: "deepagents",
+        about: "From 170,000 tokens on all but the last 6 messages go to one file that can be \
+                searched, and give way to a summary; results over 80,000 characters go to files of \
+                their own, long old arguments of writing tools are clipped. As in deepagents 0.7 for \
+                a model of unknown window, but the summary is extracted by rule, at most 1,000 \
+                tokens, where the original asks a model.",
+        make: |todo, tokens| DeepAgents::default().start(todo, tokens),
+    },
+    Baseline {
+        name: "deepagents-128k",
+        title: "deepagents, 128k window",
+        about: "The same for a window of 128,000 tokens: from 85 % of it on, and the last 10 % stay.",
+        make: |todo, tokens| DeepAgents::with_window(128_000).start(todo, tokens),
+    },
+    Baseline {
+        name: "clear-tool-results",
+        title: "clearing tool results",
+        about: "When the conversation is over 100,000 tokens all tool results but the last 3 are \
+                cleared. As Anthropic's context editing does by default.",
+        make: |todo, tokens| ClearToolResults::default().start(todo, tokens),
+    },
+    Baseline {
+        name: "mask-observations",
+        title: "masking observations",
+        about: "Of all tool results but the last 10 one line stays that tells how long they were. \
+                As SWE-agent does, with the number that JetBrains found best.",
+        make: |todo, tokens| MaskObservations::default().start(todo, tokens),
+    },
+    Baseline {
+        name: "stm-ltm",
+        title: "last step + memory",
+        about: "The last step is sent as it was, and before it a memory of at most about 4,000 tokens \
+                of everything older, written beside the loop; what left can be searched and read by \
+                id. The memory is extracted by rule where the original asks a model.",
+        make: |todo, tokens| Box::new(StmLtm::new(todo, tokens, StmLtmConfig::default())),
     },
 ];
 

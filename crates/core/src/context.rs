@@ -45,6 +45,13 @@ pub trait ContextManager: Send {
     /// When the store behind the policy fails.
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
 
+    /// The model calls that the policy made, or that its stand-in for a model stood for, since this
+    /// was last asked, in order. They are billed beside the loop's own calls. A policy that asks no
+    /// model has none.
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        Vec::new()
+    }
+
     /// Work that may run beside the loop, as a value. Its result comes back by
     /// [`absorb`](Self::absorb).
     fn maintenance(&mut self) -> Option<Maintenance> {
@@ -121,6 +128,17 @@ pub struct ToolAnswer {
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
+}
+
+/// A call to a model that a policy makes for its own ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SideCall {
+    /// What it is for, in one word: `summary`.
+    pub purpose: &'static str,
+    /// The tokens that the model is sent.
+    pub input_tokens: usize,
+    /// The tokens that it writes.
+    pub output_tokens: usize,
 }
 
 /// Work that may run beside the loop, on any thread.

@@ -31,6 +31,7 @@ mod message_json;
 mod object;
 mod pairing;
 mod payload;
+mod prices;
 mod reference;
 mod seq;
 mod stored;
@@ -41,7 +42,7 @@ mod tokens;
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
 pub use content::{Content, Part};
 pub use context::{
-    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Prompt, Recorded,
+    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Prompt, Recorded, SideCall,
     ToolAnswer, ToolDefinition,
 };
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
@@ -51,6 +52,7 @@ pub use message::{Message, MessageError, Role, ToolCall};
 pub use object::Object;
 pub use pairing::{Pairing, PairingTracker, Violation, check_request};
 pub use payload::{Check, PayloadKind, PayloadRef, PayloadRefError};
+pub use prices::Prices;
 pub use reference::{Reference, ReferenceError};
 pub use seq::{SeqNo, SeqRange};
 pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};

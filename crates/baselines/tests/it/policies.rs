@@ -1,28 +1,42 @@
 //! What holds for every policy of the registry.
 
-use foldback_baselines::{BASELINES, baseline};
+use crate::support::{prompt, record, todo, unit};
+use foldback_baselines::{BASELINES, Baseline, baseline};
 use foldback_core::{
-    Budget, Estimate, Message, SeqNo, TodoId, ToolCall, ToolCallId, check_request,
+    Budget, ContextManager, Estimate, Message, SeqNo, SideCall, TodoId, TokenCounter, ToolCall,
+    check_request, message_tokens,
 };
+use foldback_testkit::generate::{Shape, conversation};
+use proptest::prelude::*;
 use std::sync::Arc;
 
-fn todo() -> TodoId {
-    TodoId::new("t").unwrap()
+/// Counts so that short conversations are over every trigger.
+struct Heavy;
+
+impl TokenCounter for Heavy {
+    fn count(&self, text: &str) -> usize {
+        Estimate.count(text) * 300
+    }
 }
 
-/// Steps of a tool loop whose results are large enough for any policy to act.
-fn steps(n: usize) -> Vec<Message> {
-    let mut messages = vec![Message::system("You repair gates."), Message::user("修理闸门 7。")];
-    for i in 0..n {
-        let ids = [format!("a{i}"), format!("b{i}")];
-        let calls = ids.iter().map(|id| ToolCall::new(id, "read", "{\"path\": \"log\"}")).collect();
-        messages.push(Message::calls("I read on.", calls));
-        for id in &ids {
-            let text = format!("line {i} of the log. ").repeat(200);
-            messages.push(Message::tool_result(&ToolCallId::new(id), &text));
-        }
+fn start(policy: &Baseline) -> Box<dyn ContextManager> {
+    policy.start(todo(), Arc::new(Heavy))
+}
+
+/// Long enough for the window to slide, with results that are worth clearing.
+fn shape(odd: bool) -> Shape {
+    Shape { units: 1..120, parallel: 6, odd, times: false, long: 6 }
+}
+
+/// The prompt behind each message, and the calls of a summarising model.
+fn run(policy: &Baseline, messages: &[Message]) -> (Vec<Vec<Arc<Message>>>, Vec<SideCall>) {
+    let mut context = start(policy);
+    let mut prompts = Vec::new();
+    for message in messages {
+        record(context.as_mut(), [message.clone()]);
+        prompts.push(prompt(context.as_ref()).messages);
     }
-    messages
+    (prompts, context.side_calls())
 }
 
 #[test]
@@ -35,36 +49,13 @@ fn names_are_unique_and_found() {
 }
 
 #[test]
-fn every_prompt_is_a_valid_request_and_the_same_again() {
-    for policy in BASELINES {
-        let prompts = || {
-            let mut context = policy.start(todo(), Arc::new(Estimate));
-            let mut prompts = Vec::new();
-            for message in steps(80) {
-                let seq = SeqNo(prompts.len() as u64);
-                let asks = !message.tool_calls().is_empty();
-                if asks {
-                    let prompt = context.prompt(&Budget::default());
-                    let request = prompt.messages.iter().map(Arc::as_ref);
-                    assert_eq!(check_request(request), [], "{} at {seq}", policy.name);
-                }
-                assert_eq!(context.record(message).unwrap().seq, seq);
-                prompts.push(context.prompt(&Budget::default()).messages);
-            }
-            prompts
-        };
-        assert_eq!(prompts(), prompts(), "{}", policy.name);
-    }
-}
-
-#[test]
 fn a_policy_says_what_it_cannot_do() {
     for policy in BASELINES {
         let mut context = policy.start(todo(), Arc::new(Estimate));
-        context.record(Message::user("Repair gate 7.")).unwrap();
+        record(context.as_mut(), [Message::user("Repair gate 7.")]);
         let tight = context.prompt(&Budget { tokens: Some(1) });
         assert!(!tight.unfit.is_empty(), "{}", policy.name);
-        assert!(context.prompt(&Budget { tokens: Some(100) }).unfit.is_empty());
+        assert!(context.prompt(&Budget { tokens: Some(1_000) }).unfit.is_empty());
         context.pin(SeqNo(0)).unwrap();
         let error = context.pin(SeqNo(1)).unwrap_err().to_string();
         assert!(error.contains("no message 1"), "{error}");
@@ -72,6 +63,88 @@ fn a_policy_says_what_it_cannot_do() {
         assert!(answer.is_error && answer.text.contains("no_such_tool"), "{}", answer.text);
         let child = context.child(TodoId::new("child").unwrap()).unwrap();
         assert_eq!(child.todo().to_string(), "child");
-        assert!(child.prompt(&Budget::default()).messages.is_empty());
+        assert!(prompt(child.as_ref()).messages.is_empty());
+        assert_eq!(prompt(child.as_ref()).tools, context.tools());
     }
+}
+
+#[test]
+fn a_child_has_its_parents_rule_and_nothing_else() {
+    for policy in BASELINES {
+        let mut parent = start(policy);
+        let mut messages = vec![Message::user("Begin. 开始。")];
+        let ids: Vec<String> = (0..120).map(|i| format!("c{i}")).collect();
+        messages.extend(ids.iter().flat_map(|id| unit(&[id])));
+        record(parent.as_mut(), messages.clone());
+        let mut child = parent.child(TodoId::new("child").unwrap()).unwrap();
+        record(child.as_mut(), messages);
+        assert_eq!(prompt(child.as_ref()).messages, prompt(parent.as_ref()).messages);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// LV3: each request is valid wherever one may follow, and ends as the history does.
+    #[test]
+    fn every_request_is_valid(messages in conversation(shape(false))) {
+        for policy in BASELINES {
+            let (prompts, _) = run(policy, &messages);
+            for (at, shown) in prompts.iter().enumerate() {
+                if check_request(&messages[..=at]).is_empty() {
+                    let found = check_request(shown.iter().map(Arc::as_ref));
+                    prop_assert_eq!(found, [], "{} at {}", policy.name, at);
+                    let newest = shown.last().map(|newest| newest.role());
+                    prop_assert_eq!(newest, Some(messages[at].role()), "{}", policy.name);
+                }
+            }
+        }
+    }
+
+    /// Whatever is recorded, the same history gives the same bytes, and the tokens told are those of
+    /// the messages and tools.
+    #[test]
+    fn every_history_is_taken(messages in conversation(shape(true))) {
+        for policy in BASELINES {
+            prop_assert_eq!(run(policy, &messages), run(policy, &messages), "{}", policy.name);
+            let mut context = start(policy);
+            for message in &messages {
+                record(context.as_mut(), [message.clone()]);
+                let shown = prompt(context.as_ref());
+                let texts = shown.tools.iter().flat_map(|t| [&t.name, &t.description, &t.parameters]);
+                let tools: usize = texts.map(|text| Heavy.count(text)).sum();
+                let tokens = shown.messages.iter().map(|message| message_tokens(&Heavy, message));
+                prop_assert_eq!(shown.tokens, tools + tokens.sum::<usize>(), "{}", policy.name);
+            }
+        }
+    }
+
+    /// LV2: what was pinned when it stood in the prompt stands in every later request.
+    #[test]
+    fn pinned_messages_stay(messages in conversation(shape(false)), every in 3..12_usize) {
+        for policy in BASELINES {
+            let mut context = start(policy);
+            for (at, message) in messages.iter().enumerate() {
+                record(context.as_mut(), [message.clone()]);
+                if at % every == 0 {
+                    context.pin(SeqNo(at as u64)).unwrap();
+                }
+                if !check_request(&messages[..=at]).is_empty() {
+                    continue;
+                }
+                let shown = prompt(context.as_ref()).messages;
+                for pinned in messages[..=at].iter().step_by(every) {
+                    prop_assert!(shown.iter().any(|m| tells(m, pinned)), "{} lost {pinned:?}", policy.name);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a message of a prompt says all that another said.
+fn tells(shown: &Message, pinned: &Message) -> bool {
+    let mut calls = pinned.tool_calls().iter();
+    shown.text().ends_with(pinned.text().as_ref()) && shown.tool_calls() == pinned.tool_calls()
+        || shown.text().contains(pinned.text().as_ref())
+            && calls.all(|call| shown.text().contains(&call.arguments))
 }

@@ -1,25 +1,22 @@
 //! A summary takes the place of what was, and only where it may.
 
-use foldback_baselines::{SummaryConfig, SummaryTopN};
+use crate::support::{Characters, prompt, record, texts, todo};
+use foldback_baselines::SummaryTopN;
 use foldback_core::{
-    Budget, ContextManager, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter, ToolCall,
-    ToolCallId, check_request,
+    ContextManager, Estimate, Message, Role, SeqNo, TokenCounter, ToolCall, ToolCallId,
+    check_request,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const SMALL: SummaryConfig =
-    SummaryConfig { trigger_tokens: 400, keep_messages: 6, summary_tokens: 120 };
+const SMALL: SummaryTopN =
+    SummaryTopN { trigger_tokens: 400, keep_messages: 6, summary_tokens: 120 };
 
-fn start(config: SummaryConfig) -> SummaryTopN {
-    SummaryTopN::new(TodoId::new("t").unwrap(), Arc::new(Estimate), config)
+fn start(config: SummaryTopN) -> Box<dyn ContextManager> {
+    config.start(todo(), Arc::new(Estimate))
 }
 
-fn prompt(context: &SummaryTopN) -> Prompt {
-    context.prompt(&Budget::default())
-}
-
-fn talk(context: &mut SummaryTopN, turns: std::ops::Range<usize>) {
+fn talk(context: &mut dyn ContextManager, turns: std::ops::Range<usize>) {
     for i in turns {
         context.record(Message::user(&format!("Question {i} about the gate. 闸门 {i}。"))).unwrap();
         context.record(Message::assistant(&format!("Answer {i}. More of it follows."))).unwrap();
@@ -28,20 +25,20 @@ fn talk(context: &mut SummaryTopN, turns: std::ops::Range<usize>) {
 
 #[test]
 fn nothing_happens_under_the_trigger() {
-    let mut context = start(SummaryConfig::default());
+    let mut context = start(SummaryTopN::default());
     context.record(Message::system("Be brief.")).unwrap();
-    talk(&mut context, 0..200);
-    assert!(prompt(&context).tokens < 40_000);
-    assert_eq!(prompt(&context).messages.len(), 401);
+    talk(context.as_mut(), 0..200);
+    assert!(prompt(context.as_ref()).tokens < 40_000);
+    assert_eq!(prompt(context.as_ref()).messages.len(), 401);
 }
 
 #[test]
 fn over_the_trigger_the_last_messages_stay_and_the_rest_is_gone() {
     let mut context = start(SMALL);
     context.record(Message::system("Be brief.")).unwrap();
-    talk(&mut context, 0..100);
+    talk(context.as_mut(), 0..100);
     context.record(Message::user("And now?")).unwrap();
-    let shown = prompt(&context);
+    let shown = prompt(context.as_ref());
     assert_eq!(shown.messages[0].text(), "Be brief.", "instructions stand beside the history");
     let summary = shown.messages[1].text().into_owned();
     assert!(summary.starts_with("Here is a summary"), "{summary}");
@@ -55,14 +52,14 @@ fn over_the_trigger_the_last_messages_stay_and_the_rest_is_gone() {
 
 #[test]
 fn the_last_twenty_messages_stay_behind_forty_thousand_tokens() {
-    let config = SummaryConfig::default();
+    let config = SummaryTopN::default();
     assert_eq!((config.trigger_tokens, config.keep_messages), (40_000, 20));
     let mut context = start(config);
     let long = "The gate opens at nine and closes at five. ".repeat(100);
     let mut before = 0;
     loop {
         context.record(Message::user(&long)).unwrap();
-        let after = prompt(&context).messages.len();
+        let after = prompt(context.as_ref()).messages.len();
         if after < before {
             assert_eq!((before, after), (before, 21), "a summary and twenty messages");
             break;
@@ -74,13 +71,35 @@ fn the_last_twenty_messages_stay_behind_forty_thousand_tokens() {
 }
 
 #[test]
+fn at_the_trigger_a_summary_is_due_and_its_call_is_told() {
+    let run = |trigger_tokens| {
+        let config = SummaryTopN { trigger_tokens, keep_messages: 2, summary_tokens: 300 };
+        let mut context = config.start(todo(), Arc::new(Characters));
+        let questions = (0..9).map(|i| Message::user(&format!("闸门 {i}？")));
+        record(context.as_mut(), questions);
+        context
+    };
+    // Nine messages of five characters, each with its four tokens.
+    assert_eq!(texts(run(82).as_ref()).len(), 9);
+    let mut context = run(81);
+    assert_eq!(texts(context.as_ref())[1..], ["闸门 7？", "闸门 8？"]);
+    let calls = context.side_calls();
+    assert_eq!((calls.len(), calls[0].purpose, calls[0].input_tokens), (1, "summary", 63));
+    assert_eq!(calls[0].output_tokens, texts(context.as_ref())[0].chars().count());
+    // The next one is made of the summary as well.
+    let before = prompt(context.as_ref()).tokens;
+    record(context.as_mut(), [Message::user("闸门 9？")]);
+    assert_eq!(context.side_calls()[0].input_tokens, before - 9);
+}
+
+#[test]
 fn a_pinned_message_outlives_its_summary() {
     let mut context = start(SMALL);
-    talk(&mut context, 0..1);
+    talk(context.as_mut(), 0..1);
     context.pin(SeqNo(0)).unwrap();
     context.pin(SeqNo(1)).unwrap();
-    talk(&mut context, 1..60);
-    let shown = prompt(&context);
+    talk(context.as_mut(), 1..60);
+    let shown = prompt(context.as_ref());
     assert_eq!(shown.pinned, 2);
     assert!(shown.messages[0].text().starts_with("Question 0 about the gate."));
     assert_eq!(shown.messages[1].text(), "[assistant] Answer 0. More of it follows.");
@@ -98,25 +117,25 @@ proptest! {
     ) {
         let mut context = start(SMALL);
         let mut recorded = Vec::new();
-        let mut record = |context: &mut SummaryTopN, message: Message| {
+        let mut record = |context: &mut dyn ContextManager, message: Message| {
             recorded.push(message.json().to_owned());
             context.record(message).unwrap();
         };
-        record(&mut context, Message::user("Begin."));
+        record(context.as_mut(), Message::user("Begin."));
         for (at, (calls, words)) in steps.into_iter().enumerate() {
-            let request = prompt(&context);
+            let request = prompt(context.as_ref());
             prop_assert_eq!(check_request(request.messages.iter().map(Arc::as_ref)), []);
             let ids: Vec<String> = (0..calls).map(|n| format!("c{at}-{n}")).collect();
             let made = ids.iter().map(|id| ToolCall::new(id, "read", "{}")).collect();
-            record(&mut context, Message::calls("I read.", made));
+            record(context.as_mut(), Message::calls("I read.", made));
             for id in &ids {
-                record(&mut context, Message::tool_result(&ToolCallId::new(id), &"数 word ".repeat(words)));
+                record(context.as_mut(), Message::tool_result(&ToolCallId::new(id), &"数 word ".repeat(words)));
             }
             if calls == 0 {
-                record(&mut context, Message::user(&"more ".repeat(words)));
+                record(context.as_mut(), Message::user(&"more ".repeat(words)));
             }
         }
-        let shown = prompt(&context);
+        let shown = prompt(context.as_ref());
         let newest = recorded.len().saturating_sub(SMALL.keep_messages);
         let tail: Vec<_> = recorded[newest..].to_vec();
         let kept: Vec<_> = shown.messages.iter().map(|message| message.json().to_owned()).collect();

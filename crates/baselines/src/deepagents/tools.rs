@@ -1,0 +1,163 @@
+//! `grep` and `read_file` over the files that the policy wrote.
+
+use super::files::Files;
+use foldback_core::{ToolAnswer, ToolCall, ToolDefinition};
+use regex::Regex;
+use serde::Deserialize;
+
+/// An answer has at most so many characters: 20,000 tokens of 4.
+const ANSWER_CHARACTERS: usize = 80_000;
+
+/// `grep` gives at most so many lines.
+const MATCHES: usize = 1_000;
+
+/// `read_file` gives so many lines where no number is asked for.
+const LINES: usize = 100;
+
+/// The two tools.
+pub(super) fn definitions() -> Vec<ToolDefinition> {
+    let tool = |name: &str, description: &str, parameters: &str| ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: parameters.to_owned(),
+    };
+    vec![
+        tool(
+            "grep",
+            "Finds lines in the saved conversation history and in large results, literally or by \
+             regular expression.",
+            r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"A file or folder; all without it."},"regex":{"type":"boolean"}},"required":["pattern"]}"#,
+        ),
+        tool(
+            "read_file",
+            "Reads lines of a saved file.",
+            r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","description":"Lines to pass over, default 0."},"limit":{"type":"integer","description":"Lines to read, default 100."}},"required":["file_path"]}"#,
+        ),
+    ]
+}
+
+/// Runs a call of one of the tools; `None` when it is of none.
+pub(super) fn call(files: &Files, call: &ToolCall) -> Option<ToolAnswer> {
+    let result = match call.name.as_str() {
+        "grep" => arguments(call).and_then(|asked| grep(files, &asked)),
+        "read_file" => arguments(call).and_then(|asked| read_file(files, &asked)),
+        _ => return None,
+    };
+    let is_error = result.is_err();
+    Some(ToolAnswer { text: result.unwrap_or_else(|error| error), is_error })
+}
+
+#[derive(Deserialize)]
+struct Grep {
+    pattern: String,
+    path: Option<String>,
+    #[serde(default)]
+    regex: bool,
+}
+
+#[derive(Deserialize)]
+struct ReadFile {
+    file_path: String,
+    #[serde(default)]
+    offset: usize,
+    #[serde(default = "lines")]
+    limit: usize,
+}
+
+fn lines() -> usize {
+    LINES
+}
+
+fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
+    serde_json::from_str(&call.arguments).map_err(|error| {
+        format!("The arguments of {} are not as it takes them: {error}.", call.name)
+    })
+}
+
+/// The lines that match, each with its number from 1, under the path of their file.
+fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
+    let regex = if asked.regex { asked.pattern.clone() } else { regex::escape(&asked.pattern) };
+    let regex = Regex::new(&regex)
+        .map_err(|error| format!("{:?} is no regular expression: {error}", asked.pattern))?;
+    let mut answer = Bounded::default();
+    let mut found = 0;
+    for (path, text) in files.under(asked.path.as_deref()) {
+        let mut is_named = false;
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| regex.is_match(line)) {
+            if found == MATCHES {
+                answer.end(&format!("... more than {MATCHES} lines match: be more specific."));
+                return Ok(answer.text);
+            }
+            found += 1;
+            if !is_named {
+                is_named = true;
+                answer.line(&format!("{path}:"));
+            }
+            if !answer.line(&format!("{}: {line}", at + 1)) {
+                answer.end("... more lines match: be more specific.");
+                return Ok(answer.text);
+            }
+        }
+    }
+    Ok(if found == 0 { "No line matches.".to_owned() } else { answer.text })
+}
+
+/// The lines behind the first `offset`, under a line that tells which they are.
+fn read_file(files: &Files, asked: &ReadFile) -> Result<String, String> {
+    let Some(text) = files.get(&asked.file_path) else {
+        let known: Vec<&str> = files.under(None).map(|(path, _)| path).collect();
+        let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+        return Err(format!("There is no file {:?}. Files: {known}.", asked.file_path));
+    };
+    let total = text.lines().count();
+    if asked.offset >= total {
+        return Err(format!(
+            "{} has {total} lines, and {} were to be passed over.",
+            asked.file_path, asked.offset
+        ));
+    }
+    let mut answer = Bounded::default();
+    let mut next = asked.offset;
+    for line in text.lines().skip(asked.offset).take(asked.limit.max(1)) {
+        let is_whole = answer.line(line);
+        // The next answer begins with what this one cut, unless it is too long for any.
+        next += usize::from(is_whole || next == asked.offset);
+        if !is_whole {
+            break;
+        }
+    }
+    let rest = if next < total { format!(", next offset {next}") } else { String::new() };
+    Ok(format!("lines {}-{next} of {total}{rest}\n{}", asked.offset + 1, answer.text))
+}
+
+/// Lines up to a number of characters.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+    characters: usize,
+}
+
+impl Bounded {
+    /// Adds a line, and tells whether there was room for the whole of it. Else what there is room
+    /// for is added.
+    fn line(&mut self, line: &str) -> bool {
+        let characters = line.chars().count() + 1;
+        let room = ANSWER_CHARACTERS - self.characters;
+        if characters <= room {
+            self.end(line);
+            self.characters += characters;
+            return true;
+        }
+        self.end(&line.chars().take(room).collect::<String>());
+        self.characters = ANSWER_CHARACTERS;
+        false
+    }
+
+    /// Adds a line however long it is.
+    fn end(&mut self, line: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+    }
+}

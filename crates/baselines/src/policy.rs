@@ -1,0 +1,96 @@
+//! A rule over a log of messages is a whole policy.
+
+use crate::log::Log;
+use crate::refusal::no_tool;
+use foldback_core::{
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, TodoId,
+    TokenCounter, ToolAnswer, ToolCall, ToolDefinition,
+};
+use std::sync::Arc;
+
+/// What a policy does with the messages that it holds: everything in which one policy differs from
+/// another.
+pub(crate) trait Rule: Send + 'static {
+    /// The same rule for a sub-task, which knows nothing of this one's messages.
+    fn again(&self) -> Self;
+
+    /// What is recorded in a message's place.
+    fn arrive(&mut self, message: Message) -> Message {
+        message
+    }
+
+    /// Does what the policy does, behind each message.
+    fn apply(&mut self, log: &mut Log);
+
+    /// The tools that the policy gives to the model.
+    fn tools(&self) -> &[ToolDefinition] {
+        &[]
+    }
+
+    /// Runs a call of one of them; `None` when it is of none.
+    fn call(&self, _call: &ToolCall) -> Option<ToolAnswer> {
+        None
+    }
+
+    /// The model calls since this was last asked.
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        Vec::new()
+    }
+}
+
+/// A context of this rule that holds nothing yet.
+pub(crate) fn start<R: Rule>(
+    rule: R,
+    todo: TodoId,
+    counter: Arc<dyn TokenCounter>,
+) -> Box<dyn ContextManager> {
+    let texts = |tool: &ToolDefinition| {
+        [&tool.name, &tool.description, &tool.parameters].map(|text| counter.count(text))
+    };
+    let tool_tokens = rule.tools().iter().flat_map(texts).sum();
+    Box::new(Policy { log: Log::new(todo, counter, tool_tokens), rule })
+}
+
+struct Policy<R> {
+    log: Log,
+    rule: R,
+}
+
+impl<R: Rule> ContextManager for Policy<R> {
+    fn todo(&self) -> &TodoId {
+        self.log.todo()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        let message = self.rule.arrive(message);
+        let seq = self.log.push(message);
+        self.rule.apply(&mut self.log);
+        Ok(Recorded { seq, closed: Vec::new() })
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        Prompt { tools: self.rule.tools().to_vec(), ..self.log.prompt(budget) }
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        self.rule.tools()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        Ok(self.rule.call(call).unwrap_or_else(|| no_tool(call, self.tools())))
+    }
+
+    /// # Errors
+    /// When there is no such message, or it has left the prompts.
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.log.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        Ok(start(self.rule.again(), todo, Arc::clone(self.log.counter())))
+    }
+
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        self.rule.side_calls()
+    }
+}

@@ -1,0 +1,460 @@
+//! The last step as it was, and a memory of everything older: `M_s = {L_(s-2), f(T_(s-1))}`.
+//!
+//! A step is what came in, what the model then said or called, and every result: a wave of parallel
+//! calls is one step. The prompt of step s holds the instructions, the first ask and the latest, the
+//! long-term memory L of every step up to s-2, and step s-1 word for word, its results in the order
+//! of their calls.
+//!
+//! L is written beside the loop. [`maintenance`](ContextManager::maintenance) gives a job for each
+//! finished step, from the moment that it is finished: the tool of the next step may run meanwhile.
+//! What comes back early waits until its step is no longer the last one; what comes back late leaves
+//! its step in the prompt as it was, and the prompt says so. L is appended to until it is over its
+//! limit; then a summary takes its place. No job can hold the prompt up, and none can let it grow:
+//! behind [`StmLtmConfig::max_late_steps`] the rule takes over.
+//!
+//! Raw messages are kept apart under ids. In [`Mode::Offload`] the model searches and reads them; in
+//! [`Mode::Compress`] it does not, but a tool that the [`Scene`] names is still handed them. What no
+//! chat API would take as it was (a call without its result, an instruction that came late) is told
+//! in a user's message.
+//!
+//! ```
+//! use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
+//! use foldback_core::{Budget, ContextManager, Estimate, Message, TodoId};
+//! use std::sync::Arc;
+//!
+//! let mut context = StmLtm::new(TodoId::new("trip")?, Arc::new(Estimate), StmLtmConfig::default());
+//! for n in 0..20 {
+//!     context.record(Message::user(&format!("Which gate has flight {n}?")))?;
+//!     context.record(Message::assistant(&format!("Gate {n}.")))?;
+//!     // On any thread, beside whatever the agent does.
+//!     while let Some(job) = context.maintenance() {
+//!         context.absorb((job.0)())?;
+//!     }
+//! }
+//! let prompt = context.prompt(&Budget::default());
+//! let texts: Vec<_> = prompt.messages.iter().map(|message| message.text()).collect();
+//! assert_eq!(texts[0], "Which gate has flight 0?");
+//! assert!(texts[1].ends_with("\n[r37] assistant: Gate 18."));
+//! assert_eq!(texts[2..], ["Which gate has flight 19?", "Gate 19."]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod compressor;
+mod fields;
+mod memory;
+mod note;
+mod raw;
+mod scene;
+mod step;
+mod turns;
+
+pub use compressor::{Compression, Compressor, Extractive, Finished, Written};
+pub use note::{Note, NoteKind};
+pub use scene::{Mode, Scene};
+
+use crate::refusal::{no_message, no_tool, over_budget};
+use compressor::trim;
+use foldback_core::{
+    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
+    SeqNo, SideCall, TodoId, TokenCounter, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+};
+use memory::Memory;
+use raw::{Raw, RawStore};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Weak};
+use step::{Fold, Step, Steps};
+use turns::Turns;
+
+/// How the memory is kept.
+#[derive(Clone)]
+pub struct StmLtmConfig {
+    /// What the kind of task asks of it.
+    pub scene: Scene,
+    /// Over so many tokens L is summed up. Over as many, what came in and was not answered is a step
+    /// without an answer, but for its latest message.
+    pub memory_tokens: usize,
+    /// The greatest number of tokens of a summary. Half of the limit, so that L is rewritten once in
+    /// several steps and is a stable prefix in between.
+    pub summary_tokens: usize,
+    /// So many steps may be late. One more, and the rule folds the oldest at once; so it sums L up
+    /// when it is over twice its limit.
+    pub max_late_steps: usize,
+    /// The greatest number of tokens of an answer of the policy's tools.
+    pub answer_tokens: usize,
+    /// What writes L.
+    pub compressor: Arc<dyn Compressor>,
+}
+
+impl Default for StmLtmConfig {
+    /// The scene `general`, 4,000 tokens, summaries of 2,000, four late steps, answers of 2,000
+    /// tokens, the extractive rule.
+    fn default() -> Self {
+        Self {
+            scene: Scene::default(),
+            memory_tokens: 4_000,
+            summary_tokens: 2_000,
+            max_late_steps: 4,
+            answer_tokens: 2_000,
+            compressor: Arc::new(Extractive),
+        }
+    }
+}
+
+/// Short-term and long-term memory.
+pub struct StmLtm {
+    todo: TodoId,
+    counter: Arc<dyn TokenCounter>,
+    config: StmLtmConfig,
+    tools: Vec<ToolDefinition>,
+    tool_tokens: usize,
+    /// Everything, as it was recorded.
+    raw: RawStore,
+    /// Instructions in front of all other messages.
+    head: Vec<SeqNo>,
+    first_ask: Option<SeqNo>,
+    latest_ask: Option<SeqNo>,
+    pinned: BTreeSet<SeqNo>,
+    /// L.
+    memory: Memory,
+    /// Finished steps that are not in L: the last one, and before it those that are late.
+    recent: VecDeque<Step>,
+    steps: Steps,
+    /// Calls of the policy's own tools that wait for their result.
+    recalls: BTreeSet<String>,
+    /// Lives as long as a job that sums L up.
+    summing: Weak<()>,
+    side_calls: Vec<SideCall>,
+}
+
+/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
+struct Done {
+    token: Arc<()>,
+    work: Work,
+}
+
+enum Work {
+    Folded(Written),
+    /// A summary of so many of the oldest notes.
+    SummedUp(usize, Written),
+}
+
+impl StmLtm {
+    /// A context that holds nothing yet.
+    #[must_use]
+    pub fn new(todo: TodoId, counter: Arc<dyn TokenCounter>, config: StmLtmConfig) -> Self {
+        let tools = match config.scene.mode {
+            Mode::Offload => raw::tools(),
+            Mode::Compress => Vec::new(),
+        };
+        let texts = tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
+        Self {
+            todo,
+            tool_tokens: texts.map(|text| counter.count(text)).sum(),
+            memory: Memory::new(&config.scene, config.compressor.as_ref()),
+            counter,
+            config,
+            tools,
+            raw: RawStore::default(),
+            head: Vec::new(),
+            first_ask: None,
+            latest_ask: None,
+            pinned: BTreeSet::new(),
+            recent: VecDeque::new(),
+            steps: Steps::default(),
+            recalls: BTreeSet::new(),
+            summing: Weak::new(),
+            side_calls: Vec::new(),
+        }
+    }
+
+    /// How many finished steps should be in L and are not.
+    #[must_use]
+    pub fn late_steps(&self) -> usize {
+        self.recent.len().saturating_sub(1)
+    }
+
+    /// The tokens of L.
+    #[must_use]
+    pub fn memory_tokens(&self) -> usize {
+        self.memory.tokens()
+    }
+
+    /// The words of the message with this id (`r7` is message 7), whatever has become of it in the
+    /// prompt: of a result or a plain message its text, byte for byte; of a message that calls tools
+    /// its text, and each call on a line. It is for whoever looks back; the model has its tools.
+    #[must_use]
+    pub fn raw(&self, id: &str) -> Option<String> {
+        self.raw.words(id)
+    }
+
+    /// The words of the message with this id, for a tool that the scene lets read them.
+    ///
+    /// # Errors
+    /// When the scene does not name the tool, or there is no such message.
+    pub fn hand_over(&self, tool: &str, id: &str) -> Result<String, ContextError> {
+        let Scene { name, raw_readers, .. } = &self.config.scene;
+        if !raw_readers.iter().any(|reader| reader == tool) {
+            return Err(error(format!(
+                "the scene {name:?} hands no raw content to {tool:?}: it names {raw_readers:?}"
+            )));
+        }
+        self.raw.words(id).ok_or_else(|| {
+            let len = self.raw.len();
+            error(format!("{} has no raw content {id:?}: it holds {len}, from r0", self.todo))
+        })
+    }
+
+    /// Whether the message is the answer of one of the policy's own tools; takes note of calls.
+    fn is_recalled(&mut self, message: &Message) -> bool {
+        for call in message.tool_calls() {
+            if self.tools.iter().any(|tool| tool.name == call.name) {
+                self.recalls.insert(call.id.as_str().to_owned());
+            }
+        }
+        message.tool_call_id().is_some_and(|id| self.recalls.remove(id.as_str()))
+    }
+
+    /// Brings L up to date: with every step but the last whose fold is done, in order.
+    fn settle(&mut self) {
+        while self.recent.len() > 1 {
+            if self.late_steps() > self.config.max_late_steps {
+                self.fold_oldest_by_rule();
+            }
+            let is_done = |step: &mut Step| matches!(step.fold, Fold::Done(_));
+            let Some(Step { fold: Fold::Done(written), .. }) = self.recent.pop_front_if(is_done)
+            else {
+                break;
+            };
+            self.memory.append(written.notes, self.counter.as_ref());
+        }
+        if self.memory.tokens() > 2 * self.config.memory_tokens {
+            let written = self.sum_up_job(Arc::new(Extractive))();
+            self.summing = Weak::new();
+            self.take_summary(self.memory.notes().len(), written);
+        }
+    }
+
+    fn fold_oldest_by_rule(&mut self) {
+        let counter = Arc::clone(&self.counter);
+        let Some(step) = self.recent.front() else { return };
+        if matches!(step.fold, Fold::Done(_)) {
+            return;
+        }
+        let written = fold(&self.finished(step), &self.config.scene, &Extractive, counter.as_ref());
+        if let Some(step) = self.recent.front_mut() {
+            step.fold = Fold::Done(written);
+        }
+    }
+
+    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
+    /// what is there already.
+    fn finished(&self, step: &Step) -> Finished {
+        let kept = |seq: &&SeqNo| {
+            self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
+        };
+        let seqs = step.asked.iter().chain(&step.wave).filter(kept);
+        let message = |seq: &SeqNo| Some((*seq, Arc::clone(&self.raw.get(*seq)?.message)));
+        Finished { number: step.number, messages: seqs.filter_map(message).collect() }
+    }
+
+    /// The work of summing L up, as it stands now.
+    fn sum_up_job(
+        &self,
+        compressor: Arc<dyn Compressor>,
+    ) -> impl FnOnce() -> Written + Send + use<> {
+        let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
+        let (scene, counter) = (self.config.scene.clone(), Arc::clone(&self.counter));
+        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), counter.as_ref())
+    }
+
+    fn take_summary(&mut self, count: usize, written: Written) {
+        self.side_calls.extend(written.call);
+        self.memory.replace(count, written.notes, self.counter.as_ref());
+    }
+
+    /// What stands in front of L: the first ask, the latest, and what is pinned, of what is in L.
+    fn standing(&self) -> (BTreeSet<SeqNo>, usize) {
+        let begin = |step: &Step| step.asked.iter().chain(&step.wave).min().copied();
+        let first = self.recent.front().and_then(begin).or_else(|| self.steps.first_open());
+        let is_folded = |seq: &&SeqNo| first.is_none_or(|first| **seq < first);
+        let pinned = self.pinned.iter().filter(|seq| !self.head.contains(*seq)).filter(is_folded);
+        let mut standing: BTreeSet<SeqNo> = pinned.copied().collect();
+        let count = standing.len();
+        standing.extend([self.first_ask, self.latest_ask].iter().flatten().filter(is_folded));
+        (standing, count)
+    }
+}
+
+impl ContextManager for StmLtm {
+    fn todo(&self) -> &TodoId {
+        &self.todo
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        let tokens = message_tokens(self.counter.as_ref(), &message);
+        let is_recalled = self.is_recalled(&message);
+        let message = Arc::new(message);
+        let seq = self.raw.push(Raw { message: Arc::clone(&message), tokens, is_recalled });
+        let recorded = Recorded { seq, closed: Vec::new() };
+        if message.role().is_instruction() && self.head.len() as u64 == seq.0 {
+            self.head.push(seq);
+            return Ok(recorded);
+        }
+        if *message.role() == foldback_core::Role::User {
+            self.first_ask.get_or_insert(seq);
+            self.latest_ask = Some(seq);
+        }
+        self.recent.extend(self.steps.push(seq, &message));
+        let asked = self.steps.asked.iter().filter_map(|seq| self.raw.get(*seq));
+        if asked.map(|raw| raw.tokens).sum::<usize>() > self.config.memory_tokens {
+            self.recent.extend(self.steps.finish_unanswered());
+        }
+        self.settle();
+        Ok(recorded)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        let mut turns = Turns::new(self.counter.as_ref());
+        for raw in self.head.iter().filter_map(|seq| self.raw.get(*seq)) {
+            turns.push_head(raw);
+        }
+        let (standing, pinned) = self.standing();
+        for raw in standing.iter().filter_map(|seq| self.raw.get(*seq)) {
+            turns.push_told(raw);
+        }
+        let cache_marks = turns.messages.len().checked_sub(1).into_iter().collect();
+        if let Some(memory) = self.memory.message(self.late_steps()) {
+            turns.push_new(memory);
+        }
+        let before = turns.messages.len();
+        for step in &self.recent {
+            for raw in step.asked.iter().filter_map(|seq| self.raw.get(*seq)) {
+                turns.push(raw);
+            }
+            let wave = step.wave.iter().filter_map(|seq| self.raw.get(*seq));
+            turns.push_wave(&wave.collect::<Vec<_>>());
+        }
+        let open = turns.messages.len();
+        for raw in self.steps.asked.iter().filter_map(|seq| self.raw.get(*seq)) {
+            turns.push(raw);
+        }
+        let tokens = turns.tokens + self.tool_tokens;
+        let over = budget.tokens.filter(|allowed| tokens > *allowed);
+        Prompt {
+            tokens,
+            tools: self.tools.clone(),
+            window: turns.messages.len() - before,
+            loose: turns.messages.len() - open,
+            pinned,
+            cache_marks,
+            unfit: over.map(over_budget).into_iter().collect(),
+            messages: turns.messages,
+            ..Prompt::default()
+        }
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        let (room, counter) = (self.config.answer_tokens, self.counter.as_ref());
+        let is_given = self.tools.iter().any(|tool| tool.name == call.name);
+        Ok(match call.name.as_str() {
+            raw::READ if is_given => self.raw.read(call, room, counter),
+            raw::SEARCH if is_given => self.raw.search(call, room, counter),
+            _ => no_tool(call, &self.tools),
+        })
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        if self.raw.get(seq).is_none() {
+            return Err(no_message(&self.todo, seq, self.raw.len() as u64));
+        }
+        self.pinned.insert(seq);
+        Ok(())
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        Ok(Box::new(Self::new(todo, Arc::clone(&self.counter), self.config.clone())))
+    }
+
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        std::mem::take(&mut self.side_calls)
+    }
+
+    /// A job for the oldest finished step that none has; else, when L is over its limit, one that
+    /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        let token = Arc::new(());
+        if let Some(at) = self.recent.iter().position(|step| step.fold.is_free()) {
+            let finished = self.recent.get(at).map(|step| self.finished(step))?;
+            self.recent.get_mut(at)?.fold = Fold::Out(Arc::downgrade(&token));
+            let StmLtmConfig { scene, compressor, .. } = self.config.clone();
+            let counter = Arc::clone(&self.counter);
+            return Some(job(token, move || {
+                Work::Folded(fold(&finished, &scene, compressor.as_ref(), counter.as_ref()))
+            }));
+        }
+        let is_over = self.memory.tokens() > self.config.memory_tokens;
+        if !is_over || self.summing.strong_count() > 0 {
+            return None;
+        }
+        self.summing = Arc::downgrade(&token);
+        let count = self.memory.notes().len();
+        let sum_up = self.sum_up_job(Arc::clone(&self.config.compressor));
+        Some(job(token, move || Work::SummedUp(count, sum_up())))
+    }
+
+    /// Takes what a job has written. What the rule has done in the meantime stands.
+    ///
+    /// # Errors
+    /// When it is not of a job that such a policy gave out.
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+        let done = done.0.downcast::<Done>();
+        let Done { token, work } = *done.map_err(|_| {
+            error("this is not the result of work that the policy stm-ltm gave out".to_owned())
+        })?;
+        let token = Arc::downgrade(&token);
+        match work {
+            Work::Folded(mut written) => {
+                self.side_calls.extend(written.call.take());
+                let is_its =
+                    |step: &&mut Step| matches!(&step.fold, Fold::Out(out) if out.ptr_eq(&token));
+                if let Some(step) = self.recent.iter_mut().find(is_its) {
+                    step.fold = Fold::Done(written);
+                }
+            }
+            Work::SummedUp(count, written) if self.summing.ptr_eq(&token) => {
+                self.take_summary(count, written);
+            }
+            Work::SummedUp(_, written) => self.side_calls.extend(written.call),
+        }
+        self.settle();
+        Ok(())
+    }
+}
+
+fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Maintenance {
+    Maintenance(Box::new(move || MaintenanceDone(Box::new(Done { work: work(), token }))))
+}
+
+/// Folds a step: what the compressor makes of it, or where that fails the rule, and the fields of
+/// the schema that it gives.
+fn fold(
+    step: &Finished,
+    scene: &Scene,
+    compressor: &dyn Compressor,
+    counter: &dyn TokenCounter,
+) -> Written {
+    let mut written = compressor
+        .fold(step, counter)
+        .unwrap_or_else(|_| Written { notes: trim(step, counter), call: None });
+    let texts: Vec<_> = step.messages.iter().map(|(_, message)| message.text()).collect();
+    written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), counter));
+    written
+}
+
+fn error(message: String) -> ContextError {
+    ContextError { message, source: None }
+}

@@ -1,0 +1,105 @@
+//! L: what is remembered of everything older than the last step.
+
+use super::compressor::{Compression, Compressor, Extractive, Written};
+use super::fields;
+use super::note::{Note, NoteKind, excerpt};
+use super::scene::{Mode, Scene};
+use foldback_core::{Message, TokenCounter};
+
+/// The long-term memory: one text that is appended to, until a summary takes its place.
+pub(crate) struct Memory {
+    head: String,
+    with_ids: bool,
+    notes: Vec<Note>,
+    text: String,
+    tokens: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(scene: &Scene, compressor: &dyn Compressor) -> Self {
+        let mut head = format!("Memory of the steps before the last one ({}).", compressor.name());
+        if scene.mode == Mode::Offload {
+            head.push_str(
+                " Whole messages stand behind their ids, such as r7: search_raw finds their words, \
+                 read_raw reads them.",
+            );
+        }
+        if !scene.raw_readers.is_empty() {
+            let readers = scene.raw_readers.join(", ");
+            head.push_str(&format!(" Given an id, such as r7, {readers} gets the whole message."));
+        }
+        let with_ids = scene.shows_ids();
+        Self { head, with_ids, notes: Vec::new(), text: String::new(), tokens: 0 }
+    }
+
+    /// The tokens of the notes.
+    pub(crate) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    pub(crate) fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    pub(crate) fn append(&mut self, notes: Vec<Note>, counter: &dyn TokenCounter) {
+        for note in notes {
+            self.text.push_str(&note.line(self.with_ids));
+            self.tokens += note.tokens(self.with_ids, counter);
+            self.notes.push(note);
+        }
+    }
+
+    /// Puts a summary in the place of the oldest `count` notes.
+    pub(crate) fn replace(&mut self, count: usize, summary: Vec<Note>, counter: &dyn TokenCounter) {
+        let newer = self.notes.split_off(count.min(self.notes.len()));
+        (self.notes, self.text, self.tokens) = (Vec::new(), String::new(), 0);
+        self.append(summary, counter);
+        self.append(newer, counter);
+    }
+
+    /// The message that shows the memory; `late` steps are not in it yet. `None` when there is
+    /// nothing to say.
+    pub(crate) fn message(&self, late: usize) -> Option<Message> {
+        let notice = match late {
+            0 if self.notes.is_empty() => return None,
+            0 => "",
+            1 => "\n(It is late: one step is not in it yet and follows as it was.)",
+            _ => {
+                &format!("\n(It is late: {late} steps are not in it yet and follow as they were.)")
+            }
+        };
+        Some(Message::user(&format!("{}{}{notice}", self.head, self.text)))
+    }
+}
+
+/// Has `notes` summed up, and sees to what every summary owes: its bound, and the fields of the
+/// schema. A compressor that fails gives way to the rule.
+pub(crate) fn sum_up(
+    notes: &[Note],
+    max_tokens: usize,
+    scene: &Scene,
+    compressor: &dyn Compressor,
+    counter: &dyn TokenCounter,
+) -> Written {
+    let with_ids = scene.shows_ids();
+    let mut fields = fields::latest(&scene.schema, notes);
+    let taken: usize = fields.iter().map(|note| note.tokens(with_ids, counter)).sum();
+    let max_tokens = max_tokens.saturating_sub(taken);
+    let task = |notes| Compression { notes, max_tokens, schema: &scene.schema, with_ids };
+    let mut written = compressor
+        .compress(&task(notes), counter)
+        .or_else(|_| Extractive.compress(&task(notes), counter))
+        .unwrap_or_default();
+    written.notes.retain(|note| note.kind != NoteKind::Field);
+    for note in &mut written.notes {
+        // The mark in front and the ellipsis take a few tokens.
+        note.text = excerpt(&note.text, max_tokens.saturating_sub(8), counter);
+    }
+    let tokens: usize = written.notes.iter().map(|note| note.tokens(with_ids, counter)).sum();
+    if tokens > max_tokens {
+        written.notes =
+            Extractive.compress(&task(&written.notes), counter).unwrap_or_default().notes;
+    }
+    written.notes.append(&mut fields);
+    written
+}

@@ -1,0 +1,124 @@
+//! The steps of a conversation: what came in, then what the model said or called with all results.
+
+use super::compressor::Written;
+use foldback_core::{Message, Pairing, PairingTracker, Role, SeqNo, ToolCallId};
+use std::sync::Weak;
+
+/// A finished step that is not in the memory yet.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// What came in before the model spoke.
+    pub(crate) asked: Vec<SeqNo>,
+    /// What the model said or called, and behind it the results in the order of their calls.
+    pub(crate) wave: Vec<SeqNo>,
+    /// How far it is on its way into the memory.
+    pub(crate) fold: Fold,
+}
+
+/// How far a step is on its way into the memory.
+#[derive(Debug, Default)]
+pub(crate) enum Fold {
+    /// Nobody works on it.
+    #[default]
+    Waiting,
+    /// A job has it, as long as the token lives.
+    Out(Weak<()>),
+    /// It may go into the memory.
+    Done(Written),
+}
+
+impl Fold {
+    /// Whether the job that has it was given up.
+    pub(crate) fn is_free(&self) -> bool {
+        match self {
+            Self::Waiting => true,
+            Self::Out(token) => token.strong_count() == 0,
+            Self::Done(_) => false,
+        }
+    }
+}
+
+/// Cuts a conversation into steps. A wave of parallel calls is one step.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    tracker: PairingTracker,
+    finished: u64,
+    /// What came in since the last step.
+    pub(crate) asked: Vec<SeqNo>,
+    /// A wave whose results are not all in.
+    wave: Option<Wave>,
+}
+
+#[derive(Debug)]
+struct Wave {
+    said: SeqNo,
+    calls: Vec<ToolCallId>,
+    /// The results, each with the place of its call.
+    results: Vec<(usize, SeqNo)>,
+}
+
+impl Steps {
+    /// Takes the next message; gives the step that it finishes. A message of the user gives up calls
+    /// that wait, and so may one message finish a step and begin another.
+    pub(crate) fn push(&mut self, seq: SeqNo, message: &Message) -> Vec<Step> {
+        let mut finished = Vec::new();
+        let pairing = self.tracker.observe(message);
+        if let (Pairing::Answers, Some(wave)) = (&pairing, &mut self.wave) {
+            let id = message.tool_call_id();
+            let place = wave.calls.iter().position(|call| Some(call) == id);
+            wave.results.push((place.unwrap_or(wave.calls.len()), seq));
+            if self.tracker.open().is_empty() {
+                finished.extend(self.finish());
+            }
+            return finished;
+        }
+        if !self.tracker.open().is_empty() && !matches!(pairing, Pairing::Calls { .. }) {
+            // It came between a call and its result, and gives up no call.
+            self.asked.push(seq);
+            return finished;
+        }
+        finished.extend(self.finish());
+        let calls: Vec<_> = message.tool_calls().iter().map(|call| call.id.clone()).collect();
+        let says = *message.role() == Role::Assistant && !message.content().is_blank();
+        if calls.is_empty() && !says {
+            self.asked.push(seq);
+            return finished;
+        }
+        let is_open = !calls.is_empty();
+        self.wave = Some(Wave { said: seq, calls, results: Vec::new() });
+        if !is_open {
+            finished.extend(self.finish());
+        }
+        finished
+    }
+
+    /// Makes a step of what came in and was not answered, but for the latest message. `None` when that
+    /// is all there is, or a wave waits for its results.
+    pub(crate) fn finish_unanswered(&mut self) -> Option<Step> {
+        let latest = self.asked.len().checked_sub(1).filter(|at| *at > 0 && self.wave.is_none())?;
+        let latest = self.asked.split_off(latest);
+        Some(self.step(latest, Vec::new()))
+    }
+
+    /// The first message that is in no finished step, if there is one.
+    pub(crate) fn first_open(&self) -> Option<SeqNo> {
+        let wave = self.wave.as_ref().map(|wave| wave.said);
+        self.asked.first().copied().into_iter().chain(wave).min()
+    }
+
+    fn finish(&mut self) -> Option<Step> {
+        let Wave { said, mut results, .. } = self.wave.take()?;
+        results.sort();
+        let results = results.into_iter().map(|(_, seq)| seq);
+        Some(self.step(Vec::new(), std::iter::once(said).chain(results).collect()))
+    }
+
+    /// The next step, of what came in until now; `asked` is what came in for the one behind it.
+    fn step(&mut self, asked: Vec<SeqNo>, wave: Vec<SeqNo>) -> Step {
+        self.finished += 1;
+        let asked = std::mem::replace(&mut self.asked, asked);
+        Step { number: self.finished, asked, wave, fold: Fold::default() }
+    }
+}

@@ -1,0 +1,114 @@
+//! A prompt as it is laid out: every message as it was, where a chat API takes it so; else told.
+
+use super::raw::Raw;
+use foldback_core::{Content, Message, Role, TokenCounter, ToolCallId, message_tokens};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a blank result says, because no request may hold a message that says nothing.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The messages of a prompt, in order.
+pub(crate) struct Turns<'a> {
+    counter: &'a dyn TokenCounter,
+    pub(crate) messages: Vec<Arc<Message>>,
+    pub(crate) tokens: usize,
+    /// Whether a user has spoken: before that nobody else may.
+    has_begun: bool,
+    /// The calls that were made: no two may have one id.
+    calls: BTreeSet<ToolCallId>,
+}
+
+impl<'a> Turns<'a> {
+    pub(crate) fn new(counter: &'a dyn TokenCounter) -> Self {
+        let (messages, calls) = (Vec::new(), BTreeSet::new());
+        Self { counter, messages, tokens: 0, has_begun: false, calls }
+    }
+
+    /// An instruction in front of the conversation.
+    pub(crate) fn push_head(&mut self, raw: &Raw) {
+        if !raw.message.content().is_blank() {
+            self.push_as_is(raw);
+        }
+    }
+
+    /// A message of the policy's own.
+    pub(crate) fn push_new(&mut self, message: Message) {
+        self.has_begun |= *message.role() == Role::User;
+        self.tokens += message_tokens(self.counter, &message);
+        self.messages.push(Arc::new(message));
+    }
+
+    /// A message that stands alone.
+    pub(crate) fn push(&mut self, raw: &Raw) {
+        let stands = match raw.message.role() {
+            Role::User => true,
+            Role::Other(_) | Role::Assistant => self.has_begun,
+            Role::System | Role::Developer | Role::Tool => false,
+        };
+        if !stands || !raw.message.tool_calls().is_empty() {
+            self.push_told(raw);
+        } else if !raw.message.content().is_blank() {
+            self.push_as_is(raw);
+            self.has_begun = true;
+        }
+    }
+
+    /// What the model said, or what it called and the result of every call.
+    pub(crate) fn push_wave(&mut self, wave: &[&Raw]) {
+        let Some((first, results)) = wave.split_first() else { return };
+        let calls = first.message.tool_calls();
+        let new = |id: &ToolCallId| !self.calls.contains(id);
+        let ids: BTreeSet<_> = calls.iter().map(|call| &call.id).filter(|id| new(id)).collect();
+        let is_whole = ids.len() == calls.len() && results.len() == calls.len();
+        if calls.is_empty() || !self.has_begun || !is_whole {
+            wave.iter().for_each(|raw| self.push(raw));
+            return;
+        }
+        self.calls.extend(calls.iter().map(|call| call.id.clone()));
+        let silent = Content::Empty;
+        if first.message.content().is_blank() && *first.message.content() != silent {
+            self.push_new(first.message.with_body(silent, calls.to_vec()));
+        } else {
+            self.push_as_is(first);
+        }
+        for result in results {
+            if result.message.content().is_blank() {
+                let content = Content::Text(NO_OUTPUT.to_owned());
+                self.push_new(result.message.with_body(content, Vec::new()));
+            } else {
+                self.push_as_is(result);
+            }
+        }
+    }
+
+    /// A message apart from what stood around it: a user's as it is, another's as a user's text
+    /// that tells whose it is.
+    pub(crate) fn push_told(&mut self, raw: &Raw) {
+        if *raw.message.role() == Role::User && raw.message.tool_calls().is_empty() {
+            return self.push(raw);
+        }
+        let text = words(&raw.message);
+        if !text.trim().is_empty() {
+            let role = raw.message.role().as_str();
+            self.push_new(Message::user(&format!("[{role}] {text}")));
+        }
+    }
+
+    fn push_as_is(&mut self, raw: &Raw) {
+        self.messages.push(Arc::clone(&raw.message));
+        self.tokens += raw.tokens;
+    }
+}
+
+/// All that a message says: its text, and each call on a line of its own.
+pub(crate) fn words(message: &Message) -> String {
+    let mut words = message.text().into_owned();
+    for call in message.tool_calls() {
+        if !words.is_empty() {
+            words.push('\n');
+        }
+        words.push_str(&format!("{} {}", call.name, call.arguments));
+    }
+    words
+}

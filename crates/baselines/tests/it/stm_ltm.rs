@@ -1,0 +1,7 @@
+//! The last step as it was, a memory of everything older, and the raw words behind it.
+
+mod drive;
+mod late;
+mod memory;
+mod raw;
+mod shown;

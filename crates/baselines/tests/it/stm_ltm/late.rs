@@ -1,0 +1,114 @@
+//! Jobs beside the loop: they cost no time, and one that is late holds nothing up.
+
+use super::drive::{Back, Loop, prompt, start, step, texts};
+use foldback_baselines::stm_ltm::StmLtmConfig;
+use foldback_core::{ContextManager, MaintenanceDone, Message};
+use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant, sleep};
+
+const TOOL: Duration = Duration::from_millis(200);
+
+/// What a loop has seen: its time, and after each step how many steps were late.
+struct Seen {
+    took: Duration,
+    late: Vec<usize>,
+    prompts: Vec<Vec<String>>,
+}
+
+/// A loop of 12 steps: a tool takes 200 ms, a job `compressor`, beside each other, on a clock that
+/// goes on only when everybody sleeps.
+async fn run(compressor: Duration) -> Seen {
+    let mut context = start(StmLtmConfig::default());
+    context.record(Message::user("Read on.")).unwrap();
+    let mut jobs = JoinSet::new();
+    let begun = Instant::now();
+    let (mut late, mut prompts) = (Vec::new(), Vec::new());
+    for n in 0..12 {
+        prompts.push(texts(&prompt(&context)));
+        let mut messages =
+            step(&format!("s{n}"), "", &[("read", &format!("{{\"n\": {n}}}"), "数据")]);
+        let result = messages.pop().unwrap();
+        context.record(messages.pop().unwrap()).unwrap();
+        while let Some(job) = context.maintenance() {
+            jobs.spawn(async move {
+                sleep(compressor).await;
+                (job.0)()
+            });
+        }
+        sleep(TOOL).await;
+        context.record(result).unwrap();
+        while let Some(done) = jobs.try_join_next() {
+            context.absorb(done.unwrap()).unwrap();
+        }
+        late.push(context.late_steps());
+    }
+    Seen { took: begun.elapsed(), late, prompts }
+}
+
+/// CX2: a tool of 200 ms and a compressor of 150 ms take 200 ms a step, not 350, and no step is
+/// late.
+#[tokio::test(start_paused = true)]
+async fn cx2_the_memory_is_written_beside_the_tool() {
+    let seen = run(Duration::from_millis(150)).await;
+    assert_eq!(seen.took, TOOL * 12);
+    assert_eq!(seen.late, [0; 12]);
+    let last = seen.prompts.last().unwrap();
+    assert_eq!(last.len(), 4, "the ask, the memory, the call, the result: {last:?}");
+    assert!(last[1].contains("{\"n\": 9}") && !last[1].contains("{\"n\": 10}"), "{last:?}");
+}
+
+/// CX3: a compressor that takes longer than two tools costs no time either. The steps that it has
+/// not finished stand in the prompt as they were, and the prompt says so.
+#[tokio::test(start_paused = true)]
+async fn cx3_a_late_compressor_holds_nothing_up() {
+    let seen = run(Duration::from_millis(450)).await;
+    assert_eq!(seen.took, TOOL * 12);
+    assert_eq!(seen.late[4..], [2; 8]);
+    let last = seen.prompts.last().unwrap();
+    assert!(last[1].ends_with("(It is late: 2 steps are not in it yet and follow as they were.)"));
+    assert!(last[1].contains("{\"n\": 7}"), "{last:?}");
+    let shown = ["read {\"n\": 8}", "数据", "read {\"n\": 9}", "数据", "read {\"n\": 10}", "数据"];
+    assert_eq!(last[2..], shown);
+}
+
+/// CX3: staleness is bounded. Where no job ever comes back, a few steps stand as they were, and the
+/// rule writes the rest.
+#[test]
+fn cx3_staleness_is_bounded() {
+    let config =
+        StmLtmConfig { memory_tokens: 500, summary_tokens: 200, ..StmLtmConfig::default() };
+    let mut agent = Loop::new(config, Back::Never);
+    agent.record(Message::user("Read on."));
+    for n in 0..80 {
+        agent.step("", &[("read", &format!("{{\"n\": {n}}}"), &"数据 data. ".repeat(60))]);
+        assert!(agent.context.late_steps() <= 4);
+        assert!(agent.context.memory_tokens() <= 1_000);
+        let shown = agent.prompt();
+        // The ask, the memory, and five steps of two messages.
+        assert!(shown.messages.len() <= 12, "{}", shown.messages.len());
+        assert!(texts(&shown).join("\n").contains(&format!("{{\"n\": {n}}}")));
+    }
+    assert!(agent.context.side_calls().len() > 5, "what the rule stood in for is told");
+}
+
+#[test]
+fn a_job_that_is_lost_is_given_out_again_and_one_that_is_foreign_is_refused() {
+    let mut context = start(StmLtmConfig::default());
+    context.record(Message::user("Read on.")).unwrap();
+    for message in step("a", "", &[("read", "{}", "one")]) {
+        context.record(message).unwrap();
+    }
+    let job = context.maintenance().unwrap();
+    assert!(context.maintenance().is_none(), "one job for one step");
+    drop(job);
+    let done = (context.maintenance().unwrap().0)();
+    assert!(context.maintenance().is_none(), "it is done, but not absorbed");
+    for message in step("b", "", &[("read", "{}", "two")]) {
+        context.record(message).unwrap();
+    }
+    assert_eq!(context.late_steps(), 1);
+    context.absorb(done).unwrap();
+    assert_eq!(context.late_steps(), 0);
+    let error = context.absorb(MaintenanceDone(Box::new(7))).unwrap_err().to_string();
+    assert!(error.contains("not the result of work that the policy stm-ltm gave out"), "{error}");
+}
