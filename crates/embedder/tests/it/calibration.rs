@@ -30,10 +30,10 @@ fn bl5_the_built_in_scale_is_measured_again() {
     eprintln!("within {}; across {}", measured.within, measured.across);
     eprintln!("{:?}, balanced accuracy {:.3}", measured.scale, measured.balanced_accuracy);
     assert!((measured.scale.same_topic - StaticEmbedder::SAME_TOPIC).abs() <= 0.03);
-    assert!(measured.balanced_accuracy > 0.65);
+    assert!(measured.balanced_accuracy > 0.73);
     let all = calibrate(&embedder, &sets).unwrap();
     eprintln!("answers {}; others {}", all.answers, all.others);
-    for share in [0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3] {
+    for share in [0.02, 0.05, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3] {
         eprintln!("  {:.0} % of answers reach {:.3}", 100.0 - 100.0 * share, all.answers.at(share));
     }
     assert!((all.scale.answering - embedder.answering()).abs() <= 0.03, "{:?}", all.scale);
@@ -55,7 +55,7 @@ fn bl5_the_own_texts_part_topics() {
     }
     let OwnCalibration { language, measured } = &found[0];
     assert_eq!(*language, "English", "the table is English");
-    assert!(measured.balanced_accuracy > 0.72, "{}", measured.balanced_accuracy);
+    assert!(measured.balanced_accuracy > 0.85, "{}", measured.balanced_accuracy);
     assert!(measured.within.at(0.5) > measured.across.at(0.5));
     assert!(measured.answers.at(0.25) > measured.others.at(0.5) + 0.05);
     let scale = measured.scale;

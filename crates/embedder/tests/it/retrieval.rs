@@ -6,7 +6,7 @@ use foldback_embedder::StaticEmbedder;
 use crate::corpus::{self, cosine};
 
 /// Units of five turns, questions of the categories that can be answered. Measured
-/// on six dialogues, 851 questions: R@1 .265, R@5 .514, R@10 .630.
+/// on six dialogues, 851 questions: R@1 .338, R@5 .600, R@10 .706.
 #[test]
 fn evidence_is_among_the_best_ten_units_of_five_turns() {
     let Some(folder) = corpus::folder("evidence_is_among_the_best_ten_units_of_five_turns") else {
@@ -61,5 +61,5 @@ fn evidence_is_among_the_best_ten_units_of_five_turns() {
         at_5 / asked,
         at_10 / asked
     );
-    assert!(at_10 / asked >= 0.60, "R@10 is {:.3}", at_10 / asked);
+    assert!(at_10 / asked >= 0.69, "R@10 is {:.3}", at_10 / asked);
 }
