@@ -11,11 +11,11 @@ pub struct Hit {
     /// The block's header and range; its body is read by
     /// [`BlockStore::messages`](crate::BlockStore::messages).
     pub block: Block,
-    /// What hits are ordered by: `w * bm25 / best bm25 + (1 - w) * cosine`, and up to 1 more for
-    /// exact hits. Comparable within one answer only.
+    /// What hits are ordered by: `w * bm25 / best bm25 + (1 - w) * cosine`, and more for neighbours,
+    /// for its time and, up to 2, for exact hits. Comparable within one answer only.
     pub score: f32,
     /// BM25 of the question's terms, with the todo's own statistics: of the block's own words or of
-    /// its best passage, whichever is more, and a fifth of the better neighbour's.
+    /// its best passage, whichever is more.
     pub bm25: f32,
     /// The cosine of the question and the block's best vector; 0 when there is none to compare.
     pub cosine: f32,
@@ -96,8 +96,12 @@ pub struct Explanation {
     /// The question's terms that the passages told with the hit hold, in the question's order, and
     /// the rarity of each among the todo's passages.
     pub passage_terms: Vec<(String, f32)>,
-    /// What the better of the blocks before and behind adds to the BM25.
+    /// What the better of the blocks before and behind added to the score.
     pub neighbours: f32,
+    /// What it added that work with tools has just seen the block.
+    pub recent: f32,
+    /// What it added that the block was told on days that the question names, or near them.
+    pub dated: f32,
     /// The best BM25 of all blocks that could be answered.
     pub best_bm25: f32,
     /// How much words weighed beside meaning.
@@ -146,8 +150,7 @@ pub enum VectorSide {
 impl fmt::Display for Hit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = &self.explanation;
-        let Explanation { terms, neighbours, best_bm25, lexical_weight: w, bonus, vectors, .. } =
-            told;
+        let Explanation { terms, best_bm25, lexical_weight: w, vectors, .. } = told;
         write!(f, "score {:.3} = {w:.2} x bm25 {:.2}/{best_bm25:.2}", self.score, self.bm25)?;
         match vectors {
             VectorSide::Used => write!(f, " + {:.2} x cosine {:.3}", 1.0 - w, self.cosine)?,
@@ -158,8 +161,14 @@ impl fmt::Display for Hit {
                 write!(f, " (vectors are of {stored}, not of {asked})")?;
             }
         }
-        if *bonus > 0.0 {
-            write!(f, " + exact {bonus:.2}")?;
+        let more = [
+            ("neighbours", told.neighbours),
+            ("recent", told.recent),
+            ("dated", told.dated),
+            ("exact", told.bonus),
+        ];
+        for (name, added) in more.into_iter().filter(|(_, added)| *added > 0.0) {
+            write!(f, " + {name} {added:.2}")?;
         }
         write!(f, "; relevance {:.2}", self.relevance)?;
         for (i, term) in terms.iter().enumerate() {
@@ -175,9 +184,6 @@ impl fmt::Display for Hit {
         }
         for passage in &self.passages {
             write!(f, "; {passage} {:.2}", passage.score)?;
-        }
-        if *neighbours > 0.0 {
-            write!(f, "; neighbours {neighbours:.2}")?;
         }
         Ok(())
     }

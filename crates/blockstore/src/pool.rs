@@ -57,6 +57,11 @@ impl Entry {
         Candidate { n, bm25: self.bm25, passage: self.added, held: self.held(), cosine }
     }
 
+    /// Whether it may be answered and has something to do with the question.
+    pub(crate) fn is_known(&self) -> bool {
+        self.allowed && (!self.held().is_nothing() || self.cosine.upper > 0.0)
+    }
+
     /// Which of the question's terms it holds.
     pub(crate) fn held(&self) -> Held {
         Held { own: self.own, told: self.passage.held }
@@ -74,6 +79,10 @@ impl Pool {
             allowed: true,
         };
         Self { entries: vec![entry; blocks] }
+    }
+
+    pub(crate) fn entry(&self, n: u32) -> Option<&Entry> {
+        self.entries.get(n.checked_sub(1)? as usize)
     }
 
     pub(crate) fn get(&mut self, n: u32) -> Option<&mut Entry> {
@@ -95,8 +104,8 @@ impl Pool {
         blocks: impl Iterator<Item = u32>,
         question: &Question,
     ) -> Option<u32> {
-        let entry = |n: u32| self.entries.get(n.checked_sub(1)? as usize);
-        let known = blocks.filter_map(|n| Some((n, entry(n)?))).filter(|(_, entry)| entry.allowed);
+        let known =
+            blocks.filter_map(|n| Some((n, self.entry(n)?))).filter(|(_, entry)| entry.allowed);
         let exact = |entry: &Entry| question.exact(Held { own: entry.own, told: 0 });
         let best = known.max_by(|(a_n, a), (b_n, b)| {
             let by_name = exact(a).total_cmp(&exact(b));
@@ -143,30 +152,20 @@ impl Pool {
         }
     }
 
-    /// Adds to each block's BM25 a share of its better neighbour's.
-    pub(crate) fn lend(&mut self, share: f64) {
-        let mut before = 0.0;
-        let mut rest = self.entries.as_mut_slice();
-        while let Some((entry, after)) = rest.split_first_mut() {
-            let next = after.first().map_or(0.0, |entry| entry.bm25);
-            let better = f64::max(before, next);
-            before = entry.bm25;
-            entry.bm25 += share * better;
-            rest = after;
-        }
-    }
-
     /// The best BM25 of the blocks that may be answered.
     pub(crate) fn best(&self) -> f64 {
         let allowed = self.entries.iter().filter(|entry| entry.allowed);
         allowed.map(|entry| entry.bm25).fold(0.0, f64::max)
     }
 
+    /// All blocks, in the order of their numbers.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// The blocks that may be answered and have something to do with the question.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        (1..).zip(&self.entries).filter(|(_, entry)| {
-            entry.allowed && (!entry.held().is_nothing() || entry.cosine.upper > 0.0)
-        })
+        (1..).zip(&self.entries).filter(|(_, entry)| entry.is_known())
     }
 }
 

@@ -15,6 +15,20 @@ pub struct SearchRequest<'a> {
     pub(crate) until: Option<Timestamp>,
     pub(crate) cutoff: Option<f32>,
     pub(crate) lexical_weight: f64,
+    pub(crate) ranking: Ranking,
+}
+
+/// What hits are ordered by. The parts of [`Fused`](Self::Fused) can be asked for alone, to see what
+/// each of them finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ranking {
+    /// Words and meaning together, with what neighbours lend and exact hits first. Made for use.
+    #[default]
+    Fused,
+    /// BM25 of a block's own words, or of its best passage, and nothing else.
+    Words,
+    /// The cosine of a block's best vector, and nothing else. Without vectors nothing is found.
+    Meaning,
 }
 
 impl<'a> SearchRequest<'a> {
@@ -39,6 +53,7 @@ impl<'a> SearchRequest<'a> {
             until: None,
             cutoff: None,
             lexical_weight: crate::rank::LEXICAL_WEIGHT,
+            ranking: Ranking::Fused,
         }
     }
 
@@ -93,12 +108,19 @@ impl<'a> SearchRequest<'a> {
     }
 
     /// How much words weigh beside meaning, from 0 (meaning alone) to 1 (words alone). The default
-    /// is [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT).
+    /// is [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] weighs.
     #[must_use]
     pub fn lexical_weight(mut self, weight: f32) -> Self {
         if !weight.is_nan() {
             self.lexical_weight = f64::from(weight.clamp(0.0, 1.0));
         }
+        self
+    }
+
+    /// What hits are ordered by. The default is [`Ranking::Fused`].
+    #[must_use]
+    pub fn ranking(mut self, ranking: Ranking) -> Self {
+        self.ranking = ranking;
         self
     }
 }

@@ -6,11 +6,13 @@ use crate::disk::{Damage, DiskIndex, Query};
 use crate::dot::dot;
 use crate::memory_index::MemoryIndex;
 use crate::parts::Parts;
-use crate::pool::{Cosine, Entry, Pool};
+use crate::pool::{Cosine, Pool};
 use crate::rank::{self, AskedTerm, Candidate, Corpus, PassageScore, Question, Ranked};
 use crate::records::Records;
+use crate::scores::{AskedVector, Exact, Scores};
+use crate::standing::Standing;
 use crate::vectors::MessageVectors;
-use crate::{Error, Explanation, Hit, PassageHit, SearchRequest, TermShare, VectorSide};
+use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest, TermShare, VectorSide};
 use foldback_core::{Block, BlockId, SeqNo};
 use foldback_kv::Todo;
 use parking_lot::RwLock;
@@ -26,9 +28,6 @@ const MAX_PASSAGES: usize = 3;
 
 /// A passage is told with so many of the other blocks that carry its payload.
 const MAX_CARRIERS: usize = 3;
-
-/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
-const MAX_EXACT: usize = 256;
 
 /// So many vectors a graph is asked for, or as many as four times the hits.
 const FROM_GRAPH: usize = 256;
@@ -112,7 +111,7 @@ impl Searcher {
             }
         };
         let mut hits = Vec::with_capacity(found.len());
-        for Found { ranked, place, passages, relevance, explanation } in found {
+        for Found { ranked, place, passages, relevance, exact, explanation } in found {
             let block = match self.records.block(&self.todo, ranked.candidate.n) {
                 Ok(Some(block)) => block,
                 // A block of a todo that was forgotten meanwhile is found no more, and a damaged
@@ -124,10 +123,10 @@ impl Searcher {
             hits.push(Hit {
                 block,
                 passages,
-                score: ranked.score as f32,
+                score: ranked.score.sum() as f32,
                 bm25: ranked.candidate.bm25 as f32,
                 cosine: ranked.candidate.cosine.unwrap_or(0.0),
-                exact: explanation.bonus > 0.0,
+                exact,
                 relevance,
                 best_seq: place.map(|place| SeqNo(place.seq)),
                 explanation,
@@ -212,8 +211,9 @@ impl Searcher {
                 pool.propose(n, *score, &question);
             }
         }
-        pool.take_passages(&question);
-        pool.lend(rank::NEIGHBOUR);
+        if told.texts > 0 {
+            pool.take_passages(&question);
+        }
         let best = pool.best();
         if let Some(query) = &query {
             parts.memory.cosines(query.model, &query.unit, |n, cosine| {
@@ -222,29 +222,25 @@ impl Searcher {
             self.estimate(request, &question, query, best, &mut pool);
         }
 
-        let scores = Scores { request, question: &question, best };
-        let mut candidates = Vec::new();
-        let mut places: FxHashMap<u32, Place> = FxHashMap::default();
-        for (n, entry) in scores.select(&pool) {
-            let mut candidate = entry.candidate(n);
-            if let Some(query) = &query
-                && !entry.cosine.is_exact()
-                && let Some((cosine, place)) = self.exact_cosine(n, query)?
-            {
-                candidate.cosine = Some(cosine);
-                places.insert(n, place);
-            }
-            let matters =
-                !candidate.held.is_nothing() || candidate.cosine.is_some_and(|cosine| cosine > 0.0);
-            if matters && scores.passes(&candidate) {
-                candidates.push(candidate);
+        let standing = Standing::new(request, &parts, self.blocks);
+        let scores = Scores::new(request, &question, &standing, &pool, best);
+        let mut exact = Exact::new(self, query.as_ref(), &scores);
+        let leader = exact.leader()?;
+        let mut ranked = Vec::new();
+        for n in scores.select() {
+            let Some(candidate) = exact.candidate(n)? else { continue };
+            let says = !candidate.held.is_nothing() && request.ranking != Ranking::Meaning;
+            let means = candidate.cosine.is_some_and(|cosine| cosine > 0.0);
+            if (says || means) && scores.passes(&candidate) {
+                let score = scores.score(&candidate, exact.neighbour(n)?, leader);
+                ranked.push(Ranked { candidate, score });
             }
         }
-        let mut ranked = rank::rank(&candidates, &question, best);
+        rank::order(&mut ranked);
         ranked.truncate(request.k);
         let mut found = Vec::with_capacity(ranked.len());
         for ranked in ranked {
-            let Candidate { n, held, bm25, passage, .. } = ranked.candidate;
+            let Candidate { n, held, passage, .. } = ranked.candidate;
             let mut terms = Vec::new();
             let mut own = 0.0;
             let len = parts.meta(n).map_or(0, |meta| meta.len);
@@ -262,7 +258,7 @@ impl Searcher {
                     });
                 }
             }
-            let place = places.get(&n).copied().or_else(|| {
+            let place = exact.place(n).or_else(|| {
                 let query = query.as_ref()?;
                 parts.memory.best_place(query.model, &query.unit, n)
             });
@@ -295,16 +291,20 @@ impl Searcher {
                     })
                     .collect(),
                 relevance: scores.relevance(&ranked.candidate),
+                exact: question.exact(held) > 0.0,
                 explanation: Explanation {
                     terms,
                     passage: passage as f32,
                     passage_terms: passage_terms
                         .map(|(_, term)| (term.text.clone(), term.passage_idf as f32))
                         .collect(),
-                    neighbours: (bm25 - own - passage).max(0.0) as f32,
+                    neighbours: ranked.score.neighbour as f32,
+                    recent: ranked.score.recent as f32,
+                    dated: ranked.score.dated as f32,
                     best_bm25: best as f32,
-                    lexical_weight: question.lexical_weight(&ranked.candidate) as f32,
-                    bonus: question.exact(held) as f32,
+                    lexical_weight: question.lexical_weight(ranked.candidate.cosine.is_some())
+                        as f32,
+                    bonus: ranked.score.exact as f32,
                     vectors: vectors.clone(),
                 },
             });
@@ -341,15 +341,21 @@ impl Searcher {
             .known()
             .filter(|(_, entry)| !entry.held().is_nothing())
             .map(|(n, entry)| {
-                let candidate = Candidate { cosine: None, ..entry.candidate(n) };
-                (rank::score(&candidate, question, best), n)
+                (rank::base(entry.bm25, None, question, best) + question.bonus(entry.held()), n)
             })
             .collect();
         if by_words.len() > count {
             by_words.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
             by_words.truncate(count);
         }
-        for (_, n) in by_words {
+        let met = pool.known().filter(|(_, entry)| entry.cosine.upper.is_finite());
+        let by_words = by_words.into_iter().map(|(_, n)| n);
+        let mut near: Vec<u32> = met.map(|(n, _)| n).chain(by_words).collect();
+        near = near.into_iter().flat_map(|n| n.saturating_sub(1)..=n.saturating_add(1)).collect();
+        near.sort_unstable();
+        near.dedup();
+        // What stands beside them is compared too, because it counts for them.
+        for n in near {
             for row in group.rows_of(n) {
                 pool.meet(n, Cosine::from(group.estimate(row, &query.codes)));
             }
@@ -357,7 +363,11 @@ impl Searcher {
     }
 
     /// The cosine of a block's best vector as the truth holds it, and where that is from.
-    fn exact_cosine(&self, n: u32, query: &AskedVector<'_>) -> Result<Option<(f32, Place)>, Error> {
+    pub(crate) fn exact_cosine(
+        &self,
+        n: u32,
+        query: &AskedVector<'_>,
+    ) -> Result<Option<(f32, Place)>, Error> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
             return Ok(None);
@@ -401,6 +411,7 @@ struct Found {
     /// Its best passages.
     passages: Vec<FoundPassage>,
     relevance: f32,
+    exact: bool,
     explanation: Explanation,
 }
 
@@ -431,83 +442,6 @@ impl From<Damage> for Trouble {
     }
 }
 
-/// The question's vector, ready for both kinds of comparison.
-struct AskedVector<'a> {
-    model: &'a str,
-    /// How much words weigh beside it.
-    lexical: f64,
-    unit: Vec<f32>,
-    codes: Query,
-}
-
-/// Which blocks are worth an exact look, and which pass the cut-off.
-struct Scores<'a, 'r> {
-    request: &'a SearchRequest<'r>,
-    question: &'a Question,
-    best: f64,
-}
-
-impl Scores<'_, '_> {
-    /// The blocks that may be among the hits. A block is left out only when `k` others surely come
-    /// before it, whatever the true cosines within their bounds are.
-    fn select<'p>(&self, pool: &'p Pool) -> Vec<(u32, &'p Entry)> {
-        let k = self.request.k;
-        let at = |n: u32, entry: &Entry, cosine: f32| Candidate {
-            cosine: cosine.is_finite().then_some(cosine),
-            ..entry.candidate(n)
-        };
-        let mut sure: Vec<f64> = pool
-            .known()
-            .map(|(n, entry)| at(n, entry, entry.cosine.lower))
-            .filter(|low| self.passes(low))
-            .map(|low| rank::score(&low, self.question, self.best))
-            .collect();
-        let floor = if sure.len() < k {
-            f64::NEG_INFINITY
-        } else {
-            *sure.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1
-        };
-        let mut bounds: Vec<(f64, u32, &Entry)> = pool
-            .known()
-            .filter_map(|(n, entry)| {
-                let high = at(n, entry, entry.cosine.upper);
-                let score = rank::score(&high, self.question, self.best);
-                (score >= floor && self.passes(&high)).then_some((score, n, entry))
-            })
-            .collect();
-        let most = MAX_EXACT.max(4 * k);
-        if bounds.len() > most && bounds.iter().any(|(_, _, entry)| !entry.cosine.is_exact()) {
-            let order = |a: &(f64, u32, &Entry), b: &(f64, u32, &Entry)| {
-                b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1))
-            };
-            bounds.select_nth_unstable_by(most, order);
-            bounds.truncate(most);
-        }
-        bounds.into_iter().map(|(_, n, entry)| (n, entry)).collect()
-    }
-
-    fn passes(&self, candidate: &Candidate) -> bool {
-        match self.request.cutoff {
-            Some(cutoff) => {
-                self.question.exact(candidate.held) > 0.0 || self.relevance(candidate) >= cutoff
-            }
-            None => true,
-        }
-    }
-
-    fn relevance(&self, candidate: &Candidate) -> f32 {
-        let coverage = self.question.coverage(candidate.held);
-        let words = rank::relevance_of_words(coverage as f32);
-        match (self.request.vector, candidate.cosine) {
-            (Some((embedder, _)), Some(cosine)) => {
-                let meaning = embedder.calibrated_answer(cosine);
-                words.max(meaning.clamp(0.0, 1.0))
-            }
-            _ => words,
-        }
-    }
-}
-
 /// The question's terms, weighed.
 fn ask(
     request: &SearchRequest<'_>,
@@ -525,7 +459,7 @@ fn ask(
             Ok(AskedTerm { df, passage_df, name: form == Form::Name, text })
         })
         .collect::<Result<_, Damage>>()?;
-    Ok(Question::new(asked, corpus, told, lexical))
+    Ok(Question::new(asked, corpus, told, lexical, request.ranking))
 }
 
 /// What becomes of the vectors, and the question's when they take part.
@@ -533,7 +467,8 @@ fn vector_side<'a>(
     request: &SearchRequest<'a>,
     parts: &Parts<'_>,
 ) -> (VectorSide, Option<AskedVector<'a>>) {
-    let Some((embedder, vector)) = request.vector else { return (VectorSide::NotAsked, None) };
+    let by_meaning = request.vector.filter(|_| request.ranking != Ranking::Words);
+    let Some((embedder, vector)) = by_meaning else { return (VectorSide::NotAsked, None) };
     let norm = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
     if !norm.is_finite() || norm < 1e-6 {
         return (VectorSide::Blank, None);

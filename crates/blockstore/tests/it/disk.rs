@@ -1,7 +1,7 @@
 //! Law 4: indexes on disk answer as the truth does, and are never needed.
 
 use crate::fixture::{Random, Writer, ask, eager, numbers};
-use foldback_blockstore::{BlockStore, Hit, IndexConfig, SearchRequest};
+use foldback_blockstore::{BlockStore, Hit, IndexConfig, Ranking, SearchRequest};
 use foldback_core::BlockType;
 use foldback_kv::Todo;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,17 @@ fn c3_an_index_answers_exactly_as_memory_does() {
     writer.store.maintain(&writer.todo).unwrap();
     writer.fill(12, 1_500);
     writer.store.maintain(&writer.todo).unwrap();
-    // And a tail that is not indexed.
-    writer.fill(13, 200);
+    // And a tail that is not indexed. Between the two stand calls of tools.
+    let mut random = Random::new(14);
+    for _ in 0..12 {
+        writer.say(&random.line(8)).close_as(BlockType::ToolCall, &[]);
+    }
+    writer.commit();
+    writer.store.maintain(&writer.todo).unwrap();
+    for _ in 0..12 {
+        writer.say(&random.line(8)).close_as(BlockType::ToolCall, &[]);
+    }
+    writer.fill(13, 10);
     let memory = writer.reader(None, never());
     let searcher = writer.store.searcher(&writer.todo).unwrap();
     assert!(searcher.blocks() > 2_000 && searcher.blocks_on_disk() < searcher.blocks());
@@ -52,6 +61,10 @@ fn c3_an_index_answers_exactly_as_memory_does() {
         let request = SearchRequest::new(&question).k(20);
         let truth = memory.searcher(&writer.todo).unwrap().search(&request).unwrap();
         check_same(&question, &searcher.search(&request).unwrap(), &truth);
+        // Blocks began on the first two days of 1970.
+        let dated = format!("{question} on 2 January 1970");
+        let expected = ask(&memory, &writer.todo, &dated, 10);
+        check_same(&dated, &ask(&writer.store, &writer.todo, &dated, 10), &expected);
     }
     for question in random_questions(2, 30) {
         use foldback_core::Embedder;
@@ -61,6 +74,8 @@ fn c3_an_index_answers_exactly_as_memory_does() {
             SearchRequest::new(&question).since(foldback_core::Timestamp(60_000_000)),
             SearchRequest::new(&question).block_type(BlockType::Qa),
             SearchRequest::new(&question).lexical_weight(0.0),
+            SearchRequest::new(&question).ranking(Ranking::Words),
+            SearchRequest::new(&question).ranking(Ranking::Meaning),
         ] {
             let request = request.k(8).vector(&crate::fixture::MODEL, vector.row(0).unwrap());
             let truth = memory.searcher(&writer.todo).unwrap().search(&request).unwrap();

@@ -2,7 +2,9 @@
 //! named by `FOLDBACK_DATA`, and without it these tests say so and pass.
 
 use crate::fixture::{numbers, stored};
-use foldback_blockstore::{BlockStore, Commit, Head, IndexConfig, NewMessage, SearchRequest};
+use foldback_blockstore::{
+    BlockStore, Commit, Head, IndexConfig, NewMessage, Ranking, SearchRequest,
+};
 use foldback_core::{BlockType, Embedder, Message, SeqNo, SeqRange, TodoId};
 use foldback_embedder::StaticEmbedder;
 use foldback_kv::{Registry, Todo};
@@ -103,8 +105,8 @@ fn measure(file: &str, block: usize) -> Option<f64> {
     let cases = cases(file, block)?;
     let questions: usize = cases.iter().map(|case| case.questions.len()).sum();
     println!("{file}, blocks of {block}, {questions} questions, recall at 1, 5, 10:");
-    println!("  words alone    {:?}", recall(&cases, |request| request.lexical_weight(1.0)));
-    println!("  meaning alone  {:?}", recall(&cases, |request| request.lexical_weight(0.0)));
+    println!("  words alone    {:?}", recall(&cases, |request| request.ranking(Ranking::Words)));
+    println!("  meaning alone  {:?}", recall(&cases, |request| request.ranking(Ranking::Meaning)));
     for weight in [0.2, 0.3, 0.4, 0.5] {
         println!("  weight {weight}     {:?}", recall(&cases, |r| r.lexical_weight(weight)));
     }

@@ -1,7 +1,7 @@
 //! TL1, TL7: the right block is found, and every hit says why.
 
 use crate::fixture::{Bag, MODEL, Writer, ask, numbers};
-use foldback_blockstore::{Hit, SearchRequest, VectorSide};
+use foldback_blockstore::{Hit, Ranking, SearchRequest, VectorSide};
 use foldback_core::{BlockType, Embedder, Message, Timestamp, ToolCall};
 
 /// Asks by words and meaning; the best block is expected.
@@ -194,6 +194,90 @@ fn equal_blocks_come_newest_first() {
     assert_eq!(numbers(&hits), [6, 4, 2], "{}", shown(&hits));
 }
 
+/// A todo in which the same was said in each month of 2024.
+fn monthly() -> Writer {
+    let mut writer = Writer::in_memory();
+    for month in 1..=12 {
+        let begin = Timestamp::parse(&format!("2024-{month:02}-10T09:00:00Z")).unwrap();
+        writer.minute = begin.0 / 60_000;
+        writer.say("we looked at the budget, 我们看了预算").close();
+    }
+    writer.commit();
+    writer
+}
+
+#[test]
+fn tl1_a_question_that_names_a_day_finds_what_was_told_then() {
+    let writer = monthly();
+    check(&writer, "what did we say about the budget in March 2024?", 3);
+    check(&writer, "the budget on May 12th", 5);
+    check(&writer, "the budget of 2024-07-10", 7);
+    check(&writer, "2024年3月10日的预算", 3);
+    check(&writer, "8月の予算について我们看了", 8);
+    // Without a day the newest of equals comes first.
+    check(&writer, "what may we say about the budget?", 12);
+    let hits = ask(&writer.store, &writer.todo, "the budget in March", 2);
+    assert!(hits[0].explanation.dated > hits[1].explanation.dated, "{}", shown(&hits));
+}
+
+#[test]
+fn a_neighbour_of_what_was_asked_for_comes_before_what_is_far_from_it() {
+    let mut writer = Writer::in_memory();
+    writer
+        .fill(31, 40)
+        .lines(&["which harbour shall we sail to", "to the one with the blue crane"]);
+    writer.fill(32, 40);
+    let hits = ask(&writer.store, &writer.todo, "which harbour shall we sail to", 2);
+    let n = hits[0].block.header.block_id.n();
+    assert!([n - 1, n + 1].contains(&hits[1].block.header.block_id.n()), "{}", shown(&hits));
+    assert!(hits[1].explanation.neighbours > 0.0);
+}
+
+#[test]
+fn a_vague_question_finds_the_latest_work_and_a_clear_one_what_it_asks_for() {
+    let mut writer = Writer::in_memory();
+    writer.say("the walrus reservation has the id kx4417 and two seats").close();
+    writer.say("please go ahead with the first of them").close();
+    let mut random = crate::fixture::Random::new(41);
+    for _ in 0..12 {
+        writer.say(&format!("please {}", random.line(9))).close_as(BlockType::ToolCall, &[]);
+    }
+    writer.commit();
+    let hits = ask(&writer.store, &writer.todo, "yes please go ahead with that", 3);
+    assert_eq!(numbers(&hits)[..2], [2, 14], "{}", shown(&hits));
+    check(&writer, "which seats has the walrus reservation", 1);
+    // Talk is asked about whenever it was.
+    let mut talk = Writer::in_memory();
+    talk.lines(&["please go ahead with that", "please go", "nothing", "go"]);
+    let hits = ask(&talk.store, &talk.todo, "please go ahead with that", 4);
+    assert!(hits.iter().all(|hit| hit.explanation.recent == 0.0), "{}", shown(&hits));
+    assert_eq!(numbers(&hits).first(), Some(&1));
+}
+
+/// The parts of the score, each alone.
+#[test]
+fn a_ranking_by_words_or_by_meaning_is_that_alone() {
+    let mut writer = Writer::in_memory();
+    writer.lines(&["alpha beta gamma", "beta", "数据库 alpha", "nothing of it"]);
+    let vector = MODEL.embed(&["alpha 数据库"]).unwrap();
+    let search = |ranking: Ranking, with_vector: bool| {
+        let mut request = SearchRequest::new("alpha 数据库").k(9).ranking(ranking);
+        if with_vector {
+            request = request.vector(&MODEL, vector.row(0).unwrap());
+        }
+        writer.store.searcher(&writer.todo).unwrap().search(&request).unwrap()
+    };
+    let near = |a: f32, b: f32| (a - b).abs() < 1e-5;
+    let words = search(Ranking::Words, true);
+    assert_eq!(numbers(&words), [3, 1]);
+    assert_eq!(words, search(Ranking::Words, false));
+    assert!(words.iter().all(|hit| near(hit.score, hit.bm25 / words[0].bm25)), "{}", shown(&words));
+    let meaning = search(Ranking::Meaning, true);
+    assert!(meaning.iter().all(|hit| near(hit.score, hit.cosine.min(1.0))), "{}", shown(&meaning));
+    assert_eq!(numbers(&meaning), [3, 1, 2]);
+    assert_eq!(search(Ranking::Meaning, false), []);
+}
+
 #[test]
 fn vectors_of_another_model_are_not_compared() {
     let mut writer = Writer::in_memory();
@@ -226,10 +310,13 @@ fn every_hit_says_how_its_score_came_about() {
     writer.lines(&["the parser reads parse_header twice", "a parser", "nothing"]);
     for hit in ask(&writer.store, &writer.todo, "which parser has parse_header?", 3) {
         let why = &hit.explanation;
-        let bm25: f32 = why.terms.iter().map(|term| term.bm25).sum::<f32>() + why.neighbours;
+        let bm25: f32 = why.terms.iter().map(|term| term.bm25).sum::<f32>();
         assert!((bm25 - hit.bm25).abs() < 1e-4, "{hit}");
         let fused = why.lexical_weight * hit.bm25 / why.best_bm25
             + (1.0 - why.lexical_weight) * hit.cosine.max(0.0)
+            + why.neighbours
+            + why.recent
+            + why.dated
             + why.bonus;
         assert!((fused - hit.score).abs() < 1e-4, "{hit}");
         assert_eq!(hit.exact, why.terms.iter().any(|term| term.exact));
@@ -329,7 +416,8 @@ fn p5_half_precision_finds_what_full_precision_finds() {
             let mut by_cosine: Vec<(f32, u32)> =
                 exact.rows().map(|row| dot(row, vector)).zip(1..).collect();
             by_cosine.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let request = SearchRequest::new("").k(10).lexical_weight(0.0).vector(&MODEL, vector);
+            let request = SearchRequest::new("").k(10).ranking(Ranking::Meaning);
+            let request = request.vector(&MODEL, vector);
             let found = numbers(&searcher.search(&request).unwrap());
             // Of two that are nearer to each other than half precision tells, either may come.
             let tenth = by_cosine[9].0;
@@ -338,7 +426,7 @@ fn p5_half_precision_finds_what_full_precision_finds() {
                 .take_while(|(cosine, _)| *cosine > tenth + 0.0005)
                 .map(|(_, n)| *n)
                 .collect();
-            assert!(surely.iter().all(|n| found.contains(n)), "{found:?} {by_cosine:?}");
+            assert!(surely.iter().all(|n| found.contains(n)), "{found:?} {surely:?}");
             assert!(
                 found
                     .iter()

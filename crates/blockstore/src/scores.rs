@@ -1,0 +1,284 @@
+//! The scores of blocks whose cosines are estimates: which blocks are worth an exact look, and what
+//! that says.
+
+use crate::block_doc::Place;
+use crate::disk::Query;
+use crate::pool::{Entry, Pool};
+use crate::rank::{self, Candidate, Question, Score};
+use crate::standing::Standing;
+use crate::{Error, SearchRequest, Searcher};
+use rustc_hash::FxHashMap;
+
+/// At most so many blocks are compared by their exact vectors, or as many as four times the hits.
+const MAX_EXACT: usize = 256;
+
+/// Bounds on the scores of all blocks, and which of them pass the cut-off.
+pub(crate) struct Scores<'a, 'r> {
+    request: &'a SearchRequest<'r>,
+    question: &'a Question,
+    standing: &'a Standing,
+    pool: &'a Pool,
+    /// The best BM25 of the blocks that may be answered.
+    best: f64,
+    /// What each block's own words and meaning say, by number from 1.
+    bases: Vec<Bounds>,
+    /// The score of each block; [`Bounds::NONE`] of one that may not be answered or has nothing to do
+    /// with the question.
+    sums: Vec<Bounds>,
+    /// The best sum of a base and what the neighbour adds, of the blocks that may be answered.
+    leader: Bounds,
+}
+
+/// A number that lies between two others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// Below every score.
+    const NONE: Self = Self { low: f64::NEG_INFINITY, high: f64::NEG_INFINITY };
+
+    fn max(self, other: Self) -> Self {
+        Self { low: self.low.max(other.low), high: self.high.max(other.high) }
+    }
+
+    /// This, and a share of the other.
+    fn plus(self, share: f64, other: Self) -> Self {
+        Self { low: self.low + share * other.low, high: self.high + share * other.high }
+    }
+}
+
+impl<'a, 'r> Scores<'a, 'r> {
+    pub(crate) fn new(
+        request: &'a SearchRequest<'r>,
+        question: &'a Question,
+        standing: &'a Standing,
+        pool: &'a Pool,
+        best: f64,
+    ) -> Self {
+        let bases = pool.entries().iter().map(|entry| {
+            let base = |cosine: f32| {
+                rank::base(entry.bm25, cosine.is_finite().then_some(cosine), question, best)
+            };
+            let high = base(entry.cosine.upper);
+            let low = if entry.cosine.is_exact() { high } else { base(entry.cosine.lower) };
+            Bounds { low, high }
+        });
+        let bases = bases.collect();
+        let (sums, leader) = (Vec::new(), Bounds::default());
+        let mut scores = Self { request, question, standing, pool, best, bases, sums, leader };
+        scores.add_up();
+        scores
+    }
+
+    /// Sums up what speaks for each block.
+    fn add_up(&mut self) {
+        let share = self.question.neighbour();
+        let before = std::iter::once(Bounds::default()).chain(self.bases.iter().copied());
+        let after = self.bases.iter().skip(1).copied().chain([Bounds::default()]);
+        let neighbours = before.zip(after).map(|(before, after)| before.max(after));
+        let has_names = self.question.has_names();
+        let blocks = self.pool.entries().iter().zip(&self.bases).zip(neighbours);
+        self.sums = blocks
+            .map(|((entry, base), neighbour)| {
+                let near = base.plus(share, neighbour);
+                if entry.allowed {
+                    self.leader = self.leader.max(near);
+                }
+                let bonus = if has_names { self.question.bonus(entry.held()) } else { 0.0 };
+                match entry.is_known() {
+                    true => Bounds { low: near.low + bonus, high: near.high + bonus },
+                    false => Bounds::NONE,
+                }
+            })
+            .collect();
+        for n in self.standing.concerned() {
+            let (base, neighbour) = (self.base(n), self.neighbour(n));
+            let leader = self.leader;
+            let sum = |base, neighbour, leader| {
+                let held = self.pool.entry(n).map(Entry::held).unwrap_or_default();
+                let beside = self.standing.beside(n, neighbour);
+                rank::score(base, beside, leader, held, self.question).sum()
+            };
+            let bounds = Bounds {
+                low: sum(base.low, neighbour.low, leader.low),
+                high: sum(base.high, neighbour.high, leader.high),
+            };
+            let place = n.checked_sub(1).map(|place| place as usize);
+            let known = place.and_then(|place| self.sums.get_mut(place));
+            if let Some(known) = known.filter(|known| **known != Bounds::NONE) {
+                *known = bounds;
+            }
+        }
+    }
+
+    fn base(&self, n: u32) -> Bounds {
+        let place = n.checked_sub(1).map(|place| place as usize);
+        place.and_then(|place| self.bases.get(place)).copied().unwrap_or_default()
+    }
+
+    fn neighbour(&self, n: u32) -> Bounds {
+        self.base(n.saturating_sub(1)).max(self.base(n.saturating_add(1)))
+    }
+
+    /// The score of a block by what is known of it exactly.
+    pub(crate) fn score(&self, candidate: &Candidate, neighbour: f64, leader: f64) -> Score {
+        let base = rank::base(candidate.bm25, candidate.cosine, self.question, self.best);
+        let beside = self.standing.beside(candidate.n, neighbour);
+        rank::score(base, beside, leader, candidate.held, self.question)
+    }
+
+    /// The blocks that may be among the hits. A block is left out only when `k` others surely come
+    /// before it, whatever the true cosines within their bounds are.
+    pub(crate) fn select(&self) -> Vec<u32> {
+        let k = self.request.k;
+        let all = || (1..).zip(self.sums.iter().copied());
+        let known = || all().filter(|(_, sum)| *sum != Bounds::NONE);
+        let may_pass = |n: u32, is_low: bool| {
+            self.request.cutoff.is_none()
+                || self.pool.entry(n).is_some_and(|entry| {
+                    self.passes(&if is_low { lowest(n, entry) } else { entry.candidate(n) })
+                })
+        };
+        let sure = known().filter(|(n, _)| may_pass(*n, true));
+        let mut sure: Vec<f64> = sure.map(|(_, sum)| sum.low).collect();
+        let floor = if sure.len() < k {
+            f64::NEG_INFINITY
+        } else {
+            *sure.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1
+        };
+        let may_be = known().filter(|(n, sum)| sum.high >= floor && may_pass(*n, false));
+        let mut may_be: Vec<(u32, Bounds)> = may_be.collect();
+        let most = MAX_EXACT.max(4 * k);
+        if may_be.len() > most && may_be.iter().any(|(_, sum)| sum.low < sum.high) {
+            let order = |a: &(u32, Bounds), b: &(u32, Bounds)| {
+                b.1.high.total_cmp(&a.1.high).then_with(|| b.0.cmp(&a.0))
+            };
+            may_be.select_nth_unstable_by(most, order);
+            may_be.truncate(most);
+        }
+        may_be.into_iter().map(|(n, _)| n).collect()
+    }
+
+    pub(crate) fn passes(&self, candidate: &Candidate) -> bool {
+        match self.request.cutoff {
+            Some(cutoff) => {
+                self.question.exact(candidate.held) > 0.0 || self.relevance(candidate) >= cutoff
+            }
+            None => true,
+        }
+    }
+
+    pub(crate) fn relevance(&self, candidate: &Candidate) -> f32 {
+        let coverage = self.question.coverage(candidate.held);
+        let words = rank::relevance_of_words(coverage as f32);
+        match (self.request.vector, candidate.cosine) {
+            (Some((embedder, _)), Some(cosine)) => {
+                let meaning = embedder.calibrated_answer(cosine);
+                words.max(meaning.clamp(0.0, 1.0))
+            }
+            _ => words,
+        }
+    }
+}
+
+/// A block with the least that its cosine may be.
+fn lowest(n: u32, entry: &Entry) -> Candidate {
+    let cosine = entry.cosine.lower;
+    Candidate { cosine: cosine.is_finite().then_some(cosine), ..entry.candidate(n) }
+}
+
+/// The question's vector, ready for both kinds of comparison.
+pub(crate) struct AskedVector<'a> {
+    pub(crate) model: &'a str,
+    /// How much words weigh beside it.
+    pub(crate) lexical: f64,
+    pub(crate) unit: Vec<f32>,
+    pub(crate) codes: Query,
+}
+
+/// Exact cosines in place of estimates, each read once.
+pub(crate) struct Exact<'a, 'r> {
+    searcher: &'a Searcher,
+    query: Option<&'a AskedVector<'a>>,
+    scores: &'a Scores<'a, 'r>,
+    read: FxHashMap<u32, Option<(f32, Place)>>,
+}
+
+impl<'a, 'r> Exact<'a, 'r> {
+    pub(crate) fn new(
+        searcher: &'a Searcher,
+        query: Option<&'a AskedVector<'a>>,
+        scores: &'a Scores<'a, 'r>,
+    ) -> Self {
+        Self { searcher, query, scores, read: FxHashMap::default() }
+    }
+
+    /// What is known of block `n`.
+    pub(crate) fn candidate(&mut self, n: u32) -> Result<Option<Candidate>, Error> {
+        let Some(entry) = self.scores.pool.entry(n) else { return Ok(None) };
+        let mut candidate = entry.candidate(n);
+        if let Some(query) = self.query
+            && !entry.cosine.is_exact()
+        {
+            let read = match self.read.get(&n) {
+                Some(read) => *read,
+                None => {
+                    let read = self.searcher.exact_cosine(n, query)?;
+                    self.read.insert(n, read);
+                    read
+                }
+            };
+            candidate.cosine = read.map(|(cosine, _)| cosine).or(candidate.cosine);
+        }
+        Ok(Some(candidate))
+    }
+
+    /// Where the best vector of a block is from that was read.
+    pub(crate) fn place(&self, n: u32) -> Option<Place> {
+        self.read.get(&n).copied().flatten().map(|(_, place)| place)
+    }
+
+    fn base(&mut self, n: u32) -> Result<f64, Error> {
+        let Bounds { low, high } = self.scores.base(n);
+        if low == high {
+            return Ok(high);
+        }
+        let Some(Candidate { bm25, cosine, .. }) = self.candidate(n)? else { return Ok(0.0) };
+        Ok(rank::base(bm25, cosine, self.scores.question, self.scores.best))
+    }
+
+    /// What the better of the blocks before and behind block `n` says.
+    pub(crate) fn neighbour(&mut self, n: u32) -> Result<f64, Error> {
+        if self.scores.question.neighbour() == 0.0 {
+            return Ok(0.0);
+        }
+        let floor = self.scores.neighbour(n).low;
+        let mut better = 0.0;
+        for beside in [n.saturating_sub(1), n.saturating_add(1)] {
+            if self.scores.base(beside).high >= floor {
+                better = f64::max(better, self.base(beside)?);
+            }
+        }
+        Ok(better)
+    }
+
+    /// The best sum of a base and what the neighbour adds, where that is asked for.
+    pub(crate) fn leader(&mut self) -> Result<f64, Error> {
+        let scores = self.scores;
+        let Bounds { low: floor, high } = scores.leader;
+        if floor == high || !scores.standing.is_any_recent() {
+            return Ok(high);
+        }
+        let share = scores.question.neighbour();
+        let mut leader = 0.0;
+        for (n, entry) in (1..).zip(scores.pool.entries()) {
+            if entry.allowed && scores.base(n).plus(share, scores.neighbour(n)).high >= floor {
+                leader = f64::max(leader, self.base(n)? + share * self.neighbour(n)?);
+            }
+        }
+        Ok(leader)
+    }
+}
