@@ -41,7 +41,8 @@ fn features(window: &Window, at: usize, p: &Said, c: &Said) -> [f32; NAMES.len()
         is(p.cues.has(Cues::CLOSES)),
         is(c.cues.has(Cues::CLOSES)),
         is(c.cues.has(Cues::THANKS)),
-        is(c.cues.has(Cues::ACKNOWLEDGES)),
+        // Who takes up what was said and then asks about the other is done with it.
+        is(c.cues.has(Cues::ACKNOWLEDGES) && !c.cues.has(Cues::ASKS_YOU)),
         is(c.cues.has(Cues::REFERS_BACK)),
         is(c.cues.has(Cues::REQUESTS)),
         is(c.cues.has(Cues::ASKS_YOU)),
@@ -240,6 +241,19 @@ mod tests {
             assert!(score(4) > -1.0, "{}", score(4));
             assert!(topic_score(&window, 0).is_none() && topic_score(&window, 8).is_none());
         }
+    }
+
+    /// To take up what was said speaks against a change of topic, unless a question about the other
+    /// follows it.
+    #[test]
+    fn who_asks_about_the_other_is_done_with_what_was_said() {
+        let score = |says: &str| {
+            let window = window(&["I grow beans.", "They are green.", "My roof leaks.", says]);
+            topic_score(&window, 3).unwrap().total()
+        };
+        let asks = score("Awesome. Do you play chess?");
+        assert!(asks > score("Awesome. Sue plays chess?") + 1.0);
+        assert!((asks - score("Purple. Do you play chess?")).abs() < 0.1);
     }
 
     #[test]

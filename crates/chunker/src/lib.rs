@@ -61,3 +61,4 @@ pub use describe::{Described, describe};
 pub use event::{Event, Input};
 pub use phase::{Complexity, Phase};
 pub use state::State;
+pub use terms::words;
