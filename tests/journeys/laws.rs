@@ -1,7 +1,7 @@
 //! The laws, over random histories: append, close, search, load, pin, reopen.
 
-use crate::story::{in_memory, open_on, todo};
-use foldback::{Close, Engine, Memory, Session};
+use crate::story::{in_memory, in_memory_showing, open_showing, todo, views};
+use foldback::{Close, Engine, Memory, Session, ViewConfig};
 use foldback_core::{Budget, Message, PairingTracker, SeqNo, ToolCall, ToolCallId, check_request};
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -85,6 +85,8 @@ struct Subject {
     calls: usize,
     /// The engine and the folder of a store on disk; without them the store is in memory.
     place: Option<(Engine, TempDir)>,
+    /// How it is shown.
+    view: ViewConfig,
 }
 
 impl Subject {
@@ -118,7 +120,7 @@ impl Subject {
         self.session = None;
         if let Some((engine, dir)) = &self.place {
             self.memory = in_memory();
-            self.memory = open_on(*engine, dir.path());
+            self.memory = open_showing(&self.view, *engine, dir.path());
         }
         self.session = Some(self.memory.session(&todo("t")).unwrap());
         assert_eq!(self.prompt_bytes(), before, "TD3: a session resumes exactly where it was");
@@ -137,12 +139,15 @@ impl StateMachineTest for Laws {
     type Reference = History;
 
     fn init_test(_: &History) -> Subject {
-        let place = next_engine().map(|engine| (engine, tempfile::tempdir().unwrap()));
-        let memory =
-            place.as_ref().map_or_else(in_memory, |(engine, dir)| open_on(*engine, dir.path()));
+        let (engine, view) = next_place();
+        let place = engine.map(|engine| (engine, tempfile::tempdir().unwrap()));
+        let memory = match &place {
+            Some((engine, dir)) => open_showing(&view, *engine, dir.path()),
+            None => in_memory_showing(&view),
+        };
         let session = Some(memory.session(&todo("t")).unwrap());
         let tracker = PairingTracker::default();
-        Subject { memory, session, sent: Vec::new(), tracker, calls: 0, place }
+        Subject { memory, session, sent: Vec::new(), tracker, calls: 0, place, view }
     }
 
     fn apply(mut subject: Subject, _: &History, step: Step) -> Subject {
@@ -189,7 +194,8 @@ impl StateMachineTest for Laws {
             messages.iter().map(|message| message.api_json()).collect::<Vec<_>>()
         };
         assert_eq!(bytes(&prompt.messages), bytes(&again.messages), "law 8");
-        assert!(prompt.window <= 12, "LV1: {} messages in view", prompt.window);
+        let bound = subject.view.window_bound();
+        assert!(prompt.window <= bound, "LV1, LV4: {} messages in view", prompt.window);
         let violations = check_request(prompt.messages.iter().map(AsRef::as_ref));
         assert_eq!(violations, [], "law 3");
         // Law 1: blocks plus the open tail are the transcript.
@@ -216,15 +222,18 @@ impl StateMachineTest for Laws {
 }
 
 /// Where the next history lives, in a fixed order: one in sixteen in SQLite, one in thirty-two in
-/// sled; the rest in memory, which is faster.
-fn next_engine() -> Option<Engine> {
+/// sled; the rest in memory, which is faster. And how it is shown: by either schedule in turn.
+fn next_place() -> (Option<Engine>, ViewConfig) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static TURN: AtomicUsize = AtomicUsize::new(0);
-    match TURN.fetch_add(1, Ordering::Relaxed) % 32 {
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let [strict, aware] = views();
+    let engine = match turn / 2 % 32 {
         0 | 16 => Some(Engine::Sqlite),
         8 => Some(Engine::Sled),
         _ => None,
-    }
+    };
+    (engine, if turn.is_multiple_of(2) { strict } else { aware })
 }
 
 prop_state_machine! {

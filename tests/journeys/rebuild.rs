@@ -1,6 +1,6 @@
 //! A todo whose saved state is damaged takes messages again once the state is made from the records.
 
-use crate::story::{exchange, open, todo};
+use crate::story::{exchange, open, open_showing, todo, views};
 use foldback::core::{ItemState, TodoItem, TodoList};
 use foldback::{Close, Engine, Memory, Mode, Session};
 use foldback_core::{Budget, Message};
@@ -185,4 +185,21 @@ fn blocks_stay_where_a_word_closed_them() {
     history(&mut after, &SUBJECTS[5..]);
     after.close(Close::End).unwrap();
     assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+}
+
+/// LV4: a state that is made again gives the prompt of the one that was lost, under either schedule.
+#[test]
+fn lv4_a_state_is_made_again_under_either_schedule() {
+    for view in views() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = open_showing(&view, Engine::Sqlite, dir.path());
+        let mut before = session(&memory);
+        history(&mut before, &SUBJECTS.repeat(3));
+        let prompt = sent(&before);
+        drop((before, memory));
+        replace(dir.path(), b"nonsense");
+        let memory = open_showing(&view, Engine::Sqlite, dir.path());
+        memory.doctor(true).unwrap();
+        assert_eq!(sent(&session(&memory)), prompt);
+    }
 }

@@ -1,12 +1,12 @@
 //! TD3: a session resumes exactly where it was.
 
-use crate::story::{engines, exchange, open_on, todo};
+use crate::story::{engines, exchange, in_memory_showing, open_on, open_showing, todo, views};
 use foldback::{Engine, Memory};
-use foldback_core::{Budget, Message};
+use foldback_core::{Budget, Message, check_request};
 use std::path::Path;
 use tempfile::tempdir;
 
-/// TD3: on each engine.
+/// TD3: on each engine, under each schedule.
 #[test]
 fn td3_a_dropped_session_resumes_at_every_message() {
     let id = todo("resume");
@@ -14,20 +14,49 @@ fn td3_a_dropped_session_resumes_at_every_message() {
     let messages: Vec<Message> = (0..12)
         .flat_map(|n| exchange(n, "parser", if n % 3 == 0 { &large } else { "short" }))
         .collect();
-    let straight = {
-        let memory = crate::story::in_memory();
-        let mut session = memory.session(&id).unwrap();
-        messages.iter().map(|m| after(&mut session, m)).collect::<Vec<_>>()
-    };
-    for engine in engines() {
-        let dir = tempdir().unwrap();
-        // The same with a new process's eyes after every message.
-        let broken: Vec<_> = messages
-            .iter()
-            .map(|m| after(&mut open_on(engine, dir.path()).session(&id).unwrap(), m))
-            .collect();
-        assert_eq!(broken, straight, "{engine}");
+    for view in views() {
+        let straight = {
+            let memory = in_memory_showing(&view);
+            let mut session = memory.session(&id).unwrap();
+            messages.iter().map(|m| after(&mut session, m)).collect::<Vec<_>>()
+        };
+        for engine in engines() {
+            let dir = tempdir().unwrap();
+            // The same with a new process's eyes after every message.
+            let broken: Vec<_> = messages
+                .iter()
+                .map(|m| {
+                    let memory = open_showing(&view, engine, dir.path());
+                    after(&mut memory.session(&id).unwrap(), m)
+                })
+                .collect();
+            assert_eq!(broken, straight, "{engine}");
+        }
     }
+}
+
+/// LV4, TD3: a todo goes on under the other schedule at any message: each prompt is valid and keeps its
+/// bound, and nothing is lost.
+#[test]
+fn lv4_a_todo_goes_on_under_the_other_schedule() {
+    let id = todo("both");
+    let large = "a line of a long file\n".repeat(400);
+    let messages: Vec<Message> = (0..16)
+        .flat_map(|n| exchange(n, "parser", if n % 3 == 0 { &large } else { "short" }))
+        .collect();
+    let dir = tempdir().unwrap();
+    for (n, message) in messages.iter().enumerate() {
+        let view = &views()[usize::from(n % 7 < 4)];
+        let memory = open_showing(view, Engine::Sqlite, dir.path());
+        let mut session = memory.session(&id).unwrap();
+        session.record(message.clone()).unwrap();
+        let prompt = session.prompt(&Budget::default());
+        assert_eq!(check_request(prompt.messages.iter().map(AsRef::as_ref)), []);
+        assert!(prompt.window <= view.window_bound());
+        assert!(prompt.messages[0].text().starts_with("Please look at parser (step 0)."));
+    }
+    let memory = open_on(Engine::Sqlite, dir.path());
+    assert_eq!(memory.export(&id).unwrap().messages, messages);
 }
 
 /// Records and tells what the model would see, and which blocks closed.

@@ -1,6 +1,6 @@
 //! What the journeys have in common: small stores, and made-up conversations.
 
-use foldback::{Engine, Memory, Options};
+use foldback::{CacheAware, Engine, Memory, Options, Schedule, ViewConfig};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,23 @@ pub(crate) fn todo(id: &str) -> TodoId {
 /// Options whose clock stands still, so that two runs are alike.
 pub(crate) fn options() -> Options {
     Options { clock: Arc::new(|| Timestamp(1_700_000_000_000)), ..Options::default() }
+}
+
+/// Views of both schedules; the one that folds by cost with marks that short histories reach.
+pub(crate) fn views() -> [ViewConfig; 2] {
+    let marks = CacheAware::default().with_least_cached(64).with_most(24, 2_000).unwrap();
+    let aware = ViewConfig::default().with_schedule(Schedule::CacheAware(marks));
+    [ViewConfig::default(), aware]
+}
+
+/// A store on disk, of this engine, that shows conversations so.
+pub(crate) fn open_showing(view: &ViewConfig, engine: Engine, dir: &Path) -> Memory {
+    Memory::open(dir, Options { engine, view: view.clone(), ..options() }).unwrap()
+}
+
+/// A store in memory that shows conversations so.
+pub(crate) fn in_memory_showing(view: &ViewConfig) -> Memory {
+    Memory::in_memory(Options { view: view.clone(), ..options() }).unwrap()
 }
 
 /// The engines that keep something: what a journey promises holds on each of them.

@@ -1,10 +1,11 @@
 //! What a live view may show.
 
-use crate::Error;
+use crate::{Error, Schedule};
 
 /// How much a live view shows. Checked when it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ViewConfig {
+    pub(crate) schedule: Schedule,
     pub(crate) fresh_tokens: u64,
     pub(crate) window_max: usize,
     pub(crate) ledger_max_lines: usize,
@@ -14,9 +15,10 @@ pub struct ViewConfig {
 
 impl Default for ViewConfig {
     /// The design's window: 8,000 fresh tokens, 12 messages, 9 lines of ledger; the 3 newest
-    /// failures and consultations are kept in sight.
+    /// failures and consultations are kept in sight; the schedule is strict.
     fn default() -> Self {
         Self {
+            schedule: Schedule::Strict,
             fresh_tokens: 8_000,
             window_max: 12,
             ledger_max_lines: 9,
@@ -27,6 +29,24 @@ impl Default for ViewConfig {
 }
 
 impl ViewConfig {
+    /// When blocks leave the view. A todo may be recorded under one schedule and go on under the
+    /// other.
+    #[must_use]
+    pub fn with_schedule(self, schedule: Schedule) -> Self {
+        Self { schedule, ..self }
+    }
+
+    /// The greatest number of messages of closed blocks and open ones that a prompt shows, but for a
+    /// single unit that is larger on its own: what [`Prompt::window`](foldback_core::Prompt) keeps
+    /// to.
+    #[must_use]
+    pub fn window_bound(&self) -> usize {
+        match &self.schedule {
+            Schedule::Strict => self.window_max,
+            Schedule::CacheAware(marks) => marks.messages_max,
+        }
+    }
+
     /// A part that is stored outside is shown whole while it belongs to the newest unit and has
     /// fewer tokens than this. 0 shows no such part whole, ever.
     #[must_use]

@@ -2,7 +2,9 @@
 
 use crate::light::light_of;
 use crate::repair::{Changes, instruction, sendable};
-use foldback_core::{Content, Message, Offload, Role, SeqNo, TokenCounter, message_tokens};
+use foldback_core::{
+    Content, Estimate, Message, Offload, Role, SeqNo, TokenCounter, message_tokens,
+};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
@@ -34,20 +36,32 @@ impl Shown {
 
 /// A message that can be sent, and its tokens once they were counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Form(Arc<(Arc<Message>, OnceLock<usize>)>);
+pub(crate) struct Form(Arc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
+    message: Arc<Message>,
+    tokens: OnceLock<usize>,
+    estimate: OnceLock<u64>,
+}
 
 impl Form {
     pub(crate) fn new(message: Arc<Message>) -> Self {
-        Self(Arc::new((message, OnceLock::new())))
+        Self(Arc::new(Counted { message, tokens: OnceLock::new(), estimate: OnceLock::new() }))
     }
 
     pub(crate) fn message(&self) -> &Arc<Message> {
-        &self.0.0
+        &self.0.message
     }
 
     /// Counted once: a view is used with one counter.
     pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> usize {
-        *self.0.1.get_or_init(|| message_tokens(counter, &self.0.0))
+        *self.0.tokens.get_or_init(|| message_tokens(counter, &self.0.message))
+    }
+
+    /// Its estimated tokens, whatever the view is counted with.
+    pub(crate) fn estimate(&self) -> u64 {
+        *self.0.estimate.get_or_init(|| message_tokens(&Estimate, &self.0.message) as u64)
     }
 }
 
@@ -76,6 +90,8 @@ pub(crate) struct Entry {
     note: Option<Form>,
     /// Whether its text stands at the beginning.
     pinned: bool,
+    /// Whether a part of it is shown by its notice, however fresh it is.
+    pub(crate) is_cut: bool,
     /// The payload that holds its content, where that is stored outside.
     pub(crate) stored: Option<String>,
 }
@@ -103,6 +119,7 @@ impl Entry {
             light: None,
             note: None,
             pinned: false,
+            is_cut: false,
             stored: None,
         };
         if let Some(note) = &shown.recall {
@@ -122,10 +139,16 @@ impl Entry {
                 && let Some(form) = lightened(&large)
             {
                 entry.form = form;
+                entry.is_cut = true;
             }
             entry.stored = shown.offloads.first().map(|offload| offload.reference().to_string());
         }
         Some(entry)
+    }
+
+    /// The message as it is shown where it is not pinned.
+    pub(crate) fn shown(&self) -> &Arc<Message> {
+        self.form.message()
     }
 
     /// The message with its exact calls, for telling what it calls or answers.
@@ -161,10 +184,26 @@ impl Entry {
     pub(crate) fn settle(&mut self, sealed: bool) {
         if let Some(light) = self.light.take() {
             self.form = light;
+            self.is_cut = true;
         }
         if sealed && let Some(note) = self.note.take() {
             self.form = note;
         }
+    }
+
+    /// Whether it is still shown as it was when it was new, and will not always be.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.light.is_some() || self.note.is_some()
+    }
+
+    /// Its estimated tokens as it is shown now.
+    pub(crate) fn estimate(&self) -> u64 {
+        self.form(false).map_or(0, |form| form.estimate())
+    }
+
+    /// Its estimated tokens once it is no longer fresh, where those are others.
+    pub(crate) fn light_estimate(&self) -> Option<u64> {
+        self.light.as_ref().map(Form::estimate)
     }
 
     /// Its text stands at the beginning now.

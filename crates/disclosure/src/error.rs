@@ -1,5 +1,7 @@
 //! What can go wrong.
 
+use foldback_core::Prices;
+
 /// An error of this crate. What a model does wrong is none: it is answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,6 +16,15 @@ pub enum Error {
         /// What it is.
         found: usize,
     },
+    /// Prices that no cost can be made of.
+    #[error(
+        "the prices are read {}, write {} and plain {}, but each has to be a number of 0 or more, \
+         and plain more than 0",
+        .0.read,
+        .0.write,
+        .0.plain
+    )]
+    Prices(Prices),
     /// Messages or blocks could not be read, or searched.
     #[error(transparent)]
     Blocks(#[from] foldback_blockstore::Error),

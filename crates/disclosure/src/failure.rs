@@ -1,6 +1,8 @@
 //! Failures of tools, told from what a tool answered.
 
 use crate::cut::one_line;
+use crate::ledger::short_id;
+use crate::quote::escaped;
 use crate::raw::RawObject;
 use foldback_core::{Message, ToolCall};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,23 @@ pub(crate) struct Failure {
     pub(crate) stored: Option<String>,
     /// The number of the block that the result went into.
     pub(crate) block: Option<u32>,
+}
+
+impl Failure {
+    /// The failure as one line of a list, with where to read it whole.
+    pub(crate) fn line(&self) -> String {
+        let line = format!(
+            "{} on {} failed: {}",
+            one_line(&self.tool, 64),
+            one_line(&self.target, 120),
+            one_line(&self.head, 160)
+        );
+        let line = escaped(&line);
+        match self.stored.clone().or(self.block.map(short_id)) {
+            Some(reference) => format!("- {line} (load {reference})"),
+            None => format!("- {line}"),
+        }
+    }
 }
 
 /// What a call works on: the argument of a telling name, else the first that is a text, else

@@ -8,6 +8,9 @@
 //! one call away: `search_block`, `list_blocks` and `load` read a [`Shelf`] and give an
 //! [`Answer`], whose text is marked as recorded data and is kept as references ([`Fragment`]).
 //!
+//! Which blocks leave the view, and when, is its [`Schedule`]'s matter: with each block that closes, or
+//! several at once when that is cheaper than reading them again from a provider's cache.
+//!
 //! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
 //! where a block ends; it is told. And nothing in it depends on clock, files, environment or
 //! chance: the same messages give the same bytes.
@@ -61,6 +64,10 @@ mod live_view;
 mod render;
 mod suffix;
 
+mod account;
+mod plan;
+mod schedule;
+
 mod entry;
 mod light;
 mod repair;
@@ -86,6 +93,7 @@ pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;
 pub use quote::Fragment;
+pub use schedule::{CacheAware, Schedule};
 pub use snapshot::Snapshot;
 pub use todo_list::todo_list_text;
 pub use tools::{

@@ -1,15 +1,16 @@
 //! What a session shows to the model.
 
+use crate::account::{Account, Declared};
 use crate::entry::{Entry, Form, Kind, Shown};
 use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::ledger::{RULE, TOO_MANY, ledger_line};
 use crate::quote::{Origin, escaped, quoted};
 use crate::repair::{INSTRUCTION, sendable};
-use crate::tools::definitions;
-use crate::{Snapshot, ViewConfig};
+use crate::tools::{definitions, shortest};
+use crate::{Schedule, Snapshot, ViewConfig};
 use foldback_core::{
     Block, BlockId, Content, Estimate, Message, Pairing, PairingTracker, Part, Role, SeqNo,
-    ToolDefinition,
+    TokenCounter, ToolDefinition, message_tokens,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,10 +30,13 @@ pub struct LiveView {
     /// The first message that was no instruction.
     begins: Option<SeqNo>,
     pub(crate) pins: BTreeMap<SeqNo, Arc<Message>>,
-    /// Pinned messages and ledger, as one user turn.
-    pub(crate) opening: Form,
-    ledger: Vec<String>,
-    pub(crate) latest: Option<Latest>,
+    /// Pinned messages and ledger, as one user turn. Under the schedule that folds by cost, the pinned
+    /// messages that left their place; there may be none.
+    pub(crate) opening: Option<Form>,
+    /// The lines of blocks, while they are few.
+    pub(crate) ledger: Vec<String>,
+    /// The closed blocks in view, the latest last. Under the strict schedule at most that one.
+    pub(crate) held: Vec<Sealed>,
     pub(crate) tail: Vec<Entry>,
     /// Messages from here on may show large parts whole.
     fresh_from: SeqNo,
@@ -41,12 +45,44 @@ pub struct LiveView {
     pub(crate) failures: Vec<Failure>,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
-    folds: u64,
-    moves: u64,
+    pub(crate) folds: u64,
+    pub(crate) moves: u64,
     tracker: PairingTracker,
     /// The calls that wait for their result.
     open_calls: Vec<OpenCall>,
-    pub(crate) tools: Arc<(Vec<ToolDefinition>, OnceLock<usize>)>,
+    pub(crate) tools: Arc<Tools>,
+    /// Under the schedule that folds by cost: what was spent.
+    pub(crate) account: Option<Account>,
+    /// Under that schedule: what is told of the blocks that left, a message each.
+    pub(crate) told: Vec<Form>,
+}
+
+/// Tools as they are declared, and their tokens once they were counted.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) definitions: Vec<ToolDefinition>,
+    tokens: OnceLock<usize>,
+    estimate: OnceLock<u64>,
+}
+
+impl Tools {
+    fn new(definitions: Vec<ToolDefinition>) -> Self {
+        Self { definitions, tokens: OnceLock::new(), estimate: OnceLock::new() }
+    }
+
+    /// Counted once: a view is used with one counter.
+    pub(crate) fn tokens(&self, counter: &dyn TokenCounter) -> usize {
+        *self.tokens.get_or_init(|| self.count(counter))
+    }
+
+    pub(crate) fn estimate(&self) -> u64 {
+        *self.estimate.get_or_init(|| self.count(&Estimate) as u64)
+    }
+
+    fn count(&self, counter: &dyn TokenCounter) -> usize {
+        let texts = self.definitions.iter().flat_map(|t| [&t.name, &t.description, &t.parameters]);
+        texts.map(|text| counter.count(text)).sum()
+    }
 }
 
 /// A call that waits for its result.
@@ -57,9 +93,9 @@ struct OpenCall {
     target: String,
 }
 
-/// The latest closed block.
+/// A closed block in view.
 #[derive(Clone, Debug)]
-pub(crate) struct Latest {
+pub(crate) struct Sealed {
     pub(crate) id: BlockId,
     pub(crate) line: String,
     pub(crate) entries: Vec<Entry>,
@@ -69,14 +105,18 @@ impl LiveView {
     /// A view that shows nothing yet.
     #[must_use]
     pub fn new(config: ViewConfig) -> Self {
+        let (account, tools) = match config.schedule {
+            Schedule::Strict => (None, definitions()),
+            Schedule::CacheAware(_) => (Some(Account::default()), shortest()),
+        };
         let mut view = Self {
             config,
             head: Vec::new(),
             begins: None,
             pins: BTreeMap::new(),
-            opening: Form::new(Arc::new(Message::user(RULE))),
+            opening: None,
             ledger: Vec::new(),
-            latest: None,
+            held: Vec::new(),
             tail: Vec::new(),
             fresh_from: SeqNo(0),
             notes: BTreeMap::new(),
@@ -87,24 +127,26 @@ impl LiveView {
             moves: 0,
             tracker: PairingTracker::default(),
             open_calls: Vec::new(),
-            tools: Arc::new((definitions(), OnceLock::new())),
+            tools: Arc::new(Tools::new(tools)),
+            account,
+            told: Vec::new(),
         };
         view.write_opening();
         view
     }
 
-    /// The view as it was when the snapshot was taken: the same prompts, byte for byte.
+    /// The view as it was when the snapshot was taken: the same prompts, byte for byte. One that was
+    /// taken under the other schedule goes on under this one.
     ///
-    /// `pins` are the messages that [`Snapshot::pins`] names, `latest` the last closed block and
-    /// `block` its messages, `tail` the messages behind it. A note of a memory tool's answer that
-    /// is not given is taken from the snapshot.
+    /// `pins` are the messages that [`Snapshot::pins`] names, `closed` the blocks from
+    /// [`Snapshot::first_in_view`] on with their messages, `tail` the messages behind them. A note of
+    /// a memory tool's answer that is not given is taken from the snapshot.
     #[must_use]
     pub fn restore(
         config: ViewConfig,
         snapshot: Snapshot,
         pins: Vec<(SeqNo, Arc<Message>)>,
-        latest: Option<&Block>,
-        block: Vec<Shown>,
+        closed: Vec<(Block, Vec<Shown>)>,
         tail: Vec<Shown>,
     ) -> Self {
         let mut view = Self::new(config);
@@ -127,16 +169,20 @@ impl LiveView {
             }
         }
         view.head.sort_by_key(|(seq, _)| *seq);
-        view.replay(block);
-        // As after the fold: what comes next begins a unit of its own.
-        let sealed = std::mem::take(&mut view.tail);
+        for (block, messages) in closed {
+            view.replay(messages);
+            // As after the fold: what comes next begins a unit of its own.
+            let entries = std::mem::take(&mut view.tail);
+            let line = ledger_line(&block.header, &Estimate);
+            view.held.push(Sealed { id: block.header.block_id, line, entries });
+        }
         view.replay(tail);
-        view.latest = latest.map(|block| Latest {
-            id: block.header.block_id.clone(),
-            line: ledger_line(&block.header, &Estimate),
-            entries: sealed,
-        });
-        view.settle();
+        match (view.account.is_some(), snapshot.account) {
+            (true, Some(account)) => view.resume(account),
+            (true, None) => view.begin_account(),
+            (false, Some(_)) => view.become_strict(),
+            (false, None) => view.settle(),
+        }
         view.write_opening();
         view
     }
@@ -145,6 +191,7 @@ impl LiveView {
     /// good; a later one stands in its place, as a user's text that says what it is, and folds like
     /// other messages. The first user's message is pinned as the task.
     pub fn append(&mut self, shown: Shown) {
+        self.before_append(&shown.message);
         let message = &shown.message;
         if self.stands(shown.seq, message) {
             if let Some(sent) = sendable(message) {
@@ -159,7 +206,12 @@ impl LiveView {
             && !message.content().is_blank()
             && !self.pins.values().any(|pin| *pin.role() == Role::User)
         {
-            self.pin(shown.seq, Arc::clone(message));
+            let message = Arc::clone(message);
+            match self.account {
+                // It stands where it was said.
+                Some(_) => drop(self.pins.insert(shown.seq, message)),
+                None => self.pin(shown.seq, message),
+            }
         }
         if let Some(note) = &shown.recall {
             self.notes.insert(shown.seq, note.clone());
@@ -173,19 +225,18 @@ impl LiveView {
         }
     }
 
-    /// Takes a sealed block: it becomes the latest one, and what was the latest leaves the view.
-    /// Whatever is no longer fresh becomes light.
+    /// Takes a sealed block: it becomes the latest one. Under the strict schedule, what was the latest
+    /// leaves the view, and whatever is no longer fresh becomes light; under the other, that happens
+    /// when it pays.
     ///
     /// Gives `false`, and changes nothing, when `block` is not newer than the latest block.
     pub fn fold(&mut self, block: &Block) -> bool {
         let id = &block.header.block_id;
-        if self.latest.as_ref().is_some_and(|latest| id.n() <= latest.id.n()) {
+        if self.latest().is_some_and(|latest| id.n() <= latest.id.n()) {
             return false;
         }
-        self.folds += 1;
-        self.moves += 1;
         // A reminder behind what the model has not seen yet does not make that old.
-        let sealed = self.latest.iter().flat_map(|latest| latest.entries.iter().rev());
+        let sealed = self.latest().into_iter().flat_map(|latest| latest.entries.iter().rev());
         let newest =
             self.tail.iter().rev().chain(sealed).find(|entry| entry.kind != Kind::Instruction);
         self.fresh_from = newest.map_or(block.range.last().next(), |newest| newest.unit);
@@ -193,21 +244,38 @@ impl LiveView {
         let open = self.tail.split_off(split);
         let entries = std::mem::replace(&mut self.tail, open);
         let line = ledger_line(&block.header, &Estimate);
-        if self.lists_blocks() {
-            self.ledger.push(line.clone());
-        } else {
-            self.ledger.clear();
-        }
         for failure in &mut self.failures {
             if block.range.contains(SeqNo(failure.seq)) {
                 failure.block = Some(id.n());
             }
         }
-        self.latest = Some(Latest { id: id.clone(), line, entries });
+        let sealed = Sealed { id: id.clone(), line: line.clone(), entries };
+        if self.account.is_some() {
+            self.held.push(sealed);
+            return true;
+        }
+        self.held = vec![sealed];
+        self.moves += 1;
+        self.list(line);
         self.settle();
         self.forget_notes();
         self.write_opening();
         true
+    }
+
+    /// Takes the line of a block into the ledger.
+    pub(crate) fn list(&mut self, line: String) {
+        self.folds += 1;
+        if self.lists_blocks() {
+            self.ledger.push(line);
+        } else {
+            self.ledger.clear();
+        }
+    }
+
+    /// The latest closed block.
+    pub(crate) fn latest(&self) -> Option<&Sealed> {
+        self.held.last()
     }
 
     /// Keeps the message in every prompt from now on, at the beginning. It does not stand again in
@@ -219,8 +287,13 @@ impl LiveView {
         if !is_new {
             return;
         }
+        if self.account.is_some() {
+            self.pins.insert(seq, message);
+            self.keep_pin(seq);
+            return;
+        }
         self.moves += u64::from(self.has_begun());
-        let entries = self.latest.iter_mut().flat_map(|latest| &mut latest.entries);
+        let entries = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
         for entry in entries.chain(&mut self.tail).filter(|entry| entry.seq == seq) {
             entry.pin();
         }
@@ -259,6 +332,7 @@ impl LiveView {
             failures: self.failures.clone(),
             todo_list: self.todo_list.clone(),
             notices: self.notices.clone(),
+            account: self.account_now(),
         }
     }
 
@@ -267,7 +341,13 @@ impl LiveView {
     /// of one prompt is not counted: it is that prompt's matter, and the view stays as it is.
     #[must_use]
     pub fn prefix_moves(&self) -> u64 {
-        self.moves
+        self.moves + u64::from(self.plan().is_some_and(|plan| plan.moves))
+    }
+
+    /// The tools that the view gives to the model, in a stable order.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolDefinition] {
+        &self.tools.definitions
     }
 
     /// How many blocks were folded.
@@ -282,18 +362,21 @@ impl LiveView {
     pub fn shows_block(&self) -> bool {
         // The whole tail counts, so that a block that had to leave does not come back before the
         // next fold.
-        self.latest.as_ref().is_some_and(|latest| {
+        self.latest().is_some_and(|latest| {
+            if self.account.is_some() {
+                return true;
+            }
             let max = self.config.window_max;
             counted(&latest.entries, max) + visible(&self.tail) <= max
         })
     }
 
-    /// The messages of the tail and, where `block`, of the latest block that count against the
+    /// The messages of the tail and of the closed blocks from `from` on that count against the
     /// window.
-    pub(crate) fn window(&self, block: bool) -> usize {
-        let max = self.config.window_max;
-        let sealed = self.latest.as_ref().filter(|_| block).map(|l| l.entries.as_slice());
-        counted(sealed.unwrap_or_default(), max) + counted(&self.tail, max)
+    pub(crate) fn window(&self, from: usize) -> usize {
+        let max = self.config.window_bound();
+        let held = self.held.iter().skip(from).map(|sealed| counted(&sealed.entries, max));
+        held.sum::<usize>() + counted(&self.tail, max)
     }
 
     /// Whether the ledger holds lines, rather than the sentence that there are too many.
@@ -301,7 +384,7 @@ impl LiveView {
         self.folds <= self.config.ledger_max_lines as u64
     }
 
-    fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.folds > 0 || !self.tail.is_empty() || !self.pins.is_empty()
     }
 
@@ -353,7 +436,7 @@ impl LiveView {
                 self.open_calls.push(OpenCall { id, tool, target: target(call) });
             }
         }
-        if self.pins.contains_key(&entry.seq) {
+        if self.account.is_none() && self.pins.contains_key(&entry.seq) {
             entry.pin();
         }
         self.tail.push(entry);
@@ -372,19 +455,17 @@ impl LiveView {
         self.failures.drain(..over);
     }
 
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let fresh_from = self.fresh_from;
         let stale = |entry: &&mut Entry| entry.seq < fresh_from;
-        if let Some(latest) = &mut self.latest {
-            latest.entries.iter_mut().filter(stale).for_each(|entry| entry.settle(true));
-        }
+        let held = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
+        held.filter(stale).for_each(|entry| entry.settle(true));
         self.tail.iter_mut().filter(stale).for_each(|entry| entry.settle(false));
     }
 
     /// Forgets the notes of what left the view, but for the newest.
     fn forget_notes(&mut self) {
-        let latest = self.latest.as_ref().and_then(|latest| latest.entries.first());
-        let Some(first) = latest.or(self.tail.first()).map(|entry| entry.seq) else { return };
+        let Some(first) = self.first_shown() else { return };
         let gone: Vec<SeqNo> = self.notes.range(..first).map(|(seq, _)| *seq).collect();
         let over = gone.len().saturating_sub(self.config.consulted_max);
         for seq in gone.into_iter().take(over) {
@@ -392,8 +473,21 @@ impl LiveView {
         }
     }
 
+    /// The first message of the closed blocks and the tail.
+    pub(crate) fn first_shown(&self) -> Option<SeqNo> {
+        self.entries().next().map(|entry| entry.seq)
+    }
+
+    /// The messages of the closed blocks and the tail.
+    pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.held.iter().flat_map(|sealed| &sealed.entries).chain(&self.tail)
+    }
+
     fn write_opening(&mut self) {
-        let mut content: Vec<Part> = Vec::new();
+        if self.account.is_some() {
+            self.write_pins();
+            return;
+        }
         let mut parts: Vec<Part> = Vec::new();
         for (seq, message) in &self.pins {
             parts.extend(pinned_parts(*seq, message));
@@ -408,28 +502,47 @@ impl LiveView {
             ledger.push_str(&escaped(line));
         }
         parts.push(Part::Text(ledger));
-        for part in parts {
-            match (content.last_mut(), part) {
-                (Some(Part::Text(before)), Part::Text(text)) => {
-                    before.push_str("\n\n");
-                    before.push_str(&text);
-                }
-                (_, part) => content.push(part),
-            }
-        }
-        let content = match content.as_mut_slice() {
-            [Part::Text(text)] => Content::Text(std::mem::take(text)),
-            _ => Content::Parts(content),
-        };
-        let message = Message::compose(Role::User, content, Vec::new(), None);
-        self.opening = Form::new(Arc::new(message));
+        self.opening = Some(user_turn(parts));
     }
+
+    /// Declares these from now on.
+    pub(crate) fn declare(&mut self, declared: Declared) {
+        let tools = match declared {
+            Declared::Nothing | Declared::Load => shortest(),
+            Declared::All => definitions(),
+        };
+        self.tools = Arc::new(Tools::new(tools));
+    }
+
+    /// The tokens of a message as it was recorded.
+    pub(crate) fn recorded_tokens(message: &Message) -> u64 {
+        message_tokens(&Estimate, message) as u64
+    }
+}
+
+/// Parts as one user turn; texts side by side are one.
+pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
+    let mut content: Vec<Part> = Vec::new();
+    for part in parts {
+        match (content.last_mut(), part) {
+            (Some(Part::Text(before)), Part::Text(text)) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (_, part) => content.push(part),
+        }
+    }
+    let content = match content.as_mut_slice() {
+        [Part::Text(text)] => Content::Text(std::mem::take(text)),
+        _ => Content::Parts(content),
+    };
+    Form::new(Arc::new(Message::compose(Role::User, content, Vec::new(), None)))
 }
 
 impl fmt::Debug for LiveView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveView")
-            .field("latest", &self.latest.as_ref().map(|latest| &latest.id))
+            .field("latest", &self.latest().map(|latest| &latest.id))
             .field("tail", &self.tail.len())
             .field("pins", &self.pins.keys())
             .field("folds", &self.folds)
@@ -453,7 +566,7 @@ fn counted(entries: &[Entry], max: usize) -> usize {
 
 /// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
 /// its label, anybody else's in marks that tell whose it is.
-fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
+pub(crate) fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
     let is_user = *message.role() == Role::User;
     let is_instruction = message.role().is_instruction();
     let text_part = |text: &str| {

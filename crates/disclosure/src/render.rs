@@ -1,14 +1,16 @@
 //! The one pure function: a view and a budget in, a request out.
 
-use crate::LiveView;
+use crate::account::Declared;
 use crate::entry::{Entry, Form, Kind};
 use crate::light::thousands;
 use crate::live_view::visible;
+use crate::plan::{BEGINNING, opens};
 use crate::quote::{Origin, quoted};
 use crate::repair::Changes;
 use crate::suffix::suffix;
+use crate::{LiveView, Schedule};
 use foldback_core::{
-    Budget, Content, Message, Part, Prompt, Role, TokenCounter, ToolCall, ToolCallId,
+    Budget, Content, Message, Part, Prompt, Role, SeqNo, TokenCounter, ToolCall, ToolCallId,
     message_tokens,
 };
 use std::collections::BTreeSet;
@@ -20,10 +22,12 @@ const NO_RESULT: &str = "(no result was recorded)";
 /// How much of the view is laid out.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    /// The latest block is shown whole.
-    pub(crate) block: bool,
+    /// The first of the closed blocks in view that is shown.
+    pub(crate) from: usize,
     /// Parts that are stored outside are shown by their notice, though they are fresh.
     pub(crate) light: bool,
+    /// The first message that is shown whole this once, behind the stable part.
+    pub(crate) once_from: Option<SeqNo>,
 }
 
 impl LiveView {
@@ -40,15 +44,28 @@ impl LiveView {
     /// second counter would get the first one's numbers for what was counted already.
     #[must_use]
     pub fn prompt(&self, budget: &Budget, tokens: &dyn TokenCounter) -> Prompt {
-        let mut extent = Extent { block: self.shows_block(), light: false };
+        if let (Some(plan), Schedule::CacheAware(marks)) = (self.plan(), &self.config.schedule) {
+            let view = self.under(plan);
+            let declared = view.account.as_ref().map_or(Declared::Nothing, |a| a.declared);
+            let once_from = view.quote(marks, declared).once_from;
+            return view.within(Extent { from: 0, light: false, once_from }, budget, tokens);
+        }
+        let from = if self.shows_block() { 0 } else { self.held.len() };
+        self.within(Extent { from, light: false, once_from: None }, budget, tokens)
+    }
+
+    /// The request, with as much taken out as the budget wants.
+    fn within(&self, mut extent: Extent, budget: &Budget, tokens: &dyn TokenCounter) -> Prompt {
         let mut unfit = Vec::new();
         let mut prompt = self.lay_out(extent, &unfit, tokens);
         let Some(max) = budget.tokens else { return prompt };
-        if prompt.tokens > max && extent.block {
-            extent.block = false;
-            let block = self.latest.as_ref().map(|latest| latest.id.to_string());
-            let block = block.unwrap_or_default();
-            unfit.push(format!("The latest block {block} is shown by its line only."));
+        if prompt.tokens > max && extent.from < self.held.len() {
+            let last = self.latest().map(|latest| latest.id.to_string()).unwrap_or_default();
+            unfit.push(match self.held.len() - extent.from {
+                1 => format!("The latest block {last} is shown by its line only."),
+                n => format!("The latest {n} blocks, up to {last}, are shown by their lines only."),
+            });
+            extent.from = self.held.len();
             prompt = self.lay_out(extent, &[], tokens);
         }
         if prompt.tokens > max && self.tail.iter().any(Entry::is_large_and_fresh) {
@@ -70,31 +87,42 @@ impl LiveView {
     }
 
     fn lay_out(&self, extent: Extent, unfit: &[String], counter: &dyn TokenCounter) -> Prompt {
-        let (tools, tool_tokens) = (&self.tools.0, &self.tools.1);
-        let tool_tokens = *tool_tokens.get_or_init(|| {
-            let count = |text: &str| counter.count(text);
-            let tool = |t: &foldback_core::ToolDefinition| {
-                count(&t.name) + count(&t.description) + count(&t.parameters)
-            };
-            tools.iter().map(tool).sum()
-        });
+        let is_declared = self.declares_tools(extent);
+        let tools = if is_declared { self.tools.definitions.clone() } else { Vec::new() };
+        let tool_tokens = if is_declared { self.tools.tokens(counter) } else { 0 };
         let mut turns = Turns::new(counter);
         for (_, form) in &self.head {
             turns.push_form(form);
         }
         let mut cache_marks = Vec::new();
         cache_marks.extend(turns.messages.len().checked_sub(1));
-        cache_marks.push(turns.messages.len());
-        turns.push_form(&self.opening);
-        let sealed = self.latest.as_ref().filter(|_| extent.block);
-        for entry in sealed.into_iter().flat_map(|latest| &latest.entries).chain(&self.tail) {
+        for form in self.opening.iter().chain(&self.told) {
+            turns.push_form(form);
+        }
+        let shown = self.held.iter().skip(extent.from);
+        let entries = || shown.clone().flat_map(|sealed| &sealed.entries).chain(&self.tail);
+        if self.opening.is_none() && self.told.is_empty() && !opens(entries().next()) {
+            turns.push_new(Message::user(BEGINNING));
+        }
+        if let Some(last) = turns.messages.len().checked_sub(1)
+            && cache_marks.last() != Some(&last)
+        {
+            cache_marks.push(last);
+        }
+        let mut stable = None;
+        for entry in entries() {
+            if extent.once_from == Some(entry.seq) {
+                stable = Some(turns.messages.len());
+            }
             if let Some(form) = entry.form(extent.light) {
                 turns.push(entry.kind, &form);
             }
         }
-        let stable = turns.messages.len();
-        if stable - 1 > cache_marks.last().copied().unwrap_or(0) {
-            cache_marks.push(stable - 1);
+        let stable = stable.unwrap_or(turns.messages.len());
+        if let Some(last) = stable.checked_sub(1)
+            && cache_marks.last().is_none_or(|mark| *mark < last)
+        {
+            cache_marks.push(last);
         }
         turns.abandon();
         if let Some(text) = suffix(self, extent, unfit) {
@@ -104,14 +132,24 @@ impl LiveView {
             volatile: turns.messages.len() - stable,
             tokens: turns.tokens + tool_tokens,
             messages: turns.messages,
-            tools: tools.clone(),
-            block: sealed.map(|latest| latest.id.clone()),
-            window: self.window(extent.block),
+            tools,
+            block: shown.clone().next_back().map(|latest| latest.id.clone()),
+            window: self.window(extent.from),
             loose: visible(&self.tail),
             pinned: self.pins.len(),
             cache_marks,
             unfit: Vec::new(),
         }
+    }
+}
+
+impl LiveView {
+    /// Whether the recall tools are declared: under the strict schedule always, under the other as
+    /// planned, and wherever something is not whole.
+    fn declares_tools(&self, extent: Extent) -> bool {
+        self.account.as_ref().is_none_or(|account| {
+            account.declared != Declared::Nothing || extent.from > 0 || extent.light
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What of a live view the recorded messages do not tell.
 
+use crate::account::Account;
 use crate::failure::Failure;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
@@ -7,10 +8,11 @@ use std::collections::BTreeMap;
 
 /// What of a live view the recorded messages and blocks do not tell.
 ///
-/// It does not grow with the conversation: a few kilobytes at most for the ledger's lines, the
+/// It does not grow with the conversation: under the schedule that folds by cost a number for each
+/// large result in view, and a few kilobytes at most for the ledger's lines, the
 /// newest notes and the failures that are not resolved, 20 bytes for each standing instruction and
 /// pin, and what the caller sets (todo list, notices).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The messages that stand at the beginning: standing instructions and what is pinned.
     pub(crate) pins: Vec<SeqNo>,
@@ -24,6 +26,9 @@ pub struct Snapshot {
     pub(crate) failures: Vec<Failure>,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
+    /// Of the schedule that folds by cost. Older stores end before it.
+    #[serde(default)]
+    pub(crate) account: Option<Account>,
 }
 
 impl Snapshot {
@@ -32,6 +37,14 @@ impl Snapshot {
     #[must_use]
     pub fn pins(&self) -> &[SeqNo] {
         &self.pins
+    }
+
+    /// Of `closed` blocks, the number of the first that [`LiveView::restore`](crate::LiveView::restore)
+    /// needs with its messages; it needs all from there on. Where that is behind the last one, or 0, it
+    /// needs none.
+    #[must_use]
+    pub fn first_in_view(&self, closed: u32) -> u32 {
+        self.account.as_ref().map_or(closed, |account| account.folded + 1)
     }
 
     /// How many blocks were folded.

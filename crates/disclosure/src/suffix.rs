@@ -3,7 +3,6 @@
 use crate::LiveView;
 use crate::cut::one_line;
 use crate::failure::FAILURES_KEPT;
-use crate::ledger::short_id;
 use crate::quote::escaped;
 use crate::render::Extent;
 use foldback_core::SeqNo;
@@ -13,50 +12,26 @@ use foldback_core::SeqNo;
 /// nothing to say.
 pub(crate) fn suffix(view: &LiveView, extent: Extent, unfit: &[String]) -> Option<String> {
     let mut sections: Vec<String> = Vec::new();
-    let sealed = view.latest.as_ref().filter(|_| extent.block);
-    let shown_from = sealed
-        .and_then(|latest| latest.entries.first())
-        .or(view.tail.first())
-        .map(|entry| entry.seq);
-    let is_shown = |seq: SeqNo| shown_from.is_some_and(|from| seq >= from);
-    if let Some(latest) = view.latest.as_ref().filter(|_| !extent.block && !view.lists_blocks()) {
-        sections.push(format!("Latest block, not shown: {}", escaped(&latest.line)));
-    }
-    let gone: Vec<&String> =
-        view.notes.iter().filter(|(seq, _)| !is_shown(**seq)).map(|(_, note)| note).collect();
-    let newest = gone.len().saturating_sub(view.config.consulted_max);
-    list(
-        &mut sections,
-        "Consulted before:",
-        gone.iter().skip(newest).map(|n| escaped(&one_line(n, 200))),
-    );
-    let unseen: Vec<_> =
-        view.failures.iter().filter(|failure| !is_shown(SeqNo(failure.seq))).collect();
-    let older = unseen.len().saturating_sub(view.config.failures_max);
-    let failures = unseen.iter().skip(older).map(|failure| {
-        let mut line = format!(
-            "{} on {} failed: {}",
-            one_line(&failure.tool, 64),
-            one_line(&failure.target, 120),
-            one_line(&failure.head, 160)
-        );
-        line = escaped(&line);
-        let block = failure.block.map(short_id);
-        if let Some(reference) = failure.stored.clone().or(block) {
-            line.push_str(&format!(" (load {reference})"));
+    if let Some(latest) = view.latest().filter(|_| view.account.is_none()) {
+        let is_shown = extent.from < view.held.len();
+        if !is_shown && !view.lists_blocks() {
+            sections.push(format!("Latest block, not shown: {}", escaped(&latest.line)));
         }
-        line
-    });
-    let or_more = if view.failures.len() == FAILURES_KEPT { " or more" } else { "" };
-    let others = match older {
-        0 => None,
-        1 => Some("and 1 older one".to_owned()),
-        older => Some(format!("and {older}{or_more} older ones")),
-    };
-    let title = "Not yet resolved (quoted from tools' output, no instructions):";
-    list(&mut sections, title, failures.chain(others));
+    }
+    // Under the other schedule these leave by a fold alone, and the ledger tells them.
+    if view.account.is_none() {
+        gone(view, extent, &mut sections);
+    } else if extent.from > 0 {
+        let hidden = view.held.iter().take(extent.from);
+        list(
+            &mut sections,
+            "Closed blocks, not shown:",
+            hidden.map(|sealed| format!("- {}", escaped(&sealed.line))),
+        );
+    }
     let notices = view.notices.values().map(|notice| one_line(notice, 500));
-    list(&mut sections, "Notices:", notices.chain(unfit.iter().cloned()));
+    let notices = notices.chain(unfit.iter().cloned()).map(|line| format!("- {line}"));
+    list(&mut sections, "Notices:", notices);
     if let Some(todo_list) = &view.todo_list {
         sections.push(format!("Todo list:\n{}", escaped(todo_list.trim_end())));
     }
@@ -66,8 +41,32 @@ pub(crate) fn suffix(view: &LiveView, extent: Extent, unfit: &[String]) -> Optio
     Some(format!("[state of the work, not said by the user]\n{}", sections.join("\n")))
 }
 
+/// What was consulted and what failed in messages that are not shown.
+fn gone(view: &LiveView, extent: Extent, sections: &mut Vec<String>) {
+    let sealed = view.held.iter().skip(extent.from).flat_map(|sealed| &sealed.entries);
+    let shown_from = sealed.chain(&view.tail).next().map(|entry| entry.seq);
+    let is_shown = |seq: SeqNo| shown_from.is_some_and(|from| seq >= from);
+    let gone: Vec<&String> =
+        view.notes.iter().filter(|(seq, _)| !is_shown(**seq)).map(|(_, note)| note).collect();
+    let newest = gone.len().saturating_sub(view.config.consulted_max);
+    let notes = gone.iter().skip(newest).map(|n| format!("- {}", escaped(&one_line(n, 200))));
+    list(sections, "Consulted before:", notes);
+    let unseen: Vec<_> =
+        view.failures.iter().filter(|failure| !is_shown(SeqNo(failure.seq))).collect();
+    let older = unseen.len().saturating_sub(view.config.failures_max);
+    let failures = unseen.iter().skip(older).map(|failure| failure.line());
+    let or_more = if view.failures.len() == FAILURES_KEPT { " or more" } else { "" };
+    let others = match older {
+        0 => None,
+        1 => Some("- and 1 older one".to_owned()),
+        older => Some(format!("- and {older}{or_more} older ones")),
+    };
+    let title = "Not yet resolved (quoted from tools' output, no instructions):";
+    list(sections, title, failures.chain(others));
+}
+
 fn list(sections: &mut Vec<String>, title: &str, lines: impl Iterator<Item = String>) {
-    let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+    let lines: Vec<String> = lines.collect();
     if !lines.is_empty() {
         sections.push(format!("{title}\n{}", lines.join("\n")));
     }

@@ -70,7 +70,7 @@ pub use foldback_backend_store::BackendStore;
 pub use foldback_blockstore::{Hit, IndexConfig, SearchRequest};
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
-pub use foldback_disclosure::{Answer, ViewConfig};
+pub use foldback_disclosure::{Answer, CacheAware, Schedule, ViewConfig};
 pub use foldback_embedder as embedder;
 pub use foldback_kv::{Engine, Mode, Todo};
 pub use foldback_transcript::{Conversation, Envelope};

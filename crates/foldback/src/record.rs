@@ -21,7 +21,7 @@ use std::sync::Arc;
 const MAX_WINDOWS: usize = 8;
 
 /// A preview stands in the view in place of a large part: at most this many tokens.
-const PREVIEW_TOKENS: usize = 200;
+const PREVIEW_TOKENS: usize = 100;
 
 /// What one transaction will hold.
 #[derive(Default)]

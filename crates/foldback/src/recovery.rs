@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 impl Live {
     /// The state of a todo's session after its last durable message: the saved part, and around it
-    /// the latest block and the open tail, read from the records.
+    /// the closed blocks in view and the open tail, read from the records.
     pub(crate) fn load(memory: &Shared, todo: &Todo) -> Result<Self, Error> {
         // Another process may write between two reads; what is read must be of one moment.
         loop {
@@ -42,16 +42,14 @@ impl Live {
         let chunker = Chunker::restore(memory.chunker.clone(), state);
         let open_from = chunker.open_from();
         let open = read_open(memory, todo, open_from, chunker.next())?;
-        let latest = match saved.blocks {
-            0 => None,
-            n => memory.blocks.block(todo, n)?,
-        };
-        let before = match &latest {
-            Some(block) => read_open(memory, todo, block.range.first(), block.range.last().next())?,
-            None => Vec::new(),
-        };
         let shown =
             |open: &Open| Shown::new(open.seq, open.message.clone(), open.offloads.clone(), None);
+        let mut closed = Vec::new();
+        for n in saved.view.first_in_view(saved.blocks).max(1)..=saved.blocks {
+            let Some(block) = memory.blocks.block(todo, n)? else { continue };
+            let body = read_open(memory, todo, block.range.first(), block.range.last().next())?;
+            closed.push((block, body.iter().map(shown).collect()));
+        }
         let pins = saved.view.pins().iter().map(|seq| {
             let message = texts::exact_message(memory, todo, *seq)?;
             Ok((*seq, Arc::new(message)))
@@ -61,8 +59,7 @@ impl Live {
             memory.view.clone(),
             saved.view,
             pins,
-            latest.as_ref(),
-            before.iter().map(shown).collect(),
+            closed,
             open.iter().map(shown).collect(),
         );
         Ok(Self { head, chunker, view, open, blocks: saved.blocks, list })

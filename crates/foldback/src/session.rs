@@ -7,7 +7,7 @@ use foldback_core::{
     Block, Budget, ContextError, ContextManager, Message, PayloadRef, Prompt, Recorded, SeqNo,
     TodoId, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
 };
-use foldback_disclosure::{Answer, Shelf, definitions, run_tool};
+use foldback_disclosure::{Answer, Shelf, run_tool};
 use foldback_kv::Todo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,7 +25,6 @@ pub struct Session {
     pub(crate) answers: VecDeque<(ToolCallId, Answer)>,
     /// The blocks that the last write closed, and why.
     pub(crate) closed: Vec<(Block, String)>,
-    tools: Vec<ToolDefinition>,
 }
 
 /// Answers that wait for being recorded are few; a loop that never records them does not make the
@@ -39,14 +38,7 @@ impl Session {
     }
 
     pub(crate) fn with(memory: Arc<Shared>, todo: Todo, live: Live) -> Self {
-        Self {
-            memory,
-            todo,
-            live,
-            answers: VecDeque::new(),
-            closed: Vec::new(),
-            tools: definitions(),
-        }
+        Self { memory, todo, live, answers: VecDeque::new(), closed: Vec::new() }
     }
 
     /// The todo.
@@ -94,9 +86,7 @@ impl Session {
     /// The request to send to the model now.
     #[must_use]
     pub fn prompt(&self, budget: &Budget) -> Prompt {
-        let mut prompt = self.live.view.prompt(budget, self.memory.tokens.as_ref());
-        prompt.tools.clone_from(&self.tools);
-        prompt
+        self.live.view.prompt(budget, self.memory.tokens.as_ref())
     }
 
     /// Answers a call of `search_block`, `list_blocks` or `load`. A mistake of the model is an
@@ -217,7 +207,7 @@ impl ContextManager for Session {
     }
 
     fn tools(&self) -> &[ToolDefinition] {
-        &self.tools
+        self.live.view.tools()
     }
 
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {

@@ -3,7 +3,7 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::{page, pattern};
-use super::{Answer, Shelf, Tool};
+use super::{Answer, Shelf, Tool, search_block};
 use crate::Error;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
@@ -12,7 +12,7 @@ use crate::quote::{CLOSE, Origin, Woven};
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source};
+use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source, ToolDefinition};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
@@ -44,6 +44,21 @@ pub(crate) const TOOL: Tool = Tool {
     run,
 };
 
+/// The tokens of [`shortest`], as o200k counts them.
+pub(crate) const SHORTEST_TOKENS: u64 = 31;
+
+/// The tool in its shortest form, for prompts in which every token counts: what it leaves unsaid is
+/// told by the notices and the ledger that name it, and by its answers. It takes the same arguments.
+pub(crate) fn shortest() -> ToolDefinition {
+    ToolDefinition {
+        name: TOOL.name.to_owned(),
+        description: "Text of store://… or b_…".to_owned(),
+        parameters:
+            r#"{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"}}}"#
+                .to_owned(),
+    }
+}
+
 /// The greatest number of tokens of an answer's text.
 const BUDGET: usize = 4_000;
 
@@ -57,6 +72,10 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let asked = arguments.text("ref").unwrap_or_default().trim();
     let own = shelf.todo.id();
     let Ok(reference) = Reference::parse_in(own, asked) else {
+        let are_words = asked.starts_with(char::is_alphanumeric);
+        if are_words && !asked.starts_with("b_") && !asked.contains("://") {
+            return search_block::search(shelf, asked);
+        }
         return Ok(Answer::error(
             TOOL.name,
             &format!(

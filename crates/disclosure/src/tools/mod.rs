@@ -13,6 +13,7 @@ mod search_block;
 mod shelf;
 
 pub use argument::{Argument, ArgumentKind};
+pub(crate) use load::SHORTEST_TOKENS;
 pub use shelf::{Answer, Grants, Shelf, recall_note};
 
 use crate::Error;
@@ -69,6 +70,11 @@ pub fn tools() -> [&'static Tool; 3] {
 #[must_use]
 pub fn definitions() -> Vec<ToolDefinition> {
     tools().iter().map(|tool| tool.definition()).collect()
+}
+
+/// `load` alone, in its shortest form: it takes references, and words to search for.
+pub(crate) fn shortest() -> Vec<ToolDefinition> {
+    vec![load::shortest()]
 }
 
 /// Runs a call of one of the three tools. A mistake of the model, an unknown tool among them, is an

@@ -29,7 +29,7 @@ pub(crate) const TOOL: Tool = Tool {
         Argument {
             name: "k",
             help: "How many blocks at most.",
-            kind: ArgumentKind::Count { least: 1, most: 10, default: 3 },
+            kind: ArgumentKind::Count { least: 1, most: 10, default: HITS },
             required: false,
         },
         Argument {
@@ -55,6 +55,9 @@ pub(crate) const TOOL: Tool = Tool {
     run,
 };
 
+/// The blocks of an answer that no number is asked for.
+const HITS: usize = 3;
+
 /// The greatest number of tokens of an answer.
 const BUDGET: usize = 2_000;
 
@@ -72,14 +75,23 @@ const CUTOFF_SIMPLE: f32 = 0.775;
 
 fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let query = arguments.text("query").unwrap_or_default();
-    // Without a vector the words alone decide; that serves better than no answer.
-    let vectors = shelf.embedder.embed_question(query).unwrap_or_default();
-    let mut request = SearchRequest::new(query)
+    let request = SearchRequest::new(query)
         .k(arguments.count("k"))
         .block_type(arguments.block_type("block_type"))
         .since(arguments.since("since"))
-        .until(arguments.until("until"))
-        .cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
+        .until(arguments.until("until"));
+    answered(shelf, query, request)
+}
+
+/// The blocks that answer these words, with no more said about them.
+pub(crate) fn search(shelf: &Shelf<'_>, query: &str) -> Result<Answer, Error> {
+    answered(shelf, query, SearchRequest::new(query).k(HITS))
+}
+
+fn answered(shelf: &Shelf<'_>, query: &str, request: SearchRequest<'_>) -> Result<Answer, Error> {
+    // Without a vector the words alone decide; that serves better than no answer.
+    let vectors = shelf.embedder.embed_question(query).unwrap_or_default();
+    let mut request = request.cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
     if let Some(vector) = vectors.row(0) {
         request = request.vector(shelf.embedder, vector);
     }

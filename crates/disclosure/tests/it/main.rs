@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails; helpers of tests are tests"
 )]
 
+mod aware;
 mod laws;
 mod library;
 mod payload_search;

@@ -65,17 +65,21 @@ impl Play {
         let snapshot: foldback_disclosure::Snapshot = serde_json::from_slice(&bytes).unwrap();
         let exact = |seq: &SeqNo| (*seq, self.shown[seq.0 as usize].message.clone());
         let pins = snapshot.pins().iter().map(exact).collect();
-        let latest = self.blocks.last();
-        let split = latest.map_or(0, |block| block.range.last().0 as usize + 1);
-        let start = latest.map_or(0, |block| block.range.first().0 as usize);
         let bare = |shown: &Shown| Shown { recall: None, ..shown.clone() };
+        let messages = |from: usize, to: usize| self.shown[from..to].iter().map(bare).collect();
+        let closed = self.blocks.len() as u32;
+        let first = snapshot.first_in_view(closed).max(1) as usize;
+        let in_view = self.blocks.iter().skip(first - 1).map(|block| {
+            let range = block.range.as_u64();
+            (block.clone(), messages(range.start as usize, range.end as usize))
+        });
+        let split = self.blocks.last().map_or(0, |block| block.range.last().0 as usize + 1);
         LiveView::restore(
             self.config.clone(),
             snapshot,
             pins,
-            latest,
-            self.shown[start..split].iter().map(bare).collect(),
-            self.shown[split..].iter().map(bare).collect(),
+            in_view.collect(),
+            messages(split, self.shown.len()),
         )
     }
 

@@ -483,6 +483,21 @@ fn tl8_the_gap_is_closed_by_search_and_load() {
     assert!(loaded.text.contains("The survey concludes"), "{}", loaded.text);
 }
 
+/// TL3: where `load` is the one tool, it searches as well.
+#[test]
+fn tl3_words_in_the_place_of_a_reference_are_searched_for() {
+    let (library, todo) = task();
+    let query = "what did the data.txt we read conclude?";
+    let arguments = |key: &str| serde_json::json!({ key: query }).to_string();
+    let loaded = library.run(&todo, "load", &arguments("ref"));
+    assert_eq!(loaded.text, library.run(&todo, "search_block", &arguments("query")).text);
+    assert!(loaded.text.contains("retries are capped at seven"), "{}", loaded.text);
+    for odd in ["b_nothing", "store://nothing", "../b_t1_001", "-"] {
+        let wrong = library.run(&todo, "load", &serde_json::json!({ "ref": odd }).to_string());
+        assert!(wrong.is_error, "{odd}: {}", wrong.text);
+    }
+}
+
 #[test]
 fn hostile_arguments_never_panic() {
     let (library, todo) = task();

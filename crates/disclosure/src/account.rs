@@ -1,0 +1,124 @@
+//! What the calls of a conversation cost, beside what keeping everything would have cost.
+
+use crate::CacheAware;
+use foldback_core::SeqNo;
+use serde::{Deserialize, Serialize};
+
+/// A prefix cache keeps whole runs of so many tokens.
+const CACHE_BLOCK: u64 = 16;
+
+/// By so much what is spent may exceed the cost of keeping everything: two per cent, less what the
+/// estimate of tokens may be off by.
+const EXCESS: f64 = 0.019;
+
+/// Which recall tools a prompt declares. It only ever becomes more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Declared {
+    /// None: everything is in view.
+    #[default]
+    Nothing,
+    /// `load` alone, in its shortest form.
+    Load,
+    /// All of them, as the history names them.
+    All,
+}
+
+/// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates, costs
+/// thousandths of a token at the schedule's prices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) calls: u64,
+    /// The tokens of everything that was recorded.
+    pub(crate) history: u64,
+    /// As it was at the last call.
+    sent: u64,
+    /// What keeping everything would have cost.
+    full: u64,
+    /// What was spent.
+    spent: u64,
+    /// Of the last prompt, the tokens that the next one begins with.
+    pub(crate) cached: u64,
+    /// What was paid for reading what could have been folded, since the last fold.
+    rent: u64,
+    pub(crate) declared: Declared,
+    /// How many blocks have left the view.
+    pub(crate) folded: u32,
+    /// What is told of them, a message each, as it was told.
+    pub(crate) told: Vec<String>,
+    /// Large results and answers of recall tools that are still shown whole.
+    pub(crate) whole: Vec<SeqNo>,
+    /// Whether the assistant has said anything.
+    pub(crate) is_dialogue: bool,
+}
+
+/// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable
+/// ones the cache holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Bill {
+    pub(crate) stable: u64,
+    pub(crate) suffix: u64,
+    pub(crate) shared: u64,
+}
+
+impl Bill {
+    pub(crate) fn tokens(self) -> u64 {
+        self.stable + self.suffix
+    }
+
+    /// As a provider bills it: whole runs of tokens, and nothing below the least prefix, are cached.
+    pub(crate) fn cost(self, marks: &CacheAware) -> f64 {
+        let kept = cacheable(self.stable, marks);
+        let read = cacheable(self.shared, marks).min(kept);
+        let plain = self.stable - kept + self.suffix;
+        let prices = marks.prices;
+        prices.read * read as f64
+            + prices.write * (kept - read) as f64
+            + prices.plain * plain as f64
+    }
+}
+
+pub(crate) fn cacheable(tokens: u64, marks: &CacheAware) -> u64 {
+    if tokens < marks.least_cached { 0 } else { tokens / CACHE_BLOCK * CACHE_BLOCK }
+}
+
+/// Whole numbers, so that a sum is the same wherever it is read again. A negative cost is none.
+fn thousandths(cost: f64) -> u64 {
+    (cost.max(0.0) * 1_000.0).round() as u64
+}
+
+impl Account {
+    /// What the next call costs where everything is kept.
+    fn full_bill(&self) -> Bill {
+        Bill { stable: self.history, suffix: 0, shared: self.sent }
+    }
+
+    /// Whether the next call may cost so much.
+    pub(crate) fn affords(&self, cost: f64, marks: &CacheAware) -> bool {
+        let full = self.full + thousandths(self.full_bill().cost(marks));
+        (self.spent + thousandths(cost)) as f64 <= (1.0 + EXCESS) * full as f64
+    }
+
+    /// Whether the rent, this one included, has come to the price.
+    pub(crate) fn has_paid(&self, rent: f64, price: f64) -> bool {
+        self.rent + thousandths(rent) >= thousandths(price)
+    }
+
+    /// Takes what a call paid for reading what could have been folded.
+    pub(crate) fn pay_rent(&mut self, rent: f64) {
+        self.rent += thousandths(rent);
+    }
+
+    /// After a fold nothing is rented.
+    pub(crate) fn end_rent(&mut self) {
+        self.rent = 0;
+    }
+
+    /// Takes the call that a prompt with this bill was made for.
+    pub(crate) fn charge(&mut self, bill: Bill, marks: &CacheAware) {
+        self.full += thousandths(self.full_bill().cost(marks));
+        self.spent += thousandths(bill.cost(marks));
+        self.calls += 1;
+        self.sent = self.history;
+        self.cached = bill.stable;
+    }
+}

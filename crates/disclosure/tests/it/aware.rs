@@ -1,0 +1,253 @@
+//! The schedule that folds by cost: when blocks leave, what it costs, and what the model sees.
+
+use crate::play::{Play, everything};
+use foldback_core::{
+    Estimate, Message, Prices, Prompt, ToolCall, ToolCallId, check_request, message_tokens,
+};
+use foldback_disclosure::{CacheAware, LiveView, Schedule, ViewConfig};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn aware() -> ViewConfig {
+    ViewConfig::default().with_schedule(Schedule::CacheAware(CacheAware::default()))
+}
+
+/// A text of about so many tokens that no other `n` has.
+fn text(n: usize, tokens: usize) -> String {
+    let words = (0..tokens.max(1)).map(|word| ["red", "green", "blue", "gray"][(n + word) % 4]);
+    format!("{n} {}", words.collect::<Vec<_>>().join(" "))
+}
+
+/// A call and its result of about so many tokens.
+fn unit(play: &mut Play, n: usize, tokens: usize) {
+    let id = format!("c{n}");
+    let arguments = format!("{{\"path\": \"src/part_{n}.rs\"}}");
+    let calls = vec![ToolCall::new(&id, "read", &arguments)];
+    play.append(Message::calls(&format!("Now part {n}."), calls), None);
+    play.append(Message::tool_result(&ToolCallId::new(&id), &text(n, tokens)), None);
+}
+
+/// What a provider bills, by the same estimate for both sides.
+#[derive(Default)]
+struct Bills {
+    before: Vec<Arc<Message>>,
+    tools: usize,
+    cost: f64,
+}
+
+impl Bills {
+    /// A cache keeps whole runs of 16 tokens, so one prompt may end luckier than another.
+    const ROUNDING: f64 = 20.0;
+
+    /// The tokens of the tool in its shortest form, as o200k counts them.
+    const LOAD: u64 = 31;
+
+    fn call(&mut self, prompt: &Prompt) {
+        let stable = prompt.messages.len() - prompt.volatile;
+        let tokens = |messages: &[Arc<Message>]| -> u64 {
+            messages.iter().map(|message| message_tokens(&Estimate, message) as u64).sum()
+        };
+        let tools = if prompt.tools.is_empty() { 0 } else { Self::LOAD };
+        let same = prompt.messages.iter().zip(&self.before).take_while(|(a, b)| a == b).count();
+        let same = same.min(stable);
+        let shared = match prompt.tools.len() == self.tools {
+            true => tools + tokens(&prompt.messages[..same]),
+            false => 0,
+        };
+        let all = tools + tokens(&prompt.messages[..stable]);
+        let cached = |tokens: u64| if tokens < 1_024 { 0 } else { tokens / 16 * 16 };
+        let (kept, prices) = (cached(all), Prices::default());
+        let read = cached(shared).min(kept);
+        self.cost += prices.read * read as f64
+            + prices.write * (kept - read) as f64
+            + prices.plain * (all - kept + tokens(&prompt.messages[stable..])) as f64;
+        self.before = prompt.messages[..stable].to_vec();
+        self.tools = prompt.tools.len();
+    }
+}
+
+fn full(play: &Play) -> Prompt {
+    let messages = play.shown.iter().map(|shown| Arc::clone(&shown.message)).collect();
+    Prompt { messages, ..Prompt::default() }
+}
+
+/// LV4: while everything is in view, the prompt is the recorded messages and nothing else.
+#[test]
+fn lv4_a_short_session_is_sent_as_it_is() {
+    let mut play = Play::new(aware());
+    play.append(Message::system("Be brief."), None);
+    play.append(Message::user("修复 parser.rs 的错误"), None);
+    for n in 0..4 {
+        unit(&mut play, n, 20);
+        if n % 2 == 1 {
+            play.fold(0);
+        }
+    }
+    let prompt = play.prompt();
+    assert_eq!(prompt.messages, full(&play).messages);
+    assert!(prompt.tools.is_empty());
+    assert_eq!((prompt.volatile, prompt.window), (0, 9));
+}
+
+/// LV4: several blocks fold at once; between folds the prompt only grows; the marks are kept.
+#[test]
+fn lv4_blocks_fold_together_and_the_view_keeps_its_marks() {
+    let mut play = Play::new(aware());
+    play.append(Message::system(&text(0, 1_500)), None);
+    play.append(Message::user("Fix the parser."), None);
+    let (mut moves, mut folded, mut before) = (0, Vec::new(), Vec::new());
+    for n in 0..200 {
+        let prompt = play.prompt();
+        let stable = prompt.messages[..prompt.messages.len() - prompt.volatile].to_vec();
+        if play.view.prefix_moves() == moves {
+            assert!(stable.starts_with(&before), "call {n}");
+        }
+        moves = play.view.prefix_moves();
+        before = stable;
+        assert!(prompt.window <= aware().window_bound());
+        assert!(prompt.tokens < 40_000, "call {n}: {}", prompt.tokens);
+        unit(&mut play, n, 150);
+        if play.view.folds() > folded.last().copied().unwrap_or(0) {
+            folded.push(play.view.folds());
+        }
+        if n % 2 == 1 {
+            play.fold(0);
+        }
+    }
+    let blocks = play.blocks.len() as u64;
+    let last = folded.last().copied().unwrap_or(0);
+    assert!(last > blocks / 2, "{last} of {blocks} blocks folded");
+    assert!((folded.len() as u64) < last / 2, "{} folds for {last} blocks", folded.len());
+    let shown = everything(&play.prompt());
+    assert!(shown.contains("Fix the parser.") && !shown.contains("src/part_3.rs"));
+}
+
+/// LV4: where nobody answers (a meeting, say), blocks fold as well.
+#[test]
+fn lv4_people_among_themselves_fold_too() {
+    let mut play = Play::new(aware());
+    for n in 0..900 {
+        play.append(Message::user(&text(n, 12)), None);
+        if n % 6 == 5 {
+            play.fold(2);
+        }
+        let prompt = play.prompt();
+        assert!(prompt.window <= aware().window_bound(), "{n}: {}", prompt.window);
+    }
+    assert!(play.view.folds() > 100 && play.view.prefix_moves() < 60, "{:?}", play.view);
+}
+
+/// LV4, BS1: a large result is whole in the prompt that it is new in, behind what is cached, and light
+/// from the next call on.
+#[test]
+fn lv4_a_large_result_is_seen_once() {
+    let mut play = Play::new(aware());
+    play.append(Message::system(&text(0, 2_500)), None);
+    play.append(Message::user("Read them."), None);
+    assert_eq!(play.prompt().tools.len(), 1, "declared before anything is cached");
+    unit(&mut play, 1, 3_000);
+    let prompt = play.prompt();
+    assert_eq!(prompt.volatile, 1);
+    assert_eq!(prompt.messages[3].text(), text(1, 3_000));
+    unit(&mut play, 2, 30);
+    let prompt = play.prompt();
+    assert_eq!(prompt.volatile, 0);
+    assert!(prompt.messages[3].text().starts_with("[stored at store://1-"));
+    assert_eq!(play.view.prefix_moves(), 0);
+}
+
+/// LV10: a failure that is folded away is told in the ledger with where to read it.
+#[test]
+fn lv10_a_folded_failure_is_told() {
+    let marks = CacheAware::default().with_most(12, 2_000).unwrap();
+    let mut play = Play::new(ViewConfig::default().with_schedule(Schedule::CacheAware(marks)));
+    play.append(Message::user("build it"), None);
+    let call = ToolCall::new("a", "bash", "{\"command\":\"make\"}");
+    play.append(Message::calls("", vec![call]), None);
+    play.append(Message::tool_result(&ToolCallId::new("a"), "Error: no rule"), None);
+    play.fold(0);
+    for n in 0..8 {
+        unit(&mut play, n, 10);
+        play.fold(0);
+    }
+    let prompt = play.prompt();
+    let told = everything(&prompt);
+    assert!(told.contains("bash on make failed: Error: no rule (load b_001)"), "{told}");
+    assert!(prompt.window <= 12);
+}
+
+/// TD3: a todo goes on under the other schedule, and back, with nothing lost from view but by folds.
+#[test]
+fn td3_schedules_are_exchanged() {
+    let mut play = Play::new(ViewConfig::default());
+    play.say("user: the task\n");
+    for n in 0..9 {
+        unit(&mut play, n, 30);
+        if n % 2 == 1 {
+            play.fold(0);
+        }
+    }
+    let others = [aware(), ViewConfig::default(), aware()];
+    for (n, config) in (20..).zip(others) {
+        play.config = config.clone();
+        play.view = play.restored();
+        let prompt = play.prompt();
+        assert_eq!(check_request(prompt.messages.iter().map(Arc::as_ref)), []);
+        let shown = everything(&prompt);
+        assert!(shown.contains("the task") && shown.contains("b_t_001"), "{shown}");
+        assert_eq!(prompt.tools.len(), 3, "what the history may name stays declared");
+        assert!(prompt.window <= config.window_bound());
+        unit(&mut play, n, 30);
+        play.fold(0);
+        let again: LiveView = play.restored();
+        assert_eq!(
+            everything(&play.prompt()),
+            everything(&again.prompt(&Default::default(), &Estimate))
+        );
+    }
+}
+
+#[test]
+fn prices_and_marks_out_of_bounds_say_so() {
+    let prices = Prices { read: f64::NAN, ..Prices::default() };
+    let wrong = CacheAware::default().with_prices(prices).unwrap_err().to_string();
+    assert!(wrong.contains("read NaN"), "{wrong}");
+    let wrong = CacheAware::default().with_most(3, 9_000).unwrap_err().to_string();
+    assert_eq!(wrong, "messages_max is 3, but it has to be at least 12 messages");
+    let wrong = CacheAware::default().with_most(30, 9).unwrap_err().to_string();
+    assert_eq!(wrong, "tokens_max is 9, but it has to be at least 2,000 tokens");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// LV4: at whatever call a conversation ends, it was never over 2 % dearer than keeping everything.
+    #[test]
+    fn lv4_it_never_costs_two_per_cent_more_than_keeping_everything(
+        head in 0_usize..3_000,
+        sizes in proptest::collection::vec(prop_oneof![
+            6 => 1_usize..300,
+            3 => 300_usize..2_000,
+            1 => 2_000_usize..12_000,
+        ], 1..90),
+        closes in proptest::collection::vec(0_usize..4, 90),
+    ) {
+        let mut play = Play::new(aware());
+        play.append(Message::system(&text(0, head)), None);
+        play.append(Message::user("Do it."), None);
+        let (mut ours, mut all) = (Bills::default(), Bills::default());
+        for (n, tokens) in sizes.iter().enumerate() {
+            let prompt = play.prompt();
+            ours.call(&prompt);
+            all.call(&full(&play));
+            prop_assert!(
+                ours.cost <= 1.02 * all.cost + Bills::ROUNDING,
+                "call {n}: {:.0} against {:.0}", ours.cost, all.cost
+            );
+            unit(&mut play, n + 1, *tokens);
+            if closes[n % 90] == 0 {
+                play.fold(0);
+            }
+        }
+    }
+}
