@@ -1,5 +1,6 @@
 //! What a command can end with.
 
+use foldback_bench::BenchError;
 use std::error::Error as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -48,6 +49,9 @@ pub(crate) enum CliError {
     /// The memory failed.
     #[error(transparent)]
     Memory(#[from] foldback::Error),
+    /// A measurement could not be made.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     /// A file or folder of the user's could not be used.
     #[error("{what}: {source}")]
     Io {
@@ -96,7 +100,8 @@ impl CliError {
         match self {
             Self::NotFound(_) | Self::Unread(_) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
-            Self::Memory(error) => memory_code(error),
+            Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),
+            Self::Bench(_) => 2,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments, help, behaviour.
 
 mod backup;
+mod bench;
 mod blocks;
 mod compact;
 mod completions;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Grant(grant::Grant),
     Forget(forget::Forget),
     Embedder(embedder::Embedder),
+    Bench(bench::Bench),
     Completions(completions::Completions),
 }
 
@@ -69,6 +71,7 @@ pub(crate) fn run(
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
         Command::Embedder(embedder) => embedder.run(globals, out),
+        Command::Bench(bench) => bench.run(globals, out),
         Command::Completions(completions) => completions.run(out),
     }
 }

@@ -41,9 +41,9 @@ use std::sync::Arc;
 #[derive(Args)]
 #[command(after_long_help = "\
 Cost with a prompt cache, for each call, in ordinary input tokens:
-  0.1 x what the prompt shares with the beginning of the one before, in whole messages
+  0.1 x what the prompt shares with the beginning of the one before, in runs of 16 tokens
   + 1.25 x the rest of its stable part, which is written into the cache
-  + 1.0 x the volatile suffix (todo list, notices), which is not
+  + 1.0 x what no cache holds: prefixes under 1,024 tokens, the volatile suffix
 The tools of the memory count as part of each of its prompts; the agent's own tools, which are the
 same either way, do not count.
 
@@ -110,10 +110,16 @@ impl Replay {
             return Ok(Outcome::Done);
         }
         let keeps = globals.store.is_some() && self.policy.is_foldback();
+        if keeps && self.policy.as_str() != Policy::Foldback.as_str() {
+            return Err(CliError::Usage(format!(
+                "--policy {} replays into a temporary store; leave out --store",
+                self.policy.as_str()
+            )));
+        }
         let place = if keeps {
             Place::Kept(store::open_for_writing(globals, out)?)
         } else {
-            let mut options = store::temporary_options(globals)?;
+            let mut options = self.policy.options(store::temporary_options(globals)?);
             if self.report.is_some() {
                 // Same input, same page: a message without a time gets no time of today.
                 options.clock = Arc::new(|| Timestamp(0));
@@ -175,7 +181,7 @@ impl Replay {
                 (temporary.memory(), "a temporary store")
             }
         };
-        let run = Run { memory, todo, sourced, stop: Stop::End };
+        let run = Run { memory, todo, sourced, policy: self.policy, stop: Stop::End };
         let screen = match out.is_json() {
             true => None,
             false => Some(Screen::begin(out, sourced, self.policy, name)?),
@@ -275,7 +281,8 @@ impl Replay {
         if let Policy::Baseline(baseline) = self.policy {
             return Ok((replay_baseline(sourced, baseline, Stop::End)?.0, None));
         }
-        let run = Run { memory, todo: sourced.todo(), sourced, stop: Stop::End };
+        let todo = sourced.todo();
+        let run = Run { memory, todo, sourced, policy: self.policy, stop: Stop::End };
         painted(&run, paints, &mut |_| Ok(()))
     }
 
@@ -298,8 +305,9 @@ impl Replay {
             (found, calls) = (prompt, report.calls);
         } else {
             // It only looks, so it never touches a store that stays.
-            let memory = Memory::in_memory(Options::default())?;
-            let run = Run { memory: &memory, todo: todo.clone(), sourced: &sourced, stop };
+            let memory = Memory::in_memory(self.policy.options(Options::default()))?;
+            let (memory, todo) = (&memory, todo.clone());
+            let run = Run { memory, todo, sourced: &sourced, policy: self.policy, stop };
             replay(&run, &mut |event| {
                 if let Event::Call { prompt, .. } = event {
                     calls += 1;

@@ -9,24 +9,24 @@ use comfy_table::{
 
 /// A table without lines: a bold head, columns two spaces apart, numbers on the right. Long texts
 /// wrap inside their column; names are never broken while there is room for them.
-pub(crate) struct Table {
+pub(crate) struct Table<'a> {
     grid: Grid,
-    columns: Vec<Column>,
+    columns: Vec<Column<'a>>,
 }
 
 /// What stands in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
+pub(crate) enum Column<'a> {
     /// A name: as wide as it needs.
-    Name(&'static str),
+    Name(&'a str),
     /// A number: as wide as it needs, on the right.
-    Number(&'static str),
+    Number(&'a str),
     /// A text, which takes the width that the others leave.
-    Text(&'static str),
+    Text(&'a str),
 }
 
-impl Column {
-    fn title(self) -> &'static str {
+impl<'a> Column<'a> {
+    fn title(self) -> &'a str {
         match self {
             Self::Name(title) | Self::Number(title) | Self::Text(title) => title,
         }
@@ -36,8 +36,8 @@ impl Column {
 /// A name is cut short beyond this, so that one of 128 characters leaves room for the rest.
 const NAME_WIDTH: u16 = 40;
 
-impl Table {
-    pub(crate) fn new(out: &Output, columns: &[Column]) -> Self {
+impl<'a> Table<'a> {
+    pub(crate) fn new(out: &Output, columns: &[Column<'a>]) -> Self {
         let mut grid = Grid::new();
         grid.load_style(presets::NOTHING);
         grid.force_no_tty().enforce_styling().style_text_only();

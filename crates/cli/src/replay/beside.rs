@@ -1,6 +1,5 @@
 //! A baseline that is sent the same calls as the memory, and is metered beside it.
 
-use super::meter::{Counts, Meter, Usage};
 use super::proof::Proof;
 use super::run::Stop;
 use super::{Policy, Report};
@@ -8,9 +7,8 @@ use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use foldback_baselines::{BASELINES, Baseline};
-use foldback_core::{
-    Budget, ContextManager, Estimate, Message, Prompt, Role, TodoId, Violation, check_request,
-};
+use foldback_bench::{Calls, Counts, Driven, Meter, Usage};
+use foldback_core::{Estimate, Message, Prompt, TodoId, Violation, check_request};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +22,7 @@ pub(crate) struct Beside {
     moved: bool,
     /// The calls at which it had dropped messages since the call before, in order.
     pub(crate) forgot: Vec<Forgot>,
-    context: Box<dyn ContextManager>,
+    context: Driven,
     meter: Meter,
 }
 
@@ -48,38 +46,46 @@ pub(crate) struct BesideUsage {
     pub(crate) cuts: u64,
 }
 
+/// What every replay is set against. `foldback bench savings` sets foldback against all there is.
+const RIVALS: [&str; 2] = ["full", "summary-top-n"];
+
+/// The baselines that every replay is set against, in the order of the registry.
+pub(crate) fn rivals() -> impl Iterator<Item = &'static Baseline> {
+    BASELINES.iter().filter(|baseline| RIVALS.contains(&baseline.name))
+}
+
 impl Beside {
-    pub(crate) fn new(baseline: &'static Baseline, todo: &TodoId) -> Self {
+    fn new(baseline: &'static Baseline, todo: &TodoId) -> Self {
         Self {
             baseline,
             sent: 0,
             moved: false,
             forgot: Vec::new(),
-            context: baseline.start(todo.clone(), Arc::new(Estimate)),
+            context: Driven::new(baseline.start(todo.clone(), Arc::new(Estimate))),
             meter: Meter::default(),
         }
     }
 
-    /// Each baseline there is.
-    pub(crate) fn all(todo: &TodoId) -> Vec<Self> {
-        BASELINES.iter().map(|baseline| Self::new(baseline, todo)).collect()
+    /// Those that every replay is set against.
+    pub(crate) fn standing(todo: &TodoId) -> Vec<Self> {
+        rivals().map(|baseline| Self::new(baseline, todo)).collect()
     }
 
     pub(crate) fn record(&mut self, message: &Message) -> Result<(), CliError> {
-        let recorded = self.context.record(message.clone());
-        recorded.map(drop).map_err(|error| CliError::Usage(error.to_string()))
+        let recorded = self.context.record(message, &mut self.meter);
+        recorded.map_err(|error| CliError::Usage(error.to_string()))
     }
 
     /// Takes a call behind the messages `so_far`, and gives its prompt.
     pub(crate) fn call(&mut self, counts: &mut Counts, so_far: &[Message]) -> Prompt {
-        let prompt = self.context.prompt(&Budget::default());
-        let moves = self.meter.moves;
+        let prompt = self.context.prompt();
+        let moves = self.meter.moves();
         self.sent = self.meter.call(counts, &prompt);
-        self.moved = self.meter.moves > moves;
+        self.moved = self.meter.moves() > moves;
         if self.moved {
             let gone = missing(&prompt, so_far);
             if gone > self.forgotten() {
-                self.forgot.push(Forgot { call: self.meter.usage.calls, gone });
+                self.forgot.push(Forgot { call: self.meter.prompts(), gone });
             }
         }
         prompt
@@ -88,7 +94,8 @@ impl Beside {
     /// What it was sent so far.
     pub(crate) fn usage(&self) -> BesideUsage {
         BesideUsage {
-            usage: self.meter.usage.rounded(),
+            // The calls of the conversation; those that the policy made itself count by their tokens.
+            usage: Usage { calls: self.meter.prompts(), ..self.meter.usage().rounded() },
             forgotten: self.forgotten(),
             cuts: self.forgot.len() as u64,
         }
@@ -112,11 +119,14 @@ pub(crate) fn replay_baseline(
     let messages = &sourced.conversation.messages;
     let todo = sourced.todo();
     let mut report = Report::new(sourced, &todo, Policy::Baseline(baseline));
-    let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
+    let calls = Calls::of(messages);
     let mut counts = Counts::default();
-    let mut all = Beside::all(&todo);
+    let mut all = Beside::standing(&todo);
     let mine = all.iter().position(|beside| beside.baseline.name == baseline.name);
-    let mine = mine.ok_or(foldback::Error::Internal("a baseline that is in no list"))?;
+    let mine = mine.unwrap_or_else(|| {
+        all.push(Beside::new(baseline, &todo));
+        all.len() - 1
+    });
     // A call behind the first so many messages; gives the prompt of the one to stop at.
     let call = |all: &mut [Beside], counts: &mut Counts, report: &mut Report, upto: usize| {
         let mut found = None;
@@ -127,24 +137,20 @@ pub(crate) fn replay_baseline(
                 if beside.moved {
                     report.odd(&prompt);
                 }
-                found = (stop == Stop::Call(beside.meter.usage.calls)).then_some(prompt);
+                found = (stop == Stop::Call(beside.meter.prompts())).then_some(prompt);
             }
         }
         found
     };
     for (at, message) in messages.iter().enumerate() {
-        let role = message.role();
-        if talks
-            && *role == Role::Assistant
-            && at > 0
+        if calls.is_before(at, message)
             && let Some(prompt) = call(&mut all, &mut counts, &mut report, at)
         {
             return Ok((report, Some(prompt)));
         }
         report.tokens += counts.message(message);
         all.iter_mut().try_for_each(|beside| beside.record(message))?;
-        if !talks
-            && *role == Role::User
+        if calls.is_behind(message)
             && let Some(prompt) = call(&mut all, &mut counts, &mut report, at + 1)
         {
             return Ok((report, Some(prompt)));
@@ -153,8 +159,8 @@ pub(crate) fn replay_baseline(
     report.used_beside(&all);
     if let Some(mine) = all.get(mine) {
         report.used(mine.usage().usage);
-        report.prefix_moves = mine.meter.moves;
-        let last = mine.context.prompt(&Budget::default());
+        report.prefix_moves = mine.meter.moves();
+        let last = mine.context.prompt();
         report.proved(held(&last, messages));
         report.odd(&last);
     }

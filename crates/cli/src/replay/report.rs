@@ -1,10 +1,10 @@
 //! What a replay has measured, with the keys that scripts read.
 
-use super::meter::Usage;
 use super::proof::Proof;
-use super::{Beside, BesideUsage, Policy, WINDOW_BOUND};
+use super::{Beside, BesideUsage, Policy};
 use crate::output::text;
 use crate::sources::Sourced;
+use foldback_bench::Usage;
 use foldback_core::TodoId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -136,8 +136,8 @@ impl Report {
     /// Whether everything came back, every prompt was valid, no unit was cut, and the window kept
     /// its bound.
     pub(crate) fn is_clean(&self) -> bool {
-        let kept_bound =
-            self.policy != Policy::Foldback.as_str() || self.window_max_messages <= WINDOW_BOUND;
+        let bound = Policy::named(self.policy).and_then(Policy::window_bound);
+        let kept_bound = bound.is_none_or(|bound| self.window_max_messages <= bound);
         self.lossless && self.orphans == 0 && self.units_cut == 0 && kept_bound
     }
 }

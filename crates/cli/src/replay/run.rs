@@ -1,17 +1,17 @@
 //! One conversation through a live session.
 
-use super::meter::{Counts, Meter};
 use super::proof::prove;
-use super::{Beside, Policy, Report, WINDOW_BOUND};
+use super::{Beside, Policy, Report};
 use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
 use foldback::{Close, Memory, Options, Session};
 use foldback_backend_store::Meta;
+use foldback_bench::{Calls, Counts, Meter};
 use foldback_core::{
-    Block, BlockId, Budget, Estimate, Message, Prompt, Role, SeqNo, TodoId, TokenCounter,
-    ToolCallId, check_request,
+    Block, BlockId, Budget, Estimate, Message, Prompt, SeqNo, TodoId, TokenCounter, ToolCallId,
+    check_request,
 };
 use foldback_disclosure::ledger_line;
 use foldback_kv::Todo;
@@ -23,6 +23,8 @@ pub(crate) struct Run<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) todo: TodoId,
     pub(crate) sourced: &'a Sourced,
+    /// How the memory was told to show it: one of its own.
+    pub(crate) policy: Policy,
     /// Where to stop.
     pub(crate) stop: Stop,
 }
@@ -105,11 +107,11 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
     let mut held = check_held(run, &session, 0)?;
     let mut again: Option<Again> = None;
     let mut player = Player::new(run)?;
-    let talks = messages.iter().any(|message| *message.role() == Role::Assistant);
+    let calls = Calls::of(messages);
     let every = (messages.len() / SIZES).max(SIZE_STEP);
     let mut prompt = Prompt::default();
     for (at, message) in messages.iter().enumerate() {
-        if talks && *message.role() == Role::Assistant && at > 0 {
+        if calls.is_before(at, message) {
             player.call(run, at, &prompt, watch)?;
             if player.is_there(run.stop) {
                 return Ok(player.report);
@@ -137,13 +139,13 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
             // The todo stands further on, so what a model was sent here is found once more.
             let again = match &mut again {
                 Some(again) => again,
-                none => none.insert(Again::new(&run.todo)?),
+                none => none.insert(Again::new(&run.todo, run.policy)?),
             };
             prompt = again.prompt_behind(messages, at)?;
             player.check(seq, &prompt);
             player.report.resumed_at += 1;
         }
-        if !talks && *message.role() == Role::User {
+        if calls.is_behind(message) {
             player.call(run, at + 1, &prompt, watch)?;
             if player.is_there(run.stop) {
                 return Ok(player.report);
@@ -155,7 +157,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
         }
     }
     if run.stop != Stop::End {
-        player.report.calls = player.meter.usage.calls;
+        player.report.calls = player.meter.usage().calls;
         return Ok(player.report);
     }
     let closed = session.close(Close::End)?;
@@ -196,8 +198,8 @@ struct Again {
 }
 
 impl Again {
-    fn new(todo: &TodoId) -> Result<Self, CliError> {
-        let memory = Memory::in_memory(Options::default())?;
+    fn new(todo: &TodoId, policy: Policy) -> Result<Self, CliError> {
+        let memory = Memory::in_memory(policy.options(Options::default()))?;
         Ok(Self { session: memory.session(todo)?, taken: 0 })
     }
 
@@ -232,14 +234,14 @@ struct Player {
 
 impl Player {
     fn new(run: &Run<'_>) -> Result<Self, CliError> {
-        let report = Report::new(run.sourced, &run.todo, Policy::Foldback);
+        let report = Report::new(run.sourced, &run.todo, run.policy);
         let handle = run.memory.find(&run.todo)?;
         let mut player = Self {
             report,
             handle,
             counts: Counts::default(),
             meter: Meter::default(),
-            beside: Beside::all(&run.todo),
+            beside: Beside::standing(&run.todo),
             sums: vec![0],
             tools: BTreeMap::new(),
             payload: 0,
@@ -289,7 +291,7 @@ impl Player {
     }
 
     fn is_there(&self, stop: Stop) -> bool {
-        stop == Stop::Call(self.meter.usage.calls)
+        stop == Stop::Call(self.meter.usage().calls)
     }
 
     /// Every prompt has to be a valid request, whether it is sent or not, and its window has to
@@ -376,18 +378,20 @@ impl Player {
     fn finish(mut self, run: &Run<'_>, session: &Session) -> Result<Report, CliError> {
         let tokens = self.tokens();
         let report = &mut self.report;
-        report.used(self.meter.usage);
+        report.used(self.meter.usage());
         report.used_beside(&self.beside);
         report.tokens = tokens;
         report.blocks = u64::from(session.blocks());
-        report.prefix_moves = self.meter.moves;
+        report.prefix_moves = self.meter.moves();
         if self.untold > 0 {
             let more = text::number(self.untold);
             report.problems.push(format!("and {more} more that make a prompt no valid request"));
         }
-        if report.window_max_messages > WINDOW_BOUND {
+        if let Some(bound) = run.policy.window_bound()
+            && report.window_max_messages > bound
+        {
             report.problems.push(format!(
-                "the window held {} messages, more than its bound of {WINDOW_BOUND}",
+                "the window held {} messages, more than its bound of {bound}",
                 report.window_max_messages
             ));
         }

@@ -1,11 +1,11 @@
 //! What a replay comes to.
 
-use super::meter::Usage;
-use super::{BesideUsage, Policy, Report, WINDOW_BOUND};
+use super::{BesideUsage, Policy, Report};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
 use foldback_baselines::BASELINES;
+use foldback_bench::Usage;
 use std::collections::BTreeMap;
 
 /// The reports of one or many conversations, added up.
@@ -78,9 +78,9 @@ pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(
 fn figures(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
     let calls = text::count(totals.usage.calls, "call");
     let rows = [
-        (format!("input tokens of {calls}"), Usage::input as fn(&Usage) -> f64),
-        ("the largest call".to_owned(), Usage::peak),
-        ("cost with a prompt cache".to_owned(), Usage::cost),
+        (format!("input tokens of {calls}"), input as fn(&Usage) -> f64),
+        ("the largest call".to_owned(), peak),
+        ("cost with a prompt cache".to_owned(), cost),
     ];
     let others: Vec<(&'static str, Usage)> = BASELINES
         .iter()
@@ -122,10 +122,10 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         let gone = text::count(used.forgotten, "message");
         fact("forgotten", format!("{gone} by {name}, in {}", text::count(used.cuts, "cut")))?;
     }
-    if !policy.is_foldback() {
+    let Some(bound) = policy.window_bound() else {
         let orphans = text::number(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
-    }
+    };
     // The most frequent first; of equal ones in the order of names.
     let mut reasons: Vec<_> = totals.reasons.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -150,8 +150,8 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
             text::count(totals.usage.calls, "call")
         ),
     )?;
-    let window = format!("{} messages at most (bound {WINDOW_BOUND})", totals.window_max);
-    fact("window", good_if(totals.window_max <= WINDOW_BOUND, window))?;
+    let window = format!("{} messages at most (bound {bound})", totals.window_max);
+    fact("window", good_if(totals.window_max <= bound, window))?;
     let orphans = match totals.orphans {
         0 => "0: every prompt was a valid request".to_owned(),
         n => format!("{}: not every prompt was a valid request", text::number(n)),
@@ -182,18 +182,16 @@ fn proof(out: &Output, totals: &Totals) -> Result<(), CliError> {
     out.line(format!("{verdict} ({compared})"))
 }
 
-impl Usage {
-    fn input(&self) -> f64 {
-        self.input_tokens as f64
-    }
+fn input(usage: &Usage) -> f64 {
+    usage.input_tokens as f64
+}
 
-    fn peak(&self) -> f64 {
-        self.peak_tokens as f64
-    }
+fn peak(usage: &Usage) -> f64 {
+    usage.peak_tokens as f64
+}
 
-    fn cost(&self) -> f64 {
-        self.cost_units
-    }
+fn cost(usage: &Usage) -> f64 {
+    usage.cost_units
 }
 
 /// A figure without what stands behind the point.

@@ -3,8 +3,7 @@
 use super::Picture;
 use crate::error::CliError;
 use crate::outfile;
-use crate::replay::Report;
-use foldback_baselines::BASELINES;
+use crate::replay::{Report, rivals};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -98,7 +97,7 @@ impl Page {
     /// # Errors
     /// When it cannot be written as JSON.
     pub(crate) fn html(&self) -> Result<String, CliError> {
-        let policies = BASELINES.iter().map(|baseline| Policy {
+        let policies = rivals().map(|baseline| Policy {
             name: baseline.name,
             title: baseline.title,
             about: baseline.about,

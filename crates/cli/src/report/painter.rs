@@ -5,9 +5,10 @@ use super::recall::{Asker, ask};
 use super::text;
 use super::view::Views;
 use crate::error::CliError;
-use crate::replay::{Beside, Counts, Event, Forgot, Report};
+use crate::replay::{Beside, Event, Forgot, Report};
 use foldback::Memory;
 use foldback_backend_store::{Meta, preview};
+use foldback_bench::Counts;
 use foldback_core::{Block, Estimate, Message, Prompt, SeqNo, TodoId};
 use std::collections::BTreeMap;
 

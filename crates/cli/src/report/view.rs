@@ -2,7 +2,7 @@
 //! light stand-in, the opening, the suffix) is kept once as a form.
 
 use super::picture::{Form, Said};
-use crate::replay::Counts;
+use foldback_bench::Counts;
 use foldback_core::{Content, Message, Part, Prompt, Role, ToolCallId};
 use std::collections::{BTreeMap, HashMap};
 

@@ -10,6 +10,10 @@
 mod shell;
 
 mod bad_input;
+mod bench_index;
+mod bench_retrieval;
+mod bench_savings;
+mod bench_segmentation;
 mod contract;
 mod corpus;
 mod durable;

@@ -155,12 +155,36 @@ fn a_summary_is_measured_and_said_to_have_lost_what_it_lost() {
     assert!(prompt.text().contains("extracted by rule, not written by a model"));
 }
 
+/// LV4: the schedule that folds by cost is a policy of its own, proved like the other.
+#[test]
+fn lv4_the_memory_folds_by_cost_when_it_is_asked_to() {
+    let shell = Shell::new();
+    let mut script = String::from("user: Read the parts, please.\n");
+    for i in 0..30 {
+        let step =
+            format!("assistant> read({{\"part\": {i}}})\ntool: part {i}\n  [big 6000 part]\n");
+        script.push_str(&step);
+    }
+    script.push_str("assistant: read\n");
+    let file = shell.write("log.jsonl", line("log", transcript(&script)));
+    let ran = shell.run_bare(&["replay", "--json", "--policy", "foldback-cache-aware", &file]);
+    let report = ran.json();
+    assert_eq!((ran.code, &report["lossless"], &report["orphans"]), (0, &true.into(), &0.into()));
+    assert_eq!(report["policy"], "foldback-cache-aware");
+    let (ours, full) = (&report["cost_units"], &report["full"]["cost_units"]);
+    assert!(ours.as_f64().unwrap() < 0.6 * full.as_f64().unwrap(), "{ours} of {full}");
+    let args = ["replay", "--policy", "foldback-cache-aware", "--store", "s", &file];
+    let ran = shell.run_bare(&args);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("leave out --store"), "{}", ran.stderr);
+}
+
 #[test]
 fn a_policy_that_is_not_there_is_answered_with_those_that_are() {
     let shell = Shell::new();
-    let ran = shell.run_bare(&["replay", "--policy", "deepagents", "x.jsonl"]);
+    let ran = shell.run_bare(&["replay", "--policy", "forget-all", "x.jsonl"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("foldback, full"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("foldback, foldback-cache-aware, full"), "{}", ran.stderr);
 }
 
 #[test]

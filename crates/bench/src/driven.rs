@@ -1,0 +1,59 @@
+//! A context as an agent's loop drives it.
+
+use crate::Meter;
+use foldback_core::{
+    Budget, ContextError, ContextManager, MaintenanceDone, Message, Prompt, ToolAnswer, ToolCall,
+};
+
+/// A context as an agent's loop drives it: its work beside the loop is done behind each message and
+/// comes back one message late, and the model calls that it makes for its own ends are metered.
+pub struct Driven {
+    context: Box<dyn ContextManager>,
+    jobs: Vec<MaintenanceDone>,
+    side_calls: u64,
+}
+
+impl Driven {
+    /// Drives a context that holds nothing yet.
+    #[must_use]
+    pub fn new(context: Box<dyn ContextManager>) -> Self {
+        Self { context, jobs: Vec::new(), side_calls: 0 }
+    }
+
+    /// Takes the next message.
+    ///
+    /// # Errors
+    /// When the policy cannot keep it, or its work failed.
+    pub fn record(&mut self, message: &Message, meter: &mut Meter) -> Result<(), ContextError> {
+        self.context.record(message.clone())?;
+        for done in std::mem::take(&mut self.jobs) {
+            self.context.absorb(done)?;
+        }
+        self.jobs.extend(self.context.maintenance().map(|job| (job.0)()));
+        for call in self.context.side_calls() {
+            meter.apart(call.input_tokens as u64);
+            self.side_calls += 1;
+        }
+        Ok(())
+    }
+
+    /// The request to send to the model now.
+    #[must_use]
+    pub fn prompt(&self) -> Prompt {
+        self.context.prompt(&Budget::default())
+    }
+
+    /// Runs a call of one of the policy's tools.
+    ///
+    /// # Errors
+    /// When the store behind the policy fails.
+    pub fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.context.call(call)
+    }
+
+    /// How often the policy asked a model for its own ends.
+    #[must_use]
+    pub fn side_calls(&self) -> u64 {
+        self.side_calls
+    }
+}

@@ -1,0 +1,30 @@
+//! How quick the store is, beside others on the same files, and as it grows.
+//!
+//! - [`contest`] runs workload W1: the same blocks, vectors and questions that other stores are
+//!   given, and the same keys in its result.
+//! - [`climb`] measures the assembled memory at one step of a ladder: so many blocks in a todo, or so
+//!   many todos.
+//!
+//! What is measured in memory and from a cold start needs processes of its own, so both are given the
+//! command that runs a [`Part`] ([`Again`]). Counts are the same each time, times are not.
+
+mod contest;
+mod contestant;
+mod ladder;
+mod workload;
+
+mod again;
+mod cold;
+mod machine;
+mod page;
+mod part;
+mod words;
+
+pub use again::Again;
+pub use contest::{Standing, contest};
+pub use ladder::{
+    LADDER_NOTE, Rung, Step, climb, ladder_counts, ladder_sheet, ladder_times, rungs,
+};
+pub use page::{contest_page, ladder_page};
+pub use part::Part;
+pub use workload::Workload;

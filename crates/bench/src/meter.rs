@@ -1,0 +1,406 @@
+//! What prompts cost: tokens as o200k counts them, and how many of them a provider's cache serves.
+
+use foldback_core::{Message, Prices, Prompt, TokenCounter, ToolDefinition, message_tokens};
+use foldback_o200k::O200k;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A prefix cache keeps whole runs of so many tokens.
+pub const CACHE_BLOCK: u64 = 16;
+/// A prefix of fewer tokens is not cached.
+pub const CACHE_LEAST: u64 = 1_024;
+
+/// What all calls of a conversation were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// How often the model was asked.
+    pub calls: u64,
+    /// The tokens of all prompts.
+    pub input_tokens: u64,
+    /// The tokens of the largest prompt.
+    pub peak_tokens: u64,
+    /// Of the input tokens, those that a prefix cache served.
+    pub cached_tokens: u64,
+    /// The cost, in ordinary input tokens by the default [`Prices`] or those given.
+    pub cost_units: f64,
+}
+
+impl Usage {
+    /// Takes a call: what of its prompt was in the cache, what was written there, and what was sent
+    /// without.
+    pub fn call(&mut self, prices: Prices, cached: u64, written: u64, plain: u64) {
+        let tokens = cached + written + plain;
+        self.calls += 1;
+        self.input_tokens += tokens;
+        self.peak_tokens = self.peak_tokens.max(tokens);
+        self.cached_tokens += cached;
+        self.cost_units += prices.read * cached as f64
+            + prices.write * written as f64
+            + prices.plain * plain as f64;
+    }
+
+    /// The same, without the digits that come of adding tenths.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self { cost_units: (self.cost_units * 100.0).round() / 100.0, ..self }
+    }
+
+    /// Adds the calls of another conversation.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.input_tokens += other.input_tokens;
+        self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
+        self.cached_tokens += other.cached_tokens;
+        self.cost_units += other.cost_units;
+    }
+
+    /// The share of the input tokens that a cache served, from 0 to 1.
+    #[must_use]
+    pub fn hit_rate(&self) -> f64 {
+        if self.input_tokens == 0 {
+            return 0.0;
+        }
+        self.cached_tokens as f64 / self.input_tokens as f64
+    }
+}
+
+/// Counts tokens, each text once: prompts repeat almost everything from call to call.
+#[derive(Default)]
+pub struct Counts {
+    of: HashMap<Box<str>, u64>,
+    /// By the place in memory, which is a message's own as long as it is held here.
+    shared: FxHashMap<usize, (Arc<Message>, u64)>,
+}
+
+impl Counts {
+    /// The same as [`message`](Self::message), of a message that prompts share.
+    pub fn shared(&mut self, message: &Arc<Message>) -> u64 {
+        let place = Arc::as_ptr(message) as usize;
+        if let Some((_, tokens)) = self.shared.get(&place) {
+            return *tokens;
+        }
+        let tokens = self.message(message);
+        self.shared.insert(place, (Arc::clone(message), tokens));
+        tokens
+    }
+
+    /// The tokens of a message, its frame included.
+    pub fn message(&mut self, message: &Message) -> u64 {
+        if let Some(tokens) = self.of.get(message.json()) {
+            return *tokens;
+        }
+        let tokens = message_tokens(&O200k, message) as u64;
+        self.of.insert(message.json().into(), tokens);
+        tokens
+    }
+
+    /// The tokens of the declarations of tools.
+    pub fn tools(&mut self, tools: &[ToolDefinition]) -> u64 {
+        tools
+            .iter()
+            .flat_map(|tool| [&tool.name, &tool.description, &tool.parameters])
+            .map(|text| self.text(text))
+            .sum()
+    }
+
+    /// The tokens of a text.
+    pub fn text(&mut self, text: &str) -> u64 {
+        if let Some(tokens) = self.of.get(text) {
+            return *tokens;
+        }
+        let tokens = O200k.count(text) as u64;
+        self.of.insert(text.into(), tokens);
+        tokens
+    }
+}
+
+/// Meters the prompts of one conversation as a provider with a prefix cache bills them.
+///
+/// The cache holds the stable part of the prompt before (all but its volatile suffix): what the next
+/// prompt has in common with the beginning of that is read, in whole runs of [`CACHE_BLOCK`] tokens
+/// and only from [`CACHE_LEAST`] on; the rest of the new stable part is written where it reaches
+/// that size; everything else is plain.
+#[derive(Default)]
+pub struct Meter {
+    prices: Prices,
+    /// The tokens of the agent's own tools, which every prompt declares in front of everything.
+    own_tools: u64,
+    usage: Usage,
+    /// How many prompts were taken.
+    prompts: u64,
+    /// What further calls from the same prompts came to.
+    asides: Usage,
+    moves: u64,
+    /// The tokens of the last prompt: its stable part, and its volatile suffix.
+    last: (u64, u64),
+    /// The tools of the prompt before.
+    tools: Vec<ToolDefinition>,
+    /// The stable part of the prompt before, each message with its tokens.
+    before: Vec<(Arc<Message>, u64)>,
+    begun: bool,
+}
+
+impl Meter {
+    /// A meter with these prices.
+    #[must_use]
+    pub fn new(prices: Prices) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    /// The same, where every prompt declares tools of the agent's own of so many tokens.
+    #[must_use]
+    pub fn with_own_tools(self, tokens: u64) -> Self {
+        Self { own_tools: tokens, ..self }
+    }
+
+    /// What the calls came to so far, [those apart](Self::apart) among them, without
+    /// [asides](Self::aside).
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// How many prompts were taken: calls of the agent itself.
+    #[must_use]
+    pub fn prompts(&self) -> u64 {
+        self.prompts
+    }
+
+    /// What the asides came to so far.
+    #[must_use]
+    pub fn asides(&self) -> Usage {
+        self.asides
+    }
+
+    /// How many prompts did not begin with the whole stable part of the one before.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// The tokens of a prompt and of the tools that it declares.
+    pub fn size(counts: &mut Counts, prompt: &Prompt) -> u64 {
+        let messages: u64 = prompt.messages.iter().map(|message| counts.shared(message)).sum();
+        counts.tools(&prompt.tools) + messages
+    }
+
+    /// Takes the prompt of a call, and gives its tokens.
+    pub fn call(&mut self, counts: &mut Counts, prompt: &Prompt) -> u64 {
+        let stable_len = prompt.messages.len().saturating_sub(prompt.volatile);
+        let tools = self.own_tools + counts.tools(&prompt.tools);
+        let same_tools = self.begun && self.tools == prompt.tools;
+        let goes_on = match same_tools {
+            true => prompt.messages.iter().zip(&self.before).take_while(is_same).count(),
+            false => 0,
+        };
+        self.moves += u64::from(self.begun && (goes_on < self.before.len() || !same_tools));
+        // A message that only begins as it did before is served as far as it is the same.
+        let partly = match (same_tools, prompt.messages.get(goes_on), self.before.get(goes_on)) {
+            (true, Some(new), Some((old, _))) if goes_on < stable_len => common(counts, new, old),
+            _ => 0,
+        };
+        self.before.truncate(goes_on.min(stable_len));
+        let same = self.before.iter().map(|(_, tokens)| tokens).sum::<u64>();
+        let shared = if same_tools { tools + same + partly } else { self.own_tools };
+        let (mut stable, mut suffix) = (tools + same, 0);
+        for (at, message) in prompt.messages.iter().enumerate().skip(self.before.len()) {
+            let tokens = counts.shared(message);
+            if at >= stable_len {
+                suffix += tokens;
+            } else {
+                stable += tokens;
+                self.before.push((Arc::clone(message), tokens));
+            }
+        }
+        let shared = if self.begun { shared } else { 0 };
+        let kept = cacheable(stable);
+        let cached = cacheable(shared).min(kept);
+        self.usage.call(self.prices, cached, kept - cached, stable - kept + suffix);
+        self.last = (stable, suffix);
+        self.prompts += 1;
+        if !same_tools {
+            self.tools.clone_from(&prompt.tools);
+        }
+        self.begun = true;
+        stable + suffix
+    }
+
+    /// Takes a further call from the prompt of the last one, with `added` tokens behind its stable
+    /// part: what a model asked a tool, and what it was answered. The next prompt knows nothing of
+    /// it. Gives what this call came to.
+    pub fn aside(&mut self, added: u64) -> Usage {
+        let (stable, suffix) = self.last;
+        let kept = cacheable(stable + added);
+        let cached = cacheable(stable);
+        let mut usage = Usage::default();
+        usage.call(self.prices, cached, kept - cached, stable + added - kept + suffix);
+        self.asides.add(&usage);
+        usage
+    }
+
+    /// Takes a call to another model, or to the same with nothing in common: so many tokens, none of
+    /// them in a cache.
+    pub fn apart(&mut self, tokens: u64) {
+        let peak = self.usage.peak_tokens;
+        self.usage.call(self.prices, 0, 0, tokens);
+        // The peak tells how large a window the agent's own model needs.
+        self.usage.peak_tokens = peak;
+    }
+}
+
+/// How much of a prefix a cache keeps.
+fn cacheable(tokens: u64) -> u64 {
+    if tokens < CACHE_LEAST { 0 } else { tokens / CACHE_BLOCK * CACHE_BLOCK }
+}
+
+fn is_same((message, (before, _)): &(&Arc<Message>, &(Arc<Message>, u64))) -> bool {
+    Arc::ptr_eq(message, before) || *message == before
+}
+
+/// The tokens of what two messages of one role have in common at their beginning.
+fn common(counts: &mut Counts, new: &Message, old: &Message) -> u64 {
+    let (new_text, old_text) = (new.text(), old.text());
+    if new.role() != old.role() || new_text.is_empty() {
+        return 0;
+    }
+    let same = new_text.chars().zip(old_text.chars()).take_while(|(a, b)| a == b);
+    let bytes: usize = same.map(|(c, _)| c.len_utf8()).sum();
+    new_text.get(..bytes).map_or(0, |text| counts.text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of `n` words: a token each, and the frame of the message.
+    fn message(word: &str, n: usize) -> Arc<Message> {
+        Arc::new(Message::user(&format!(" {word}").repeat(n)))
+    }
+
+    fn prompt(messages: &[Arc<Message>], volatile: usize) -> Prompt {
+        Prompt { messages: messages.to_vec(), volatile, ..Prompt::default() }
+    }
+
+    #[test]
+    fn what_a_prompt_shares_with_the_one_before_is_served_in_whole_runs() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let (one, two) = (message("one", 2_000), message("two", 500));
+        let todo = message("todo", 50);
+        let size = |counts: &mut Counts, message: &Message| counts.message(message);
+        let (a, b, c) =
+            (size(&mut counts, &one), size(&mut counts, &two), size(&mut counts, &todo));
+        meter.call(&mut counts, &prompt(&[one.clone(), todo.clone()], 1));
+        let first = a / 16 * 16;
+        let cost = 1.25 * first as f64 + (a - first + c) as f64;
+        assert_eq!(meter.usage().cached_tokens, 0);
+        assert!((meter.usage().cost_units - cost).abs() < 1e-6, "{:?}", meter.usage());
+        meter.call(&mut counts, &prompt(&[one, two.clone(), todo], 1));
+        let second = (a + b) / 16 * 16;
+        let more = 0.1 * first as f64 + 1.25 * (second - first) as f64;
+        let cost = cost + more + (a + b - second + c) as f64;
+        assert_eq!((meter.usage().cached_tokens, meter.moves()), (first, 0));
+        assert!((meter.usage().cost_units - cost).abs() < 1e-6, "{:?}", meter.usage());
+        assert_eq!(meter.usage().peak_tokens, a + b + c);
+        // Another message in front leaves nothing to be served.
+        meter.call(&mut counts, &prompt(&[message("fold", 2_000), two], 0));
+        assert_eq!((meter.usage().cached_tokens, meter.moves()), (first, 1));
+    }
+
+    #[test]
+    fn a_prefix_that_is_too_short_is_neither_read_nor_written() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let small = message("one", 500);
+        let tokens = meter.call(&mut counts, &prompt(std::slice::from_ref(&small), 0));
+        let again = meter.call(&mut counts, &prompt(&[small], 0));
+        assert_eq!((tokens, meter.usage().cached_tokens), (again, 0));
+        assert!((meter.usage().cost_units - (tokens + again) as f64).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_message_that_grew_is_served_as_far_as_it_is_the_same() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        meter.call(&mut counts, &prompt(&[message("one", 2_000)], 0));
+        let grown = format!("{} two two", " one".repeat(2_000));
+        meter.call(&mut counts, &prompt(&[Arc::new(Message::user(&grown))], 0));
+        assert_eq!((meter.usage().cached_tokens, meter.moves()), (2_000, 1));
+    }
+
+    #[test]
+    fn other_tools_leave_nothing_to_be_served() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let long = message("one", 2_000);
+        meter.call(&mut counts, &prompt(std::slice::from_ref(&long), 0));
+        let tool = ToolDefinition {
+            name: "load".to_owned(),
+            description: "Loads.".to_owned(),
+            parameters: "{}".to_owned(),
+        };
+        let with = Prompt { tools: vec![tool], ..prompt(&[long], 0) };
+        meter.call(&mut counts, &with);
+        assert_eq!((meter.usage().cached_tokens, meter.moves()), (0, 1));
+        meter.call(&mut counts, &with);
+        assert!(meter.usage().cached_tokens > 1_900 && meter.moves() == 1);
+    }
+
+    #[test]
+    fn a_call_aside_reads_its_prompt_from_the_cache() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let (one, todo) = (message("one", 2_000), message("todo", 50));
+        let (a, c) = (counts.message(&one), counts.message(&todo));
+        meter.call(&mut counts, &prompt(&[one.clone(), todo.clone()], 1));
+        let alone = meter.usage();
+        meter.aside(300);
+        let (read, kept) = (a / 16 * 16, (a + 300) / 16 * 16);
+        let cost = 0.1 * read as f64 + 1.25 * (kept - read) as f64 + (a + 300 - kept + c) as f64;
+        assert_eq!(meter.asides().input_tokens, a + 300 + c);
+        assert_eq!((meter.asides().calls, meter.asides().cached_tokens), (1, read));
+        assert!((meter.asides().cost_units - cost).abs() < 1e-6, "{:?}", meter.asides());
+        // What follows knows nothing of it.
+        assert_eq!((meter.usage(), meter.moves(), meter.prompts()), (alone, 0, 1));
+        meter.call(&mut counts, &prompt(&[one, todo], 1));
+        assert_eq!((meter.usage().cached_tokens, meter.moves(), meter.prompts()), (read, 0, 2));
+    }
+
+    #[test]
+    fn a_call_apart_is_plain_and_no_part_of_the_peak() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let tokens = meter.call(&mut counts, &prompt(&[message("one", 2_000)], 0));
+        let before = meter.usage();
+        meter.apart(9_000);
+        let after = meter.usage();
+        assert_eq!((after.calls, after.input_tokens), (2, tokens + 9_000));
+        assert_eq!((after.peak_tokens, meter.prompts()), (tokens, 1));
+        assert!((after.cost_units - before.cost_units - 9_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_agents_own_tools_stand_in_front_of_every_prompt() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default().with_own_tools(1_600);
+        let small = message("one", 100);
+        let tokens = meter.call(&mut counts, &prompt(std::slice::from_ref(&small), 0));
+        assert_eq!(tokens, 1_600 + counts.message(&small));
+        // Another beginning behind them leaves them to be served.
+        meter.call(&mut counts, &prompt(&[message("two", 100)], 0));
+        assert_eq!(meter.usage().cached_tokens, 1_600);
+    }
+
+    #[test]
+    fn a_shorter_prompt_is_a_move() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let (one, two) = (message("one", 3), message("two", 3));
+        meter.call(&mut counts, &prompt(&[one.clone(), two.clone()], 0));
+        meter.call(&mut counts, &prompt(std::slice::from_ref(&one), 0));
+        meter.call(&mut counts, &prompt(&[one, two], 0));
+        assert_eq!(meter.moves(), 1);
+    }
+}

@@ -1,0 +1,351 @@
+//! Curves over two axes.
+
+use super::palette::{FONT, GRID, INK, colour};
+use crate::BenchError;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::prelude::{
+    BindKeyPoints as _, ChartBuilder, IntoDrawingArea as _, IntoLogRange as _, LineSeries,
+    PathElement, SVGBackend, Text,
+};
+use plotters::series::DashedLineSeries;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color as _, IntoFont as _, RGBColor, ShapeStyle};
+use std::fmt::Display;
+
+/// The width and height of a picture, in pixels; a page scales it.
+const SIZE: (u32, u32) = (960, 440);
+
+/// The height of a line of words, in pixels.
+const LINE: i32 = 16;
+/// Names at the ends of curves take at most this width, in pixels.
+const NAMES: u32 = 200;
+/// The width of a character, in pixels, counted generously.
+const CHARACTER: u32 = 8;
+
+/// Curves over two axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+    /// Places on the horizontal axis that are worth a word.
+    pub marks: Vec<Mark>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// What it counts, with its unit.
+    pub label: String,
+    /// Whether each step is ten times the one before; values of 0 and less are left out then.
+    pub log: bool,
+}
+
+impl Axis {
+    /// An axis whose steps are equal.
+    #[must_use]
+    pub fn linear(label: &str) -> Self {
+        Self { label: label.to_owned(), log: false }
+    }
+
+    /// An axis on which each step is ten times the one before.
+    #[must_use]
+    pub fn log(label: &str) -> Self {
+        Self { label: label.to_owned(), log: true }
+    }
+}
+
+/// A curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// What it shows.
+    pub name: String,
+    /// The points, in the order of their first number.
+    pub points: Vec<(f64, f64)>,
+    /// Whether it is what the picture is about.
+    pub strong: bool,
+    /// Whether it is drawn with gaps.
+    pub dashed: bool,
+}
+
+/// A place on the horizontal axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// What is there.
+    pub label: String,
+}
+
+impl Lines {
+    /// The picture as SVG.
+    ///
+    /// # Errors
+    /// When there is no point that could be drawn.
+    pub fn svg(&self) -> Result<String, BenchError> {
+        let shown = |point: &&(f64, f64)| {
+            let fits = |value: f64, axis: &Axis| value.is_finite() && (!axis.log || value > 0.0);
+            fits(point.0, &self.x) && fits(point.1, &self.y)
+        };
+        let series: Vec<Series> = self
+            .series
+            .iter()
+            .map(|series| Series {
+                points: series.points.iter().filter(shown).copied().collect(),
+                ..series.clone()
+            })
+            .collect();
+        let all = || series.iter().flat_map(|series| &series.points);
+        let (x0, x1) = ends(all().map(|point| point.0), self.x.log)?;
+        let (y0, y1) = ends(all().map(|point| point.1), self.y.log)?;
+        let mut svg = String::new();
+        {
+            let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+            let log = |from, to| (from..to).log_scale().with_key_points(ticks(from, to));
+            match (self.x.log, self.y.log) {
+                (false, false) => self.draw(&root, &series, x0..x1, y0..y1),
+                (true, false) => self.draw(&root, &series, log(x0, x1), y0..y1),
+                (false, true) => self.draw(&root, &series, x0..x1, log(y0, y1)),
+                (true, true) => self.draw(&root, &series, log(x0, x1), log(y0, y1)),
+            }?;
+            root.present().map_err(failed)?;
+        }
+        Ok(svg)
+    }
+
+    fn draw<X, Y>(
+        &self,
+        root: &plotters::drawing::DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+        series: &[Series],
+        x: X,
+        y: Y,
+    ) -> Result<(), BenchError>
+    where
+        X: AsRangedCoord<Value = f64>,
+        Y: AsRangedCoord<Value = f64>,
+        X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        let mut chart = ChartBuilder::on(root)
+            .margin(14)
+            .margin_right(names_width(series))
+            .x_label_area_size(44)
+            .y_label_area_size(66)
+            .build_cartesian_2d(x, y)
+            .map_err(failed)?;
+        let words = || ("sans-serif", FONT).into_font().color(&INK);
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .light_line_style(RGBColor::mix(&GRID, 0.0))
+            .bold_line_style(GRID)
+            .axis_style(GRID)
+            .label_style(words())
+            .axis_desc_style(words())
+            .x_desc(&self.x.label)
+            .y_desc(&self.y.label)
+            .x_label_formatter(&|value| short(*value))
+            .y_label_formatter(&|value| short(*value))
+            .draw()
+            .map_err(failed)?;
+        // What the picture is about stands in front.
+        let anywhere = series.iter().flat_map(|one| &one.points).map(|point| point.1).next();
+        let anywhere = anywhere.unwrap_or_default();
+        let mut order: Vec<usize> = (0..series.len()).collect();
+        order.sort_by_key(|at| series.get(*at).is_some_and(|series| series.strong));
+        for at in order {
+            let Some(one) = series.get(at) else { continue };
+            let style = ShapeStyle::from(colour(at)).stroke_width(if one.strong { 3 } else { 2 });
+            let points = one.points.iter().copied();
+            if one.dashed {
+                chart.draw_series(DashedLineSeries::new(points, 7, 5, style)).map_err(failed)?;
+            } else {
+                chart.draw_series(LineSeries::new(points, style)).map_err(failed)?;
+            }
+        }
+        let (across, down) = chart.plotting_area().get_pixel_range();
+        for (nth, mark) in (0..).zip(&self.marks) {
+            let (at, _) = chart.plotting_area().map_coordinate(&(mark.x, anywhere));
+            let line = PathElement::new([(at, down.start), (at, down.end)], INK.mix(0.6));
+            root.draw(&line).map_err(failed)?;
+            // The words stand on that side of the line that has more room, one below the other.
+            let is_left = at - across.start > across.end - at;
+            let (side, at) = if is_left { (HPos::Right, at - 6) } else { (HPos::Left, at + 6) };
+            let style = words().pos(Pos::new(side, VPos::Top));
+            let word = Text::new(mark.label.clone(), (at, down.start + 2 + nth * LINE), style);
+            root.draw(&word).map_err(failed)?;
+        }
+        let ends: Vec<(usize, (i32, i32))> = series
+            .iter()
+            .enumerate()
+            .filter_map(|(at, one)| Some((at, *one.points.last()?)))
+            .map(|(at, end)| (at, chart.plotting_area().map_coordinate(&end)))
+            .collect();
+        let places = apart(&ends.iter().map(|(_, (_, y))| *y).collect::<Vec<_>>(), down.end);
+        for ((at, (x, y)), place) in ends.into_iter().zip(places) {
+            let Some(one) = series.get(at) else { continue };
+            let thread = [(x + 2, y), (across.end + 4, y), (across.end + 14, place)];
+            root.draw(&PathElement::new(thread, colour(at).mix(0.45))).map_err(failed)?;
+            let style = ("sans-serif", FONT - 1).into_font().color(&colour(at));
+            let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+            let name = Text::new(one.name.clone(), (across.end + 18, place), style);
+            root.draw(&name).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The room that the names beside the curves' ends take, in pixels.
+fn names_width(series: &[Series]) -> u32 {
+    let drawn = series.iter().filter(|series| !series.points.is_empty());
+    let widths = drawn.map(|series| {
+        let wide = series.name.chars().filter(|c| !c.is_ascii()).count();
+        u32::try_from(series.name.chars().count() + wide).unwrap_or(NAMES)
+    });
+    let longest = widths.max().unwrap_or_default();
+    longest.saturating_mul(CHARACTER).min(NAMES) + 26
+}
+
+/// Places for names beside these heights, each at least a line below the one before it, and none
+/// under `lowest` as long as there is room.
+fn apart(heights: &[i32], lowest: i32) -> Vec<i32> {
+    let mut order: Vec<usize> = (0..heights.len()).collect();
+    order.sort_by_key(|at| heights.get(*at).copied());
+    let mut places = heights.to_vec();
+    let mut least = i32::MIN;
+    for at in &order {
+        if let Some(place) = places.get_mut(*at) {
+            *place = (*place).max(least);
+            least = *place + LINE;
+        }
+    }
+    let mut most = lowest;
+    for at in order.iter().rev() {
+        if let Some(place) = places.get_mut(*at) {
+            *place = (*place).min(most);
+            most = *place - LINE;
+        }
+    }
+    places
+}
+
+/// The ends of an axis that holds all values.
+fn ends(values: impl Iterator<Item = f64>, log: bool) -> Result<(f64, f64), BenchError> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values {
+        low = low.min(value);
+        high = high.max(value);
+    }
+    if low > high {
+        return Err(BenchError::Picture("there is nothing to be drawn".to_owned()));
+    }
+    if log {
+        return Ok(if high > low { (low / 1.1, high * 1.1) } else { (low / 2.0, low * 5.0) });
+    }
+    let low = low.min(0.0);
+    Ok((low, if high > low { high + (high - low) * 0.04 } else { low + 1.0 }))
+}
+
+/// The numbers that a logarithmic axis names: powers of ten, and where they are few, their doubles
+/// and halves too.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let steps: &[f64] = if last - first > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let all = (first..=last).flat_map(|power| steps.iter().map(move |step| (power, step)));
+    // A power under 1 is divided by: 0.2 is what 2 / 10 gives, and not what 2 * 0.1 does.
+    let all = all.map(|(power, step)| match power < 0 {
+        true => step / 10_f64.powi(-power),
+        false => step * 10_f64.powi(power),
+    });
+    all.filter(|tick| (low..=high).contains(tick)).collect()
+}
+
+/// A number on an axis: `120k`, `1.5M`, `0.25`.
+pub(super) fn short(value: f64) -> String {
+    let (value, unit) = match value.abs() {
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e3 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = match value.abs() {
+        size if size >= 100.0 || size.fract() < 1e-9 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text}{unit}")
+}
+
+pub(super) fn failed(error: impl Display) -> BenchError {
+    BenchError::Picture(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.25, "0.25"),
+            (0.1414, "0.141"),
+            (12.5, "12.5"),
+            (1_500.0, "1.5k"),
+            (120_000.0, "120k"),
+            (2e6, "2M"),
+        ] {
+            assert_eq!(short(value), expected);
+        }
+    }
+
+    #[test]
+    fn names_stand_apart() {
+        assert_eq!(apart(&[100, 10, 100, 104], 400), [100, 10, 116, 132]);
+        assert_eq!(apart(&[400, 395, 400], 400), [384, 368, 400]);
+        assert_eq!(apart(&[], 400), [0; 0]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_names_round_numbers() {
+        assert_eq!(ticks(0.15, 3.0), [0.2, 0.5, 1.0, 2.0]);
+        assert_eq!(ticks(1_700.0, 9_000.0), [2_000.0, 5_000.0]);
+        assert_eq!(ticks(1.0, 1e6), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
+    }
+
+    #[test]
+    fn every_pair_of_axes_draws_every_curve() {
+        for (x, y) in [(false, false), (true, false), (false, true), (true, true)] {
+            let axis = |log| Axis { label: "n".to_owned(), log };
+            let one = Series {
+                name: "one".to_owned(),
+                points: vec![(0.0, 1.0), (1.0, 2.0), (10.0, 30.0)],
+                strong: true,
+                dashed: false,
+            };
+            let two = Series { name: "two".to_owned(), dashed: true, strong: false, ..one.clone() };
+            let marks = vec![Mark { x: 2.0, label: "even".to_owned() }];
+            let lines = Lines { x: axis(x), y: axis(y), series: vec![one, two], marks };
+            let svg = lines.svg().unwrap();
+            assert!(svg.contains("#0A6F6A") && svg.contains("#4CA89F"), "{svg}");
+            assert!(svg.contains("even") && svg.ends_with("</svg>\n"), "{svg}");
+            // Each curve is named at its end.
+            assert!(svg.contains("\none\n") && svg.contains("\ntwo\n"), "{svg}");
+            assert_eq!(svg, lines.svg().unwrap());
+        }
+    }
+
+    #[test]
+    fn nothing_cannot_be_drawn() {
+        let error = Lines::default().svg().unwrap_err();
+        assert!(error.to_string().contains("nothing to be drawn"));
+    }
+}

@@ -1,0 +1,187 @@
+//! What the memory saves against each rival.
+
+use super::figures::rounded;
+use super::{Config, Figures, Measured};
+use crate::Kind;
+use serde::Serialize;
+
+/// How long a conversation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Length {
+    /// Under 10,000 tokens.
+    #[serde(rename = "under 10k")]
+    Short,
+    /// From 10,000 tokens on.
+    #[serde(rename = "10-30k")]
+    Middle,
+    /// From 30,000 tokens on.
+    #[serde(rename = "30-100k")]
+    Long,
+    /// From 100,000 tokens on.
+    #[serde(rename = "over 100k")]
+    VeryLong,
+}
+
+impl Length {
+    /// All classes, the shortest first.
+    pub const ALL: [Self; 4] = [Self::Short, Self::Middle, Self::Long, Self::VeryLong];
+
+    /// The class of a conversation of so many tokens.
+    #[must_use]
+    pub fn of(tokens: u64) -> Self {
+        match tokens {
+            0..10_000 => Self::Short,
+            10_000..30_000 => Self::Middle,
+            30_000..100_000 => Self::Long,
+            _ => Self::VeryLong,
+        }
+    }
+
+    /// The name as it is reported.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Short => "under 10k",
+            Self::Middle => "10-30k",
+            Self::Long => "30-100k",
+            Self::VeryLong => "over 100k",
+        }
+    }
+}
+
+/// How a share is spread over conversations. A share of 0.6 is 60 % saved; one under 0 is dearer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half of the conversations are at or over it.
+    pub median: f64,
+    /// Nine tenths are at or over it.
+    pub p10: f64,
+    /// A tenth is at or over it.
+    pub p90: f64,
+    /// The least.
+    pub least: f64,
+    /// That of all conversations together.
+    pub in_sum: f64,
+}
+
+impl Spread {
+    /// The shares that were saved: each pair holds what was spent, and what the rival spent.
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Self {
+        let saved = |(own, rival): (f64, f64)| if rival > 0.0 { 1.0 - own / rival } else { 0.0 };
+        let mut shares: Vec<f64> = pairs.iter().map(|pair| saved(*pair)).collect();
+        shares.sort_by(f64::total_cmp);
+        let sums = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        Self {
+            median: rounded(quantile(&shares, 0.5)),
+            p10: rounded(quantile(&shares, 0.1)),
+            p90: rounded(quantile(&shares, 0.9)),
+            least: rounded(quantile(&shares, 0.0)),
+            in_sum: rounded(saved(sums)),
+        }
+    }
+}
+
+/// Between the two nearest of the ascending numbers, in proportion; 0 for none.
+pub(super) fn quantile(ascending: &[f64], q: f64) -> f64 {
+    let place = q * ascending.len().saturating_sub(1) as f64;
+    let at = place.floor() as usize;
+    let low = ascending.get(at).copied().unwrap_or(0.0);
+    let high = ascending.get(at + 1).copied().unwrap_or(low);
+    low + (high - low) * (place - at as f64)
+}
+
+/// What a policy of the memory saves against a rival, recalls included.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The policy.
+    pub policy: &'static str,
+    /// What it is compared with.
+    pub rival: &'static str,
+    /// Conversations of this kind.
+    pub kind: Kind,
+    /// Of this length; `None` for any.
+    pub length: Option<Length>,
+    /// How many they are.
+    pub conversations: u64,
+    /// The input tokens that were saved.
+    pub input: Spread,
+    /// The cost that was saved.
+    pub cost: Spread,
+}
+
+/// Each policy of the memory against each rival; classes without a conversation are left out.
+pub(super) fn comparisons(config: &Config, conversations: &[Measured]) -> Vec<Comparison> {
+    let own = || config.policies.iter().filter(|policy| policy.is_foldback());
+    let rivals = || config.policies.iter().filter(|policy| !policy.is_foldback());
+    let mut comparisons = Vec::new();
+    for kind in Kind::ALL {
+        for length in [None].into_iter().chain(Length::ALL.map(Some)) {
+            let fits = |one: &&Measured| {
+                one.kind == kind && length.is_none_or(|length| Length::of(one.tokens) == length)
+            };
+            let chosen: Vec<&Measured> = conversations.iter().filter(fits).collect();
+            if chosen.is_empty() {
+                continue;
+            }
+            for policy in own() {
+                for rival in rivals() {
+                    let (policy, rival) = (policy.name(), rival.name());
+                    let of = |spent| Spread::of(&pairs(&chosen, policy, rival, spent));
+                    comparisons.push(Comparison {
+                        policy,
+                        rival,
+                        kind,
+                        length,
+                        conversations: chosen.len() as u64,
+                        input: of(input),
+                        cost: of(cost),
+                    });
+                }
+            }
+        }
+    }
+    comparisons
+}
+
+/// What two policies spent on each conversation.
+pub(super) fn pairs(
+    conversations: &[&Measured],
+    policy: &str,
+    rival: &str,
+    spent: fn(&Figures) -> f64,
+) -> Vec<(f64, f64)> {
+    let of = |one: &Measured, name: &str| Some(spent(one.policies.get(name)?));
+    conversations.iter().filter_map(|one| Some((of(one, policy)?, of(one, rival)?))).collect()
+}
+
+pub(super) fn input(figures: &Figures) -> f64 {
+    figures.usage.input_tokens as f64
+}
+
+pub(super) fn cost(figures: &Figures) -> f64 {
+    figures.usage.cost_units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_spread_over_conversations() {
+        let pairs: Vec<(f64, f64)> = (0..=10).map(|n| (f64::from(n) * 10.0, 100.0)).collect();
+        let spread = Spread::of(&pairs);
+        assert_eq!((spread.median, spread.p10, spread.p90), (0.5, 0.1, 0.9));
+        assert_eq!((spread.least, spread.in_sum), (0.0, 0.5));
+        let two = Spread::of(&[(150.0, 100.0), (50.0, 100.0)]);
+        assert_eq!((two.median, two.least, two.in_sum), (0.0, -0.5, 0.0));
+        assert_eq!(Spread::of(&[]), Spread::default());
+        assert_eq!(Spread::of(&[(0.0, 0.0)]).median, 0.0);
+    }
+
+    #[test]
+    fn a_length_belongs_to_one_class() {
+        let classes = [9_999, 10_000, 29_999, 30_000, 99_999, 100_000].map(Length::of);
+        use Length::{Long, Middle, Short, VeryLong};
+        assert_eq!(classes, [Short, Middle, Middle, Long, Long, VeryLong]);
+    }
+}

@@ -1,0 +1,271 @@
+//! What a model is sent under each policy, and what of that which was needed later was still to be
+//! had.
+//!
+//! A recorded conversation is fed through each policy message by message; the model is asked where
+//! [`Calls`](crate::Calls) says. Each prompt is counted with o200k, tools included, and metered as
+//! [`Meter`](crate::Meter) describes. A policy's work beside the loop comes back one message late,
+//! and the model calls that it makes for its own ends are counted with nothing of them cached.
+//!
+//! **Facts.** A string or number of four characters or more in the arguments of a recorded call
+//! that stands in an earlier message is something that the model had to know: a fact. It is
+//! - *visible* if the prompt of that call holds it;
+//! - *recalled* if one search brings it, or one look at the first place that the search told of and
+//!   did not show whole, each read up to 2,000 tokens. The search is made of the beginning of the
+//!   latest user text, the tool's name and the argument's, never of the value: where the value
+//!   stands in them it is taken out;
+//! - *reachable* if it turns up when everything is read that the policy's tools list;
+//! - *lost* otherwise.
+//!
+//! Facts that stood only in large parts, which the memory stores outside the conversation, and facts
+//! that only the model's own words held (a command that it repeats) are counted apart as well.
+//!
+//! Each search costs a further model call, with the same prompt, the call and its answer; a look
+//! after it one more. They count whether they bring anything or not, once for each argument. What was
+//! recalled is not part of the prompts that follow, which are those of the recording. As an agent
+//! asks exactly when something is missing, the figures of recalls are an upper bound.
+
+mod budget;
+mod facts;
+mod means;
+mod question;
+mod reach;
+mod run;
+mod values;
+
+mod by_length;
+mod compare;
+mod figures;
+mod page;
+mod policy;
+mod sheets;
+mod targets;
+
+pub use compare::{Comparison, Length, Spread};
+pub use figures::{ByPolicy, FactCounts, Fate, Figures};
+pub use policy::Policy;
+pub use targets::{Target, Worst};
+
+use crate::{BenchError, Case, Kind};
+use foldback_core::Prices;
+use rayon::prelude::*;
+use run::Subject;
+use serde::Serialize;
+
+/// What is measured, and at which prices.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The prices of input tokens.
+    pub prices: Prices,
+    /// The policies, in the order of the report.
+    pub policies: Vec<Policy>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { prices: Prices::default(), policies: Policy::all() }
+    }
+}
+
+/// What came out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Savings {
+    /// Each conversation, in the order of the input.
+    pub conversations: Vec<Measured>,
+    /// The sums over all conversations.
+    pub policies: ByPolicy<Figures>,
+    /// The sums over the conversations of a kind; kinds that do not occur are left out.
+    pub kinds: Vec<OfKind>,
+    /// What the memory saves against each rival, by kind and length.
+    pub comparisons: Vec<Comparison>,
+    /// What the memory is meant to reach, and what it reaches.
+    pub targets: Vec<Target>,
+    /// The conversation in which folding by cost was dearest beside keeping everything.
+    pub worst: Option<Worst>,
+    /// The tokens of every call of the longest conversations of each kind.
+    pub curves: Vec<Curve>,
+    /// The facts that a policy neither showed nor recalled.
+    #[serde(skip)]
+    pub misses: Vec<Miss>,
+}
+
+/// One conversation under each policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub id: String,
+    /// The file that it came from.
+    pub file: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its messages.
+    pub messages: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// The figures.
+    pub policies: ByPolicy<Figures>,
+}
+
+/// All conversations of a kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfKind {
+    /// The kind.
+    pub kind: Kind,
+    /// How many they are.
+    pub conversations: u64,
+    /// The sums.
+    pub policies: ByPolicy<Figures>,
+}
+
+/// How large the prompts of a conversation were.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// The conversation.
+    pub id: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its tokens.
+    pub tokens: u64,
+    /// The tokens of each call's prompt, in order.
+    pub policies: ByPolicy<Vec<u64>>,
+}
+
+/// A fact that was neither visible nor recalled.
+#[derive(Clone, Debug, Serialize)]
+pub struct Miss {
+    /// The conversation.
+    pub id: String,
+    /// The policy.
+    pub policy: &'static str,
+    /// The index of the message that needed it.
+    pub at: u64,
+    /// The tool that was called.
+    pub tool: String,
+    /// The argument.
+    pub argument: String,
+    /// The value.
+    pub value: String,
+    /// Whether it stood in large parts alone.
+    pub in_payload: bool,
+    /// Whether only the model's own words held it.
+    pub is_own: bool,
+    /// Whether one look at the right place would have brought it.
+    pub in_a_look: bool,
+    /// What became of it.
+    pub fate: Fate,
+    /// What was searched for.
+    pub asked: String,
+}
+
+/// The curves of so many conversations of a kind are kept.
+const CURVES: usize = 12;
+
+/// Measures conversations under each policy. `done` is told of each that is finished, by the number
+/// of its messages.
+///
+/// # Errors
+/// When a policy cannot keep a message or answer a call.
+pub fn measure(
+    cases: &[Case],
+    config: &Config,
+    done: &(dyn Fn(u64) + Sync),
+) -> Result<Savings, BenchError> {
+    let measured: Vec<One> = cases
+        .par_iter()
+        .with_max_len(1)
+        .map(|case| {
+            let one = One::measure(case, config)?;
+            done(case.conversation.messages.len() as u64);
+            Ok(one)
+        })
+        .collect::<Result<_, BenchError>>()?;
+    let mut savings = Savings {
+        conversations: Vec::with_capacity(measured.len()),
+        policies: sums(config, []),
+        kinds: Vec::new(),
+        comparisons: Vec::new(),
+        targets: Vec::new(),
+        worst: None,
+        curves: Vec::new(),
+        misses: Vec::new(),
+    };
+    let mut curves = Vec::with_capacity(measured.len());
+    for one in measured {
+        curves.push(one.curve);
+        savings.misses.extend(one.misses);
+        savings.conversations.push(one.measured);
+    }
+    // A sort that keeps the order of what is equal.
+    curves.sort_by_key(|curve| std::cmp::Reverse(curve.tokens));
+    for kind in Kind::ALL {
+        let of_kind = curves.iter().filter(|curve| curve.kind == kind);
+        savings.curves.extend(of_kind.take(CURVES).cloned());
+    }
+    savings.policies = sums(config, &savings.conversations);
+    for kind in Kind::ALL {
+        let of_kind = || savings.conversations.iter().filter(|one| one.kind == kind);
+        let conversations = of_kind().count() as u64;
+        if conversations > 0 {
+            let policies = sums(config, of_kind());
+            savings.kinds.push(OfKind { kind, conversations, policies });
+        }
+    }
+    savings.comparisons = compare::comparisons(config, &savings.conversations);
+    savings.targets = targets::targets(&savings.conversations, &savings.policies);
+    savings.worst = targets::worst(&savings.conversations);
+    Ok(savings)
+}
+
+fn sums<'a>(
+    config: &Config,
+    conversations: impl IntoIterator<Item = &'a Measured>,
+) -> ByPolicy<Figures> {
+    let zeros = config.policies.iter().map(|policy| (policy.name(), Figures::default()));
+    let mut sums = ByPolicy::new(zeros.collect());
+    for measured in conversations {
+        for ((_, sum), (_, figures)) in sums.iter_mut().zip(measured.policies.iter()) {
+            sum.add(figures);
+        }
+    }
+    for (_, sum) in sums.iter_mut() {
+        *sum = std::mem::take(sum).settled();
+    }
+    sums
+}
+
+/// One conversation, with what is kept of it only where there is room.
+struct One {
+    measured: Measured,
+    curve: Curve,
+    misses: Vec<Miss>,
+}
+
+impl One {
+    fn measure(case: &Case, config: &Config) -> Result<Self, BenchError> {
+        let mut subject = Subject::new(case, config.prices);
+        let (tokens, _) = subject.tokens();
+        let (mut figures, mut curves, mut misses) = (Vec::new(), Vec::new(), Vec::new());
+        for policy in &config.policies {
+            let outcome = subject.run(*policy)?;
+            figures.push((policy.name(), outcome.figures));
+            curves.push((policy.name(), outcome.curve));
+            misses.extend(outcome.misses);
+        }
+        Ok(Self {
+            measured: Measured {
+                id: case.id.clone(),
+                file: case.file.clone(),
+                kind: case.kind,
+                messages: case.conversation.messages.len() as u64,
+                tokens,
+                policies: ByPolicy::new(figures),
+            },
+            curve: Curve {
+                id: case.id.clone(),
+                kind: case.kind,
+                tokens,
+                policies: ByPolicy::new(curves),
+            },
+            misses,
+        })
+    }
+}

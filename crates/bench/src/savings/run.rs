@@ -1,0 +1,227 @@
+//! One conversation under one policy.
+
+use super::budget::beginning;
+use super::facts::{Fact, Facts, Need};
+use super::figures::Figures;
+use super::means::Means;
+use super::question::question;
+use super::reach::Reach;
+use super::values::Values;
+use super::{Fate, Miss, Policy};
+use crate::{BenchError, Calls, Case, Counts, Driven, Meter};
+use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
+
+/// A conversation under measurement, and what its policies share.
+pub(crate) struct Subject<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) facts: Facts,
+    pub(crate) counts: Counts,
+    /// The tokens of the tools that the recording declares.
+    pub(crate) own_tools: u64,
+    pub(crate) prices: Prices,
+}
+
+/// What came out.
+pub(crate) struct Outcome {
+    pub(crate) figures: Figures,
+    /// The tokens of each call's prompt.
+    pub(crate) curve: Vec<u64>,
+    /// The facts that were neither visible nor recalled.
+    pub(crate) misses: Vec<Miss>,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(case: &'a Case, prices: Prices) -> Self {
+        let mut counts = Counts::default();
+        let tools = case.conversation.envelope.get("tools");
+        let own_tools = tools.map_or(0, |tools| counts.text(&tools));
+        let facts = Facts::of(&case.conversation.messages);
+        Self { case, facts, counts, own_tools, prices }
+    }
+
+    /// The tokens of the whole conversation, and of what the model wrote of it.
+    pub(crate) fn tokens(&mut self) -> (u64, u64) {
+        let (mut all, mut written) = (0, 0);
+        for message in &self.case.conversation.messages {
+            let tokens = self.counts.message(message);
+            all += tokens;
+            written += if *message.role() == Role::Assistant { tokens } else { 0 };
+        }
+        (all, written)
+    }
+
+    /// Feeds the conversation through a policy, message by message.
+    ///
+    /// # Errors
+    /// When the policy cannot keep a message or answer a call.
+    pub(crate) fn run(&mut self, policy: Policy) -> Result<Outcome, BenchError> {
+        let messages = &self.case.conversation.messages;
+        let todo = TodoId::from_foreign(&self.case.id);
+        let calls = Calls::of(messages);
+        let mut run = Run {
+            policy,
+            context: Driven::new(policy.start(todo, self.prices)?),
+            meter: Meter::new(self.prices).with_own_tools(self.own_tools),
+            reach: Reach::default(),
+            figures: Figures::default(),
+            curve: Vec::new(),
+            misses: Vec::new(),
+        };
+        for (at, message) in messages.iter().enumerate() {
+            if calls.is_before(at, message) {
+                run.call(self, at)?;
+            }
+            run.context.record(message, &mut run.meter)?;
+            if calls.is_behind(message) {
+                run.call(self, at + 1)?;
+            }
+        }
+        Ok(run.finish(self.tokens().1))
+    }
+}
+
+struct Run {
+    policy: Policy,
+    context: Driven,
+    meter: Meter,
+    reach: Reach,
+    figures: Figures,
+    curve: Vec<u64>,
+    misses: Vec<Miss>,
+}
+
+impl Run {
+    /// The model is asked behind the first `at` messages; what the message there needs is looked
+    /// for.
+    fn call(&mut self, subject: &mut Subject<'_>, at: usize) -> Result<(), BenchError> {
+        let prompt = self.context.prompt();
+        self.curve.push(self.meter.call(&mut subject.counts, &prompt));
+        if subject.facts.needs(at).is_empty() {
+            return Ok(());
+        }
+        let means = Means::of(&prompt.tools);
+        let Subject { case, facts: Facts { values, needs }, counts, .. } = subject;
+        let so_far = case.conversation.messages.get(..at).unwrap_or_default();
+        for need in needs.get(&at).map(Vec::as_slice).unwrap_or_default() {
+            let mut missing = need.clone();
+            missing.facts.retain(|fact| {
+                let shows = |message| values.in_shared(message).has(fact.value);
+                let is_there = prompt.messages.iter().any(shows);
+                if is_there {
+                    self.figures.count(*fact, Fate::Visible, true);
+                }
+                !is_there
+            });
+            if missing.facts.is_empty() {
+                continue;
+            }
+            let asked = question(so_far, need, values);
+            self.recall(means, &asked, &mut missing, values, counts)?;
+            if missing.facts.is_empty() {
+                continue;
+            }
+            self.reach.go_on(means, &mut self.context, &prompt, values)?;
+            for fact in missing.facts {
+                let in_a_look = self.reach.has_in_a_look(fact.value);
+                let fate = match self.reach.has(fact.value) {
+                    true => Fate::Reachable,
+                    false => Fate::Lost,
+                };
+                self.figures.count(fact, fate, in_a_look);
+                self.misses.push(Miss {
+                    id: case.id.clone(),
+                    policy: self.policy.name(),
+                    at: at as u64,
+                    tool: need.tool.clone(),
+                    argument: need.argument.clone(),
+                    value: values.get(fact.value).map(|v| v.text.clone()).unwrap_or_default(),
+                    in_payload: fact.in_payload,
+                    is_own: fact.is_own,
+                    in_a_look,
+                    fate,
+                    asked: asked.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches once, and looks once at a place that the search told of. What is brought leaves
+    /// `missing`.
+    fn recall(
+        &mut self,
+        means: Means,
+        asked: &str,
+        missing: &mut Need,
+        values: &Values,
+        counts: &mut Counts,
+    ) -> Result<(), BenchError> {
+        let Some(search) = means.search(asked) else { return Ok(()) };
+        self.figures.recalls += 1;
+        let mut added = 0;
+        let answer = self.ask(&search, missing, values, counts, &mut added)?;
+        if missing.facts.is_empty() {
+            return Ok(());
+        }
+        if let Some(look) = means.look(&answer) {
+            self.figures.looks += 1;
+            let before = self.figures.facts.recalled;
+            self.ask(&look, missing, values, counts, &mut added)?;
+            self.figures.recalled_by_look += self.figures.facts.recalled - before;
+        }
+        Ok(())
+    }
+
+    /// Calls a tool; the model is then asked once more, with the call and its answer.
+    fn ask(
+        &mut self,
+        call: &ToolCall,
+        missing: &mut Need,
+        values: &Values,
+        counts: &mut Counts,
+        added: &mut u64,
+    ) -> Result<String, BenchError> {
+        let answer = self.context.call(call)?;
+        let (read, tokens) = beginning(&answer.text);
+        let asks = counts.message(&Message::calls("", vec![call.clone()]));
+        let frame = counts.message(&Message::tool_result(&call.id, ""));
+        *added += asks + frame + tokens;
+        let usage = self.meter.aside(*added);
+        if missing.facts.iter().all(|fact| fact.is_own) {
+            self.figures.recalls_of_own.add(&usage);
+        }
+        if !answer.is_error {
+            let held = values.in_text(read);
+            missing.facts.retain(|fact| {
+                if held.has(fact.value) {
+                    self.figures.count(*fact, Fate::Recalled, true);
+                }
+                !held.has(fact.value)
+            });
+        }
+        Ok(read.to_owned())
+    }
+
+    fn finish(self, output_tokens: u64) -> Outcome {
+        let mut figures = self.figures;
+        figures.without_recalls = self.meter.usage();
+        figures.usage = self.meter.usage();
+        figures.usage.add(&self.meter.asides());
+        figures.prefix_moves = self.meter.moves();
+        figures.side_calls = self.context.side_calls();
+        figures.output_tokens = output_tokens;
+        Outcome { figures: figures.settled(), curve: self.curve, misses: self.misses }
+    }
+}
+
+impl Figures {
+    fn count(&mut self, fact: Fact, fate: Fate, in_a_look: bool) {
+        self.facts.count(fate, in_a_look);
+        if fact.in_payload {
+            self.payload.count(fate, in_a_look);
+        }
+        if fact.is_own {
+            self.own.count(fate, in_a_look);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where a conversation is cut: by the memory, and by what it is compared with.
+
+use crate::{BenchError, Case};
+use foldback::{Engine, Memory, Options};
+use foldback_core::{Embedder, Timestamp, TodoId};
+use std::sync::Arc;
+
+/// Where the memory cut a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MemoryCuts {
+    /// The messages in front of which a topic ended: the block before closed by topic, gap or
+    /// switch.
+    pub(super) topics: Vec<usize>,
+    /// The messages in front of which any block ended.
+    pub(super) blocks: Vec<usize>,
+}
+
+impl MemoryCuts {
+    /// Records a conversation into a memory as an import does, message by message, and reads off
+    /// its blocks.
+    pub(super) fn of(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Self, BenchError> {
+        let options = Options {
+            engine: Engine::Memory,
+            embedder: Some(embedder.clone()),
+            // Messages that carry no time get this one, so that no clock is part of a result.
+            clock: Arc::new(|| Timestamp(0)),
+            ..Options::default()
+        };
+        let memory = Memory::in_memory(options)?;
+        let todo = TodoId::from_foreign(&case.id);
+        memory.import(&todo, &case.conversation)?;
+        let mut cuts = Self::default();
+        let end = case.conversation.messages.len();
+        for block in memory.blocks(&todo, 0, usize::MAX)? {
+            let at = usize::try_from(block.range.last().0 + 1).unwrap_or(usize::MAX);
+            if at < end {
+                cuts.blocks.push(at);
+                if block.close_reason.is_topic_cut() {
+                    cuts.topics.push(at);
+                }
+            }
+        }
+        Ok(cuts)
+    }
+}
+
+/// So many cuts as are given, in equal distances: whoever cuts so knows how many there are.
+pub(super) fn even(n: usize, given: usize) -> Vec<usize> {
+    let segments = given + 1;
+    let place = |at: usize| (at as f64 * n as f64 / segments as f64).round() as usize;
+    let mut cuts: Vec<usize> = (1..segments).map(place).filter(|at| (1..n).contains(at)).collect();
+    cuts.dedup();
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::even;
+
+    #[test]
+    fn even_cuts_lie_in_equal_distances() {
+        assert_eq!(even(12, 2), [4, 8]);
+        assert_eq!(even(10, 0), [0_usize; 0]);
+        assert_eq!(even(2, 5), [1]);
+    }
+}

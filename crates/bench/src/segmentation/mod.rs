@@ -1,0 +1,60 @@
+//! How well changes of topic are found.
+//!
+//! Conversations are recorded into a memory as an import does. Where a block closed by topic, gap
+//! or switch, the memory says that the topic changes; borders of blocks within a topic (loop, size)
+//! are judged apart. Conversations whose source says where topics begin are scored; sessions of
+//! agents that have one task tell how often a topic is cut where none changes.
+
+mod cuts;
+mod page;
+mod result;
+mod score;
+mod tiling;
+
+pub use result::{Cutting, Figures, FileFigures, Judged, Score, Segmentation, SingleTask};
+pub use score::{Errors, Tally, window};
+
+use crate::{BenchError, Case};
+use cuts::{MemoryCuts, even};
+use foldback_core::Embedder;
+use rayon::prelude::*;
+use std::sync::Arc;
+use tiling::Tiling;
+
+/// Cuts conversations by a memory that uses this embedder, and judges where.
+///
+/// # Errors
+/// When the memory fails.
+pub fn measure(cases: &[Case], embedder: &Arc<dyn Embedder>) -> Result<Segmentation, BenchError> {
+    let judged: Result<Vec<_>, _> = cases.par_iter().map(|case| judge(case, embedder)).collect();
+    Ok(Segmentation::of(judged?))
+}
+
+fn judge(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Judged, BenchError> {
+    let messages = &case.conversation.messages;
+    let given = case.boundaries().unwrap_or_default();
+    let window = (!given.is_empty()).then(|| window(messages.len(), given.len()));
+    let cutting = |found: &[usize]| Cutting {
+        errors: window
+            .map_or_else(Errors::default, |k| Errors::of(messages.len(), k, &given, found)),
+        tally: Tally::of(&given, found),
+    };
+    let beside = |tiling| match window {
+        Some(_) => cutting(&tiling::cuts(messages, tiling)),
+        None => Cutting::default(),
+    };
+    let found = MemoryCuts::of(case, embedder)?;
+    Ok(Judged {
+        id: case.id.clone(),
+        file: case.file.clone(),
+        kind: case.kind,
+        messages: messages.len(),
+        window,
+        topics: cutting(&found.topics),
+        blocks: cutting(&found.blocks),
+        no_cut: cutting(&[]),
+        even_cuts: cutting(&even(messages.len(), given.len())),
+        text_tiling: beside(Tiling::OF_THE_PAPER),
+        text_tiling_by_message: beside(Tiling::BY_MESSAGE),
+    })
+}

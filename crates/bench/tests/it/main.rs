@@ -1,0 +1,10 @@
+//! Tests of the measurements: small conversations whose figures can be counted by hand.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+mod cases;
+
+mod index;
+mod retrieval;
+mod savings;
+mod segmentation;

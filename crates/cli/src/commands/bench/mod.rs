@@ -1,0 +1,134 @@
+//! `foldback bench`: the measurements, one command each, and what they have in common.
+
+mod index;
+mod retrieval;
+mod savings;
+mod segmentation;
+
+use super::import::{tell_odd, tell_skipped};
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::outfile;
+use crate::output::Output;
+use crate::output::table::{Column, Table};
+use crate::sources::Sources;
+use clap::{Args, Subcommand};
+use foldback_bench::report::Page;
+use foldback_bench::{BenchError, Case, Sheet};
+use std::path::{Path, PathBuf};
+
+/// Measure what foldback saves, finds and costs, on your own conversations
+///
+/// The same input gives the same figures, times aside.
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    which: Which,
+}
+
+#[derive(Subcommand)]
+enum Which {
+    Savings(savings::Savings),
+    Retrieval(retrieval::Retrieval),
+    Segmentation(segmentation::Segmentation),
+    Index(index::Index),
+}
+
+impl Bench {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self.which {
+            Which::Savings(savings) => savings.run(globals, out),
+            Which::Retrieval(retrieval) => retrieval.run(globals, out),
+            Which::Segmentation(segmentation) => segmentation.run(globals, out),
+            Which::Index(index) => index.run(globals, out),
+        }
+    }
+}
+
+/// The conversations that a measurement is made on.
+#[derive(Args)]
+pub(crate) struct Inputs {
+    /// Files of conversations (see `foldback import --help`), plain or .zst, folders of such files,
+    /// or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Report damaged lines and files that hold no conversation, and go on behind them
+    #[arg(long)]
+    lenient: bool,
+}
+
+impl Inputs {
+    /// All conversations, in the order of the input.
+    pub(crate) fn cases(&self, out: &Output) -> Result<Vec<Case>, CliError> {
+        let sources = Sources::new(&self.files)?.lenient(self.lenient);
+        let survey = sources.survey(out)?;
+        tell_skipped(out, &survey)?;
+        let mut cases = Vec::new();
+        for sourced in survey.conversations() {
+            let sourced = sourced?;
+            tell_odd(out, &sourced);
+            cases.push(Case::new(sourced.id(), sourced.file, sourced.conversation));
+        }
+        Ok(cases)
+    }
+}
+
+/// Where the results go besides stdout.
+#[derive(Args)]
+pub(crate) struct Outputs {
+    /// Write the figures as CSV: a line for each conversation or setting
+    #[arg(long, value_name = "OUT.csv")]
+    csv: Option<PathBuf>,
+
+    /// Write a page with pictures: one HTML file, with everything in it
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// Writes the CSV file, where one was asked for.
+    pub(crate) fn write_csv(&self, sheet: &Sheet) -> Result<(), CliError> {
+        self.csv.as_ref().map_or(Ok(()), |path| write_csv(path, sheet))
+    }
+
+    /// Writes the page, where one was asked for.
+    pub(crate) fn write_page(
+        &self,
+        page: impl FnOnce() -> Result<Page, BenchError>,
+    ) -> Result<(), CliError> {
+        let Some(path) = &self.report else { return Ok(()) };
+        write(path, page()?.html().as_bytes())
+    }
+}
+
+/// Writes a table as CSV.
+pub(crate) fn write_csv(path: &Path, sheet: &Sheet) -> Result<(), CliError> {
+    write(path, &sheet.csv()?)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let failed =
+        |source| CliError::Io { what: format!("{} could not be written", path.display()), source };
+    outfile::write(path, |file| file.write_all(bytes).map_err(failed))
+}
+
+/// Prints a table with its title.
+pub(crate) fn print(sheet: &Sheet, out: &Output) -> Result<(), CliError> {
+    out.line("")?;
+    out.line(&sheet.title)?;
+    let columns: Vec<Column<'_>> = sheet
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| match at < sheet.names {
+            true => Column::Name(column),
+            false => Column::Number(column),
+        })
+        .collect();
+    let mut table = Table::new(out, &columns);
+    for row in &sheet.rows {
+        table.row(row);
+    }
+    table.print(out)
+}

@@ -1,0 +1,99 @@
+//! `foldback bench savings`.
+
+use super::{Inputs, Outputs, print, write_csv};
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Args;
+use foldback_bench::savings::{Config, Savings as Measured, measure};
+use foldback_core::Prices;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Measure what a model would be sent under each policy, and what it would have lost
+///
+/// Each conversation is fed message by message through foldback and through what others do. For
+/// every call of the recording the prompt is counted with o200k, tools included, and metered as a
+/// provider with a prefix cache bills it. And for every call of a tool, each string or number of four
+/// characters or more among its arguments that stands in an earlier message is looked for: it is
+/// visible in the prompt, recalled by one search or one look at what the search told of (made without
+/// the value, 2,000 tokens each), reachable by reading on, or lost. A search costs a further model
+/// call, a look one more; both are counted.
+#[derive(Args)]
+#[command(after_long_help = "\
+Cost of a call, in ordinary input tokens: what the prompt shares with the beginning of the one before,
+in runs of 16 tokens and from 1,024 tokens on, at --price-read; the rest of its stable part, which is
+written into the cache, at --price-write; all else at --price-plain.
+
+JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {...}}}], \"policies\":
+{NAME: {...}}, \"kinds\", \"comparisons\", \"targets\", \"curves\"}; of each policy \"input_tokens\",
+\"peak_tokens\", \"cached_tokens\", \"cost_units\", \"calls\", \"facts\", \"visible\", \"recalled\",
+\"reachable\", \"lost\", \"ceiling\", \"payload\", \"hit_rate\", \"in_out_ratio\", \"prefix_moves\",
+\"without_recalls\".
+
+Examples:
+  foldback bench savings examples/coding-session.jsonl
+  foldback bench savings --csv savings.csv recordings/")]
+pub(crate) struct Savings {
+    #[command(flatten)]
+    inputs: Inputs,
+    #[command(flatten)]
+    outputs: Outputs,
+
+    /// The price of a token that is read from the cache
+    #[arg(long, value_name = "X", default_value_t = Prices::default().read)]
+    price_read: f64,
+
+    /// The price of a token that is written into the cache
+    #[arg(long, value_name = "X", default_value_t = Prices::default().write)]
+    price_write: f64,
+
+    /// The price of a token that the cache has no part in
+    #[arg(long, value_name = "X", default_value_t = Prices::default().plain)]
+    price_plain: f64,
+
+    /// Write each fact that a policy neither showed nor recalled, as CSV
+    #[arg(long, value_name = "OUT.csv")]
+    missed: Option<PathBuf>,
+}
+
+impl Savings {
+    pub(crate) fn run(self, _globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let config = Config { prices: self.prices()?, ..Config::default() };
+        let cases = self.inputs.cases(out)?;
+        let messages = cases.iter().map(|case| case.conversation.messages.len() as u64).sum();
+        let progress = Mutex::new(out.progress("measuring", messages));
+        let savings = measure(&cases, &config, &|messages| {
+            if let Ok(mut progress) = progress.lock() {
+                progress.advance(messages);
+            }
+        })?;
+        drop(progress);
+        self.outputs.write_csv(&savings.rows())?;
+        self.outputs.write_page(|| savings.page())?;
+        if let Some(path) = &self.missed {
+            write_csv(path, &savings.missed())?;
+        }
+        self.print(&savings, out)?;
+        Ok(Outcome::Done)
+    }
+
+    fn prices(&self) -> Result<Prices, CliError> {
+        let (read, write, plain) = (self.price_read, self.price_write, self.price_plain);
+        let prices = Prices { read, write, plain };
+        if prices.is_sound() {
+            return Ok(prices);
+        }
+        Err(CliError::Usage(format!(
+            "the prices are {read}, {write} and {plain}; they have to be numbers of 0 or more, and \
+             --price-plain more than 0"
+        )))
+    }
+
+    fn print(&self, savings: &Measured, out: &Output) -> Result<(), CliError> {
+        if out.is_json() {
+            return out.json(savings);
+        }
+        savings.sheets().iter().try_for_each(|sheet| print(sheet, out))
+    }
+}

@@ -1,0 +1,50 @@
+//! `foldback bench segmentation`.
+
+use super::{Inputs, Outputs, print};
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Args;
+use foldback::embedder::Choice;
+use foldback_bench::segmentation::measure;
+
+/// Measure how well changes of topic are found
+///
+/// Conversations are recorded as an import does it, and topic cuts (blocks that closed by topic, gap
+/// or switch) are compared with the `boundaries` that a conversation names; beside them all borders
+/// of blocks, no cut at all, as many even cuts as there should be, and TextTiling (Hearst 1997: with
+/// its paper's parameters, and by message with such as suit talk). Of agents' sessions without boundaries, which
+/// have one task, topic cuts are counted. Pk and WindowDiff are means over the conversations with a
+/// boundary, with windows of half a mean segment, at least 2 messages; F1 is exact to the message.
+///
+/// JSON: {"conversations", "pk", "wd", "f1", "boundary_ratio", "blocks": {"pk", "wd", "f1"}, "no_cut",
+/// "even_cuts", "text_tiling", "text_tiling_by_message", "single_task": {"sessions", "topic_cuts", "topic_cuts_each"},
+/// "left_out", "files": [{"file", ...the same}]}.
+#[derive(Args)]
+pub(crate) struct Segmentation {
+    #[command(flatten)]
+    inputs: Inputs,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+impl Segmentation {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let embedder = globals.embedder.clone().unwrap_or(Choice::BuiltIn).load()?;
+        let found = measure(&self.inputs.cases(out)?, &embedder)?;
+        self.outputs.write_csv(&found.sheet_of_each())?;
+        self.outputs.write_page(|| found.page())?;
+        if out.is_json() {
+            out.json(&found)?;
+            return Ok(Outcome::Done);
+        }
+        let sheets = found.sheets();
+        if sheets.is_empty() {
+            let what = "no conversation names its `boundaries`, and none is an agent's session; \
+                there is nothing to measure";
+            return Err(CliError::NotFound(what.to_owned()));
+        }
+        sheets.iter().try_for_each(|sheet| print(sheet, out))?;
+        Ok(Outcome::Done)
+    }
+}
