@@ -15,10 +15,19 @@ const HALF_AWAY: f64 = 5.0;
 
 const MILLIS_A_DAY: i64 = 86_400_000;
 
-/// The days that a question names.
+/// Who names more days than this means none of them; the first ones count.
+const MAX_DAYS: usize = 16;
+
+/// The days that a question names, each once: at most [`MAX_DAYS`].
 pub(crate) fn named_days(question: &str) -> Vec<Days> {
     let tokens = tokens(question);
-    (0..tokens.len()).filter_map(|at| days_at(&tokens, at)).collect()
+    let mut found = Vec::new();
+    for days in (0..tokens.len()).filter_map(|at| days_at(&tokens, at)) {
+        if found.len() < MAX_DAYS && !found.contains(&days) {
+            found.push(days);
+        }
+    }
+    found
 }
 
 /// How near a time (milliseconds since 1970, UTC) is to the nearest of the days: 1 on them, less the
@@ -260,9 +269,24 @@ mod tests {
             "open src/2023/05/page.html",
             "the 5 tests that failed in 2023",
             "2023-13-40",
+            "on 99/99/9999, 32 00, May-99999999999999999999",
             "",
         ] {
             check(question, &[]);
+        }
+    }
+
+    /// S12: a question cannot ask for more work than a question is worth.
+    #[test]
+    fn s12_days_are_few_and_lie_in_time() {
+        let many: String = (1..=9_999).map(|i| format!("{}月{}日 5月 ", i % 13, i % 40)).collect();
+        let days = named_days(&many);
+        assert_eq!(days.len(), MAX_DAYS);
+        assert!(days.iter().all(|day| days.iter().filter(|other| *other == day).count() == 1));
+        for days in [days, named_days("2199-02-31 and 0000年0月0日, 1900-01-99")] {
+            for time in [i64::MIN, -1, 0, i64::MAX] {
+                assert!((0.0..=1.0).contains(&nearness(&days, time)), "{time}");
+            }
         }
     }
 

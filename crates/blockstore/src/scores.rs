@@ -25,7 +25,8 @@ pub(crate) struct Scores<'a, 'r> {
     /// The score of each block; [`Bounds::NONE`] of one that may not be answered or has nothing to do
     /// with the question.
     sums: Vec<Bounds>,
-    /// The best sum of a base and what the neighbour adds, of the blocks that may be answered.
+    /// The best sum of a base and what the neighbour adds, of the blocks that may be answered; 0 where
+    /// no block comes nearer to it.
     leader: Bounds,
 }
 
@@ -76,24 +77,23 @@ impl<'a, 'r> Scores<'a, 'r> {
     /// Sums up what speaks for each block.
     fn add_up(&mut self) {
         let share = self.question.neighbour();
-        let before = std::iter::once(Bounds::default()).chain(self.bases.iter().copied());
-        let after = self.bases.iter().skip(1).copied().chain([Bounds::default()]);
-        let neighbours = before.zip(after).map(|(before, after)| before.max(after));
+        let near = |n: u32| self.base(n).plus(share, self.neighbour(n));
+        let blocks = || (1..).zip(self.pool.entries());
         let has_names = self.question.has_names();
-        let blocks = self.pool.entries().iter().zip(&self.bases).zip(neighbours);
-        self.sums = blocks
-            .map(|((entry, base), neighbour)| {
-                let near = base.plus(share, neighbour);
-                if entry.allowed {
-                    self.leader = self.leader.max(near);
-                }
-                let bonus = if has_names { self.question.bonus(entry.held()) } else { 0.0 };
-                match entry.is_known() {
-                    true => Bounds { low: near.low + bonus, high: near.high + bonus },
-                    false => Bounds::NONE,
-                }
-            })
-            .collect();
+        let sums = blocks().map(|(n, entry)| {
+            if !entry.is_known() {
+                return Bounds::NONE;
+            }
+            let bonus = if has_names { self.question.bonus(entry.held()) } else { 0.0 };
+            let Bounds { low, high } = near(n);
+            Bounds { low: low + bonus, high: high + bonus }
+        });
+        let sums = sums.collect();
+        if self.standing.is_any_recent() {
+            let allowed = blocks().filter(|(_, entry)| entry.allowed);
+            self.leader = allowed.map(|(n, _)| near(n)).fold(Bounds::default(), Bounds::max);
+        }
+        self.sums = sums;
         for n in self.standing.concerned() {
             let (base, neighbour) = (self.base(n), self.neighbour(n));
             let leader = self.leader;

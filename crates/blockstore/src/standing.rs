@@ -1,5 +1,6 @@
 //! What speaks for a block whatever it says: when it was told.
 
+use crate::analysis::cut;
 use crate::block_doc::BlockMeta;
 use crate::dates::{named_days, nearness};
 use crate::parts::Parts;
@@ -34,7 +35,7 @@ impl Standing {
         if request.ranking != Ranking::Fused {
             return Self { dated: Vec::new(), recent: Vec::new(), blocks };
         }
-        let days = named_days(request.query);
+        let days = named_days(cut(request.query, SearchRequest::MAX_QUERY_BYTES));
         let mut dated = Vec::new();
         if !days.is_empty() {
             parts.metas(|_, meta| dated.push(nearness(&days, meta.time.0) as f32));

@@ -30,8 +30,9 @@ impl StaticEmbedder {
 
     /// The cosine of a question and a text that answers it: 94 of 100 answers reach it, by their
     /// best message, on LoCoMo (851 questions, units of five messages). The median of answers is
-    /// .45, of other texts .28. With it, a cut-off at 0.675 on the common scale keeps 99 % of the
-    /// answers that stand among the best three.
+    /// .45, of other texts .28. With it, of the blocks that stand among the best three, a cut-off at
+    /// 0.675 on the common scale keeps 99 % of the answers and drops 23 % of what is found when the
+    /// question is asked of another conversation; one at 0.775 keeps 91 % and drops 75 %.
     pub const ANSWERING: f32 = 0.24;
 
     /// The embedder. The first call in a process takes about a millisecond.
@@ -45,6 +46,18 @@ impl StaticEmbedder {
         let mut sum = Sum::new();
         self.pieces.for_each(text, |id| sum.add(id));
         sum.write_unit(values);
+    }
+
+    /// Whether a word of Latin letters and digits falls into three or more pieces of less than two
+    /// characters in the mean, as "zzzqqq" and "7f3a9c" do: those say nothing of what it means. Of
+    /// other scripts pieces are letters by nature.
+    fn is_noise(&self, word: &str) -> bool {
+        if !word.chars().all(is_latin) {
+            return false;
+        }
+        let mut pieces = 0;
+        self.pieces.for_each(word, |_| pieces += 1);
+        pieces > 2 && word.chars().count() < 2 * pieces
     }
 }
 
@@ -76,6 +89,17 @@ impl Embedder for StaticEmbedder {
         })
     }
 
+    /// Of a question, words that the table does not know are left out: their noise would find whatever
+    /// has some of the same. Words that match are found all the same, as words.
+    fn embed_question(&self, question: &str) -> Result<Vectors, EmbedError> {
+        let is_in_word = |c: char| c.is_alphanumeric();
+        let words = question.split_inclusive(|c| !is_in_word(c));
+        let known: String = words
+            .filter(|word| !self.is_noise(word.trim_end_matches(|c| !is_in_word(c))))
+            .collect();
+        self.embed(&[&known])
+    }
+
     /// The share of the letters that are Latin: the table was made from English.
     fn knows(&self, text: &str) -> f32 {
         let (mut letters, mut known) = (0_u32, 0_u32);
@@ -100,6 +124,29 @@ fn is_latin(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// TL7: what would be noise is left out of a question.
+    #[test]
+    fn tl7_a_question_is_embedded_without_words_of_letters() {
+        let embedder = StaticEmbedder::new();
+        let of = |question: &str| embedder.embed_question(question).unwrap();
+        let text = |text: &str| embedder.embed(&[text]).unwrap();
+        let nothing = Vectors::new(DIM, vec![0.0; DIM]).unwrap();
+        for question in ["zzzqqq", "xqzvkj wqjx!", "7f3a9c2d", ""] {
+            assert_eq!(of(question), nothing, "{question}");
+        }
+        assert_eq!(of("the port of zzzqqq"), text("the port of "));
+        for known in [
+            "Why does the scheduler retry?",
+            "I recieve no confirmatoin of lease_seconds in src/net.rs",
+            "café Ørsted naïve",
+            "订单什么时候送达？",
+            "포트는 몇 번입니까",
+            "Где порт?",
+        ] {
+            assert_eq!(of(known), text(known), "{known}");
+        }
+    }
 
     #[test]
     fn it_knows_latin_letters() {

@@ -53,6 +53,8 @@ fn questions() -> Vec<String> {
     questions.push("a_".repeat(100_000));
     questions.push("aB".repeat(100_000));
     questions.push("\u{fdfa}".repeat(50_000));
+    questions.push((0..50_000).map(|i| format!("{}月{}日 ", i % 12 + 1, i % 31 + 1)).collect());
+    questions.push("on 99/99/9999 and 2023-02-31, May 32nd".repeat(3_000));
     questions.push("(".repeat(100_000) + &")".repeat(100_000));
     questions
 }

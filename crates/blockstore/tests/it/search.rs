@@ -254,6 +254,45 @@ fn a_vague_question_finds_the_latest_work_and_a_clear_one_what_it_asks_for() {
     assert_eq!(numbers(&hits).first(), Some(&1));
 }
 
+/// TL7: however much work followed, an old block that is asked for by its id or in its own words
+/// comes first.
+#[test]
+fn tl7_later_work_does_not_come_before_old_answers() {
+    let mut writer = Writer::in_memory();
+    writer.say("the walrus reservation has the id kx4417 and two seats").close();
+    for i in 0..80 {
+        let text = format!("the seats of reservation {i} are booked, its id is in the file");
+        writer.say(&text).close_as(BlockType::ToolCall, &[]);
+    }
+    writer.commit();
+    for question in ["kx4417", "the seats of reservation kx4417", "the walrus reservation"] {
+        check(&writer, question, 1);
+    }
+}
+
+/// TL7: what may not be answered lends no more than the best that may.
+#[test]
+fn tl7_what_is_filtered_out_lifts_no_neighbour_above_an_exact_hit() {
+    let mut writer = Writer::in_memory();
+    let close = |writer: &mut Writer, text: &str, block_type| {
+        writer.say(text).close_as(block_type, &[]);
+    };
+    close(&mut writer, "seen in a long line of other words that say little: kx4417", BlockType::Qa);
+    for _ in 0..3 {
+        close(&mut writer, "nothing of that kind", BlockType::Chat);
+    }
+    let full = "tide harbour crane pilot quay anchor buoy lantern";
+    close(&mut writer, full, BlockType::Chat);
+    close(&mut writer, "and the tide", BlockType::Qa);
+    writer.commit();
+    let question = format!("kx4417 {full}");
+    let request = SearchRequest::new(&question).block_type(BlockType::Qa);
+    let hits = writer.store.searcher(&writer.todo).unwrap().search(&request).unwrap();
+    assert_eq!(numbers(&hits), [1, 6], "{}", shown(&hits));
+    let w = hits[1].explanation.lexical_weight;
+    assert!(hits[1].explanation.neighbours <= 0.3 * w + 1e-6, "{}", shown(&hits));
+}
+
 /// The parts of the score, each alone.
 #[test]
 fn a_ranking_by_words_or_by_meaning_is_that_alone() {

@@ -27,7 +27,8 @@ use std::time::Instant;
 /// "payloads": [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; of
 /// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
 /// `text`, and `skip` is how many bytes of a long first line stand before it. With
-/// --explain each hit has "explanation" too. The exit code is 1 when nothing was found.
+/// --explain each hit has "explanation" too; what stands beside words and meaning in its score is
+/// "neighbours", "recent", "dated" and "bonus" there. The exit code is 1 when nothing was found.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
@@ -105,6 +106,13 @@ struct PayloadJson<'a> {
 struct ExplanationJson<'a> {
     exact: bool,
     relevance: f64,
+    /// What the better of the blocks before and behind added to the score.
+    neighbours: f64,
+    /// What it added that work with tools has just seen the block.
+    recent: f64,
+    /// What it added that the question names the days on which the block was told.
+    dated: f64,
+    /// What exact hits added.
     bonus: f64,
     lexical_weight: f64,
     best_bm25: f64,
@@ -202,6 +210,9 @@ impl Search {
             explanation: self.explain.then(|| ExplanationJson {
                 exact: hit.exact,
                 relevance: rounded(hit.relevance),
+                neighbours: rounded(told.neighbours),
+                recent: rounded(told.recent),
+                dated: rounded(told.dated),
                 bonus: rounded(told.bonus),
                 lexical_weight: rounded(told.lexical_weight),
                 best_bm25: rounded(told.best_bm25),

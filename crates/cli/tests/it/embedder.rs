@@ -28,7 +28,8 @@ fn a_store_can_do_without_vectors_and_get_them_back() {
 
     let used = shell.json(&["embedder", "use", "builtin"]);
     assert_eq!((&used["embedder"], &used["done"]), (&"builtin".into(), &used["messages"]));
-    let found = shell.json(&["search", "--todo", "quay", "which ticket is it?"]);
+    let found =
+        shell.json(&["search", "--todo", "quay", "which settings did the assistant read first?"]);
     assert!(found["hits"].as_array().unwrap().iter().any(|hit| hit["cosine"] != 0.0));
     shell.ok(&["doctor"]);
 }

@@ -31,6 +31,27 @@ fn hits_show_the_lines_and_the_explanation() {
     assert!(text.contains("bm25") && text.contains("relevance"), "{text}");
 }
 
+/// TL1: every part of a score is told, and they add up.
+#[test]
+fn tl1_the_parts_of_a_score_are_told() {
+    let shell = Shell::with_quay();
+    let query = "what was in the log of 1 March 2025?";
+    let found = shell.json(&["search", "--todo", "quay", "--all", "--explain", query]);
+    let mut any = [false; 3];
+    for hit in found["hits"].as_array().unwrap() {
+        let told = &hit["explanation"];
+        let part = |key: &str| told[key].as_f64().unwrap();
+        let w = part("lexical_weight");
+        let words = hit["bm25"].as_f64().unwrap() / part("best_bm25");
+        let meaning = hit["cosine"].as_f64().unwrap().clamp(0.0, 1.0);
+        let beside = ["neighbours", "recent", "dated"].map(part);
+        any.iter_mut().zip(beside).for_each(|(any, part)| *any |= part > 0.0);
+        let sum = w * words + (1.0 - w) * meaning + beside.iter().sum::<f64>() + part("bonus");
+        assert!((hit["score"].as_f64().unwrap() - sum).abs() < 0.01, "{hit}");
+    }
+    assert_eq!(any, [true; 3], "{found}");
+}
+
 #[test]
 fn filters_bound_what_is_found() {
     let shell = Shell::with_quay();
@@ -96,7 +117,7 @@ fn a_replay_shows_recalls_only_where_something_folded() {
 #[test]
 fn what_was_never_said_is_not_found() {
     let shell = Shell::with_quay();
-    for query in ["zzzqqq", "banana smoothie recipe", "香蕉"] {
+    for query in ["zzzqqq", "xqzvkj wqjx", "banana smoothie recipe", "香蕉"] {
         let ran = shell.run(&["search", "--todo", "quay", query]);
         assert_eq!((ran.code, ran.text()), (1, ""), "{query}");
         assert!(ran.stderr.contains("nothing was found"), "{}", ran.stderr);
@@ -104,8 +125,9 @@ fn what_was_never_said_is_not_found() {
         assert_eq!(ran.code, 1, "{query}: {ran:?}");
         assert_eq!(ran.json()["hits"].as_array().unwrap().len(), 0, "{query}");
     }
-    assert!(shell.run(&["search", "--todo", "quay", "zzzqqq"]).stderr.contains("--all shows"));
-    let all = shell.json(&["search", "--all", "--todo", "quay", "zzzqqq"]);
+    let query = "banana smoothie recipe";
+    assert!(shell.run(&["search", "--todo", "quay", query]).stderr.contains("--all shows"));
+    let all = shell.json(&["search", "--all", "--todo", "quay", query]);
     assert!(!all["hits"].as_array().unwrap().is_empty(), "{all}");
 }
 
