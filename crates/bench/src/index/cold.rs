@@ -18,7 +18,7 @@ pub(super) struct ColdStart {
     /// What it grew by without pages of files.
     pub(super) own_mb: Option<f64>,
     /// Descriptors of the open store.
-    pub(super) descriptors: Option<f64>,
+    pub(super) descriptors: Option<u64>,
 }
 
 impl ColdStart {
@@ -46,7 +46,7 @@ impl ColdStart {
             own_mb: grown.map(|(after, before)| after.own - before.own),
             descriptors: machine::descriptors()
                 .zip(descriptors)
-                .map(|(after, before)| after.saturating_sub(before) as f64),
+                .map(|(after, before)| after.saturating_sub(before)),
         })
     }
 
@@ -61,7 +61,8 @@ impl ColdStart {
             first_hit_ms: of(|start| start.first_hit_ms),
             rss_mb: told(|start| start.rss_mb),
             own_mb: told(|start| start.own_mb),
-            descriptors: told(|start| start.descriptors),
+            descriptors: told(|start| start.descriptors.map(|count| count as f64))
+                .map(|count| count.round() as u64),
         }
     }
 }
@@ -90,11 +91,11 @@ mod tests {
             first_hit_ms: ms * 2.0,
             rss_mb,
             own_mb: Some(ms),
-            descriptors: None,
+            descriptors: Some(ms as u64),
         };
         let median =
             ColdStart::median(&[start(9.0, Some(1.0)), start(1.0, None), start(3.0, Some(2.0))]);
         assert_eq!((median.open_ms, median.first_hit_ms), (3.0, 6.0));
-        assert_eq!((median.rss_mb, median.own_mb, median.descriptors), (None, Some(3.0), None));
+        assert_eq!((median.rss_mb, median.own_mb, median.descriptors), (None, Some(3.0), Some(3)));
     }
 }

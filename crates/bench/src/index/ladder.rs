@@ -71,7 +71,7 @@ pub struct Step {
     pub(super) disk_mb: f64,
     /// Descriptors of the open store, after the searches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    descriptors: Option<f64>,
+    descriptors: Option<u64>,
     /// What a process grew by that opened the store and searched it: in all, and without pages of
     /// files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,9 +261,9 @@ const TIMES: [Column; 8] = [
 const COUNTS: [Column; 7] = [
     ("syncs", |step| machine::told(step.fsyncs_per_append, 2)),
     ("files", |step| step.files.to_string()),
-    ("disk MB", |step| format!("{:.1}", step.disk_mb)),
-    ("raw MB", |step| format!("{:.1}", step.filled.raw_mb)),
-    ("descriptors", |step| machine::told(step.descriptors, 0)),
+    ("disk MB", |step| format!("{:.2}", step.disk_mb)),
+    ("raw MB", |step| format!("{:.2}", step.filled.raw_mb)),
+    ("descriptors", |step| machine::told(step.descriptors.map(|count| count as f64), 0)),
     ("memory MB", |step| machine::told(step.rss_mb, 1)),
     ("own MB", |step| machine::told(step.own_mb, 1)),
 ];

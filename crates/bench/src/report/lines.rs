@@ -15,12 +15,15 @@ use std::fmt::Display;
 /// The width and height of a picture, in pixels; a page scales it.
 const SIZE: (u32, u32) = (960, 440);
 
+/// A curve of more points is drawn thinner.
+const MANY: usize = 150;
+
 /// The height of a line of words, in pixels.
 const LINE: i32 = 16;
 /// Names at the ends of curves take at most this width, in pixels.
 const NAMES: u32 = 200;
-/// The width of a character, in pixels, counted generously.
-const CHARACTER: u32 = 8;
+/// The width of a character, in pixels, rather too large.
+const CHARACTER: u32 = 7;
 
 /// Curves over two axes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,6 +134,7 @@ impl Lines {
     {
         let mut chart = ChartBuilder::on(root)
             .margin(14)
+            .margin_top(14 + LINE * i32::try_from(self.marks.len()).unwrap_or_default())
             .margin_right(names_width(series))
             .x_label_area_size(44)
             .y_label_area_size(66)
@@ -158,7 +162,10 @@ impl Lines {
         order.sort_by_key(|at| series.get(*at).is_some_and(|series| series.strong));
         for at in order {
             let Some(one) = series.get(at) else { continue };
-            let style = ShapeStyle::from(colour(at)).stroke_width(if one.strong { 3 } else { 2 });
+            // Where there are many points, thick lines would run into each other.
+            let thin = u32::from(one.points.len() > MANY);
+            let width = if one.strong { 3 } else { 2 } - thin;
+            let style = ShapeStyle::from(colour(at)).stroke_width(width);
             let points = one.points.iter().copied();
             if one.dashed {
                 chart.draw_series(DashedLineSeries::new(points, 7, 5, style)).map_err(failed)?;
@@ -167,15 +174,17 @@ impl Lines {
             }
         }
         let (across, down) = chart.plotting_area().get_pixel_range();
-        for (nth, mark) in (0..).zip(&self.marks) {
+        // The words of marks stand above the picture, those of the last mark on top: so no line
+        // runs through words that stand on the left of another one.
+        for (nth, mark) in (1..).zip(&self.marks) {
             let (at, _) = chart.plotting_area().map_coordinate(&(mark.x, anywhere));
-            let line = PathElement::new([(at, down.start), (at, down.end)], INK.mix(0.6));
+            let top = down.start - nth * LINE - 2;
+            let line = PathElement::new([(at, down.end), (at, top)], INK.mix(0.6));
             root.draw(&line).map_err(failed)?;
-            // The words stand on that side of the line that has more room, one below the other.
-            let is_left = at - across.start > across.end - at;
-            let (side, at) = if is_left { (HPos::Right, at - 6) } else { (HPos::Left, at + 6) };
+            let has_room = i64::from(at) >= i64::from(width(&mark.label));
+            let (side, at) = if has_room { (HPos::Right, at - 6) } else { (HPos::Left, at + 6) };
             let style = words().pos(Pos::new(side, VPos::Top));
-            let word = Text::new(mark.label.clone(), (at, down.start + 2 + nth * LINE), style);
+            let word = Text::new(mark.label.clone(), (at, top), style);
             root.draw(&word).map_err(failed)?;
         }
         let ends: Vec<(usize, (i32, i32))> = series
@@ -201,12 +210,15 @@ impl Lines {
 /// The room that the names beside the curves' ends take, in pixels.
 fn names_width(series: &[Series]) -> u32 {
     let drawn = series.iter().filter(|series| !series.points.is_empty());
-    let widths = drawn.map(|series| {
-        let wide = series.name.chars().filter(|c| !c.is_ascii()).count();
-        u32::try_from(series.name.chars().count() + wide).unwrap_or(NAMES)
-    });
-    let longest = widths.max().unwrap_or_default();
-    longest.saturating_mul(CHARACTER).min(NAMES) + 26
+    let longest = drawn.map(|series| width(&series.name)).max().unwrap_or_default();
+    longest.min(NAMES) + 26
+}
+
+/// About the width of a text, in pixels; a character beyond ASCII is taken for a wide one.
+fn width(text: &str) -> u32 {
+    let wide = text.chars().filter(|c| !c.is_ascii()).count();
+    let characters = u32::try_from(text.chars().count() + wide).unwrap_or(NAMES);
+    characters.saturating_mul(CHARACTER)
 }
 
 /// Places for names beside these heights, each at least a line below the one before it, and none

@@ -74,6 +74,13 @@ impl Section {
         self
     }
 
+    /// Adds a caption, which belongs to what follows it.
+    #[must_use]
+    pub fn caption(mut self, text: &str) -> Self {
+        self.put(&format!("<h3>{}</h3>\n", escaped(text)));
+        self
+    }
+
     /// Adds curves, with the names of those that have points.
     ///
     /// # Errors
@@ -82,7 +89,7 @@ impl Section {
         let names = lines.series.iter().map(|series| {
             (!series.points.is_empty()).then_some((series.name.as_str(), series.dashed))
         });
-        self.figure(&lines.svg()?, names);
+        self.figure(&lines.svg()?, " class=\"named\"", names);
         Ok(self)
     }
 
@@ -96,7 +103,7 @@ impl Section {
         };
         let parts = bars.parts.iter().enumerate();
         let names = parts.map(|(at, part)| is_drawn(at).then_some((part.as_str(), false)));
-        self.figure(&bars.svg()?, names);
+        self.figure(&bars.svg()?, "", names);
         Ok(self)
     }
 
@@ -122,15 +129,19 @@ impl Section {
             "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
             escaped(&sheet.title)
         );
-        for column in &sheet.columns {
-            table.push_str(&format!("<th>{}</th>", escaped(column)));
+        for (at, column) in sheet.columns.iter().enumerate() {
+            let name = if at < sheet.names { " class=\"name\"" } else { "" };
+            table.push_str(&format!("<th{name}>{}</th>", escaped(column)));
         }
         table.push_str("</tr></thead>\n<tbody>\n");
         for row in &sheet.rows {
             table.push_str("<tr>");
             for (at, cell) in row.iter().enumerate() {
-                let tag = if at < sheet.names { "th" } else { "td" };
-                table.push_str(&format!("<{tag}>{}</{tag}>", escaped(cell)));
+                let cell = escaped(cell);
+                table.push_str(&match at < sheet.names {
+                    true => format!("<th class=\"name\">{cell}</th>"),
+                    false => format!("<td>{cell}</td>"),
+                });
             }
             table.push_str("</tr>\n");
         }
@@ -139,7 +150,12 @@ impl Section {
         self
     }
 
-    fn figure<'n>(&mut self, svg: &str, names: impl Iterator<Item = Option<(&'n str, bool)>>) {
+    fn figure<'n>(
+        &mut self,
+        svg: &str,
+        class: &str,
+        names: impl Iterator<Item = Option<(&'n str, bool)>>,
+    ) {
         let mut key = String::new();
         for (at, name) in names.enumerate() {
             let Some((name, dashed)) = name else { continue };
@@ -154,7 +170,7 @@ impl Section {
             );
         }
         self.put(&format!(
-            "<figure>\n<div class=\"scroll\">{svg}</div>\n<figcaption class=\"key\">{key}</figcaption>\n</figure>\n"
+            "<figure{class}>\n<div class=\"scroll\">{svg}</div>\n<figcaption class=\"key\">{key}</figcaption>\n</figure>\n"
         ));
     }
 
@@ -221,7 +237,7 @@ mod tests {
         };
         let mut page = Page::new("Savings", "What is sent.");
         let section = Section::new("Curves").note("A \"note\".").lines(&lines).unwrap();
-        let section = section.bars(&bars).unwrap().sheet(&sheet);
+        let section = section.caption("One & all").bars(&bars).unwrap().sheet(&sheet);
         page.section(section.terms([("<b>", "a & b")]));
         let html = page.html();
         for part in [
@@ -231,6 +247,7 @@ mod tests {
             "<h2>Curves</h2>",
             "<svg",
             TERM,
+            "<h3>One &amp; all</h3>",
         ] {
             assert!(html.contains(part), "{part}: {html}");
         }

@@ -15,7 +15,7 @@ pub(super) const FONT: u32 = 16;
 /// that of what all others are held against.
 pub(super) const COLOURS: [(RGBColor, &str); 10] = [
     (RGBColor(0x0a, 0x6f, 0x6a), "#55c7bc"),
-    (RGBColor(0x4c, 0xa8, 0x9f), "#2f8f87"),
+    (RGBColor(0x4c, 0xa8, 0x9f), "#2f9e95"),
     (RGBColor(0xb4, 0x53, 0x09), "#e79a54"),
     (RGBColor(0x9d, 0x17, 0x4d), "#ee7fb0"),
     (RGBColor(0x5b, 0x4b, 0xb0), "#a99cf0"),

@@ -4,8 +4,8 @@ use super::{Inputs, Outputs, print, write_csv};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
-use clap::Args;
-use foldback_bench::savings::{Config, Savings as Measured, measure};
+use clap::{Args, value_parser};
+use foldback_bench::savings::{Config, PRICE_MOST, Savings as Measured, measure};
 use foldback_core::Prices;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -18,18 +18,23 @@ use std::sync::Mutex;
 /// characters or more among its arguments that stands in an earlier message is looked for: it is
 /// visible in the prompt, recalled by one search or one look at what the search told of (made without
 /// the value, 2,000 tokens each), reachable by reading on, or lost. A search costs a further model
-/// call, a look one more; both are counted.
+/// call, a look one more; both are counted. Where others ask a model for a summary, one made by rule
+/// stands in, and its call is counted as the model's would be.
 #[derive(Args)]
 #[command(after_long_help = "\
 Cost of a call, in ordinary input tokens: what the prompt shares with the beginning of the one before,
 in runs of 16 tokens and from 1,024 tokens on, at --price-read; the rest of its stable part, which is
-written into the cache, at --price-write; all else at --price-plain.
+written into the cache, at --price-write; all else at --price-plain. The cache never forgets. A
+conversation under which a policy would pay less without any cache is billed without. Tools count as the
+chat-completions API takes them, in front of every prompt.
 
 JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {...}}}], \"policies\":
 {NAME: {...}}, \"kinds\", \"comparisons\", \"targets\", \"curves\"}; of each policy \"input_tokens\",
 \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"calls\", \"facts\", \"visible\", \"recalled\",
-\"reachable\", \"lost\", \"ceiling\", \"payload\", \"hit_rate\", \"in_out_ratio\", \"prefix_moves\",
-\"without_recalls\".
+\"reachable\", \"lost\", \"ceiling\", \"payload\", \"own\", \"hit_rate\", \"in_out_ratio\",
+\"prefix_moves\", \"without_recalls\". Dialogues without an assistant are summed up apart, as
+\"dialogue, users only\". The curves hold the tokens of prompts, without recalls and without the calls that
+a policy makes for its own ends.
 
 Examples:
   foldback bench savings examples/coding-session.jsonl
@@ -52,6 +57,11 @@ pub(crate) struct Savings {
     #[arg(long, value_name = "X", default_value_t = Prices::default().plain)]
     price_plain: f64,
 
+    /// Count so many tokens of tools in front of every prompt of every policy, beside those that the
+    /// recording declares: most recordings do not tell which tools the agent had
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32))]
+    agent_tools: u32,
+
     /// Write each fact that a policy neither showed nor recalled, as CSV
     #[arg(long, value_name = "OUT.csv")]
     missed: Option<PathBuf>,
@@ -59,7 +69,8 @@ pub(crate) struct Savings {
 
 impl Savings {
     pub(crate) fn run(self, _globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let config = Config { prices: self.prices()?, ..Config::default() };
+        let agent_tools = u64::from(self.agent_tools);
+        let config = Config { prices: self.prices()?, agent_tools, ..Config::default() };
         let cases = self.inputs.cases(out)?;
         let messages = cases.iter().map(|case| case.conversation.messages.len() as u64).sum();
         let progress = Mutex::new(out.progress("measuring", messages));
@@ -81,12 +92,12 @@ impl Savings {
     fn prices(&self) -> Result<Prices, CliError> {
         let (read, write, plain) = (self.price_read, self.price_write, self.price_plain);
         let prices = Prices { read, write, plain };
-        if prices.is_sound() {
+        if prices.is_sound() && [read, write, plain].iter().all(|price| *price <= PRICE_MOST) {
             return Ok(prices);
         }
         Err(CliError::Usage(format!(
-            "the prices are {read}, {write} and {plain}; they have to be numbers of 0 or more, and \
-             --price-plain more than 0"
+            "the prices are {read}, {write} and {plain}; they have to be numbers from 0 to \
+             {PRICE_MOST}, and --price-plain more than 0"
         )))
     }
 
