@@ -4,11 +4,11 @@
 //! [`cjk_cues`].
 
 use crate::cjk_cues;
-use crate::terms::{each_word, is_cjk, is_stop_word};
+use crate::terms::{content_words, is_cjk};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// What a message says about the course of the talk.
+/// What a message says about the course of the talk, and in its upper six bits how much it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cues(pub(crate) u16);
 
@@ -34,6 +34,16 @@ impl Cues {
     /// It is a courtesy and nothing else: thanks in at most five words of content.
     pub(crate) const COURTESY: u16 = 1 << 9;
 
+    /// Where the words of content begin.
+    const WORDS: u32 = 10;
+    /// More of them are not told apart.
+    const MOST_WORDS: usize = 63;
+
+    /// How many words of content it has, about, up to 63; 0 of what was stored before they were counted.
+    pub(crate) fn content_words(self) -> u32 {
+        u32::from(self.0 >> Self::WORDS)
+    }
+
     /// Whether `cue` was found.
     pub(crate) fn has(self, cue: u16) -> bool {
         self.0 & cue != 0
@@ -42,7 +52,7 @@ impl Cues {
     /// Reads what is said (not what is called).
     pub(crate) fn of(text: &str) -> Self {
         let text = text.trim();
-        let head = head(text);
+        let head = first(text, HEAD);
         let tail = tail(text);
         let mut cues = 0;
         if tail.contains(['?', '？']) {
@@ -75,15 +85,20 @@ impl Cues {
         {
             cues |= Self::COURTESY;
         }
-        Self(cues)
+        let words = content_words(first(text, COUNTED)).min(Self::MOST_WORDS);
+        Self(cues | (words as u16) << Self::WORDS)
     }
 }
 
 /// How many characters at the beginning and the end are looked at.
 const HEAD: usize = 160;
 
-fn head(text: &str) -> &str {
-    text.char_indices().nth(HEAD).map_or(text, |(at, _)| &text[..at])
+/// In how many characters words of content are counted: as many as are told apart stand in fewer.
+const COUNTED: usize = 800;
+
+/// The first characters of a text.
+fn first(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
 fn tail(text: &str) -> &str {
@@ -132,16 +147,6 @@ fn length(words: &[Word]) -> usize {
         if cjk < 2 { 1 } else { ((cjk - kana) * 3 + kana * 2) / 6 }
     };
     words.iter().map(of).sum()
-}
-
-fn content_words(text: &str) -> usize {
-    let mut count = 0;
-    each_word(text, |word| {
-        if !is_stop_word(word) {
-            count += 1;
-        }
-    });
-    count
 }
 
 /// Phrases by their first word.
@@ -246,7 +251,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: u16) {
-        let found = Cues::of(text).0 & !(Cues::FEW_WORDS | Cues::COURTESY);
+        let found = Cues::of(text).0 % Cues::FEW_WORDS;
         assert_eq!(found, expected, "{text:?}: {found:#b} instead of {expected:#b}");
     }
 
@@ -318,9 +323,20 @@ mod tests {
     }
 
     #[test]
+    fn words_of_content_stand_beside_the_cues() {
+        for (text, count) in
+            [("", 0), ("Thank you, the hotel in Cambridge was lovely", 3), ("酒店很好，谢谢", 1)]
+        {
+            assert_eq!(Cues::of(text).content_words(), count, "{text}");
+        }
+        let most = Cues::of(&"酒店".repeat(500));
+        assert_eq!((most.content_words(), most.has(Cues::COURTESY)), (63, false));
+    }
+
+    #[test]
     fn heads_and_tails_are_cut_between_characters() {
         let text = "好".repeat(400);
-        assert_eq!(head(&text).chars().count(), HEAD);
+        assert_eq!(first(&text, HEAD).chars().count(), HEAD);
         assert_eq!(tail(&text).chars().count(), HEAD);
         assert_eq!(tail("short"), "short");
     }

@@ -91,6 +91,27 @@ pub fn words(text: &str) -> Vec<Option<u32>> {
     words
 }
 
+/// How many words of content a text has, about, whatever its script. Where words are not parted, two
+/// Chinese characters are about one, and eight letters of Thai, Lao, Burmese or Khmer, among which
+/// there are about two words, one that tells something and one that does not.
+pub(crate) fn content_words(text: &str) -> usize {
+    let mut eighths = 0;
+    each_word(text, |word| {
+        let mut chars = word.chars();
+        eighths += match chars.next() {
+            Some(c) if is_unspaced(c) => word.chars().count(),
+            _ if is_stop_word(word) => 0,
+            // Both characters of a pair were there on their own.
+            Some(c) if is_cjk(c) && Script::of(c) == Script::Han => match chars.next() {
+                None => 4,
+                Some(_) => 0,
+            },
+            _ => 8,
+        };
+    });
+    eighths.div_ceil(8)
+}
+
 /// Calls `take` with each word and number of `text` in lower case, without a possessive ending. Of
 /// Chinese, Japanese and Korean, see [`each_cjk_term`].
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
@@ -294,6 +315,28 @@ mod tests {
         check("佐々木さん", &["佐", "々", "佐々", "木", "々木"]);
         check("हिन्दी में 7\u{301}", &["हिन्दी", "में", "7"]);
         check("", &[]);
+    }
+
+    /// A sentence in other languages has about as many words of content as in English.
+    #[test]
+    fn words_of_content_are_counted_in_every_script() {
+        for (text, count) in [
+            (
+                "The night train to Chiang Mai leaves at seven, a ticket costs nine hundred baht.",
+                11,
+            ),
+            ("去清迈的夜间火车七点出发，车票九百泰铢。", 8),
+            ("去清邁的夜間火車七點出發，車票九百泰銖。", 8),
+            ("チェンマイへの夜行列車は七時に出発し、切符は九百バーツです。", 7),
+            ("치앙마이로 가는 야간 열차는 일곱 시에 출발하고, 표는 구백 바트입니다.", 10),
+            ("รถไฟกลางคืนไปเชียงใหม่ออกเวลาเจ็ดโมง ตั๋วราคาเก้าร้อยบาท", 7),
+            ("ချင်းမိုင်သို့ ညရထားသည် ခုနစ်နာရီတွင် ထွက်ခွာပြီး လက်မှတ်သည် ဘတ်ကိုးရာ ကျသည်။", 8),
+            ("Ночной поезд в Чиангмай отправляется в семь, билет стоит девятьсот батов.", 11),
+            ("知道了，谢谢", 1),
+            ("", 0),
+        ] {
+            assert_eq!(content_words(text), count, "{text}");
+        }
     }
 
     #[test]

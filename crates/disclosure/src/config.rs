@@ -47,6 +47,15 @@ impl ViewConfig {
         }
     }
 
+    /// The greatest number of estimated tokens in which calls that are not in view are told: they stand
+    /// in every prompt, and where the ledger holds them at the price of what is cached.
+    pub(crate) fn called_tokens(&self) -> u64 {
+        match &self.schedule {
+            Schedule::Strict => 120,
+            Schedule::CacheAware(_) => 400,
+        }
+    }
+
     /// A part that is stored outside is shown whole while it belongs to the newest unit and has
     /// fewer tokens than this. 0 shows no such part whole, ever.
     #[must_use]

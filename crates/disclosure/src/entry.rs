@@ -1,5 +1,6 @@
 //! A message in the live view, in the forms in which it may be shown.
 
+use crate::called::called;
 use crate::light::light_of;
 use crate::repair::{Changes, instruction, sendable};
 use foldback_core::{
@@ -94,6 +95,8 @@ pub(crate) struct Entry {
     pub(crate) is_cut: bool,
     /// The payload that holds its content, where that is stored outside.
     pub(crate) stored: Option<String>,
+    /// Its calls, as lines for once it has left.
+    pub(crate) called: Arc<[String]>,
 }
 
 impl Entry {
@@ -121,6 +124,7 @@ impl Entry {
             pinned: false,
             is_cut: false,
             stored: None,
+            called: message.tool_calls().iter().filter_map(called).collect(),
         };
         if let Some(note) = &shown.recall {
             let text = if note.trim().is_empty() { "(recalled text)" } else { note };
@@ -204,6 +208,11 @@ impl Entry {
     /// Its estimated tokens once it is no longer fresh, where those are others.
     pub(crate) fn light_estimate(&self) -> Option<u64> {
         self.light.as_ref().map(Form::estimate)
+    }
+
+    /// Its calls, a line each.
+    pub(crate) fn called_lines(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.called.iter().map(String::as_str)
     }
 
     /// Its text stands at the beginning now.

@@ -61,6 +61,7 @@
 //! ```
 
 mod live_view;
+mod opening;
 mod render;
 mod suffix;
 
@@ -72,6 +73,7 @@ mod entry;
 mod light;
 mod repair;
 
+mod called;
 mod failure;
 mod ledger;
 

@@ -1,16 +1,18 @@
 //! What a session shows to the model.
 
 use crate::account::{Account, Declared};
+use crate::called::Called;
 use crate::entry::{Entry, Form, Kind, Shown};
 use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::ledger::{RULE, TOO_MANY, ledger_line};
-use crate::quote::{Origin, escaped, quoted};
-use crate::repair::{INSTRUCTION, sendable};
+use crate::opening::{pinned_parts, user_turn};
+use crate::quote::escaped;
+use crate::repair::sendable;
 use crate::tools::{definitions, shortest};
 use crate::{Schedule, Snapshot, ViewConfig};
 use foldback_core::{
-    Block, BlockId, Content, Estimate, Message, Pairing, PairingTracker, Part, Role, SeqNo,
-    TokenCounter, ToolDefinition, message_tokens,
+    Block, BlockId, Estimate, Message, Pairing, PairingTracker, Part, Role, SeqNo, TokenCounter,
+    ToolDefinition, message_tokens,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,6 +45,8 @@ pub struct LiveView {
     /// The notes of memory tools' answers that are in view, and of the newest that are not.
     pub(crate) notes: BTreeMap<SeqNo, String>,
     pub(crate) failures: Vec<Failure>,
+    /// The newest calls that are not in view.
+    pub(crate) called: Called,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
     pub(crate) folds: u64,
@@ -121,6 +125,7 @@ impl LiveView {
             fresh_from: SeqNo(0),
             notes: BTreeMap::new(),
             failures: Vec::new(),
+            called: Called::default(),
             todo_list: None,
             notices: BTreeMap::new(),
             folds: 0,
@@ -157,6 +162,7 @@ impl LiveView {
         view.fresh_from = snapshot.fresh_from;
         view.notes = snapshot.notes;
         view.failures = snapshot.failures;
+        view.called = snapshot.called;
         view.todo_list = snapshot.todo_list;
         view.notices = snapshot.notices;
         for (seq, message) in pins {
@@ -254,7 +260,9 @@ impl LiveView {
             self.held.push(sealed);
             return true;
         }
-        self.held = vec![sealed];
+        let left = std::mem::replace(&mut self.held, vec![sealed]);
+        let left = left.iter().flat_map(|sealed| &sealed.entries);
+        self.called.take(left, self.config.called_tokens());
         self.moves += 1;
         self.list(line);
         self.settle();
@@ -330,6 +338,7 @@ impl LiveView {
             fresh_from: self.fresh_from,
             notes: self.notes.clone(),
             failures: self.failures.clone(),
+            called: self.called.clone(),
             todo_list: self.todo_list.clone(),
             notices: self.notices.clone(),
             account: self.account_now(),
@@ -520,25 +529,6 @@ impl LiveView {
     }
 }
 
-/// Parts as one user turn; texts side by side are one.
-pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
-    let mut content: Vec<Part> = Vec::new();
-    for part in parts {
-        match (content.last_mut(), part) {
-            (Some(Part::Text(before)), Part::Text(text)) => {
-                before.push_str("\n\n");
-                before.push_str(&text);
-            }
-            (_, part) => content.push(part),
-        }
-    }
-    let content = match content.as_mut_slice() {
-        [Part::Text(text)] => Content::Text(std::mem::take(text)),
-        _ => Content::Parts(content),
-    };
-    Form::new(Arc::new(Message::compose(Role::User, content, Vec::new(), None)))
-}
-
 impl fmt::Debug for LiveView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveView")
@@ -562,34 +552,4 @@ fn counted(entries: &[Entry], max: usize) -> usize {
         entries.iter().filter(|entry| entry.is_visible()).map(|entry| entry.unit).collect();
     let largest = units.chunk_by(|a, b| a == b).map(<[SeqNo]>::len).max().unwrap_or(0);
     units.len() - if largest > max { largest } else { 0 }
-}
-
-/// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
-/// its label, anybody else's in marks that tell whose it is.
-pub(crate) fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
-    let is_user = *message.role() == Role::User;
-    let is_instruction = message.role().is_instruction();
-    let text_part = |text: &str| {
-        if is_user {
-            return Part::Text(text.to_owned());
-        }
-        if is_instruction {
-            return Part::Text(format!("{INSTRUCTION} {text}"));
-        }
-        let origin = Origin { message: Some(seq), role: Some(message.role()), ..Origin::default() };
-        Part::Text(quoted(&origin, text))
-    };
-    match message.content() {
-        Content::Empty => Vec::new(),
-        Content::Text(text) => vec![text_part(text)],
-        Content::Parts(parts) => parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text(text) if text.trim().is_empty() => None,
-                Part::Text(text) => Some(text_part(text)),
-                // What only a user may send is left out of another's words.
-                Part::Other(json) => is_user.then(|| Part::Other(json.clone())),
-            })
-            .collect(),
-    }
 }

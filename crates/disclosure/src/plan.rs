@@ -3,16 +3,19 @@
 //! A prompt is laid out as planned; once the model has answered it, the plan is carried out and its
 //! cost is charged. So a prompt may be asked for as often as one likes.
 
-use crate::account::{Bill, Declared};
+use crate::account::{Account, Bill, Declared};
+use crate::called::{CALLED, line_tokens, newest};
 use crate::cut::one_line;
 use crate::entry::{Entry, Form, Kind};
 use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
-use crate::live_view::{pinned_parts, user_turn, visible};
+use crate::live_view::visible;
+use crate::opening::{pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::tools::SHORTEST_TOKENS;
 use crate::{CacheAware, LiveView, Schedule};
 use foldback_core::{Estimate, Message, Role, SeqNo, TokenCounter};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What begins a conversation that no user began: chat APIs want a user's message first.
@@ -155,7 +158,8 @@ impl LiveView {
         let held = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
         held.filter(seen).for_each(|entry| entry.settle(true));
         self.tail.iter_mut().filter(seen).for_each(|entry| entry.settle(false));
-        let state = self.state_of(&gone);
+        let mut state = self.state_of(&gone);
+        state.extend(self.calls_of(&gone, &account));
         self.write_pins();
         let before = std::mem::take(&mut self.told);
         if self.lists_blocks() {
@@ -213,6 +217,23 @@ impl LiveView {
         lines
     }
 
+    /// What the ledger tells of the calls of messages that leave: those that stand neither in it nor in
+    /// view. Once blocks are not listed, the newest of all that left.
+    fn calls_of(&mut self, gone: &[Entry], account: &Account) -> Vec<String> {
+        let max = self.config.called_tokens();
+        self.called.take(gone, max);
+        let mut in_sight: BTreeSet<&str> = self.entries().flat_map(Entry::called_lines).collect();
+        if self.lists_blocks() {
+            in_sight.extend(told_lines(account));
+        }
+        let unseen = |line: &&str| !in_sight.contains(line);
+        // What was told while blocks are listed stays told.
+        let calls: Vec<&str> = self.called.lines().filter(unseen).collect();
+        let kept = newest(calls.into_iter(), max);
+        let title = (!kept.is_empty()).then(|| CALLED.to_owned());
+        title.into_iter().chain(kept.into_iter().map(str::to_owned)).collect()
+    }
+
     /// The cheapest fold over the calls that are expected, if one is worth its price and affordable;
     /// where the view is `over` its high mark, the one that brings it below.
     fn best_fold(&self, marks: &CacheAware, stay: Bill, over: bool) -> Option<Fold> {
@@ -234,6 +255,10 @@ impl LiveView {
         let unlisted = goes_on.min(if self.lists_blocks() { front } else { u64::MAX });
         let calls = (account.calls + 1) as f64;
         let (mut lines, mut pins) = (0, 0);
+        // Some of them may be in view still, and are told later: the price is rather too high.
+        let mut known: BTreeSet<&str> = told_lines(account).collect();
+        let mut new_calls = 0;
+        let calls_max = self.config.called_tokens();
         let mut best: Option<(f64, Fold)> = None;
         for (at, sealed) in self.held.iter().enumerate() {
             if sealed.entries.last().is_some_and(|last| last.seq >= fresh) {
@@ -247,9 +272,11 @@ impl LiveView {
                 .filter(|entry| self.pins.contains_key(&entry.seq))
                 .map(Entry::estimate)
                 .sum::<u64>();
+            let new = sealed.entries.iter().flat_map(Entry::called_lines);
+            new_calls += new.filter(|line| known.insert(*line)).map(line_tokens).sum::<u64>();
             let (told, shared) = match few(at + 1) {
-                true => (lines_before + lines + 8, goes_on),
-                false => (LOAD_RULE_TOKENS + 60, unlisted),
+                true => (lines_before + lines + 24 + new_calls.min(calls_max), goes_on),
+                false => (LOAD_RULE_TOKENS + 60 + self.all_called_tokens(new_calls), unlisted),
             };
             let stable = front + pins + told + kept.tokens.saturating_sub(stay.suffix);
             let bill =
@@ -282,6 +309,13 @@ impl LiveView {
         };
         let head: u64 = self.head.iter().map(|(_, form)| form.estimate()).sum();
         tools + head + self.opening.as_ref().map_or(0, Form::estimate)
+    }
+
+    /// The most tokens that all calls take which are told once blocks are not listed, with so many of
+    /// calls that are new.
+    fn all_called_tokens(&self, new: u64) -> u64 {
+        let before: u64 = self.called.lines().map(line_tokens).sum();
+        (before + new).min(self.config.called_tokens())
     }
 
     fn told_tokens(&self) -> u64 {
@@ -352,7 +386,7 @@ impl LiveView {
     }
 
     /// The account with what of the view only the entries know.
-    pub(crate) fn account_now(&self) -> Option<crate::account::Account> {
+    pub(crate) fn account_now(&self) -> Option<Account> {
         let mut account = self.account.clone()?;
         let whole = self.entries().filter(|entry| entry.is_unsettled());
         account.whole = whole.map(|entry| entry.seq).collect();
@@ -360,7 +394,7 @@ impl LiveView {
     }
 
     /// Goes on under the schedule under which the view was saved.
-    pub(crate) fn resume(&mut self, mut account: crate::account::Account) {
+    pub(crate) fn resume(&mut self, mut account: Account) {
         let whole = std::mem::take(&mut account.whole);
         let held = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
         for entry in held.chain(&mut self.tail) {
@@ -397,6 +431,7 @@ impl LiveView {
                 true => lines.extend(self.ledger.iter().map(|line| escaped(line))),
                 false => lines.push(LOAD_TOO_MANY.to_owned()),
             }
+            lines.extend(self.calls_of(&[], &account));
             account.told.push(lines.join("\n"));
         }
         self.told = told_forms(&account.told);
@@ -412,6 +447,7 @@ impl LiveView {
     pub(crate) fn become_strict(&mut self) {
         let latest = self.held.pop();
         for sealed in std::mem::take(&mut self.held) {
+            self.called.take(&sealed.entries, self.config.called_tokens());
             self.list(sealed.line);
         }
         if let Some(latest) = latest {
@@ -502,6 +538,11 @@ impl Kept {
         self.messages -= visible(entries);
         self.tokens -= entries.iter().map(|entry| self.of_entry(entry)).sum::<u64>();
     }
+}
+
+/// The lines of what is told of the blocks that left.
+fn told_lines(account: &Account) -> impl Iterator<Item = &str> {
+    account.told.iter().flat_map(|told| told.lines())
 }
 
 fn told_forms(told: &[String]) -> Vec<Form> {

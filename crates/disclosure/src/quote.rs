@@ -119,7 +119,7 @@ pub(crate) fn forged_marks(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-fn is_line_end(c: char) -> bool {
+pub(crate) fn is_line_end(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 

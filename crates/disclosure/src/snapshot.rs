@@ -1,6 +1,7 @@
 //! What of a live view the recorded messages do not tell.
 
 use crate::account::Account;
+use crate::called::Called;
 use crate::failure::Failure;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 ///
 /// It does not grow with the conversation: under the schedule that folds by cost a number for each
 /// large result in view, and a few kilobytes at most for the ledger's lines, the
-/// newest notes and the failures that are not resolved, 20 bytes for each standing instruction and
+/// newest notes, calls and the failures that are not resolved, 20 bytes for each standing instruction and
 /// pin, and what the caller sets (todo list, notices).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -26,6 +27,9 @@ pub struct Snapshot {
     pub(crate) failures: Vec<Failure>,
     pub(crate) todo_list: Option<String>,
     pub(crate) notices: BTreeMap<String, String>,
+    /// Older stores end before it.
+    #[serde(default)]
+    pub(crate) called: Called,
     /// Of the schedule that folds by cost. Older stores end before it.
     #[serde(default)]
     pub(crate) account: Option<Account>,

@@ -13,7 +13,8 @@ pub(super) struct Asked {
     pub(super) question: String,
     /// Its class, as it is reported; empty where the source names none.
     pub(super) category: String,
-    /// The messages, by their numbers: ascending, at least one.
+    /// The messages, by their numbers: ascending, at least one. An id that several messages have
+    /// names them all; one that none has, and what lies beyond the end, is no evidence.
     pub(super) evidence: Vec<usize>,
 }
 
@@ -23,7 +24,7 @@ pub struct LeftOut {
     /// Those of category 5, by which LoCoMo marks questions that its conversations do not answer
     /// (adversarial ones).
     pub adversarial: usize,
-    /// Those whose evidence is not told, or stands in no message of the conversation.
+    /// Those that ask nothing, or whose evidence is not told, or stands in no message of the conversation.
     pub without_evidence: usize,
 }
 
@@ -41,7 +42,7 @@ impl LeftOut {
 }
 
 /// LoCoMo's class of questions that its conversations do not answer.
-const ADVERSARIAL: u64 = 5;
+const ADVERSARIAL: &str = "5";
 
 /// The questions of a conversation that can be judged, and how many cannot.
 pub(super) fn asked(case: &Case) -> (Vec<Asked>, LeftOut) {
@@ -54,25 +55,26 @@ pub(super) fn asked(case: &Case) -> (Vec<Asked>, LeftOut) {
     }
     let (mut all, mut left_out) = (Vec::new(), LeftOut::default());
     for Question { question, category, evidence, evidence_spans } in case.questions() {
-        if category.as_ref().and_then(Value::as_u64) == Some(ADVERSARIAL) {
+        let category = match category {
+            Some(Value::String(name)) => name,
+            Some(value) => value.to_string(),
+            None => String::new(),
+        };
+        if category == ADVERSARIAL {
             left_out.adversarial += 1;
             continue;
         }
         let named = evidence.iter().filter_map(|id| places.get(id.as_str())).flatten().copied();
-        let spans = evidence_spans.iter().flat_map(|(first, last)| *first..=*last);
+        let spans = evidence_spans
+            .iter()
+            .flat_map(|(first, last)| *first..messages.len().min(last.saturating_add(1)));
         let mut evidence: Vec<usize> = named.chain(spans).collect();
-        evidence.retain(|at| *at < messages.len());
         evidence.sort_unstable();
         evidence.dedup();
         if evidence.is_empty() || question.trim().is_empty() {
             left_out.without_evidence += 1;
             continue;
         }
-        let category = match category {
-            Some(Value::String(name)) => name,
-            Some(value) => value.to_string(),
-            None => String::new(),
-        };
         all.push(Asked { question, category, evidence });
     }
     (all, left_out)
@@ -104,15 +106,17 @@ mod tests {
         let (all, left_out) = asked(&case(
             r#"[{"question":"a","category":2,"evidence":["m4","m1","m9"]},
                 {"question":"b","category":"when","evidence_spans":[[0,1],[1,2]]},
-                {"question":"c","evidence_spans":[[4,90]]},
+                {"question":"c","evidence_spans":[[4,18446744073709551615],[3,2],[7,9]]},
                 {"question":"d","category":5,"evidence":["m1"]},
                 {"question":"e","evidence":["m9"]},
-                {"question":"f"}]"#,
+                {"question":"f"},
+                {"question":"g","category":"5","evidence":["m1"]},
+                {"question":"h","evidence_spans":[[6,9]]}]"#,
         ));
         let found: Vec<_> =
             all.iter().map(|a| (a.category.as_str(), a.evidence.as_slice())).collect();
         assert_eq!(found, [("2", &[1, 4][..]), ("when", &[0, 1, 2]), ("", &[4, 5])]);
-        assert_eq!(left_out, LeftOut { adversarial: 1, without_evidence: 2 });
+        assert_eq!(left_out, LeftOut { adversarial: 2, without_evidence: 3 });
         assert_eq!(
             [0..=0, 0..=1, 1..=4, 2..=3, 4..=5].map(|run| all[0].held_by(&run)),
             [0, 1, 2, 0, 1]

@@ -214,7 +214,7 @@ fn run(range: foldback_core::SeqRange) -> RangeInclusive<usize> {
 mod tests {
     use super::*;
     use foldback::embedder::StaticEmbedder;
-    use foldback_core::Message;
+    use foldback_core::{Message, ToolCall, ToolCallId};
     use foldback_transcript::{Conversation, Envelope};
 
     /// What is cut otherwise is stored and searched as the memory does it: its own blocks, put into a
@@ -226,7 +226,16 @@ mod tests {
             .map(|i| {
                 let text =
                     format!("The {} number {i} was seen on day {}.", things[i / 7], i * i % 11);
-                if i % 2 == 0 { Message::user(&text) } else { Message::assistant(&text) }
+                match i {
+                    // More than is embedded, and a call with its result.
+                    9 => Message::assistant(&text.repeat(80)),
+                    21 => {
+                        Message::calls(&text, vec![ToolCall::new("c", "look", r#"{"at":"码头"}"#)])
+                    }
+                    22 => Message::tool_result(&ToolCallId::new("c"), &text),
+                    _ if i % 2 == 0 => Message::user(&text),
+                    _ => Message::assistant(&text),
+                }
             })
             .collect();
         let conversation = Conversation::from_parts(None, messages, Envelope::default());
@@ -239,10 +248,16 @@ mod tests {
         let blocks: Vec<_> =
             memory.blocks(&todo, 0, 99).unwrap().iter().map(|block| run(block.range)).collect();
         assert!(blocks.len() > 4);
+        // No message stands outside the blocks.
+        assert_eq!(
+            blocks.iter().cloned().flatten().collect::<Vec<_>>(),
+            (0..40).collect::<Vec<_>>()
+        );
         let vectors = vectors_of(embedder.as_ref(), &case.conversation.messages).unwrap();
         let searcher =
             recut(embedder.model_id(), &case.conversation.messages, &vectors, &blocks).unwrap();
-        for question in ["Which oven was seen?", "烤箱在第几天？", "number 33"] {
+        for question in ["Which oven was seen?", "烤箱在第几天？", "number 33", "look 码头"]
+        {
             let request = SearchRequest::new(question).k(20);
             let vector = embedder.embed_question(question).unwrap();
             let by_memory = memory.search(&todo, &request).unwrap();

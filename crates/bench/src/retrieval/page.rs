@@ -16,8 +16,8 @@ impl Retrieval {
                     answering messages that stand in the first blocks found.";
         let mut page = Page::new("Retrieval", lead);
         let asked = format!(
-            "{} questions, vectors by {}. A block has {:.0} tokens in the mean. Left out: {} \
-             questions of category 5 (LoCoMo's adversarial ones, which its conversations do not \
+            "{} questions, vectors by {}. A block has {:.0} tokens in the mean. Left out: {} of \
+             category 5 (LoCoMo's adversarial ones, which its conversations do not \
              answer), {} without evidence in the conversation.",
             self.all.questions,
             self.embedder,
@@ -27,7 +27,8 @@ impl Retrieval {
         );
         let note = "Blocks are taken whole, in the order of their ranks, until the first that does \
                     not fit. Against the number of blocks larger blocks look better; against tokens \
-                    they do not.";
+                    they do not. Means are blocks with one vector each, windows are blocks of so \
+                    many messages each, whatever they say.";
         let mut section = Section::new("All questions").note(&asked).note(note);
         if self.settings.is_empty() {
             page.section(section);
@@ -36,9 +37,9 @@ impl Retrieval {
         section = section.note(&self.told());
         for (name, is_shown) in PICTURES {
             section = section
-                .note(&format!("{name}: recall against a budget of tokens"))
+                .caption(&format!("{name}: recall against a budget of tokens"))
                 .lines(&self.lines("tokens of the blocks", is_shown, of_all, by_tokens))?
-                .note(&format!("{name}: recall against the number of blocks"))
+                .caption(&format!("{name}: recall against the number of blocks"))
                 .lines(&self.lines("blocks", is_shown, of_all, by_blocks))?;
         }
         page.section(section);
@@ -46,7 +47,7 @@ impl Retrieval {
         if files.len() > 1 {
             for (at, file) in files.iter().enumerate() {
                 let questions = file.recall.questions;
-                let note = format!("{questions} questions; recall against a budget of tokens.");
+                let note = format!("Questions: {questions}. Recall against a budget of tokens.");
                 let lines = self.lines(
                     "tokens of the blocks",
                     |way| is_ranking(way) || is_cut(way),

@@ -16,7 +16,8 @@ pub struct Retrieval {
     #[serde(flatten)]
     pub all: Recall,
     /// How long a search for ten blocks took, the question's vector included: the median over the
-    /// questions, in microseconds.
+    /// questions, in microseconds. Each is asked a second time for it, while other conversations are
+    /// searched beside it, one on each core.
     pub took_us_p50: u64,
     /// The tokens of a block in the mean, as o200k counts its messages in a request.
     pub block_tokens: f64,

@@ -33,7 +33,9 @@ pub fn measure(cases: &[Case], embedder: &Arc<dyn Embedder>) -> Result<Segmentat
 fn judge(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Judged, BenchError> {
     let messages = &case.conversation.messages;
     let given = case.boundaries().unwrap_or_default();
-    let window = (!given.is_empty()).then(|| window(messages.len(), given.len()));
+    // Two messages hold no window, so that nothing can be said of them.
+    let window = Some(window(messages.len(), given.len()))
+        .filter(|window| !given.is_empty() && *window < messages.len());
     let cutting = |found: &[usize]| Cutting {
         errors: window
             .map_or_else(Errors::default, |k| Errors::of(messages.len(), k, &given, found)),

@@ -4,6 +4,9 @@ use super::{Figures, FileFigures, Score, Segmentation};
 use crate::report::{Bar, Bars, Page, Section};
 use crate::{BenchError, sheet::short_name};
 
+/// Ways of cutting whose Pk differs by no more are even.
+const EVEN: f64 = 0.000_5;
+
 impl Segmentation {
     /// The results as a page.
     ///
@@ -23,8 +26,8 @@ impl Segmentation {
         for FileFigures { file, figures } in &self.files {
             if let Some(bars) = bars(figures) {
                 let file = short_name(file);
-                let note = format!("{file}, {}: {}", counted(figures), told(figures));
-                section = section.note(&note).bars(&bars)?;
+                let caption = format!("{file}, {}: {}", counted(figures), told(figures));
+                section = section.caption(&caption).bars(&bars)?;
             }
         }
         page.section(section);
@@ -58,10 +61,10 @@ fn told(figures: &Figures) -> String {
     let Some(own) = figures.topics.pk else { return String::new() };
     let ahead = ways(figures)
         .into_iter()
-        .filter_map(|(name, score)| Some((name, score.pk.filter(|pk| *pk < own)?)));
+        .filter_map(|(name, score)| Some((name, score.pk.filter(|pk| own - pk > EVEN)?)));
     let ahead: Vec<String> = ahead.map(|(name, pk)| format!("{name} {pk:.3}")).collect();
     match ahead.is_empty() {
-        true => format!("topic cuts have a Pk of {own:.3}, the lowest."),
+        true => format!("topic cuts have a Pk of {own:.3}, and none is lower."),
         false => format!("topic cuts have a Pk of {own:.3}; lower: {}.", ahead.join(", ")),
     }
 }

@@ -31,7 +31,7 @@ pub struct FileFigures {
 /// at least one given boundary; F1 and the ratio are of all their cuts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// The conversations that have a given boundary.
+    /// The conversations that have a given boundary, and more than two messages.
     pub conversations: usize,
     /// Topic cuts: blocks that closed by topic, gap or switch.
     #[serde(flatten)]
@@ -50,7 +50,8 @@ pub struct Figures {
     pub text_tiling_by_message: Score,
     /// Sessions of agents that have one task.
     pub single_task: SingleTask,
-    /// Conversations that have neither a boundary nor one task.
+    /// Conversations that have neither a boundary nor one task, also sessions in which no tool was
+    /// called: nothing tells those from a talk about several things.
     pub left_out: usize,
 }
 
@@ -87,7 +88,7 @@ pub struct Judged {
     pub kind: Kind,
     /// How many messages it has.
     pub messages: usize,
-    /// The window of Pk and WindowDiff; `None` where no boundary is given.
+    /// The window of Pk and WindowDiff; `None` where no boundary is given, or no window fits.
     pub window: Option<usize>,
     /// By topic cuts.
     pub topics: Cutting,

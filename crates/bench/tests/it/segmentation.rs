@@ -144,6 +144,30 @@ fn bl8_sessions_of_one_task_are_counted_apart() {
     assert_eq!((alone.conversations, alone.topics.pk, alone.boundary_ratio), (0, None, None));
 }
 
+/// BL8: boundaries that lie nowhere are none, and what is too short for a window is left out of the
+/// means.
+#[test]
+fn bl8_what_cannot_be_judged_is_left_out() {
+    let short = |id: &str, n: usize, boundaries: Value| {
+        let role = |i| if i % 2 == 0 { "user" } else { "assistant" };
+        let message = |i| json!({ "role": role(i), "content": "茶 tea" });
+        let messages: Vec<Value> = (0..n).map(message).collect();
+        json!({ "id": id, "messages": messages, "boundaries": boundaries })
+    };
+    let found = judged(&[
+        short("empty", 0, json!([1])),
+        short("one", 1, json!([0, 1])),
+        short("two", 2, json!([1])),
+        short("outside", 3, json!([0, 3, 99])),
+        short("three", 3, json!([2, 2, 1])),
+    ]);
+    assert_eq!((found.all.conversations, found.all.left_out), (1, 4));
+    // One window over both cuts, and none of them was found.
+    let three = found.each[4].topics;
+    assert_eq!((three.errors, three.tally.given), (Errors { pk: 1.0, wd: 1.0 }, 2));
+    assert_eq!((found.all.topics.pk, found.all.boundary_ratio), (Some(1.0), Some(0.0)));
+}
+
 /// BL8: the same conversations give the same figures.
 #[test]
 fn bl8_figures_are_the_same_again() {

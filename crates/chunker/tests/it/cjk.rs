@@ -1,6 +1,7 @@
-//! BL10: what is told of a block in Chinese, Japanese, Korean and other scripts.
+//! BL10: what is told of a block in Chinese, Japanese, Korean and other scripts, and how much it holds.
 
-use foldback_chunker::{Described, describe};
+use crate::laws::cut;
+use foldback_chunker::{ChunkerConfig, Described, describe};
 use foldback_core::{BlockHeader, BlockId, Message, Timestamp, TodoId, ToolCall, ToolCallId};
 
 fn header(messages: &[Message]) -> BlockHeader {
@@ -134,4 +135,32 @@ fn bl10_keywords_are_no_fragments() {
     assert_eq!(thai.keywords, ["ORD-44201"]);
     let hindi = header_of("हिन्दी में किताब चाहिए");
     assert!(hindi.keywords.contains(&"हिन्दी".to_owned()), "{:?}", hindi.keywords);
+}
+
+/// BL10: a talk about one thing is merged into blocks as large as if it were in English, whatever its
+/// script; and into smaller ones where its messages say more.
+#[test]
+fn bl10_blocks_of_talk_are_as_large_in_every_script() {
+    let merged = |sentence: &str, times: usize| {
+        let says = |i: usize| match i % 2 {
+            0 => Message::user(&sentence.repeat(times)),
+            _ => Message::assistant(&sentence.repeat(times)),
+        };
+        let talk: Vec<Message> = (0..24).map(says).collect();
+        let blocks = cut(&ChunkerConfig::default(), &talk).unwrap();
+        blocks.iter().take(3).map(|block| block.range.len()).collect::<Vec<_>>()
+    };
+    for sentence in [
+        "The night train to Chiang Mai leaves at seven with breakfast. ",
+        "去清迈的夜间火车早上七点出发，含早餐。",
+        "チェンマイへの夜行列車は朝の七時に朝食付きで出発する。",
+        "치앙마이행 야간 열차는 조식과 함께 일곱 시에 출발한다. ",
+        "รถไฟกลางคืนไปเชียงใหม่ออกเวลาเจ็ดโมงพร้อมอาหารเช้า ",
+    ] {
+        assert_eq!(
+            [merged(sentence, 1), merged(sentence, 4)],
+            [[4, 6, 6], [4, 4, 4]],
+            "{sentence}"
+        );
+    }
 }

@@ -11,25 +11,23 @@ use foldback_kv::Space;
 
 pub(crate) const TOOL: Tool = Tool {
     name: "list_blocks",
-    description: "Lists the closed blocks of this task in the order of time, one line each: id, \
-        time, type, what it is about, key words, stored parts. Use it to see what there is, and \
-        load to read a block.",
+    description: "Lists the closed blocks of this task by time, a line each, to see what there is.",
     arguments: &[
         Argument {
             name: "cursor",
-            help: "The number of the last block already seen; the list goes on behind it.",
+            help: "Begins behind the block of this number.",
             kind: ArgumentKind::Count { least: 0, most: u32::MAX as usize, default: 0 },
             required: false,
         },
         Argument {
             name: "limit",
-            help: "How many lines at most.",
+            help: "At most so many lines.",
             kind: ArgumentKind::Count { least: 1, most: 50, default: LIMIT },
             required: false,
         },
         Argument {
             name: "block_type",
-            help: "Only blocks of this type.",
+            help: "Only of this type.",
             kind: ArgumentKind::BlockType,
             required: false,
         },

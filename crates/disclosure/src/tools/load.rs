@@ -16,26 +16,24 @@ use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source, ToolDef
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
-    description: "Gives the recorded text of a block (b_...) or of a stored part (store://...), \
-        word for word. Long ones come in pages: ask for lines, or for the lines that match a \
-        pattern.",
+    description: "Gives the text of a block (b_...) or a stored part (store://...) word for word, \
+        long ones in pages.",
     arguments: &[
         Argument {
             name: "ref",
-            help: "The id of a block or the reference of a stored part, as it was shown.",
+            help: "As it was shown.",
             kind: ArgumentKind::Text,
             required: true,
         },
         Argument {
             name: "lines",
-            help: "Which lines, counted from 1: \"10-40\", or \"10-\" for line 10 and what follows.",
+            help: "\"10-40\", or \"10-\" for all from line 10 on.",
             kind: ArgumentKind::Lines,
             required: false,
         },
         Argument {
             name: "match",
-            help: "A regular expression; only lines that match are shown, with the lines around \
-                them.",
+            help: "A regular expression: only lines that match, and those around them.",
             kind: ArgumentKind::Text,
             required: false,
         },
@@ -72,18 +70,19 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let asked = arguments.text("ref").unwrap_or_default().trim();
     let own = shelf.todo.id();
     let Ok(reference) = Reference::parse_in(own, asked) else {
-        let are_words = asked.starts_with(char::is_alphanumeric);
-        if are_words && !asked.starts_with("b_") && !asked.contains("://") {
-            return search_block::search(shelf, asked);
-        }
-        return Ok(Answer::error(
-            TOOL.name,
-            &format!(
-                "{:?} is no reference. A block is named like b_<todo>_<nnn>, a stored part like \
-                 store://<n>-<check>; search_block and list_blocks show them.",
-                one_line(asked, 60)
-            ),
-        ));
+        let are_words = are_words(asked);
+        let found = if are_words { search_block::search(shelf, asked)? } else { None };
+        let searched = if are_words { ", and no block fits these words" } else { "" };
+        return Ok(found.unwrap_or_else(|| {
+            Answer::error(
+                TOOL.name,
+                &format!(
+                    "{:?} is no reference{searched}. A block is named like b_<todo>_<nnn>, a stored \
+                     part like store://<n>-<check>; search_block and list_blocks show them.",
+                    one_line(asked, 60)
+                ),
+            )
+        }));
     };
     if reference.todo() == own {
         return Loading { shelf, arguments, asked, is_own: true }.load(&reference);
@@ -95,6 +94,18 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let Some(other) = granted else { return Ok(not_found(asked)) };
     let shelf = &Shelf { todo: &other, ..*shelf };
     Loading { shelf, arguments, asked, is_own: false }.load(&reference)
+}
+
+/// Whether what is no reference is meant as words to search for: they begin with a letter or a digit,
+/// stand on one line, and are no path that names a drive or leads back.
+fn are_words(asked: &str) -> bool {
+    let mut parts = asked.trim_end_matches('/').split(['/', '\\']);
+    asked.starts_with(char::is_alphanumeric)
+        && !asked.starts_with("b_")
+        && !asked.contains("://")
+        && !asked.contains(char::is_control)
+        && asked.get(1..2) != Some(":")
+        && !parts.any(|part| matches!(part, "" | "." | ".."))
 }
 
 /// One call, and the todo that its reference leads to.

@@ -72,6 +72,11 @@ pub fn definitions() -> Vec<ToolDefinition> {
     tools().iter().map(|tool| tool.definition()).collect()
 }
 
+/// Whether a tool of this name is one of the three.
+pub(crate) fn is_recall_tool(name: &str) -> bool {
+    tools().iter().any(|tool| tool.name == name)
+}
+
 /// `load` alone, in its shortest form: it takes references, and words to search for.
 pub(crate) fn shortest() -> Vec<ToolDefinition> {
     vec![load::shortest()]

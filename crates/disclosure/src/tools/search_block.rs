@@ -15,38 +15,37 @@ use foldback_core::SeqNo;
 
 pub(crate) const TOOL: Tool = Tool {
     name: "search_block",
-    description: "Searches the earlier parts of this task, which are kept word for word, and \
-        returns the closed blocks that fit best. Use it whenever something you need is not in \
-        view, before you ask for it or repeat a call. Words, file names, ids, error texts and \
-        questions all work. What stored parts say is searched too, and shown with its lines.",
+    description: "Finds what is no longer in view: gives the closed blocks of this task that answer a \
+        question best. Names, ids, error texts and questions all work; stored parts are searched \
+        too.",
     arguments: &[
         Argument {
             name: "query",
-            help: "What to look for: key words, names and ids first.",
+            help: "Key words first.",
             kind: ArgumentKind::Text,
             required: true,
         },
         Argument {
             name: "k",
-            help: "How many blocks at most.",
+            help: "At most so many blocks.",
             kind: ArgumentKind::Count { least: 1, most: 10, default: HITS },
             required: false,
         },
         Argument {
             name: "block_type",
-            help: "Only blocks of this type.",
+            help: "Only of this type.",
             kind: ArgumentKind::BlockType,
             required: false,
         },
         Argument {
             name: "since",
-            help: "Only blocks that began at this time or later (RFC 3339 or a date).",
+            help: "Begun then or later: RFC 3339 or a date.",
             kind: ArgumentKind::Time,
             required: false,
         },
         Argument {
             name: "until",
-            help: "Only blocks that began at this time or earlier (RFC 3339 or a date).",
+            help: "Begun then or earlier.",
             kind: ArgumentKind::Time,
             required: false,
         },
@@ -80,15 +79,20 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
         .block_type(arguments.block_type("block_type"))
         .since(arguments.since("since"))
         .until(arguments.until("until"));
-    answered(shelf, query, request)
+    let answer = answered(shelf, query, request)?;
+    Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query))))
 }
 
-/// The blocks that answer these words, with no more said about them.
-pub(crate) fn search(shelf: &Shelf<'_>, query: &str) -> Result<Answer, Error> {
+/// The blocks that answer these words, with no more said about them; `None` where none does.
+pub(crate) fn search(shelf: &Shelf<'_>, query: &str) -> Result<Option<Answer>, Error> {
     answered(shelf, query, SearchRequest::new(query).k(HITS))
 }
 
-fn answered(shelf: &Shelf<'_>, query: &str, request: SearchRequest<'_>) -> Result<Answer, Error> {
+fn answered(
+    shelf: &Shelf<'_>,
+    query: &str,
+    request: SearchRequest<'_>,
+) -> Result<Option<Answer>, Error> {
     // Without a vector the words alone decide; that serves better than no answer.
     let vectors = shelf.embedder.embed_question(query).unwrap_or_default();
     let mut request = request.cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
@@ -99,7 +103,7 @@ fn answered(shelf: &Shelf<'_>, query: &str, request: SearchRequest<'_>) -> Resul
     let asked = shown_query(query);
     let mut answer = Woven::default();
     if hits.is_empty() {
-        return Ok(nothing_fits(&asked));
+        return Ok(None);
     }
     let ids: Vec<String> = hits.iter().map(|hit| shown_id(&hit.block.header.block_id)).collect();
     answer.push(&format!(
@@ -125,7 +129,7 @@ fn answered(shelf: &Shelf<'_>, query: &str, request: SearchRequest<'_>) -> Resul
             }
             // What was forgotten since it was found is not damaged.
             Err(BlockError::Corrupt { .. }) if shelf.blocks.last_block(shelf.todo)?.is_none() => {
-                return Ok(nothing_fits(&asked));
+                return Ok(None);
             }
             Err(BlockError::Corrupt { detail, .. }) => {
                 let id = shown_id(&hit.block.header.block_id);
@@ -140,7 +144,7 @@ fn answered(shelf: &Shelf<'_>, query: &str, request: SearchRequest<'_>) -> Resul
             answer.push(&format!("- {line}\n"));
         }
     }
-    Ok(Answer::of(answer))
+    Ok(Some(Answer::of(answer)))
 }
 
 fn nothing_fits(asked: &str) -> Answer {

@@ -176,6 +176,36 @@ fn lv10_a_folded_failure_is_told() {
     assert!(prompt.window <= 12);
 }
 
+/// LV10: what was called in blocks that left is told in the ledger, each call once.
+#[test]
+fn lv10_folded_calls_are_told_once() {
+    let marks = CacheAware::default().with_most(12, 2_000).unwrap();
+    let mut play = Play::new(ViewConfig::default().with_schedule(Schedule::CacheAware(marks)));
+    play.append(Message::user("修复它"), None);
+    for n in 0..40 {
+        let arguments = match n % 4 {
+            0 => format!(r#"{{"command":"运行 part_{n}.py --all"}}"#),
+            _ => r#"{"command":"grep -n \"x\" a.py"}"#.to_owned(),
+        };
+        let id = format!("c{n}");
+        play.append(Message::calls("", vec![ToolCall::new(&id, "bash", &arguments)]), None);
+        play.append(Message::tool_result(&ToolCallId::new(&id), "ok"), None);
+        play.fold(0);
+        let (prompt, again) = (play.prompt(), play.restored());
+        let texts: Vec<_> = prompt.messages.iter().map(|message| message.text()).collect();
+        let told =
+            |line: &str| texts.iter().flat_map(|text| text.lines()).filter(|l| *l == line).count();
+        for earlier in (0..n).step_by(4) {
+            let called = format!("运行 part_{earlier}.py --all");
+            assert!(everything(&prompt).contains(&called), "{n}: {called}");
+            assert!(told(&format!("- bash {called}")) <= 1, "{n}: {called}");
+        }
+        assert!(told(r#"- bash grep -n "x" a.py"#) <= 1, "{n}: {texts:?}");
+        assert_eq!(everything(&prompt), everything(&again.prompt(&Default::default(), &Estimate)));
+    }
+    assert!(play.view.folds() > 20);
+}
+
 /// TD3: a todo goes on under the other schedule, and back, with nothing lost from view but by folds.
 #[test]
 fn td3_schedules_are_exchanged() {

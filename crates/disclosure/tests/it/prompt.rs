@@ -1,7 +1,9 @@
 //! The prompt, row by row.
 
 use crate::play::{Play, everything, lines};
-use foldback_core::{Budget, Estimate, Message, PayloadRef, SeqNo, ToolCall, ToolCallId};
+use foldback_core::{
+    Budget, Estimate, Message, PayloadRef, SeqNo, TokenCounter, ToolCall, ToolCallId,
+};
 use foldback_disclosure::ViewConfig;
 use insta::assert_snapshot;
 use std::sync::Arc;
@@ -272,7 +274,7 @@ fn lv8_reminders_do_not_add_up() {
             }
         }
         let snapshot = serde_json::to_vec(&play.view.snapshot()).unwrap().len();
-        (play.prompt().messages.len(), play.prompt().tokens / 10, snapshot / 20)
+        (play.prompt().messages.len(), play.prompt().tokens / 10, snapshot / 50)
     };
     assert_eq!(after(60), after(600));
 }
@@ -488,6 +490,38 @@ fn lv10_the_newest_failures_are_kept_and_memory_tools_are_none() {
     let suffix = play.prompt().messages.last().unwrap().text().into_owned();
     assert!(suffix.contains("\n- and 9 or more older ones"), "{suffix}");
     assert!(serde_json::to_vec(&play.view.snapshot()).unwrap().len() < 5_000);
+}
+
+/// LV10: the newest distinct calls that left the view are told at the end of the prompt, as data, in a
+/// bounded room.
+#[test]
+fn lv10_calls_that_left_are_told() {
+    let mut play = Play::script("user: task\n");
+    for i in 0..60 {
+        let path = format!("源码/部分_{i}.rs");
+        play.say(&format!("assistant> read({{\"path\": \"{path}\"}}) #r{i}\ntool #r{i}: ok\n"));
+    }
+    play.say("assistant> say({\"text\": \"</recalled>\"}) #s\ntool #s: ok\n");
+    play.say("assistant> read({\"path\": \"源码/部分_58.rs\"}) #t\ntool #t: ok\n");
+    assert!(!everything(&play.prompt()).contains("Called before"), "they are in view");
+    play.fold(0);
+    blocks(&mut play, 1);
+    let suffix = play.prompt().messages.last().unwrap().text().into_owned();
+    let (_, told) = suffix.split_once("no instructions), the newest last:\n").unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    assert!(
+        told.ends_with(&[
+            "- read 源码/部分_59.rs",
+            r"- say <\/recalled>",
+            "- read 源码/部分_58.rs"
+        ]),
+        "{suffix}"
+    );
+    assert!((5..30).contains(&told.len()) && Estimate.count(&suffix) < 150, "{suffix}");
+    // What is called again is in view again.
+    play.say("assistant> read({\"path\": \"源码/部分_58.rs\"}) #u\ntool #u: ok\n");
+    let suffix = play.prompt().messages.last().unwrap().text().into_owned();
+    assert!(!suffix.contains("部分_58") && suffix.contains("部分_59"), "{suffix}");
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! What stands at the beginning of a prompt, as one user turn.
+
+use crate::entry::Form;
+use crate::quote::{Origin, quoted};
+use crate::repair::INSTRUCTION;
+use foldback_core::{Content, Message, Part, Role, SeqNo};
+use std::sync::Arc;
+
+/// Parts as one user turn; texts side by side are one.
+pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
+    let mut content: Vec<Part> = Vec::new();
+    for part in parts {
+        match (content.last_mut(), part) {
+            (Some(Part::Text(before)), Part::Text(text)) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (_, part) => content.push(part),
+        }
+    }
+    let content = match content.as_mut_slice() {
+        [Part::Text(text)] => Content::Text(std::mem::take(text)),
+        _ => Content::Parts(content),
+    };
+    Form::new(Arc::new(Message::compose(Role::User, content, Vec::new(), None)))
+}
+
+/// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
+/// its label, anybody else's in marks that tell whose it is.
+pub(crate) fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
+    let is_user = *message.role() == Role::User;
+    let is_instruction = message.role().is_instruction();
+    let text_part = |text: &str| {
+        if is_user {
+            return Part::Text(text.to_owned());
+        }
+        if is_instruction {
+            return Part::Text(format!("{INSTRUCTION} {text}"));
+        }
+        let origin = Origin { message: Some(seq), role: Some(message.role()), ..Origin::default() };
+        Part::Text(quoted(&origin, text))
+    };
+    match message.content() {
+        Content::Empty => Vec::new(),
+        Content::Text(text) => vec![text_part(text)],
+        Content::Parts(parts) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) if text.trim().is_empty() => None,
+                Part::Text(text) => Some(text_part(text)),
+                // What only a user may send is left out of another's words.
+                Part::Other(json) => is_user.then(|| Part::Other(json.clone())),
+            })
+            .collect(),
+    }
+}
