@@ -16,12 +16,15 @@
 use foldback_baselines::DeepAgents;
 use foldback_core::{Budget, Message, TodoId, TokenCounter, ToolCall, ToolCallId, message_tokens};
 use foldback_o200k::O200k;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 
 /// Counts as the original estimates: four characters are a token, and a call is as long as its
-/// arguments and what stands around them.
-struct Approximate;
+/// arguments and what stands around them. A call is known by its arguments.
+struct Approximate {
+    arguments: BTreeSet<String>,
+}
 
 /// What stands around the arguments of a call, in characters: keys, an id, a type, a role; and the
 /// id and the role of its result.
@@ -29,7 +32,7 @@ const AROUND_CALL: usize = 72;
 
 impl TokenCounter for Approximate {
     fn count(&self, text: &str) -> usize {
-        let around = if text.starts_with('{') { AROUND_CALL } else { 0 };
+        let around = if self.arguments.contains(text) { AROUND_CALL } else { 0 };
         (text.chars().count() + around) / 4
     }
 }
@@ -47,15 +50,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let calls = arguments.next().unwrap_or_else(|| "60".to_owned());
     let config = match arguments.next() {
-        Some(window) => DeepAgents::with_window(window.parse()?),
+        Some(window) => DeepAgents::with_window(number(&window, "the window in tokens")?),
         None => DeepAgents::default(),
     };
     let messages = match calls.as_str() {
         "-" => read()?,
-        calls => scripted(calls.parse()?),
+        calls => scripted(number(calls, "the number of calls, or - for standard input")?),
     };
+    let calls = messages.iter().flat_map(Message::tool_calls);
+    let arguments = calls.map(|call| call.arguments.clone()).collect();
     let config = DeepAgents { outside_tokens: OUTSIDE.0, summary_tokens: SUMMARY_TOKENS, ..config };
-    let mut context = config.start(TodoId::new("run")?, Arc::new(Approximate));
+    let mut context = config.start(TodoId::new("run")?, Arc::new(Approximate { arguments }));
     let (mut requests, mut sum, mut peak, mut first) = (0_usize, 0_usize, 0_usize, None);
     let (mut summaries, mut summary_tokens) = (0_usize, 0_usize);
     for message in messages {
@@ -87,8 +92,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn number(text: &str, what: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("expected {what}, found {text:?}"))
+}
+
 fn read() -> Result<Vec<Message>, Box<dyn Error>> {
-    std::io::stdin().lines().map(|line| Ok(Message::from_json(&line?)?)).collect()
+    let message = |(at, line): (usize, std::io::Result<String>)| {
+        let line = line?;
+        Message::from_json(&line).map_err(|error| format!("line {}: {error}", at + 1).into())
+    };
+    std::io::stdin().lines().enumerate().map(message).collect()
 }
 
 /// A question, so many calls of `read_file` with their results, an answer.

@@ -6,11 +6,11 @@
 //! defaults are the original's: what is called stays, no tool is excepted, and no least number of
 //! tokens is asked for (`clear_at_least`). A result that the model has not seen yet is not cleared.
 
+use crate::Counters;
 use crate::log::Log;
 use crate::masks::Masks;
 use crate::policy::{self, Rule};
-use foldback_core::{ContextManager, TodoId, TokenCounter};
-use std::sync::Arc;
+use foldback_core::{ContextManager, TodoId};
 
 /// What stands in the place of a cleared result.
 const PLACEHOLDER: &str = "[result cleared]";
@@ -34,7 +34,7 @@ impl Default for ClearToolResults {
 impl ClearToolResults {
     /// A context that holds nothing yet.
     #[must_use]
-    pub fn start(self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Clearing { config: self, masks: Masks::default() }, todo, tokens)
     }
 }
@@ -51,7 +51,7 @@ impl Rule for Clearing {
 
     fn apply(&mut self, log: &mut Log) {
         self.masks.see(log);
-        if log.recorded_tokens() > self.config.trigger_tokens {
+        if log.kept_tokens() > self.config.trigger_tokens {
             self.masks.apply(log, self.config.keep_results, |_| PLACEHOLDER.to_owned());
         }
     }

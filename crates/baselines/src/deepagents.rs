@@ -7,9 +7,12 @@
 //!   and give way to a summary that names the file.
 //! - `grep` and `read_file` find it again.
 //!
-//! Where the original and a recording do not fit, the rival is favoured: the two tools take 129
+//! Where the original and a recording do not fit, the rival is favoured: the two tools take 130
 //! tokens in place of 927, the other tools and the original's system prompt cost nothing, `grep`
-//! also takes regular expressions and gives lines at once, and the history keeps arguments whole.
+//! also takes regular expressions and gives lines at once, the history keeps arguments whole, and the
+//! summary is made of the words as they came. The original leaves the results of seven tools of its
+//! own (`read_file`, `grep`, `ls`, ..) where they are, because those cut their answers themselves; a
+//! recorded tool of such a name is not known to do so, and its results are moved like all others.
 //! `docs/benchmarks.md` compares it with the original, request by request.
 
 mod clip;
@@ -18,18 +21,22 @@ mod preview;
 mod tools;
 mod transcript;
 
+use crate::Counters;
+use crate::extractive::SUMMARY_TOKENS;
 use crate::log::Log;
 use crate::policy::{self, Rule};
 use crate::summarizer::Summarizer;
 use files::Files;
 use foldback_core::{
-    Content, ContextManager, Message, Part, Role, SideCall, TodoId, TokenCounter, ToolAnswer,
-    ToolCall, ToolDefinition,
+    Content, ContextManager, Message, Part, Role, SideCall, TodoId, ToolAnswer, ToolCall,
+    ToolDefinition,
 };
-use std::sync::Arc;
 
 /// The file of all that left the history.
 const HISTORY: &str = "/conversation_history/session.md";
+
+/// The folder of large results.
+const RESULTS: &str = "large_tool_results";
 
 /// A tool result of more characters goes to a file: 20,000 tokens of 4.
 const RESULT_CHARACTERS: usize = 80_000;
@@ -78,7 +85,7 @@ impl Default for DeepAgents {
             clip_keep: Span::Messages(20),
             window_tokens: None,
             outside_tokens: 0,
-            summary_tokens: 1_000,
+            summary_tokens: SUMMARY_TOKENS,
         }
     }
 }
@@ -88,7 +95,7 @@ impl DeepAgents {
     /// arguments are clipped, and the last 10 % stay.
     #[must_use]
     pub fn with_window(tokens: usize) -> Self {
-        let (trigger_tokens, keep) = (tokens / 100 * 85, Span::Tokens(tokens / 10));
+        let (trigger_tokens, keep) = (hundredths(tokens, 85), Span::Tokens(tokens / 10));
         Self {
             trigger_tokens,
             keep,
@@ -101,7 +108,7 @@ impl DeepAgents {
 
     /// A context that holds nothing yet.
     #[must_use]
-    pub fn start(self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Offloading::new(self), todo, tokens)
     }
 }
@@ -120,20 +127,8 @@ impl Rule for Offloading {
         Self::new(self.config)
     }
 
-    fn arrive(&mut self, message: Message) -> Message {
-        let (folder, most) = match message.role() {
-            Role::Tool => ("large_tool_results", RESULT_CHARACTERS),
-            Role::User => ("large_messages", QUESTION_CHARACTERS),
-            _ => return message,
-        };
-        let text = message.text();
-        if text.len() <= most || text.chars().count() <= most {
-            return message;
-        }
-        self.move_out(folder, &message)
-    }
-
     fn apply(&mut self, log: &mut Log) {
+        self.move_newest(log);
         if !log.is_model_next() {
             return;
         }
@@ -173,11 +168,29 @@ impl Offloading {
         log.tokens() + self.config.outside_tokens
     }
 
+    /// Moves the newest message to a file if it is a large one.
+    fn move_newest(&mut self, log: &mut Log) {
+        let Some(at) = log.history().len().checked_sub(1) else { return };
+        let Some(entry) = log.history().get(at).filter(|entry| entry.may_move_out()) else {
+            return;
+        };
+        let (folder, most) = match entry.recorded().role() {
+            Role::Tool => (RESULTS, RESULT_CHARACTERS),
+            Role::User => ("large_messages", QUESTION_CHARACTERS),
+            _ => return,
+        };
+        let text = entry.recorded().text();
+        if text.len() > most && text.chars().count() > most {
+            let moved = self.moved_out(folder, entry.recorded());
+            log.move_out(at, moved);
+        }
+    }
+
     /// Clips long arguments in front of the messages that stay as they are.
     fn clip(&mut self, log: &mut Log) {
         let is_due = match self.config.clip_from {
-            Span::Messages(n) => log.history().len() + usize::from(log.has_lead()) >= n,
-            Span::Tokens(n) => log.recorded_tokens() + self.config.outside_tokens >= n,
+            Span::Messages(n) => log.history().len() + usize::from(log.lead().is_some()) >= n,
+            Span::Tokens(n) => log.kept_tokens() + self.config.outside_tokens >= n,
         };
         if !is_due {
             return;
@@ -215,25 +228,24 @@ impl Offloading {
     /// Moves the results at the end to files if the request still does not fit the window.
     fn shrink_tail(&mut self, log: &mut Log) {
         let Some(window) = self.config.window_tokens else { return };
-        if self.size(log) <= window / 100 * 95 {
+        if self.size(log) <= hundredths(window, 95) {
             return;
         }
         for at in (0..log.history().len()).rev() {
-            let Some(result) = log.history().get(at).map(|entry| entry.recorded().clone()) else {
-                return;
-            };
-            if *result.role() != Role::Tool {
+            let Some(entry) = log.history().get(at) else { return };
+            if *entry.recorded().role() != Role::Tool {
                 return;
             }
-            let text = result.text();
-            if preview::stub("", &text).len() < text.len() {
-                log.stand_in(at, self.move_out("large_tool_results", &result));
+            let text = entry.recorded().text();
+            if entry.may_move_out() && preview::stub("", &text).len() < text.len() {
+                let moved = self.moved_out(RESULTS, entry.recorded());
+                log.move_out(at, moved);
             }
         }
     }
 
-    /// Moves the text of a message to a file of its own; what is no text stays.
-    fn move_out(&mut self, folder: &str, message: &Message) -> Message {
+    /// A message whose text was moved to a file of its own; what is no text stays.
+    fn moved_out(&mut self, folder: &str, message: &Message) -> Message {
         let id = message.tool_call_id().map_or("message", |id| id.as_str());
         let text = message.text();
         let path = self.files.create(folder, id, &text);
@@ -247,6 +259,11 @@ impl Offloading {
         };
         message.with_body(content, message.tool_calls().to_vec())
     }
+}
+
+/// So many hundredths of a window.
+fn hundredths(window: usize, n: usize) -> usize {
+    window.saturating_mul(n) / 100
 }
 
 /// Where the last messages of this extent begin: an index into the history, its length if not one

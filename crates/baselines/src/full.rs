@@ -1,9 +1,9 @@
 //! Keeping everything: what most agents do until the window is full.
 
+use crate::Counters;
 use crate::log::Log;
 use crate::policy::{self, Rule};
-use foldback_core::{ContextManager, TodoId, TokenCounter};
-use std::sync::Arc;
+use foldback_core::{ContextManager, TodoId};
 
 /// Every message is sent with every call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Full;
 impl Full {
     /// A context that holds nothing yet.
     #[must_use]
-    pub fn start(self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(self, todo, tokens)
     }
 }

@@ -1,11 +1,13 @@
 //! The messages that a policy holds, in the order of a request, each with what it takes.
 
+use crate::counters::Counters;
 use crate::refusal::{is_gone, no_message, over_budget};
+use crate::told::told;
 use foldback_core::{
-    Budget, Content, ContextError, Message, Pairing, PairingTracker, Prompt, Role, SeqNo, TodoId,
-    TokenCounter, message_tokens,
+    Budget, ContextError, Message, Pairing, PairingTracker, Prompt, Role, SeqNo, TodoId,
+    message_tokens,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What a policy shows: instructions that stand in front of all other messages, pinned messages
@@ -14,9 +16,12 @@ use std::sync::Arc;
 /// Each message is counted once, when it comes or when another takes its place.
 pub(crate) struct Log {
     todo: TodoId,
-    counter: Arc<dyn TokenCounter>,
+    counters: Counters,
     head: Vec<Counted>,
-    pinned: Vec<(SeqNo, Counted)>,
+    /// Pinned messages that left the history.
+    told: Vec<Counted>,
+    /// All that is pinned.
+    pins: BTreeSet<SeqNo>,
     lead: Option<Counted>,
     history: VecDeque<Entry>,
     tracker: PairingTracker,
@@ -25,7 +30,7 @@ pub(crate) struct Log {
     /// The tokens of a request: of all that is shown, and of the tools.
     tokens: usize,
     /// The tokens of the same request, had no message a stand-in.
-    recorded_tokens: usize,
+    kept_tokens: usize,
 }
 
 /// A message and what it takes in a request.
@@ -39,6 +44,9 @@ struct Counted {
 pub(crate) struct Entry {
     seq: SeqNo,
     recorded: Counted,
+    /// What the history holds since the words went elsewhere.
+    moved_out: Option<Counted>,
+    /// What a request shows in place of what the history holds.
     stand_in: Option<Counted>,
     begins_unit: bool,
     pinned: bool,
@@ -55,35 +63,55 @@ impl Entry {
         &self.recorded.message
     }
 
-    /// The tokens of what is shown.
-    pub(crate) fn tokens(&self) -> usize {
-        self.shown().tokens
+    /// The message as the history holds it.
+    pub(crate) fn kept(&self) -> &Message {
+        &self.kept_counted().message
     }
 
-    fn shown(&self) -> &Counted {
-        self.stand_in.as_ref().unwrap_or(&self.recorded)
+    /// The message as a request shows it.
+    pub(crate) fn shown(&self) -> &Message {
+        &self.shown_counted().message
+    }
+
+    /// The tokens of what is shown.
+    pub(crate) fn tokens(&self) -> usize {
+        self.shown_counted().tokens
+    }
+
+    /// Whether its words may go elsewhere: it is not pinned, and they have not gone yet.
+    pub(crate) fn may_move_out(&self) -> bool {
+        !self.pinned && self.moved_out.is_none()
     }
 
     /// Whether it stays in every prompt.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
     }
+
+    fn kept_counted(&self) -> &Counted {
+        self.moved_out.as_ref().unwrap_or(&self.recorded)
+    }
+
+    fn shown_counted(&self) -> &Counted {
+        self.stand_in.as_ref().unwrap_or_else(|| self.kept_counted())
+    }
 }
 
 impl Log {
     /// A log that holds nothing yet. Each request takes `tool_tokens` besides its messages.
-    pub(crate) fn new(todo: TodoId, counter: Arc<dyn TokenCounter>, tool_tokens: usize) -> Self {
+    pub(crate) fn new(todo: TodoId, counters: Counters, tool_tokens: usize) -> Self {
         Self {
             todo,
-            counter,
+            counters,
             head: Vec::new(),
-            pinned: Vec::new(),
+            told: Vec::new(),
+            pins: BTreeSet::new(),
             lead: None,
             history: VecDeque::new(),
             tracker: PairingTracker::default(),
             len: 0,
             tokens: tool_tokens,
-            recorded_tokens: tool_tokens,
+            kept_tokens: tool_tokens,
         }
     }
 
@@ -93,8 +121,8 @@ impl Log {
     }
 
     /// What counts the tokens.
-    pub(crate) fn counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.counter
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// The tokens of a request: of all that is shown, and of the tools.
@@ -103,8 +131,8 @@ impl Log {
     }
 
     /// The tokens of the same request, had no message a stand-in.
-    pub(crate) fn recorded_tokens(&self) -> usize {
-        self.recorded_tokens
+    pub(crate) fn kept_tokens(&self) -> usize {
+        self.kept_tokens
     }
 
     /// The messages of the history, the oldest first.
@@ -112,14 +140,14 @@ impl Log {
         &self.history
     }
 
-    /// The tokens of the message that leads the history in; 0 without one.
-    pub(crate) fn lead_tokens(&self) -> usize {
-        self.lead.as_ref().map_or(0, |lead| lead.tokens)
+    /// The tokens of the instructions in front of all other messages.
+    pub(crate) fn head_tokens(&self) -> usize {
+        self.head.iter().map(|sized| sized.tokens).sum()
     }
 
-    /// Whether a message leads the history in.
-    pub(crate) fn has_lead(&self) -> bool {
-        self.lead.is_some()
+    /// The message that leads the history in.
+    pub(crate) fn lead(&self) -> Option<&Message> {
+        self.lead.as_ref().map(|lead| lead.message.as_ref())
     }
 
     /// Whether a request may follow now: nothing waits for a result, and the model did not speak
@@ -140,13 +168,15 @@ impl Log {
         }
         let waits = !self.tracker.open().is_empty();
         let begins_unit = match self.tracker.observe(&message) {
-            Pairing::Answers | Pairing::Orphan => false,
+            Pairing::Answers => false,
             // An instruction between a call and its result belongs to them.
             Pairing::Free { .. } => !(waits && message.role().is_instruction()),
-            Pairing::Calls { .. } => true,
+            // A result without a call belongs to nothing.
+            Pairing::Calls { .. } | Pairing::Orphan => true,
         };
         let recorded = self.enter(message);
-        let entry = Entry { seq, recorded, stand_in: None, begins_unit, pinned: false };
+        let (moved_out, stand_in) = (None, None);
+        let entry = Entry { seq, recorded, moved_out, stand_in, begins_unit, pinned: false };
         self.history.push_back(entry);
         seq
     }
@@ -174,10 +204,18 @@ impl Log {
         let gone: Vec<Entry> = self.history.drain(..n.min(self.history.len())).collect();
         for entry in &gone {
             self.tokens -= entry.tokens();
-            self.recorded_tokens -= entry.recorded.tokens;
-            if entry.pinned {
-                let told = self.enter(told(entry.recorded()));
-                self.pinned.push((entry.seq, told));
+            self.kept_tokens -= entry.kept_counted().tokens;
+            if !entry.pinned {
+                continue;
+            }
+            match told(entry.recorded()) {
+                Some(message) => {
+                    let told = self.enter(message);
+                    self.told.push(told);
+                }
+                None => {
+                    self.pins.remove(&entry.seq);
+                }
             }
         }
         gone
@@ -185,17 +223,29 @@ impl Log {
 
     /// Shows this message in front of the history, in place of the one that was there.
     pub(crate) fn set_lead(&mut self, message: Option<Message>) {
-        self.tokens -= self.lead_tokens();
-        self.recorded_tokens -= self.lead_tokens();
+        let before = self.lead.take().map_or(0, |lead| lead.tokens);
+        self.tokens -= before;
+        self.kept_tokens -= before;
         self.lead = message.map(|message| self.enter(message));
     }
 
     /// Shows `message` in place of the one at `at` of the history, unless that is pinned.
     pub(crate) fn stand_in(&mut self, at: usize, message: Message) {
-        let tokens = message_tokens(self.counter.as_ref(), &message);
+        let shown = self.counted(message);
         let Some(entry) = self.history.get_mut(at).filter(|entry| !entry.pinned) else { return };
-        self.tokens = self.tokens - entry.tokens() + tokens;
-        entry.stand_in = Some(Counted { message: Arc::new(message), tokens });
+        self.tokens = self.tokens - entry.tokens() + shown.tokens;
+        entry.stand_in = Some(shown);
+    }
+
+    /// Holds `message` in place of the one at `at` of the history, unless that is pinned: its words
+    /// went elsewhere.
+    pub(crate) fn move_out(&mut self, at: usize, message: Message) {
+        let kept = self.counted(message);
+        let Some(entry) = self.history.get_mut(at).filter(|entry| !entry.pinned) else { return };
+        self.tokens -= entry.tokens();
+        self.kept_tokens = self.kept_tokens - entry.kept_counted().tokens + kept.tokens;
+        (entry.moved_out, entry.stand_in) = (Some(kept), None);
+        self.tokens += entry.tokens();
     }
 
     /// Keeps a message in every prompt from now on, as it was recorded.
@@ -210,29 +260,28 @@ impl Log {
             && let Some(entry) = self.history.get_mut(at)
         {
             entry.pinned = true;
-            self.tokens = self.tokens - entry.tokens() + entry.recorded.tokens;
-            entry.stand_in = None;
-            return Ok(());
+            let tokens = entry.recorded.tokens;
+            self.tokens = self.tokens - entry.tokens() + tokens;
+            self.kept_tokens = self.kept_tokens - entry.kept_counted().tokens + tokens;
+            (entry.moved_out, entry.stand_in) = (None, None);
+        } else if seq.0 >= self.head.len() as u64 && !self.pins.contains(&seq) {
+            return Err(is_gone(seq));
         }
-        let stands = |(pinned, _): &(SeqNo, Counted)| *pinned == seq;
-        if seq.0 < self.head.len() as u64 || self.pinned.iter().any(stands) {
-            return Ok(());
-        }
-        Err(is_gone(seq))
+        self.pins.insert(seq);
+        Ok(())
     }
 
     /// The request of this moment. Its tools are counted, and for the caller to add.
     pub(crate) fn prompt(&self, budget: &Budget) -> Prompt {
-        let pinned = self.pinned.iter().map(|(_, sized)| sized);
-        let before = self.head.iter().chain(pinned).chain(&self.lead);
-        let shown = before.chain(self.history.iter().map(Entry::shown));
+        let before = self.head.iter().chain(&self.told).chain(&self.lead);
+        let shown = before.chain(self.history.iter().map(Entry::shown_counted));
         let over = budget.tokens.filter(|allowed| self.tokens > *allowed);
         Prompt {
             messages: shown.map(|sized| Arc::clone(&sized.message)).collect(),
             tokens: self.tokens,
             window: self.history.len(),
             loose: self.history.len(),
-            pinned: self.pinned.len(),
+            pinned: self.pins.len(),
             unfit: over.map(over_budget).into_iter().collect(),
             ..Prompt::default()
         }
@@ -240,24 +289,14 @@ impl Log {
 
     /// Counts a message that is shown from now on.
     fn enter(&mut self, message: Message) -> Counted {
-        let tokens = message_tokens(self.counter.as_ref(), &message);
-        self.tokens += tokens;
-        self.recorded_tokens += tokens;
-        Counted { message: Arc::new(message), tokens }
+        let sized = self.counted(message);
+        self.tokens += sized.tokens;
+        self.kept_tokens += sized.tokens;
+        sized
     }
-}
 
-/// A pinned message apart from what stood around it: a user's as it is, another's as a user's text
-/// that tells whose it is.
-fn told(message: &Message) -> Message {
-    match message.role() {
-        Role::User if message.tool_calls().is_empty() => message.clone(),
-        role => {
-            let mut text = format!("[{}] {}", role.as_str(), message.text());
-            for call in message.tool_calls() {
-                text.push_str(&format!("\n{} {}", call.name, call.arguments));
-            }
-            Message::compose(Role::User, Content::Text(text), Vec::new(), None)
-        }
+    fn counted(&self, message: Message) -> Counted {
+        let tokens = message_tokens(self.counters.sizes.as_ref(), &message);
+        Counted { message: Arc::new(message), tokens }
     }
 }

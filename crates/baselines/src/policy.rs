@@ -1,23 +1,19 @@
 //! A rule over a log of messages is a whole policy.
 
+use crate::counters::Counters;
 use crate::log::Log;
 use crate::refusal::no_tool;
+use crate::tool::tool_tokens;
 use foldback_core::{
     Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, TodoId,
-    TokenCounter, ToolAnswer, ToolCall, ToolDefinition,
+    ToolAnswer, ToolCall, ToolDefinition,
 };
-use std::sync::Arc;
 
 /// What a policy does with the messages that it holds: everything in which one policy differs from
 /// another.
 pub(crate) trait Rule: Send + 'static {
     /// The same rule for a sub-task, which knows nothing of this one's messages.
     fn again(&self) -> Self;
-
-    /// What is recorded in a message's place.
-    fn arrive(&mut self, message: Message) -> Message {
-        message
-    }
 
     /// Does what the policy does, behind each message.
     fn apply(&mut self, log: &mut Log);
@@ -42,13 +38,11 @@ pub(crate) trait Rule: Send + 'static {
 pub(crate) fn start<R: Rule>(
     rule: R,
     todo: TodoId,
-    counter: Arc<dyn TokenCounter>,
+    counters: impl Into<Counters>,
 ) -> Box<dyn ContextManager> {
-    let texts = |tool: &ToolDefinition| {
-        [&tool.name, &tool.description, &tool.parameters].map(|text| counter.count(text))
-    };
-    let tool_tokens = rule.tools().iter().flat_map(texts).sum();
-    Box::new(Policy { log: Log::new(todo, counter, tool_tokens), rule })
+    let counters = counters.into();
+    let tool_tokens = tool_tokens(counters.sizes.as_ref(), rule.tools());
+    Box::new(Policy { log: Log::new(todo, counters, tool_tokens), rule })
 }
 
 struct Policy<R> {
@@ -62,7 +56,6 @@ impl<R: Rule> ContextManager for Policy<R> {
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        let message = self.rule.arrive(message);
         let seq = self.log.push(message);
         self.rule.apply(&mut self.log);
         Ok(Recorded { seq, closed: Vec::new() })
@@ -87,7 +80,7 @@ impl<R: Rule> ContextManager for Policy<R> {
     }
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        Ok(start(self.rule.again(), todo, Arc::clone(self.log.counter())))
+        Ok(start(self.rule.again(), todo, self.log.counters().clone()))
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {

@@ -1,9 +1,10 @@
 //! The policies by their names.
 
-use crate::stm_ltm::{StmLtm, StmLtmConfig};
-use crate::{ClearToolResults, DeepAgents, Full, MaskObservations, SlidingWindow, SummaryTopN};
-use foldback_core::{ContextManager, TodoId, TokenCounter};
-use std::sync::Arc;
+use crate::stm_ltm::{Mode, Scene, StmLtmConfig};
+use crate::{
+    ClearToolResults, Counters, DeepAgents, Full, MaskObservations, SlidingWindow, SummaryTopN,
+};
+use foldback_core::{ContextManager, TodoId};
 
 /// A policy by its name.
 #[derive(Debug)]
@@ -14,15 +15,15 @@ pub struct Baseline {
     pub title: &'static str,
     /// What it does, in one sentence.
     pub about: &'static str,
-    make: fn(TodoId, Arc<dyn TokenCounter>) -> Box<dyn ContextManager>,
+    make: fn(TodoId, Counters) -> Box<dyn ContextManager>,
 }
 
 impl Baseline {
     /// A context of this policy that holds nothing yet. `tokens` decides where the policy acts on a
-    /// size.
+    /// size, and counts what its own calls to a model take.
     #[must_use]
-    pub fn start(&self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
-        (self.make)(todo, tokens)
+    pub fn start(&self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
+        (self.make)(todo, tokens.into())
     }
 }
 
@@ -46,8 +47,9 @@ pub static BASELINES: &[Baseline] = &[
         name: "summary-top-n",
         title: "summary + last 20",
         about: "From 40,000 tokens on all but the last 20 messages give way to a summary, and are \
-                gone. As in LangChain, but the summary is extracted by rule, at most 1,000 tokens, \
-                where the original asks a model.",
+                gone. As LangChain's summarization middleware with these settings (it has no trigger \
+                of its own), but the summary is extracted by rule, at most 2,000 tokens, where the \
+                original asks a model.",
         make: |todo, tokens| SummaryTopN::default().start(todo, tokens),
     },
     Baseline {
@@ -56,7 +58,7 @@ pub static BASELINES: &[Baseline] = &[
         about: "From 170,000 tokens on all but the last 6 messages go to one file that can be \
                 searched, and give way to a summary; results over 80,000 characters go to files of \
                 their own, long old arguments of writing tools are clipped. As in deepagents 0.7 for \
-                a model of unknown window, but the summary is extracted by rule, at most 1,000 \
+                a model of unknown window, but the summary is extracted by rule, at most 2,000 \
                 tokens, where the original asks a model.",
         make: |todo, tokens| DeepAgents::default().start(todo, tokens),
     },
@@ -77,7 +79,7 @@ pub static BASELINES: &[Baseline] = &[
         name: "mask-observations",
         title: "masking observations",
         about: "Of all tool results but the last 10 one line stays that tells how long they were. \
-                As SWE-agent does, with the number that JetBrains found best.",
+                As SWE-agent does, with the number of JetBrains' study.",
         make: |todo, tokens| MaskObservations::default().start(todo, tokens),
     },
     Baseline {
@@ -85,13 +87,25 @@ pub static BASELINES: &[Baseline] = &[
         title: "last step + memory",
         about: "The last step is sent as it was, and before it a memory of at most about 4,000 tokens \
                 of everything older, written beside the loop; what left can be searched and read by \
-                id. The memory is extracted by rule where the original asks a model.",
-        make: |todo, tokens| Box::new(StmLtm::new(todo, tokens, StmLtmConfig::default())),
+                id. The memory is extracted by rule, its summaries at most 2,000 tokens, where the \
+                original asks a model.",
+        make: |todo, tokens| StmLtmConfig::default().start(todo, tokens),
     },
 ];
 
-/// The policy of this name.
+/// Policies of the list above in another mode. Comparisons leave them out unless one is asked for.
+pub static VARIANTS: &[Baseline] = &[Baseline {
+    name: "stm-ltm:compress",
+    title: "last step + memory, rest gone",
+    about: "The same as stm-ltm, but what left the memory is gone: there is no tool to look back with.",
+    make: |todo, tokens| {
+        let scene = Scene { name: "compress".to_owned(), mode: Mode::Compress, ..Scene::default() };
+        StmLtmConfig { scene, ..StmLtmConfig::default() }.start(todo, tokens)
+    },
+}];
+
+/// The policy of this name, which may be one of [`VARIANTS`].
 #[must_use]
 pub fn baseline(name: &str) -> Option<&'static Baseline> {
-    BASELINES.iter().find(|baseline| baseline.name == name)
+    BASELINES.iter().chain(VARIANTS).find(|baseline| baseline.name == name)
 }

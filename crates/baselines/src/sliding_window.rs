@@ -4,10 +4,10 @@
 //! results, and the requests stay valid: where the window would not begin with a user's message,
 //! the last one before it stands in front.
 
+use crate::Counters;
 use crate::log::Log;
 use crate::policy::{self, Rule};
-use foldback_core::{ContextManager, Message, Role, TodoId, TokenCounter};
-use std::sync::Arc;
+use foldback_core::{ContextManager, Message, Role, TodoId};
 
 /// The last messages are kept, and the instructions in front of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Default for SlidingWindow {
 impl SlidingWindow {
     /// A context that holds nothing yet.
     #[must_use]
-    pub fn start(self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         policy::start(Window { config: self, question: None }, todo, tokens)
     }
 }
@@ -58,7 +58,7 @@ impl Rule for Window {
         }
         let first = log.history().front().map(|entry| entry.recorded().role());
         let lacks_question = first.is_some_and(|role| *role != Role::User);
-        if asked.is_some() || lacks_question != log.has_lead() {
+        if asked.is_some() || lacks_question != log.lead().is_some() {
             log.set_lead(self.question.clone().filter(|_| lacks_question));
         }
     }

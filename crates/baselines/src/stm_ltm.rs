@@ -42,21 +42,23 @@
 mod compressor;
 mod fields;
 mod memory;
-mod note;
 mod raw;
 mod scene;
 mod step;
 mod turns;
 
+pub use crate::note::{Note, NoteKind};
 pub use compressor::{Compression, Compressor, Extractive, Finished, Written};
-pub use note::{Note, NoteKind};
 pub use scene::{Mode, Scene};
 
+use crate::Counters;
+use crate::extractive::SUMMARY_TOKENS;
 use crate::refusal::{no_message, no_tool, over_budget};
+use crate::tool::tool_tokens;
 use compressor::trim;
 use foldback_core::{
     Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
-    SeqNo, SideCall, TodoId, TokenCounter, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    Role, SeqNo, SideCall, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
 use memory::Memory;
 use raw::{Raw, RawStore};
@@ -92,7 +94,7 @@ impl Default for StmLtmConfig {
         Self {
             scene: Scene::default(),
             memory_tokens: 4_000,
-            summary_tokens: 2_000,
+            summary_tokens: SUMMARY_TOKENS,
             max_late_steps: 4,
             answer_tokens: 2_000,
             compressor: Arc::new(Extractive),
@@ -100,10 +102,18 @@ impl Default for StmLtmConfig {
     }
 }
 
+impl StmLtmConfig {
+    /// A context that holds nothing yet.
+    #[must_use]
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
+        Box::new(StmLtm::new(todo, tokens, self))
+    }
+}
+
 /// Short-term and long-term memory.
 pub struct StmLtm {
     todo: TodoId,
-    counter: Arc<dyn TokenCounter>,
+    counters: Counters,
     config: StmLtmConfig,
     tools: Vec<ToolDefinition>,
     tool_tokens: usize,
@@ -139,19 +149,19 @@ enum Work {
 }
 
 impl StmLtm {
-    /// A context that holds nothing yet.
+    /// A context that holds nothing yet, for whoever looks into it.
     #[must_use]
-    pub fn new(todo: TodoId, counter: Arc<dyn TokenCounter>, config: StmLtmConfig) -> Self {
+    pub fn new(todo: TodoId, tokens: impl Into<Counters>, config: StmLtmConfig) -> Self {
+        let counters = tokens.into();
         let tools = match config.scene.mode {
             Mode::Offload => raw::tools(),
             Mode::Compress => Vec::new(),
         };
-        let texts = tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
         Self {
             todo,
-            tool_tokens: texts.map(|text| counter.count(text)).sum(),
+            tool_tokens: tool_tokens(counters.sizes.as_ref(), &tools),
             memory: Memory::new(&config.scene, config.compressor.as_ref()),
-            counter,
+            counters,
             config,
             tools,
             raw: RawStore::default(),
@@ -206,12 +216,16 @@ impl StmLtm {
 
     /// Whether the message is the answer of one of the policy's own tools; takes note of calls.
     fn is_recalled(&mut self, message: &Message) -> bool {
-        for call in message.tool_calls() {
-            if self.tools.iter().any(|tool| tool.name == call.name) {
-                self.recalls.insert(call.id.as_str().to_owned());
-            }
+        let calls = message.tool_calls();
+        if *message.role() == Role::Tool {
+            return message.tool_call_id().is_some_and(|id| self.recalls.remove(id.as_str()));
         }
-        message.tool_call_id().is_some_and(|id| self.recalls.remove(id.as_str()))
+        if !message.role().is_instruction() || !calls.is_empty() {
+            // Calls before it that still wait are given up, and their ids may come again.
+            let own = calls.iter().filter(|call| self.tools.iter().any(|t| t.name == call.name));
+            self.recalls = own.map(|call| call.id.as_str().to_owned()).collect();
+        }
+        false
     }
 
     /// Brings L up to date: with every step but the last whose fold is done, in order.
@@ -225,7 +239,7 @@ impl StmLtm {
             else {
                 break;
             };
-            self.memory.append(written.notes, self.counter.as_ref());
+            self.memory.append(written.notes, self.counters.sizes.as_ref());
         }
         if self.memory.tokens() > 2 * self.config.memory_tokens {
             let written = self.sum_up_job(Arc::new(Extractive))();
@@ -235,12 +249,11 @@ impl StmLtm {
     }
 
     fn fold_oldest_by_rule(&mut self) {
-        let counter = Arc::clone(&self.counter);
         let Some(step) = self.recent.front() else { return };
         if matches!(step.fold, Fold::Done(_)) {
             return;
         }
-        let written = fold(&self.finished(step), &self.config.scene, &Extractive, counter.as_ref());
+        let written = fold(&self.finished(step), &self.config.scene, &Extractive, &self.counters);
         if let Some(step) = self.recent.front_mut() {
             step.fold = Fold::Done(written);
         }
@@ -263,25 +276,24 @@ impl StmLtm {
         compressor: Arc<dyn Compressor>,
     ) -> impl FnOnce() -> Written + Send + use<> {
         let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
-        let (scene, counter) = (self.config.scene.clone(), Arc::clone(&self.counter));
-        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), counter.as_ref())
+        let (scene, counters) = (self.config.scene.clone(), self.counters.clone());
+        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), &counters)
     }
 
     fn take_summary(&mut self, count: usize, written: Written) {
         self.side_calls.extend(written.call);
-        self.memory.replace(count, written.notes, self.counter.as_ref());
+        self.memory.replace(count, written.notes, self.counters.sizes.as_ref());
     }
 
     /// What stands in front of L: the first ask, the latest, and what is pinned, of what is in L.
-    fn standing(&self) -> (BTreeSet<SeqNo>, usize) {
+    fn standing(&self) -> BTreeSet<SeqNo> {
         let begin = |step: &Step| step.asked.iter().chain(&step.wave).min().copied();
         let first = self.recent.front().and_then(begin).or_else(|| self.steps.first_open());
         let is_folded = |seq: &&SeqNo| first.is_none_or(|first| **seq < first);
         let pinned = self.pinned.iter().filter(|seq| !self.head.contains(*seq)).filter(is_folded);
         let mut standing: BTreeSet<SeqNo> = pinned.copied().collect();
-        let count = standing.len();
         standing.extend([self.first_ask, self.latest_ask].iter().flatten().filter(is_folded));
-        (standing, count)
+        standing
     }
 }
 
@@ -291,16 +303,18 @@ impl ContextManager for StmLtm {
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        let tokens = message_tokens(self.counter.as_ref(), &message);
+        let tokens = message_tokens(self.counters.sizes.as_ref(), &message);
         let is_recalled = self.is_recalled(&message);
+        let is_head = message.role().is_instruction() && self.head.len() == self.raw.len();
         let message = Arc::new(message);
-        let seq = self.raw.push(Raw { message: Arc::clone(&message), tokens, is_recalled });
+        let raw = Raw { message: Arc::clone(&message), tokens, is_recalled, is_head };
+        let seq = self.raw.push(raw);
         let recorded = Recorded { seq, closed: Vec::new() };
-        if message.role().is_instruction() && self.head.len() as u64 == seq.0 {
+        if is_head {
             self.head.push(seq);
             return Ok(recorded);
         }
-        if *message.role() == foldback_core::Role::User {
+        if *message.role() == Role::User {
             self.first_ask.get_or_insert(seq);
             self.latest_ask = Some(seq);
         }
@@ -314,11 +328,11 @@ impl ContextManager for StmLtm {
     }
 
     fn prompt(&self, budget: &Budget) -> Prompt {
-        let mut turns = Turns::new(self.counter.as_ref());
+        let mut turns = Turns::new(self.counters.sizes.as_ref());
         for raw in self.head.iter().filter_map(|seq| self.raw.get(*seq)) {
             turns.push_head(raw);
         }
-        let (standing, pinned) = self.standing();
+        let standing = self.standing();
         for raw in standing.iter().filter_map(|seq| self.raw.get(*seq)) {
             turns.push_told(raw);
         }
@@ -345,7 +359,7 @@ impl ContextManager for StmLtm {
             tools: self.tools.clone(),
             window: turns.messages.len() - before,
             loose: turns.messages.len() - open,
-            pinned,
+            pinned: self.pinned.iter().filter(|seq| !self.steps.is_waiting(**seq)).count(),
             cache_marks,
             unfit: over.map(over_budget).into_iter().collect(),
             messages: turns.messages,
@@ -358,7 +372,7 @@ impl ContextManager for StmLtm {
     }
 
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        let (room, counter) = (self.config.answer_tokens, self.counter.as_ref());
+        let (room, counter) = (self.config.answer_tokens, self.counters.sizes.as_ref());
         let is_given = self.tools.iter().any(|tool| tool.name == call.name);
         Ok(match call.name.as_str() {
             raw::READ if is_given => self.raw.read(call, room, counter),
@@ -376,7 +390,7 @@ impl ContextManager for StmLtm {
     }
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        Ok(Box::new(Self::new(todo, Arc::clone(&self.counter), self.config.clone())))
+        Ok(Box::new(Self::new(todo, self.counters.clone(), self.config.clone())))
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {
@@ -391,9 +405,9 @@ impl ContextManager for StmLtm {
             let finished = self.recent.get(at).map(|step| self.finished(step))?;
             self.recent.get_mut(at)?.fold = Fold::Out(Arc::downgrade(&token));
             let StmLtmConfig { scene, compressor, .. } = self.config.clone();
-            let counter = Arc::clone(&self.counter);
+            let counters = self.counters.clone();
             return Some(job(token, move || {
-                Work::Folded(fold(&finished, &scene, compressor.as_ref(), counter.as_ref()))
+                Work::Folded(fold(&finished, &scene, compressor.as_ref(), &counters))
             }));
         }
         let is_over = self.memory.tokens() > self.config.memory_tokens;
@@ -445,13 +459,14 @@ fn fold(
     step: &Finished,
     scene: &Scene,
     compressor: &dyn Compressor,
-    counter: &dyn TokenCounter,
+    counters: &Counters,
 ) -> Written {
     let mut written = compressor
-        .fold(step, counter)
-        .unwrap_or_else(|_| Written { notes: trim(step, counter), call: None });
+        .fold(step, counters)
+        .unwrap_or_else(|_| Written { notes: trim(step, counters), call: None });
     let texts: Vec<_> = step.messages.iter().map(|(_, message)| message.text()).collect();
-    written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), counter));
+    let sizes = counters.sizes.as_ref();
+    written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), sizes));
     written
 }
 

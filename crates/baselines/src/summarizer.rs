@@ -1,14 +1,17 @@
-//! Who writes summaries where the original asks a model: the digest, with what that model's calls
-//! would take.
+//! Who writes summaries where the original asks a model: a rule, with what that model's calls would
+//! take.
 
-use crate::digest::Digest;
+use crate::extractive::{BY_RULE, chosen, trimmed};
 use crate::log::{Entry, Log};
-use foldback_core::SideCall;
+use crate::note::{Note, NoteKind, excerpt};
+use foldback_core::{Role, SideCall, message_tokens};
 
 /// Writes summaries by rule, and counts the calls of the model that it stands in for.
 #[derive(Clone, Debug)]
 pub(crate) struct Summarizer {
-    digest: Digest,
+    /// What the last summary consists of.
+    notes: Vec<Note>,
+    has_task: bool,
     max_tokens: usize,
     calls: Vec<SideCall>,
 }
@@ -16,7 +19,7 @@ pub(crate) struct Summarizer {
 impl Summarizer {
     /// One that writes summaries of at most `max_tokens`.
     pub(crate) fn new(max_tokens: usize) -> Self {
-        Self { digest: Digest::default(), max_tokens, calls: Vec::new() }
+        Self { notes: Vec::new(), has_task: false, max_tokens, calls: Vec::new() }
     }
 
     /// The summary of what has just left the log, and of what was summed up before; `None` when
@@ -26,17 +29,31 @@ impl Summarizer {
         if gone.is_empty() {
             return None;
         }
-        let counter = log.counter().as_ref();
+        let counter = log.counters().sizes.as_ref();
         for entry in gone {
-            self.digest.take(entry.recorded(), counter);
+            let message = entry.recorded();
+            if *message.role() == Role::User && !self.has_task {
+                self.has_task = true;
+                // The intent is the first of the four sections that the original asks for.
+                let text = excerpt(&message.text(), self.max_tokens / 4, counter);
+                let text = format!("user: {text}");
+                self.notes.push(Note { kind: NoteKind::Task, of: Some(entry.seq()), text });
+            } else {
+                self.notes.extend(trimmed(entry.seq(), message, counter));
+            }
         }
-        self.digest.shrink(self.max_tokens, counter);
-        let text = self.digest.text();
-        let left: usize = gone.iter().map(Entry::tokens).sum();
+        let mut text = format!("Here is a summary of the conversation to date ({BY_RULE}):");
+        let room = self.max_tokens.saturating_sub(counter.count(&text));
+        self.notes = chosen(std::mem::take(&mut self.notes), room, false, counter);
+        for note in &self.notes {
+            text.push_str(&note.line(false));
+        }
+        let bills = log.counters().bills.as_ref();
+        let sent = log.lead().into_iter().chain(gone.iter().map(Entry::shown));
         self.calls.push(SideCall {
             purpose: "summary",
-            input_tokens: log.lead_tokens() + left,
-            output_tokens: counter.count(&text),
+            input_tokens: sent.map(|message| message_tokens(bills, message)).sum(),
+            output_tokens: bills.count(&text),
         });
         Some(text)
     }

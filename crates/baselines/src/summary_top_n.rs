@@ -1,15 +1,16 @@
 //! A summary and the last messages: what LangChain's summarization does.
 //!
-//! When the history reaches a number of tokens and the model is to speak next, everything but the
+//! When the messages (the instructions in front do not count) reach a number of tokens and the model is to speak next, everything but the
 //! last messages is replaced by one user message that sums it up, and is gone for good. The next
 //! summary is made of the one before and of what leaves then. The cut never parts a call from its
 //! results: it moves back to the message that calls.
 
+use crate::Counters;
+use crate::extractive::SUMMARY_TOKENS;
 use crate::log::Log;
 use crate::policy::{self, Rule};
 use crate::summarizer::Summarizer;
-use foldback_core::{ContextManager, Message, SideCall, TodoId, TokenCounter};
-use std::sync::Arc;
+use foldback_core::{ContextManager, Message, SideCall, TodoId};
 
 /// When a summary is made, and of how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,16 +24,17 @@ pub struct SummaryTopN {
 }
 
 impl Default for SummaryTopN {
-    /// 40,000 tokens, the last 20 messages, a summary of at most 1,000 tokens.
+    /// 40,000 tokens (a choice of this crate: LangChain has no trigger of its own), the last 20
+    /// messages, a summary of at most 2,000 tokens.
     fn default() -> Self {
-        Self { trigger_tokens: 40_000, keep_messages: 20, summary_tokens: 1_000 }
+        Self { trigger_tokens: 40_000, keep_messages: 20, summary_tokens: SUMMARY_TOKENS }
     }
 }
 
 impl SummaryTopN {
     /// A context that holds nothing yet.
     #[must_use]
-    pub fn start(self, todo: TodoId, tokens: Arc<dyn TokenCounter>) -> Box<dyn ContextManager> {
+    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
         let summarizer = Summarizer::new(self.summary_tokens);
         policy::start(Summing { config: self, summarizer }, todo, tokens)
     }
@@ -49,7 +51,8 @@ impl Rule for Summing {
     }
 
     fn apply(&mut self, log: &mut Log) {
-        if !log.is_model_next() || log.tokens() < self.config.trigger_tokens {
+        let size = log.tokens() - log.head_tokens();
+        if !log.is_model_next() || size < self.config.trigger_tokens {
             return;
         }
         let newest = log.history().len().saturating_sub(self.config.keep_messages);

@@ -16,6 +16,12 @@ impl Calls {
         Self { talks: messages.iter().any(|message| *message.role() == Role::Assistant) }
     }
 
+    /// Whether an assistant speaks in the conversation.
+    #[must_use]
+    pub fn has_assistant(self) -> bool {
+        self.talks
+    }
+
     /// Whether the model was asked in front of `message`, which is the one at the index `at`.
     #[must_use]
     pub fn is_before(self, at: usize, message: &Message) -> bool {

@@ -4,6 +4,7 @@
 use foldback_core::Role;
 use foldback_transcript::Conversation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What kind of conversation it is. The kinds are reported apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -39,15 +40,12 @@ impl Kind {
             .messages
             .iter()
             .any(|message| *message.role() == Role::Tool || !message.tool_calls().is_empty());
-        match (has_tools, Self::has_boundaries(conversation)) {
-            (true, true) => Self::Composite,
-            (true, false) => Self::Agent,
-            (false, _) => Self::Dialogue,
+        let has_topics = || boundaries(conversation).is_some_and(|list| !list.is_empty());
+        match has_tools {
+            true if has_topics() => Self::Composite,
+            true => Self::Agent,
+            false => Self::Dialogue,
         }
-    }
-
-    fn has_boundaries(conversation: &Conversation) -> bool {
-        conversation.envelope.get("boundaries").is_some_and(|list| list.trim() != "[]")
     }
 }
 
@@ -76,22 +74,30 @@ impl Case {
     /// says nothing of it.
     #[must_use]
     pub fn boundaries(&self) -> Option<Vec<usize>> {
-        let mut list: Vec<usize> = self.field("boundaries")?;
-        list.retain(|at| (1..self.conversation.messages.len()).contains(at));
-        list.sort_unstable();
-        list.dedup();
-        Some(list)
+        boundaries(&self.conversation)
     }
 
-    /// The questions that the source asks about the conversation.
+    /// The questions that the source asks about the conversation. One that cannot be read has no
+    /// evidence.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
-        self.field("qa").unwrap_or_default()
+        let list: Vec<Value> = field(&self.conversation, "qa").unwrap_or_default();
+        list.into_iter().map(|one| serde_json::from_value(one).unwrap_or_default()).collect()
     }
+}
 
-    fn field<T: for<'a> Deserialize<'a>>(&self, key: &str) -> Option<T> {
-        serde_json::from_str(&self.conversation.envelope.get(key)?).ok()
-    }
+fn boundaries(conversation: &Conversation) -> Option<Vec<usize>> {
+    let list: Vec<Value> = field(conversation, "boundaries")?;
+    let numbers = list.iter().filter_map(Value::as_u64).filter_map(|at| usize::try_from(at).ok());
+    let mut list: Vec<usize> =
+        numbers.filter(|at| (1..conversation.messages.len()).contains(at)).collect();
+    list.sort_unstable();
+    list.dedup();
+    Some(list)
+}
+
+fn field<T: for<'a> Deserialize<'a>>(conversation: &Conversation, key: &str) -> Option<T> {
+    serde_json::from_str(&conversation.envelope.get(key)?).ok()
 }
 
 /// A question about a conversation, and where its answer stands.
@@ -101,9 +107,33 @@ pub struct Question {
     /// The question.
     pub question: String,
     /// Its class; a number or a name, by the source.
-    pub category: Option<serde_json::Value>,
+    pub category: Option<Value>,
     /// The ids of the messages that answer it.
     pub evidence: Vec<String>,
     /// First and last index of runs of messages that answer it.
     pub evidence_spans: Vec<(usize, usize)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(fields: &str) -> Case {
+        let line = format!(
+            r#"{{"id":"a","messages":[{{"role":"user","content":"1"}},{{"role":"user","content":"2"}}],{fields}}}"#
+        );
+        let mut read = foldback_transcript::read_bytes(line.as_bytes()).unwrap();
+        Case::new("a".to_owned(), "a.jsonl".to_owned(), read.next().unwrap().unwrap())
+    }
+
+    #[test]
+    fn one_bad_entry_does_not_take_the_others_along() {
+        let qa =
+            r#""qa":[{"question":"who","evidence":"m1"},{"question":"when","evidence":["m2"]}]"#;
+        let questions = case(qa).questions();
+        assert_eq!(questions.len(), 2);
+        assert_eq!((questions[0].evidence.len(), questions[1].evidence.len()), (0, 1));
+        assert_eq!(case(r#""boundaries":[-1,"x",0,1,1,9]"#).boundaries(), Some(vec![1]));
+        assert_eq!(case(r#""x":1"#).boundaries(), None);
+    }
 }

@@ -1,9 +1,13 @@
 //! A context as an agent's loop drives it.
 
 use crate::Meter;
+use foldback_baselines::Counters;
 use foldback_core::{
-    Budget, ContextError, ContextManager, MaintenanceDone, Message, Prompt, ToolAnswer, ToolCall,
+    Budget, ContextError, ContextManager, Estimate, MaintenanceDone, Message, Prompt, ToolAnswer,
+    ToolCall,
 };
+use foldback_o200k::O200k;
+use std::sync::Arc;
 
 /// A context as an agent's loop drives it: its work beside the loop is done behind each message and
 /// comes back one message late, and the model calls that it makes for its own ends are metered.
@@ -11,13 +15,21 @@ pub struct Driven {
     context: Box<dyn ContextManager>,
     jobs: Vec<MaintenanceDone>,
     side_calls: u64,
+    side_output_tokens: u64,
 }
 
 impl Driven {
     /// Drives a context that holds nothing yet.
     #[must_use]
     pub fn new(context: Box<dyn ContextManager>) -> Self {
-        Self { context, jobs: Vec::new(), side_calls: 0 }
+        Self { context, jobs: Vec::new(), side_calls: 0, side_output_tokens: 0 }
+    }
+
+    /// What a policy under measurement counts with: it acts on sizes that it estimates, as it would
+    /// in an agent, and its own calls are billed exactly, as all others are.
+    #[must_use]
+    pub fn counters() -> Counters {
+        Counters { sizes: Arc::new(Estimate), bills: Arc::new(O200k) }
     }
 
     /// Takes the next message.
@@ -33,6 +45,7 @@ impl Driven {
         for call in self.context.side_calls() {
             meter.apart(call.input_tokens as u64);
             self.side_calls += 1;
+            self.side_output_tokens += call.output_tokens as u64;
         }
         Ok(())
     }
@@ -55,5 +68,11 @@ impl Driven {
     #[must_use]
     pub fn side_calls(&self) -> u64 {
         self.side_calls
+    }
+
+    /// The tokens that the model wrote in these calls. They are no part of what is sent.
+    #[must_use]
+    pub fn side_output_tokens(&self) -> u64 {
+        self.side_output_tokens
     }
 }

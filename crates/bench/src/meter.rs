@@ -4,6 +4,7 @@ use foldback_core::{Message, Prices, Prompt, TokenCounter, ToolDefinition, messa
 use foldback_o200k::O200k;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,6 +40,13 @@ impl Usage {
         self.cost_units += prices.read * cached as f64
             + prices.write * written as f64
             + prices.plain * plain as f64;
+    }
+
+    /// The same calls, had nothing of them been read from a cache or written there.
+    #[must_use]
+    pub fn without_cache(self, prices: Prices) -> Self {
+        let cost_units = prices.plain * self.input_tokens as f64;
+        Self { cached_tokens: 0, cost_units, ..self }
     }
 
     /// The same, without the digits that come of adding tenths.
@@ -96,13 +104,20 @@ impl Counts {
         tokens
     }
 
-    /// The tokens of the declarations of tools.
+    /// The tokens of the declarations of tools, each as the chat-completions API takes it.
     pub fn tools(&mut self, tools: &[ToolDefinition]) -> u64 {
-        tools
-            .iter()
-            .flat_map(|tool| [&tool.name, &tool.description, &tool.parameters])
-            .map(|text| self.text(text))
-            .sum()
+        let tokens = |tool: &ToolDefinition| {
+            let parameters = serde_json::from_str(&tool.parameters).unwrap_or_default();
+            self.text(&declaration(&tool.name, &tool.description, &parameters))
+        };
+        tools.iter().map(tokens).sum()
+    }
+
+    /// The tokens of the tools that a recording declares: a JSON array in the form of the
+    /// chat-completions or the messages API, counted by the same rule as [`tools`](Self::tools).
+    pub fn recorded_tools(&mut self, json: &str) -> u64 {
+        let Ok(tools) = serde_json::from_str::<Vec<Value>>(json) else { return self.text(json) };
+        tools.iter().map(|tool| self.text(&recorded_declaration(tool))).sum()
     }
 
     /// The tokens of a text.
@@ -116,12 +131,41 @@ impl Counts {
     }
 }
 
+/// A tool as the chat-completions API takes it.
+fn declaration(name: &str, description: &str, parameters: &Value) -> String {
+    let name = Value::from(name);
+    let description = Value::from(description);
+    format!(
+        r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
+    )
+}
+
+/// The same of a tool that a recording declares; one of another form as it stands, without the
+/// space between its parts.
+fn recorded_declaration(tool: &Value) -> String {
+    let body = tool.get("function").unwrap_or(tool);
+    let text = |key: &str| body.get(key).and_then(Value::as_str);
+    let parameters = body.get("parameters").or_else(|| body.get("input_schema"));
+    match (text("name"), parameters) {
+        (Some(name), parameters) => {
+            let none = Value::Object(serde_json::Map::new());
+            let description = text("description").unwrap_or_default();
+            declaration(name, description, parameters.unwrap_or(&none))
+        }
+        (None, _) => tool.to_string(),
+    }
+}
+
 /// Meters the prompts of one conversation as a provider with a prefix cache bills them.
 ///
 /// The cache holds the stable part of the prompt before (all but its volatile suffix): what the next
 /// prompt has in common with the beginning of that is read, in whole runs of [`CACHE_BLOCK`] tokens
 /// and only from [`CACHE_LEAST`] on; the rest of the new stable part is written where it reaches
-/// that size; everything else is plain.
+/// that size; everything else is plain. What the cache holds it holds until the end.
+///
+/// Writing costs more than not caching at all, and pays only where later prompts begin the same. So
+/// a conversation is billed at the cheaper of two ways, as whoever pays would choose: every prompt
+/// with the cache, or every prompt without.
 #[derive(Default)]
 pub struct Meter {
     prices: Prices,
@@ -137,6 +181,8 @@ pub struct Meter {
     last: (u64, u64),
     /// The tools of the prompt before.
     tools: Vec<ToolDefinition>,
+    /// Their tokens.
+    tools_tokens: u64,
     /// The stable part of the prompt before, each message with its tokens.
     before: Vec<(Arc<Message>, u64)>,
     begun: bool,
@@ -159,7 +205,18 @@ impl Meter {
     /// [asides](Self::aside).
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.usage
+        self.billed(self.usage)
+    }
+
+    /// Some of what was metered, billed in the way that is cheaper for all of it.
+    #[must_use]
+    pub fn billed(&self, some: Usage) -> Usage {
+        let mut all = self.usage;
+        all.add(&self.asides);
+        match all.without_cache(self.prices).cost_units < all.cost_units {
+            true => some.without_cache(self.prices),
+            false => some,
+        }
     }
 
     /// How many prompts were taken: calls of the agent itself.
@@ -171,7 +228,7 @@ impl Meter {
     /// What the asides came to so far.
     #[must_use]
     pub fn asides(&self) -> Usage {
-        self.asides
+        self.billed(self.asides)
     }
 
     /// How many prompts did not begin with the whole stable part of the one before.
@@ -189,8 +246,11 @@ impl Meter {
     /// Takes the prompt of a call, and gives its tokens.
     pub fn call(&mut self, counts: &mut Counts, prompt: &Prompt) -> u64 {
         let stable_len = prompt.messages.len().saturating_sub(prompt.volatile);
-        let tools = self.own_tools + counts.tools(&prompt.tools);
         let same_tools = self.begun && self.tools == prompt.tools;
+        if !same_tools {
+            self.tools_tokens = counts.tools(&prompt.tools);
+        }
+        let tools = self.own_tools + self.tools_tokens;
         let goes_on = match same_tools {
             true => prompt.messages.iter().zip(&self.before).take_while(is_same).count(),
             false => 0,
@@ -229,7 +289,7 @@ impl Meter {
 
     /// Takes a further call from the prompt of the last one, with `added` tokens behind its stable
     /// part: what a model asked a tool, and what it was answered. The next prompt knows nothing of
-    /// it. Gives what this call came to.
+    /// it. Gives what this call came to with the cache; see [`billed`](Self::billed).
     pub fn aside(&mut self, added: u64) -> Usage {
         let (stable, suffix) = self.last;
         let kept = cacheable(stable + added);
@@ -296,7 +356,8 @@ mod tests {
         let first = a / 16 * 16;
         let cost = 1.25 * first as f64 + (a - first + c) as f64;
         assert_eq!(meter.usage().cached_tokens, 0);
-        assert!((meter.usage().cost_units - cost).abs() < 1e-6, "{:?}", meter.usage());
+        // So far it would have been cheaper not to write.
+        assert!((meter.usage().cost_units - (a + c) as f64).abs() < 1e-6, "{:?}", meter.usage());
         meter.call(&mut counts, &prompt(&[one, two.clone(), todo], 1));
         let second = (a + b) / 16 * 16;
         let more = 0.1 * first as f64 + 1.25 * (second - first) as f64;
@@ -307,6 +368,49 @@ mod tests {
         // Another message in front leaves nothing to be served.
         meter.call(&mut counts, &prompt(&[message("fold", 2_000), two], 0));
         assert_eq!((meter.usage().cached_tokens, meter.moves()), (first, 1));
+    }
+
+    #[test]
+    fn who_writes_what_never_comes_again_is_billed_without_a_cache() {
+        let mut counts = Counts::default();
+        let mut meter = Meter::default();
+        let words = ["one", "two", "three", "four"];
+        for word in words {
+            meter.call(&mut counts, &prompt(&[message(word, 2_000)], 0));
+            // Asides read what the prompt before them wrote, so the cache pays.
+            assert!(meter.aside(2_000).cached_tokens > 0);
+        }
+        let all = meter.usage().cost_units + meter.asides().cost_units;
+        let with = 4.0 * (1.25 * 2_000.0 + 0.1 * 2_000.0 + 1.25 * 2_000.0);
+        assert!((all - with).abs() < 200.0, "{all}, {with}");
+        assert!(meter.usage().cost_units > meter.usage().input_tokens as f64);
+        let mut alone = Meter::default();
+        let each = words.map(|word| alone.call(&mut counts, &prompt(&[message(word, 2_000)], 0)));
+        let usage = alone.usage();
+        assert!((usage.cost_units - each.iter().sum::<u64>() as f64).abs() < 1e-6, "{usage:?}");
+        assert_eq!((usage.calls, usage.cached_tokens, alone.moves()), (4, 0, 3));
+    }
+
+    #[test]
+    fn tools_count_as_they_are_sent_whoever_declares_them() {
+        let mut counts = Counts::default();
+        let tool = ToolDefinition {
+            name: "open_gate".to_owned(),
+            description: "Opens \"it\".".to_owned(),
+            parameters: r#"{"type": "object", "properties": {}}"#.to_owned(),
+        };
+        let sent = r#"{"type":"function","function":{"name":"open_gate","description":"Opens \"it\".","parameters":{"type":"object","properties":{}}}}"#;
+        let tokens = counts.text(sent);
+        let own = counts.tools(std::slice::from_ref(&tool));
+        assert!(own.abs_diff(tokens) <= 2, "the order of keys hardly counts: {own}, {tokens}");
+        let spaced = sent.replace(":{", ": {\n  ");
+        assert_eq!(counts.recorded_tools(&format!("[{spaced}, {sent}]")), 2 * own);
+        let other = r#"[{"name":"open_gate","description":"Opens \"it\".","input_schema":{"type":"object","properties":{}}}]"#;
+        assert_eq!(counts.recorded_tools(other), own);
+        let odd = counts.text(r#"{"type":"web_search"}"#);
+        assert_eq!(counts.recorded_tools(r#"[{"type": "web_search"}]"#), odd);
+        assert_eq!(counts.recorded_tools("none"), counts.text("none"));
+        assert_eq!(counts.recorded_tools("[]"), 0);
     }
 
     #[test]
@@ -355,15 +459,16 @@ mod tests {
         let (one, todo) = (message("one", 2_000), message("todo", 50));
         let (a, c) = (counts.message(&one), counts.message(&todo));
         meter.call(&mut counts, &prompt(&[one.clone(), todo.clone()], 1));
-        let alone = meter.usage();
-        meter.aside(300);
+        let before = meter.usage().input_tokens;
+        let aside = meter.aside(300);
         let (read, kept) = (a / 16 * 16, (a + 300) / 16 * 16);
         let cost = 0.1 * read as f64 + 1.25 * (kept - read) as f64 + (a + 300 - kept + c) as f64;
         assert_eq!(meter.asides().input_tokens, a + 300 + c);
-        assert_eq!((meter.asides().calls, meter.asides().cached_tokens), (1, read));
-        assert!((meter.asides().cost_units - cost).abs() < 1e-6, "{:?}", meter.asides());
+        assert_eq!((meter.asides().calls, aside.cached_tokens), (1, read));
+        assert!((aside.cost_units - cost).abs() < 1e-6, "{aside:?}");
         // What follows knows nothing of it.
-        assert_eq!((meter.usage(), meter.moves(), meter.prompts()), (alone, 0, 1));
+        let after = meter.usage().input_tokens;
+        assert_eq!((after, meter.moves(), meter.prompts()), (before, 0, 1));
         meter.call(&mut counts, &prompt(&[one, todo], 1));
         assert_eq!((meter.usage().cached_tokens, meter.moves(), meter.prompts()), (read, 0, 2));
     }

@@ -1,6 +1,7 @@
 //! `grep` and `read_file` over the files that the policy wrote.
 
 use super::files::Files;
+use crate::tool::tool;
 use foldback_core::{ToolAnswer, ToolCall, ToolDefinition};
 use regex::Regex;
 use serde::Deserialize;
@@ -16,11 +17,6 @@ const LINES: usize = 100;
 
 /// The two tools.
 pub(super) fn definitions() -> Vec<ToolDefinition> {
-    let tool = |name: &str, description: &str, parameters: &str| ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters: parameters.to_owned(),
-    };
     vec![
         tool(
             "grep",
@@ -51,21 +47,14 @@ pub(super) fn call(files: &Files, call: &ToolCall) -> Option<ToolAnswer> {
 struct Grep {
     pattern: String,
     path: Option<String>,
-    #[serde(default)]
-    regex: bool,
+    regex: Option<bool>,
 }
 
 #[derive(Deserialize)]
 struct ReadFile {
     file_path: String,
-    #[serde(default)]
-    offset: usize,
-    #[serde(default = "lines")]
-    limit: usize,
-}
-
-fn lines() -> usize {
-    LINES
+    offset: Option<usize>,
+    limit: Option<usize>,
 }
 
 fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
@@ -76,12 +65,19 @@ fn arguments<'a, T: Deserialize<'a>>(call: &'a ToolCall) -> Result<T, String> {
 
 /// The lines that match, each with its number from 1, under the path of their file.
 fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
-    let regex = if asked.regex { asked.pattern.clone() } else { regex::escape(&asked.pattern) };
-    let regex = Regex::new(&regex)
+    let pattern = match asked.regex {
+        Some(true) => asked.pattern.clone(),
+        _ => regex::escape(&asked.pattern),
+    };
+    let regex = Regex::new(&pattern)
         .map_err(|error| format!("{:?} is no regular expression: {error}", asked.pattern))?;
+    let mut searched = files.under(asked.path.as_deref()).peekable();
+    if let (Some(path), None) = (&asked.path, searched.peek()) {
+        return Err(no_file(files, path));
+    }
     let mut answer = Bounded::default();
     let mut found = 0;
-    for (path, text) in files.under(asked.path.as_deref()) {
+    for (path, text) in searched {
         let mut is_named = false;
         for (at, line) in text.lines().enumerate().filter(|(_, line)| regex.is_match(line)) {
             if found == MATCHES {
@@ -105,29 +101,34 @@ fn grep(files: &Files, asked: &Grep) -> Result<String, String> {
 /// The lines behind the first `offset`, under a line that tells which they are.
 fn read_file(files: &Files, asked: &ReadFile) -> Result<String, String> {
     let Some(text) = files.get(&asked.file_path) else {
-        let known: Vec<&str> = files.under(None).map(|(path, _)| path).collect();
-        let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-        return Err(format!("There is no file {:?}. Files: {known}.", asked.file_path));
+        return Err(no_file(files, &asked.file_path));
     };
     let total = text.lines().count();
-    if asked.offset >= total {
+    let (offset, limit) = (asked.offset.unwrap_or(0), asked.limit.unwrap_or(LINES));
+    if offset >= total {
         return Err(format!(
-            "{} has {total} lines, and {} were to be passed over.",
-            asked.file_path, asked.offset
+            "{} has {total} lines, and {offset} were to be passed over.",
+            asked.file_path
         ));
     }
     let mut answer = Bounded::default();
-    let mut next = asked.offset;
-    for line in text.lines().skip(asked.offset).take(asked.limit.max(1)) {
+    let mut next = offset;
+    for line in text.lines().skip(offset).take(limit.max(1)) {
         let is_whole = answer.line(line);
         // The next answer begins with what this one cut, unless it is too long for any.
-        next += usize::from(is_whole || next == asked.offset);
+        next += usize::from(is_whole || next == offset);
         if !is_whole {
             break;
         }
     }
     let rest = if next < total { format!(", next offset {next}") } else { String::new() };
-    Ok(format!("lines {}-{next} of {total}{rest}\n{}", asked.offset + 1, answer.text))
+    Ok(format!("lines {}-{next} of {total}{rest}\n{}", offset + 1, answer.text))
+}
+
+fn no_file(files: &Files, path: &str) -> String {
+    let known: Vec<&str> = files.under(None).map(|(path, _)| path).collect();
+    let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+    format!("There is no file or folder {path:?}. Files: {known}.")
 }
 
 /// Lines up to a number of characters.

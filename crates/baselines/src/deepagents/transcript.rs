@@ -11,7 +11,7 @@ pub(super) fn section(messages: &[Entry]) -> String {
     };
     let mut text = format!("## Messages {} to {}\n\n", first.seq(), last.seq());
     for entry in messages {
-        write(entry.recorded(), &mut text);
+        write(entry.kept(), &mut text);
     }
     text.push('\n');
     text

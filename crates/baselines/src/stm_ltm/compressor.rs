@@ -1,15 +1,17 @@
 //! The port for whatever writes the memory, and the rule that stands in for a model.
 
-use super::note::{Note, NoteKind, excerpt};
-use foldback_core::{ContextError, Message, Role, SeqNo, SideCall, TokenCounter};
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use crate::Counters;
+use crate::extractive::{BY_RULE, chosen, trimmed};
+use crate::note::{Note, NoteKind};
+use foldback_core::{ContextError, Message, SeqNo, SideCall};
 use std::sync::Arc;
 
 /// Whatever writes the long-term memory: a rule, or a model. It runs beside the loop, on any
 /// thread, and may take its time.
 pub trait Compressor: Send + Sync {
-    /// How the memory comes about, as the prompt tells it: `extracted by rule`.
+    /// How what it writes comes about, as the prompt tells it: `written by a model`. What a model
+    /// wrote is of the kind [`NoteKind::Summary`]; of notes of other kinds the prompt says that they
+    /// are extracted by rule.
     fn name(&self) -> &str;
 
     /// What a finished step leaves in the memory: a few hundred tokens at most. Unless a compressor
@@ -17,8 +19,8 @@ pub trait Compressor: Send + Sync {
     ///
     /// # Errors
     /// When it fails; then the step is trimmed by rule.
-    fn fold(&self, step: &Finished, counter: &dyn TokenCounter) -> Result<Written, ContextError> {
-        Ok(Written { notes: trim(step, counter), call: None })
+    fn fold(&self, step: &Finished, counters: &Counters) -> Result<Written, ContextError> {
+        Ok(Written { notes: trim(step, counters), call: None })
     }
 
     /// Sums the memory up in `task.max_tokens` tokens.
@@ -28,7 +30,7 @@ pub trait Compressor: Send + Sync {
     fn compress(
         &self,
         task: &Compression<'_>,
-        counter: &dyn TokenCounter,
+        counters: &Counters,
     ) -> Result<Written, ContextError>;
 }
 
@@ -78,75 +80,31 @@ pub struct Extractive;
 
 impl Compressor for Extractive {
     fn name(&self) -> &str {
-        "extracted by rule, not written by a model"
+        BY_RULE
     }
 
-    /// Gives up results first, then what the model did, then what was asked, of each kind the
-    /// oldest; and of notes that say the same all but the newest.
+    /// Keeps what a model wrote; of what was asked, what the model did and what it found the newest,
+    /// a third each; and the newest of the rest.
     fn compress(
         &self,
         task: &Compression<'_>,
-        counter: &dyn TokenCounter,
+        counters: &Counters,
     ) -> Result<Written, ContextError> {
-        let is_kept = |note: &&Note| note.kind != NoteKind::Field;
-        // No note may take so much that nothing else has room.
-        let cut = |note: &Note| match note.tokens(task.with_ids, counter) <= task.max_tokens / 2 {
-            true => note.clone(),
-            false => {
-                Note { text: excerpt(&note.text, task.max_tokens / 2, counter), ..note.clone() }
-            }
+        let notes = task.notes.iter().filter(|note| note.kind != NoteKind::Field).cloned();
+        let sizes = counters.sizes.as_ref();
+        let notes = chosen(notes.collect(), task.max_tokens, task.with_ids, sizes);
+        let bill = |notes: &[Note]| {
+            let tokens = |note: &Note| note.tokens(task.with_ids, counters.bills.as_ref());
+            notes.iter().map(tokens).sum()
         };
-        let mut notes: Vec<Note> = task.notes.iter().filter(is_kept).map(cut).collect();
-        let mut order: Vec<(usize, &Note)> = notes.iter().enumerate().collect();
-        order.sort_by_key(|(at, note)| Reverse((note.kind, *at)));
-        let (mut said, mut stay) = (BTreeSet::new(), BTreeSet::new());
-        let mut output_tokens = 0;
-        for (at, note) in order {
-            if !said.insert(&note.text) {
-                continue;
-            }
-            let tokens = note.tokens(task.with_ids, counter);
-            if output_tokens + tokens > task.max_tokens {
-                break;
-            }
-            output_tokens += tokens;
-            stay.insert(at);
-        }
-        let mut places = 0..;
-        notes.retain(|_| places.next().is_some_and(|at| stay.contains(&at)));
-        let input = task.notes.iter().map(|note| note.tokens(task.with_ids, counter));
-        let call = SideCall { purpose: "summary", input_tokens: input.sum(), output_tokens };
+        let (input_tokens, output_tokens) = (bill(task.notes), bill(&notes));
+        let call = SideCall { purpose: "summary", input_tokens, output_tokens };
         Ok(Written { notes, call: Some(call) })
     }
 }
 
-/// The greatest number of tokens of what was asked, of what the model said, of one call's
-/// arguments, and of one result. Such a step takes about 300, so that the memory holds a dozen.
-const ASKED_TOKENS: usize = 120;
-const SAID_TOKENS: usize = 60;
-const CALL_TOKENS: usize = 60;
-const RESULT_TOKENS: usize = 160;
-
 /// Trims each message of a step.
-pub(crate) fn trim(step: &Finished, counter: &dyn TokenCounter) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for (seq, message) in &step.messages {
-        let mut push = |kind, text| notes.push(Note { kind, of: Some(*seq), text });
-        let (kind, max) = match message.role() {
-            Role::Tool => (NoteKind::Result, RESULT_TOKENS),
-            Role::User => (NoteKind::Asked, ASKED_TOKENS),
-            _ => (NoteKind::Did, SAID_TOKENS),
-        };
-        let text = excerpt(&message.text(), max, counter);
-        match message.role() {
-            Role::Tool => push(kind, format!("-> {text}")),
-            _ if text.is_empty() => {}
-            role => push(kind, format!("{}: {text}", role.as_str())),
-        }
-        for call in message.tool_calls() {
-            let arguments = excerpt(&call.arguments, CALL_TOKENS, counter);
-            push(NoteKind::Did, format!("{} {arguments}", call.name).trim_end().to_owned());
-        }
-    }
-    notes
+pub(crate) fn trim(step: &Finished, counters: &Counters) -> Vec<Note> {
+    let messages = step.messages.iter();
+    messages.flat_map(|(seq, message)| trimmed(*seq, message, counters.sizes.as_ref())).collect()
 }

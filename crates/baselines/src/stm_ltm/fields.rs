@@ -1,6 +1,6 @@
 //! The fields of a scene's schema: found in what was said, and kept by every summary.
 
-use super::note::{Note, NoteKind, excerpt};
+use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::TokenCounter;
 
 /// What stands for a field that was never seen.

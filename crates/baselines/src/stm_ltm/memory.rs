@@ -2,13 +2,18 @@
 
 use super::compressor::{Compression, Compressor, Extractive, Written};
 use super::fields;
-use super::note::{Note, NoteKind, excerpt};
 use super::scene::{Mode, Scene};
+use crate::Counters;
+use crate::extractive::BY_RULE;
+use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::{Message, TokenCounter};
 
 /// The long-term memory: one text that is appended to, until a summary takes its place.
 pub(crate) struct Memory {
-    head: String,
+    /// How a model's summary comes about.
+    writer: String,
+    /// How to look back.
+    pointer: String,
     with_ids: bool,
     notes: Vec<Note>,
     text: String,
@@ -17,19 +22,20 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(scene: &Scene, compressor: &dyn Compressor) -> Self {
-        let mut head = format!("Memory of the steps before the last one ({}).", compressor.name());
+        let mut pointer = String::new();
         if scene.mode == Mode::Offload {
-            head.push_str(
+            pointer.push_str(
                 " Whole messages stand behind their ids, such as r7: search_raw finds their words, \
                  read_raw reads them.",
             );
         }
         if !scene.raw_readers.is_empty() {
             let readers = scene.raw_readers.join(", ");
-            head.push_str(&format!(" Given an id, such as r7, {readers} gets the whole message."));
+            let told = format!(" Given an id, such as r7, {readers} gets the whole message.");
+            pointer.push_str(&told);
         }
-        let with_ids = scene.shows_ids();
-        Self { head, with_ids, notes: Vec::new(), text: String::new(), tokens: 0 }
+        let (writer, with_ids) = (compressor.name().to_owned(), scene.shows_ids());
+        Self { writer, pointer, with_ids, notes: Vec::new(), text: String::new(), tokens: 0 }
     }
 
     /// The tokens of the notes.
@@ -68,7 +74,17 @@ impl Memory {
                 &format!("\n(It is late: {late} steps are not in it yet and follow as they were.)")
             }
         };
-        Some(Message::user(&format!("{}{}{notice}", self.head, self.text)))
+        let (by, pointer, text) = (self.written_by(), &self.pointer, &self.text);
+        let head = format!("Memory of the steps before the last one ({by}).");
+        Some(Message::user(&format!("{head}{pointer}{text}{notice}")))
+    }
+
+    /// Who wrote what stands here now, whoever was to write it.
+    fn written_by(&self) -> String {
+        match self.notes.iter().any(|note| note.kind == NoteKind::Summary) {
+            true => format!("{}, newer steps extracted by rule", self.writer),
+            false => BY_RULE.to_owned(),
+        }
     }
 }
 
@@ -79,16 +95,17 @@ pub(crate) fn sum_up(
     max_tokens: usize,
     scene: &Scene,
     compressor: &dyn Compressor,
-    counter: &dyn TokenCounter,
+    counters: &Counters,
 ) -> Written {
+    let counter = counters.sizes.as_ref();
     let with_ids = scene.shows_ids();
     let mut fields = fields::latest(&scene.schema, notes);
     let taken: usize = fields.iter().map(|note| note.tokens(with_ids, counter)).sum();
     let max_tokens = max_tokens.saturating_sub(taken);
     let task = |notes| Compression { notes, max_tokens, schema: &scene.schema, with_ids };
     let mut written = compressor
-        .compress(&task(notes), counter)
-        .or_else(|_| Extractive.compress(&task(notes), counter))
+        .compress(&task(notes), counters)
+        .or_else(|_| Extractive.compress(&task(notes), counters))
         .unwrap_or_default();
     written.notes.retain(|note| note.kind != NoteKind::Field);
     for note in &mut written.notes {
@@ -98,7 +115,7 @@ pub(crate) fn sum_up(
     let tokens: usize = written.notes.iter().map(|note| note.tokens(with_ids, counter)).sum();
     if tokens > max_tokens {
         written.notes =
-            Extractive.compress(&task(&written.notes), counter).unwrap_or_default().notes;
+            Extractive.compress(&task(&written.notes), counters).unwrap_or_default().notes;
     }
     written.notes.append(&mut fields);
     written

@@ -1,7 +1,8 @@
 //! The raw words of every message, kept apart under an id, and the tools that search and read them.
 
-use super::note::head_of;
-use super::turns::words;
+use crate::note::head_of;
+use crate::told::words;
+use crate::tool::tool;
 use foldback_core::{
     Message, SeqNo, TokenCounter, ToolAnswer, ToolCall, ToolDefinition, argument_text,
 };
@@ -29,6 +30,9 @@ pub(crate) struct Raw {
     pub(crate) tokens: usize,
     /// Whether it repeats others: an answer of a tool of this store. It is not searched.
     pub(crate) is_recalled: bool,
+    /// Whether it is an instruction in front of all other messages, which every prompt shows. It is
+    /// not searched.
+    pub(crate) is_head: bool,
 }
 
 impl RawStore {
@@ -90,13 +94,12 @@ impl RawStore {
     fn hits(&self, pattern: &Regex) -> Vec<Hit> {
         let mut hits = Vec::new();
         for (at, raw) in self.kept.iter().enumerate().rev() {
-            if raw.is_recalled || raw.message.role().is_instruction() {
+            if raw.is_recalled || raw.is_head {
                 continue;
             }
             for (number, line) in words(&raw.message).lines().enumerate() {
                 let Some(first) = pattern.find(line) else { continue };
-                let ways = pattern.find_iter(line).map(|hit| hit.as_str().to_lowercase());
-                let ways = ways.collect::<BTreeSet<_>>().len();
+                let ways = ways(pattern, line);
                 let line = format!("r{at}:{}: {}\n", number + 1, around(line, first.range()));
                 hits.push(Hit { ways, line });
             }
@@ -136,6 +139,24 @@ impl RawStore {
         span.cut(id.trim(), &lines, room, counter)
     }
 }
+
+/// In how many different ways a line matches, whatever the case: counted up to [`MOST_WAYS`], because
+/// a pattern such as `.` matches a long line in thousands.
+fn ways(pattern: &Regex, line: &str) -> usize {
+    let (mut seen, mut ways) = (BTreeSet::new(), BTreeSet::new());
+    for hit in pattern.find_iter(line) {
+        if seen.insert(hit.as_str())
+            && ways.insert(hit.as_str().to_lowercase())
+            && ways.len() == MOST_WAYS
+        {
+            break;
+        }
+    }
+    ways.len()
+}
+
+/// More different words than a question has.
+const MOST_WAYS: usize = 64;
 
 /// A line that matches.
 struct Hit {
@@ -180,8 +201,13 @@ impl Span {
                 text.push_str(line);
                 continue;
             }
-            // A line that is too long for any answer is given in pieces.
-            let piece = if text.is_empty() { head_of(line, room, counter) } else { "" };
+            // A line that is too long for any answer is given in pieces, of a character at least.
+            let piece = if text.is_empty() { piece_of(line, room, counter) } else { "" };
+            if piece == line {
+                used = room;
+                text.push_str(line);
+                continue;
+            }
             text.push_str(piece);
             next = Some((at + 1, if piece.is_empty() { 0 } else { skip + piece.len() }));
             break;
@@ -201,13 +227,15 @@ impl Span {
     }
 }
 
+/// The longest beginning of a line for which there is room, of a character at least.
+fn piece_of<'a>(line: &'a str, room: usize, counter: &dyn TokenCounter) -> &'a str {
+    let head = head_of(line, room, counter);
+    let first = line.chars().next().map_or(0, char::len_utf8);
+    if head.is_empty() { line.get(..first).unwrap_or_default() } else { head }
+}
+
 /// The two tools, as they are declared.
 pub(crate) fn tools() -> Vec<ToolDefinition> {
-    let tool = |name: &str, description: &str, parameters: &str| ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters: parameters.to_owned(),
-    };
     vec![
         tool(
             READ,
@@ -263,6 +291,7 @@ mod tests {
                 message: Arc::new(Message::user(text)),
                 tokens: 0,
                 is_recalled: false,
+                is_head: false,
             });
         }
         store

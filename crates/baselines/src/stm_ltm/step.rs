@@ -102,6 +102,13 @@ impl Steps {
         Some(self.step(latest, Vec::new()))
     }
 
+    /// Whether the message belongs to a wave that waits for results.
+    pub(crate) fn is_waiting(&self, seq: SeqNo) -> bool {
+        self.wave.as_ref().is_some_and(|wave| {
+            wave.said == seq || wave.results.iter().any(|(_, result)| *result == seq)
+        })
+    }
+
     /// The first message that is in no finished step, if there is one.
     pub(crate) fn first_open(&self) -> Option<SeqNo> {
         let wave = self.wave.as_ref().map(|wave| wave.said);

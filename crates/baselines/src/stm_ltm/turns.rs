@@ -1,6 +1,7 @@
 //! A prompt as it is laid out: every message as it was, where a chat API takes it so; else told.
 
 use super::raw::Raw;
+use crate::told::told;
 use foldback_core::{Content, Message, Role, TokenCounter, ToolCallId, message_tokens};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,16 +83,12 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// A message apart from what stood around it: a user's as it is, another's as a user's text
-    /// that tells whose it is.
+    /// A message apart from what stood around it.
     pub(crate) fn push_told(&mut self, raw: &Raw) {
         if *raw.message.role() == Role::User && raw.message.tool_calls().is_empty() {
-            return self.push(raw);
-        }
-        let text = words(&raw.message);
-        if !text.trim().is_empty() {
-            let role = raw.message.role().as_str();
-            self.push_new(Message::user(&format!("[{role}] {text}")));
+            self.push(raw);
+        } else if let Some(told) = told(&raw.message) {
+            self.push_new(told);
         }
     }
 
@@ -99,16 +96,4 @@ impl<'a> Turns<'a> {
         self.messages.push(Arc::clone(&raw.message));
         self.tokens += raw.tokens;
     }
-}
-
-/// All that a message says: its text, and each call on a line of its own.
-pub(crate) fn words(message: &Message) -> String {
-    let mut words = message.text().into_owned();
-    for call in message.tool_calls() {
-        if !words.is_empty() {
-            words.push('\n');
-        }
-        words.push_str(&format!("{} {}", call.name, call.arguments));
-    }
-    words
 }

@@ -1,7 +1,7 @@
 //! Every policy on recorded conversations.
 
 use crate::support::{prompt, record, todo};
-use foldback_baselines::BASELINES;
+use foldback_baselines::{BASELINES, VARIANTS};
 use foldback_core::{Estimate, check_request};
 use foldback_testkit::{data, skip_without_data};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn lv3_requests_are_valid_on_recorded_conversations() {
     let mut checked = 0;
     for (name, conversation) in data::conversations(&["agent"]) {
         let messages = &conversation.messages;
-        for policy in BASELINES {
+        for policy in BASELINES.iter().chain(VARIANTS) {
             let mut context = policy.start(todo(), Arc::new(Estimate));
             for (at, message) in messages.iter().enumerate() {
                 record(context.as_mut(), [message.clone()]);

@@ -5,6 +5,7 @@ use foldback_baselines::{DeepAgents, Span};
 use foldback_core::{
     Content, ContextManager, Message, Part, Role, SeqNo, ToolAnswer, ToolCall, ToolCallId,
 };
+use foldback_o200k::O200k;
 use std::sync::Arc;
 
 const HISTORY: &str = "/conversation_history/session.md";
@@ -45,6 +46,15 @@ fn the_defaults_are_those_of_the_original() {
     assert_eq!((config.trigger_tokens, config.keep), (170_000, Span::Messages(6)));
     let window = DeepAgents::with_window(128_000);
     assert_eq!((window.trigger_tokens, window.keep), (108_800, Span::Tokens(12_800)));
+    let odd = DeepAgents::with_window(8_191);
+    assert_eq!((odd.trigger_tokens, odd.keep), (6_962, Span::Tokens(819)), "85 % and 10 %");
+}
+
+/// The documentation tells what the tools take.
+#[test]
+fn the_two_tools_take_130_tokens() {
+    let context = DeepAgents::default().start(todo(), Arc::new(O200k));
+    assert_eq!(prompt(context.as_ref()).tokens, 130);
 }
 
 #[test]
@@ -152,10 +162,21 @@ fn grep_and_read_file_answer_in_lines() {
             "<message type=\"assistant\">Shut 0.</message>"
         ]
     );
+    for (arguments, expected) in [
+        (r#"{"pattern": "闸门 1？", "path": null, "regex": null}"#, "5: <message"),
+        (r#"{"pattern": "闸门 1？", "path": "/"}"#, "5: <message"),
+    ] {
+        let answer = call(context.as_mut(), "grep", arguments);
+        assert!(!answer.is_error && answer.text.contains(expected), "{}", answer.text);
+    }
+    let nulls = format!(r#"{{"file_path": "{HISTORY}", "offset": null, "limit": null}}"#);
+    assert!(call(context.as_mut(), "read_file", &nulls).text.starts_with("lines 1-"));
     for (name, arguments, expected) in [
         ("grep", r#"{"pattern": "(", "regex": true}"#, "no regular expression"),
         ("grep", r#"{"pattren": "x"}"#, "arguments of grep"),
         ("read_file", r#"{"file_path": "/y"}"#, HISTORY),
+        ("grep", r#"{"pattern": "Gate", "path": "/nowhere"}"#, "no file or folder \"/nowhere\""),
+        ("grep", r#"{"pattern": "Gate", "path": "/nowhere"}"#, HISTORY),
         ("read_file", &format!(r#"{{"file_path": "{HISTORY}", "offset": 999}}"#), "has "),
     ] {
         let answer = call(context.as_mut(), name, arguments);
@@ -298,4 +319,52 @@ fn results_that_overflow_the_window_go_to_files() {
     assert!(prompt(context.as_ref()).tokens < 3_800);
     let shown = texts(context.as_ref());
     assert!(shown.iter().filter(|text| text.contains("/large_tool_results/")).count() == 2);
+}
+
+/// A pin brings the words of a message back that went to a file, and the file stays.
+#[test]
+fn a_pin_brings_a_large_result_back() {
+    let mut context = start(DeepAgents { trigger_tokens: usize::MAX, ..DeepAgents::default() });
+    let text = "门".repeat(100_000);
+    let calls = vec![ToolCall::new("a", "fetch", "{}")];
+    record(context.as_mut(), [Message::user("Go."), Message::calls("", calls), result("a", &text)]);
+    let small = prompt(context.as_ref()).tokens;
+    assert!(small < 2_500);
+    context.pin(SeqNo(2)).unwrap();
+    assert_eq!(texts(context.as_ref())[2], text);
+    let shown = prompt(context.as_ref());
+    assert_eq!((shown.tokens, shown.pinned), (100_000 + 22 + tool_tokens(), 1));
+    record(context.as_mut(), [Message::assistant("Read."), Message::user("Go on.")]);
+    assert_eq!(texts(context.as_ref())[2], text);
+    let found = call(context.as_mut(), "grep", r#"{"pattern": "门"}"#);
+    assert!(found.text.starts_with("/large_tool_results/a:"), "{}", &found.text[..40]);
+}
+
+/// The summary is made of what was asked, not of the stub that stands in its place.
+#[test]
+fn a_summary_tells_of_a_question_that_went_to_a_file() {
+    let mut context = start(DeepAgents { trigger_tokens: 3_000, ..DeepAgents::default() });
+    let asked = format!("Repair gate 7. {}", "问".repeat(200_001));
+    record(context.as_mut(), [Message::user(&asked)]);
+    record(context.as_mut(), talk(0..80));
+    record(context.as_mut(), [Message::user("Now.")]);
+    let summary = texts(context.as_ref()).swap_remove(0);
+    assert!(summary.contains("- user: Repair gate 7. 问"), "{summary}");
+    assert!(!summary.contains("too large to be shown"), "{summary}");
+    let history = call(context.as_mut(), "grep", r#"{"pattern": "/large_messages/message"}"#);
+    assert!(history.text.starts_with(HISTORY), "the history holds the stub: {}", history.text);
+}
+
+/// A result that went to a file when it came does not go to another when the window overflows.
+#[test]
+fn a_result_goes_to_a_file_once() {
+    let mut context = start(DeepAgents { summary_tokens: 100, ..DeepAgents::with_window(1_500) });
+    record(context.as_mut(), [Message::user("Go.")]);
+    let calls = ["a", "b"].map(|id| ToolCall::new(id, "fetch", "{}")).to_vec();
+    record(context.as_mut(), [Message::calls("", calls)]);
+    // The stub of one large line takes over a thousand tokens, so that two overflow the window.
+    let text = "门".repeat(80_001);
+    record(context.as_mut(), [result("a", &text), result("b", &text)]);
+    let listed = call(context.as_mut(), "read_file", r#"{"file_path": "/x"}"#).text;
+    assert_eq!(listed.matches("/large_tool_results/").count(), 2, "{listed}");
 }

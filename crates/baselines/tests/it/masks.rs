@@ -60,6 +60,7 @@ fn a_pin_brings_a_masked_result_back() {
     assert!(prompt(context.as_ref()).tokens < before + 60);
     context.pin(SeqNo(4)).unwrap();
     assert_eq!(results(context.as_ref())[..2], ["r a", "r b"]);
+    assert_eq!(prompt(context.as_ref()).pinned, 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What holds for every policy of the registry.
 
-use crate::support::{prompt, record, todo, unit};
-use foldback_baselines::{BASELINES, Baseline, baseline};
+use crate::support::{prompt, record, result, todo, unit};
+use foldback_baselines::{BASELINES, Baseline, Counters, VARIANTS, baseline};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, SeqNo, SideCall, TodoId, TokenCounter, ToolCall,
     check_request, message_tokens,
@@ -17,6 +17,10 @@ impl TokenCounter for Heavy {
     fn count(&self, text: &str) -> usize {
         Estimate.count(text) * 300
     }
+}
+
+fn all() -> impl Iterator<Item = &'static Baseline> {
+    BASELINES.iter().chain(VARIANTS)
 }
 
 fn start(policy: &Baseline) -> Box<dyn ContextManager> {
@@ -41,7 +45,7 @@ fn run(policy: &Baseline, messages: &[Message]) -> (Vec<Vec<Arc<Message>>>, Vec<
 
 #[test]
 fn names_are_unique_and_found() {
-    for policy in BASELINES {
+    for policy in all() {
         assert!(std::ptr::eq(baseline(policy.name).unwrap(), policy), "{}", policy.name);
         assert!(!policy.title.is_empty() && policy.about.ends_with('.'));
     }
@@ -50,7 +54,7 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn a_policy_says_what_it_cannot_do() {
-    for policy in BASELINES {
+    for policy in all() {
         let mut context = policy.start(todo(), Arc::new(Estimate));
         record(context.as_mut(), [Message::user("Repair gate 7.")]);
         let tight = context.prompt(&Budget { tokens: Some(1) });
@@ -68,9 +72,76 @@ fn a_policy_says_what_it_cannot_do() {
     }
 }
 
+/// CX10: the mode is a flag of the policy: in compress mode there is no tool to look back with.
+#[test]
+fn cx10_the_mode_is_part_of_the_name() {
+    let tools = |name: &str| start(baseline(name).unwrap()).tools().len();
+    assert_eq!((tools("stm-ltm"), tools("stm-ltm:compress")), (2, 0));
+    assert!(BASELINES.iter().all(|policy| policy.name != "stm-ltm:compress"));
+    assert!(baseline("stm-ltm:offload").is_none() && baseline("full:compress").is_none());
+}
+
+/// Where a policy acts is decided by one counter, and what its own calls take is told by another.
+#[test]
+fn own_calls_are_billed_by_a_counter_of_their_own() {
+    struct Tenfold;
+    impl TokenCounter for Tenfold {
+        fn count(&self, text: &str) -> usize {
+            Estimate.count(text) * 10
+        }
+    }
+    let mut messages = vec![Message::user("Begin. 开始。")];
+    messages.extend((0..200).flat_map(|i| unit(&[&format!("c{i}")])));
+    for name in ["summary-top-n", "deepagents", "stm-ltm", "stm-ltm:compress"] {
+        let run = |bills: Arc<dyn TokenCounter>| {
+            let counters = Counters { sizes: Arc::new(Heavy), bills };
+            let mut context = baseline(name).unwrap().start(todo(), counters);
+            record(context.as_mut(), messages.clone());
+            (prompt(context.as_ref()).messages, context.side_calls())
+        };
+        let ((shown, once), (also, tenfold)) = (run(Arc::new(Estimate)), run(Arc::new(Tenfold)));
+        assert_eq!((shown, once.len()), (also, tenfold.len()), "{name}");
+        assert!(!once.is_empty(), "{name}");
+        for (once, tenfold) in once.iter().zip(tenfold) {
+            // The frame of a message takes the same by every counter.
+            assert_eq!(once.output_tokens * 10, tenfold.output_tokens, "{name}");
+            assert!(once.input_tokens * 5 < tenfold.input_tokens, "{name}: {once:?} {tenfold:?}");
+        }
+    }
+}
+
+/// Every policy that has summaries has the same rule write them, with the same bound.
+#[test]
+fn one_rule_writes_every_summary() {
+    let dup = "the gate 闸门 sticks. ".repeat(400);
+    for name in ["summary-top-n", "deepagents", "stm-ltm"] {
+        let policy = baseline(name).unwrap();
+        assert!(policy.about.contains("extracted by rule"), "{name}");
+        assert!(policy.about.contains("at most 2,000 tokens"), "{name}");
+        let mut context = policy.start(todo(), Arc::new(Estimate));
+        record(context.as_mut(), [Message::user("Repair the gates. 修理。")]);
+        let mut calls = Vec::new();
+        for i in 0..150 {
+            let id = format!("c{i}");
+            let call = ToolCall::new(&id, "look", &format!("{{\"gate\": {i}}}"));
+            let result = result(&id, &format!("E{i:04}: {dup}"));
+            record(context.as_mut(), [Message::calls("I look.", vec![call]), result]);
+            calls.extend(context.side_calls());
+        }
+        assert!(!calls.is_empty(), "{name}");
+        assert!(calls.iter().all(|call| call.output_tokens <= 2_000), "{name}: {calls:?}");
+        assert!(calls.iter().any(|call| call.output_tokens > 1_700), "{name}: {calls:?}");
+        let shown = prompt(context.as_ref()).messages;
+        let summary = shown.iter().map(|m| m.text()).find(|t| t.contains("extracted by rule"));
+        let summary = summary.unwrap();
+        assert!(summary.contains("look {\"gate\":"), "{name}: calls stand in it: {summary}");
+        assert!(summary.contains("-> E0"), "{name}: results stand in it: {summary}");
+    }
+}
+
 #[test]
 fn a_child_has_its_parents_rule_and_nothing_else() {
-    for policy in BASELINES {
+    for policy in all() {
         let mut parent = start(policy);
         let mut messages = vec![Message::user("Begin. 开始。")];
         let ids: Vec<String> = (0..120).map(|i| format!("c{i}")).collect();
@@ -88,7 +159,7 @@ proptest! {
     /// LV3: each request is valid wherever one may follow, and ends as the history does.
     #[test]
     fn every_request_is_valid(messages in conversation(shape(false))) {
-        for policy in BASELINES {
+        for policy in all() {
             let (prompts, _) = run(policy, &messages);
             for (at, shown) in prompts.iter().enumerate() {
                 if check_request(&messages[..=at]).is_empty() {
@@ -105,7 +176,7 @@ proptest! {
     /// the messages and tools.
     #[test]
     fn every_history_is_taken(messages in conversation(shape(true))) {
-        for policy in BASELINES {
+        for policy in all() {
             prop_assert_eq!(run(policy, &messages), run(policy, &messages), "{}", policy.name);
             let mut context = start(policy);
             for message in &messages {
@@ -122,7 +193,7 @@ proptest! {
     /// LV2: what was pinned when it stood in the prompt stands in every later request.
     #[test]
     fn pinned_messages_stay(messages in conversation(shape(false)), every in 3..12_usize) {
-        for policy in BASELINES {
+        for policy in all() {
             let mut context = start(policy);
             for (at, message) in messages.iter().enumerate() {
                 record(context.as_mut(), [message.clone()]);

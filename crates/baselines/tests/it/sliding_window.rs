@@ -1,8 +1,8 @@
 //! The window holds the last messages, and requests stay valid.
 
-use crate::support::{Characters, record, texts, todo, unit};
+use crate::support::{Characters, prompt, record, result, texts, todo, unit};
 use foldback_baselines::SlidingWindow;
-use foldback_core::{ContextManager, Message, SeqNo};
+use foldback_core::{Content, ContextManager, Message, Part, Role, SeqNo, ToolCall, ToolCallId};
 use std::sync::Arc;
 
 fn start(keep_messages: usize) -> Box<dyn ContextManager> {
@@ -61,4 +61,35 @@ fn a_pinned_question_is_shown_once() {
     assert_eq!(texts(context.as_ref()), ["Be brief.", "Go.", "I read.", "r b"]);
     let error = context.pin(SeqNo(2)).unwrap_err().to_string();
     assert!(error.contains("message 2 is gone"), "{error}");
+}
+
+/// Results without a call are no unit: however many come, the window keeps its bound.
+#[test]
+fn results_without_a_call_leave_one_by_one() {
+    let mut context = start(4);
+    record(context.as_mut(), [Message::user("读吧。")]);
+    for i in 0..5_000 {
+        record(context.as_mut(), [result("gone", &format!("r {i}"))]);
+        // The instruction, the question, the window.
+        assert!(prompt(context.as_ref()).messages.len() <= 6);
+    }
+    assert_eq!(prompt(context.as_ref()).messages.last().unwrap().text(), "r 4999");
+}
+
+/// What is no text of a pinned message stays with it.
+#[test]
+fn a_pinned_image_stays() {
+    let image = Part::Other(r#"{"type":"image_url","image_url":{"url":"u"}}"#.into());
+    let content = Content::Parts(vec![Part::Text("看".to_owned()), image.clone()]);
+    let mut context = start(3);
+    record(context.as_mut(), [Message::user("Go.")]);
+    record(context.as_mut(), [Message::calls("", vec![ToolCall::new("a", "look", "{}")])]);
+    let id = Some(ToolCallId::new("a"));
+    record(context.as_mut(), [Message::compose(Role::Tool, content, Vec::new(), id)]);
+    context.pin(SeqNo(3)).unwrap();
+    record(context.as_mut(), talk(0..4));
+    texts(context.as_ref());
+    let shown = prompt(context.as_ref()).messages;
+    let expected = Content::Parts(vec![Part::Text("[tool] 看".to_owned()), image]);
+    assert_eq!((shown[1].role(), shown[1].content()), (&Role::User, &expected));
 }

@@ -92,6 +92,33 @@ fn at_the_trigger_a_summary_is_due_and_its_call_is_told() {
     assert_eq!(context.side_calls()[0].input_tokens, before - 9);
 }
 
+/// What decides is the size of the messages, not of the instructions in front of them.
+#[test]
+fn instructions_do_not_count_for_the_trigger() {
+    let config = SummaryTopN { trigger_tokens: 82, keep_messages: 2, summary_tokens: 300 };
+    let mut context = config.start(todo(), Arc::new(Characters));
+    record(context.as_mut(), [Message::system(&"Be brief. 简短。".repeat(50))]);
+    record(context.as_mut(), (0..9).map(|i| Message::user(&format!("闸门 {i}？"))));
+    assert_eq!(texts(context.as_ref()).len(), 10, "81 tokens of messages");
+    record(context.as_mut(), [Message::user("闸门 9？")]);
+    assert_eq!(texts(context.as_ref()).len(), 4);
+}
+
+/// What the whole conversation is for stays in every summary, and takes a quarter of it at most.
+#[test]
+fn the_task_outlives_everything_else() {
+    let config = SummaryTopN { trigger_tokens: 2_000, keep_messages: 4, summary_tokens: 400 };
+    let mut context = start(config);
+    let task = format!("Repair gate 7. 修理七号闸门。 {}", "It sticks at noon. ".repeat(200));
+    context.record(Message::user(&task)).unwrap();
+    talk(context.as_mut(), 0..400);
+    assert!(context.side_calls().len() > 3);
+    let summary = texts(context.as_ref()).swap_remove(0);
+    assert!(summary.contains("\n- user: Repair gate 7. 修理七号闸门。"), "{summary}");
+    let first = summary.lines().nth(1).unwrap();
+    assert!((60..=110).contains(&Estimate.count(first)), "{first}");
+}
+
 #[test]
 fn a_pinned_message_outlives_its_summary() {
     let mut context = start(SMALL);

@@ -30,12 +30,18 @@ pub(crate) fn texts(context: &dyn ContextManager) -> Vec<String> {
     messages.iter().map(|message| message.text().into_owned()).collect()
 }
 
+/// Records messages as a loop does: what the policy does beside it is done behind each message and
+/// comes back one message late.
 pub(crate) fn record(
     context: &mut dyn ContextManager,
     messages: impl IntoIterator<Item = Message>,
 ) {
     for message in messages {
+        let done = context.maintenance().map(|job| (job.0)());
         context.record(message).unwrap();
+        if let Some(done) = done {
+            context.absorb(done).unwrap();
+        }
     }
 }
 

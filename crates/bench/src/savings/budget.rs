@@ -6,6 +6,15 @@ use foldback_o200k::O200k;
 /// The tokens of an answer that a model is given, whatever the tool's own bound is.
 pub(crate) const ANSWER_TOKENS: usize = 2_000;
 
+/// Whether a text fits an answer whole.
+pub(crate) fn fits(text: &str) -> bool {
+    text.len() <= ANSWER_TOKENS
+        || (text.len() <= ANSWER_TOKENS * LONGEST_TOKEN && O200k.count(text) <= ANSWER_TOKENS)
+}
+
+/// No token is longer than so many bytes.
+const LONGEST_TOKEN: usize = 128;
+
 /// Long lines are counted in pieces of so many bytes.
 const PIECE: usize = 256;
 
@@ -34,6 +43,15 @@ pub(crate) fn beginning(text: &str) -> (&str, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_fits_by_its_tokens() {
+        for (text, expected) in
+            [("ab ".repeat(1_900), true), ("ab ".repeat(2_100), false), ("大".repeat(9_000), false)]
+        {
+            assert_eq!((fits(&text), beginning(&text).0 == text), (expected, expected));
+        }
+    }
 
     #[test]
     fn a_long_answer_is_read_up_to_the_bound() {

@@ -12,6 +12,9 @@ const LEAST: usize = 3;
 /// A policy is cheaper where it saves more than this share of what is spent.
 const CHEAPER: f64 = 0.01;
 
+/// What [`Cheaper::words`] says of a policy that is always cheaper.
+pub(super) const EVERY_LENGTH: &str = "at every length";
+
 /// Conversations of about the same length.
 #[derive(Clone, Debug)]
 pub(super) struct Class<'a> {
@@ -128,7 +131,7 @@ impl Cheaper {
             return "at no length".to_owned();
         }
         if *self.runs == [self.all] {
-            return "at every length".to_owned();
+            return EVERY_LENGTH.to_owned();
         }
         let runs =
             self.runs.iter().map(|(from, to)| match (*from == self.all.0, *to == self.all.1) {
@@ -147,8 +150,8 @@ pub(super) fn kilo(tokens: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ByPolicy;
     use super::super::compare::cost;
+    use super::super::{ByPolicy, Group};
     use super::*;
     use crate::{Kind, Usage};
 
@@ -162,6 +165,7 @@ mod tests {
             id: tokens.to_string(),
             file: String::new(),
             kind: Kind::Agent,
+            group: Group::Agent,
             messages: 1,
             tokens,
             policies: ByPolicy::new(vec![("full", figures(100.0)), ("own", figures(cost))]),

@@ -1,8 +1,7 @@
 //! What the memory saves against each rival.
 
 use super::figures::rounded;
-use super::{Config, Figures, Measured};
-use crate::Kind;
+use super::{Config, Figures, Group, Measured};
 use serde::Serialize;
 
 /// How long a conversation is.
@@ -72,11 +71,22 @@ impl Spread {
         shares.sort_by(f64::total_cmp);
         let sums = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
         Self {
-            median: rounded(quantile(&shares, 0.5)),
-            p10: rounded(quantile(&shares, 0.1)),
-            p90: rounded(quantile(&shares, 0.9)),
-            least: rounded(quantile(&shares, 0.0)),
-            in_sum: rounded(saved(sums)),
+            median: quantile(&shares, 0.5),
+            p10: quantile(&shares, 0.1),
+            p90: quantile(&shares, 0.9),
+            least: quantile(&shares, 0.0),
+            in_sum: saved(sums),
+        }
+    }
+
+    /// The same to four places.
+    fn rounded(self) -> Self {
+        Self {
+            median: rounded(self.median),
+            p10: rounded(self.p10),
+            p90: rounded(self.p90),
+            least: rounded(self.least),
+            in_sum: rounded(self.in_sum),
         }
     }
 }
@@ -97,8 +107,8 @@ pub struct Comparison {
     pub policy: &'static str,
     /// What it is compared with.
     pub rival: &'static str,
-    /// Conversations of this kind.
-    pub kind: Kind,
+    /// Conversations of this group.
+    pub kind: Group,
     /// Of this length; `None` for any.
     pub length: Option<Length>,
     /// How many they are.
@@ -114,10 +124,10 @@ pub(super) fn comparisons(config: &Config, conversations: &[Measured]) -> Vec<Co
     let own = || config.policies.iter().filter(|policy| policy.is_foldback());
     let rivals = || config.policies.iter().filter(|policy| !policy.is_foldback());
     let mut comparisons = Vec::new();
-    for kind in Kind::ALL {
+    for kind in Group::ALL {
         for length in [None].into_iter().chain(Length::ALL.map(Some)) {
             let fits = |one: &&Measured| {
-                one.kind == kind && length.is_none_or(|length| Length::of(one.tokens) == length)
+                one.group == kind && length.is_none_or(|length| Length::of(one.tokens) == length)
             };
             let chosen: Vec<&Measured> = conversations.iter().filter(fits).collect();
             if chosen.is_empty() {
@@ -126,7 +136,7 @@ pub(super) fn comparisons(config: &Config, conversations: &[Measured]) -> Vec<Co
             for policy in own() {
                 for rival in rivals() {
                     let (policy, rival) = (policy.name(), rival.name());
-                    let of = |spent| Spread::of(&pairs(&chosen, policy, rival, spent));
+                    let of = |spent| Spread::of(&pairs(&chosen, policy, rival, spent)).rounded();
                     comparisons.push(Comparison {
                         policy,
                         rival,
@@ -169,7 +179,7 @@ mod tests {
     #[test]
     fn shares_are_spread_over_conversations() {
         let pairs: Vec<(f64, f64)> = (0..=10).map(|n| (f64::from(n) * 10.0, 100.0)).collect();
-        let spread = Spread::of(&pairs);
+        let spread = Spread::of(&pairs).rounded();
         assert_eq!((spread.median, spread.p10, spread.p90), (0.5, 0.1, 0.9));
         assert_eq!((spread.least, spread.in_sum), (0.0, 0.5));
         let two = Spread::of(&[(150.0, 100.0), (50.0, 100.0)]);

@@ -1,6 +1,7 @@
 //! What was needed later: the values that a call's arguments took from earlier messages.
 
 use super::values::{Value, Values};
+use crate::BenchError;
 use foldback::OffloadPolicy;
 use foldback_core::{
     Content, Estimate, Message, Object, Part, Role, TokenCounter, ToolCall, argument_text,
@@ -44,7 +45,10 @@ pub(crate) struct Fact {
 
 impl Facts {
     /// The facts of a conversation.
-    pub(crate) fn of(messages: &[Message]) -> Self {
+    ///
+    /// # Errors
+    /// When its values are too many to be looked for at once.
+    pub(crate) fn of(messages: &[Message]) -> Result<Self, BenchError> {
         let mut numbers: BTreeMap<Value, u32> = BTreeMap::new();
         // Each call's values by their arguments, each value once.
         let mut taken: Vec<Taken<'_>> = Vec::new();
@@ -66,7 +70,7 @@ impl Facts {
         }
         let mut values: Vec<(Value, u32)> = numbers.into_iter().collect();
         values.sort_by_key(|(_, number)| *number);
-        let values = Values::new(values.into_iter().map(|(value, _)| value).collect());
+        let values = Values::new(values.into_iter().map(|(value, _)| value).collect())?;
         let firsts = Firsts::of(messages, &values);
         let mut needs: BTreeMap<usize, Vec<Need>> = BTreeMap::new();
         for Taken { at, tool, values: taken } in taken {
@@ -84,7 +88,7 @@ impl Facts {
             }
         }
         needs.retain(|_, here| !here.is_empty());
-        Self { values, needs }
+        Ok(Self { values, needs })
     }
 
     /// What the calls of the message `at` need.
@@ -210,7 +214,7 @@ mod tests {
     /// The facts as `tool argument value`, with `+` behind those that stand in large parts alone and
     /// `-` behind those that only the model gave.
     fn facts(script: &str) -> Vec<String> {
-        let facts = Facts::of(&transcript(script));
+        let facts = Facts::of(&transcript(script)).unwrap();
         let mut told = Vec::new();
         for need in facts.needs.values().flatten() {
             for fact in &need.facts {

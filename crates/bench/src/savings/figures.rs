@@ -17,7 +17,8 @@ pub struct FactCounts {
     pub reachable: u64,
     /// Nothing brings it.
     pub lost: u64,
-    /// How many would have been visible or recalled, had each search put the right place first.
+    /// How many would have been visible or recalled, had each search put the right place first, and
+    /// shown of it the 2,000 tokens that matter: all but those that nothing brings, or that are longer.
     pub ceiling: u64,
 }
 
@@ -70,6 +71,26 @@ impl FactCounts {
         self.ceiling += other.ceiling;
     }
 
+    /// Those that are not among `some` of them.
+    pub(crate) fn without(&self, some: &Self) -> Self {
+        Self {
+            facts: self.facts - some.facts,
+            visible: self.visible - some.visible,
+            recalled: self.recalled - some.recalled,
+            reachable: self.reachable - some.reachable,
+            lost: self.lost - some.lost,
+            ceiling: self.ceiling - some.ceiling,
+        }
+    }
+
+    /// Of what the prompts did not show, the share that was recalled, from 0 to 1; `None` where they
+    /// showed everything.
+    #[must_use]
+    pub fn brought(&self) -> Option<f64> {
+        let hidden = self.facts - self.visible;
+        (hidden > 0).then(|| self.recalled as f64 / hidden as f64)
+    }
+
     /// The share that was visible or recalled, from 0 to 1; 1 where nothing was needed.
     #[must_use]
     pub fn had(&self) -> f64 {
@@ -114,6 +135,8 @@ pub struct Figures {
     pub recalls_of_own: Usage,
     /// How often the policy asked a model for its own ends, for a summary say.
     pub side_calls: u64,
+    /// The tokens that the model wrote there. They are no part of what was sent.
+    pub side_output_tokens: u64,
     /// The tokens that the model wrote in the recording.
     pub output_tokens: u64,
     /// What was sent without the recalls.
@@ -133,6 +156,7 @@ impl Figures {
         self.recalled_by_look += other.recalled_by_look;
         self.recalls_of_own.add(&other.recalls_of_own);
         self.side_calls += other.side_calls;
+        self.side_output_tokens += other.side_output_tokens;
         self.output_tokens += other.output_tokens;
         self.without_recalls.add(&other.without_recalls);
     }

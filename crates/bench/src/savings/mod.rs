@@ -3,8 +3,11 @@
 //!
 //! A recorded conversation is fed through each policy message by message; the model is asked where
 //! [`Calls`](crate::Calls) says. Each prompt is counted with o200k, tools included, and metered as
-//! [`Meter`](crate::Meter) describes. A policy's work beside the loop comes back one message late,
-//! and the model calls that it makes for its own ends are counted with nothing of them cached.
+//! [`Meter`](crate::Meter) describes: as if the cache never forgot, and for each conversation and
+//! policy with the cache or without, whichever is cheaper. Tools count as the chat-completions API
+//! takes them, those of the recording by the same rule. A policy's work beside the loop comes back
+//! one message late, and the model calls that it makes for its own ends are counted with all that they
+//! read and nothing of it cached.
 //!
 //! **Facts.** A string or number of four characters or more in the arguments of a recorded call
 //! that stands in an earlier message is something that the model had to know: a fact. It is
@@ -19,10 +22,14 @@
 //! Facts that stood only in large parts, which the memory stores outside the conversation, and facts
 //! that only the model's own words held (a command that it repeats) are counted apart as well.
 //!
+//! The ceiling is what a search would bring that always found the right block, part or file, and
+//! showed of it the 2,000 tokens that matter.
+//!
 //! Each search costs a further model call, with the same prompt, the call and its answer; a look
 //! after it one more. They count whether they bring anything or not, once for each argument. What was
-//! recalled is not part of the prompts that follow, which are those of the recording. As an agent
-//! asks exactly when something is missing, the figures of recalls are an upper bound.
+//! recalled is not part of the prompts that follow, which are those of the recording. The agent asks
+//! exactly when something is missing, and knows for which argument; a model may fail to ask, or ask in
+//! vain. So what is recalled is an upper bound on recall, and what it costs is none on its cost.
 
 mod budget;
 mod facts;
@@ -35,6 +42,7 @@ mod values;
 mod by_length;
 mod compare;
 mod figures;
+mod group;
 mod page;
 mod policy;
 mod sheets;
@@ -42,6 +50,7 @@ mod targets;
 
 pub use compare::{Comparison, Length, Spread};
 pub use figures::{ByPolicy, FactCounts, Fate, Figures};
+pub use group::Group;
 pub use policy::Policy;
 pub use targets::{Target, Worst};
 
@@ -51,18 +60,24 @@ use rayon::prelude::*;
 use run::Subject;
 use serde::Serialize;
 
+/// No price is higher, so that every sum is a number; only the ratios of prices matter.
+pub const PRICE_MOST: f64 = 1e9;
+
 /// What is measured, and at which prices.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The prices of input tokens.
     pub prices: Prices,
+    /// So many tokens of tools, which the recordings do not tell, are declared in front of every
+    /// prompt of every policy.
+    pub agent_tools: u64,
     /// The policies, in the order of the report.
     pub policies: Vec<Policy>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { prices: Prices::default(), policies: Policy::all() }
+        Self { prices: Prices::default(), agent_tools: 0, policies: Policy::all() }
     }
 }
 
@@ -73,7 +88,7 @@ pub struct Savings {
     pub conversations: Vec<Measured>,
     /// The sums over all conversations.
     pub policies: ByPolicy<Figures>,
-    /// The sums over the conversations of a kind; kinds that do not occur are left out.
+    /// The sums over the conversations of a group; those without a conversation are left out.
     pub kinds: Vec<OfKind>,
     /// What the memory saves against each rival, by kind and length.
     pub comparisons: Vec<Comparison>,
@@ -81,7 +96,7 @@ pub struct Savings {
     pub targets: Vec<Target>,
     /// The conversation in which folding by cost was dearest beside keeping everything.
     pub worst: Option<Worst>,
-    /// The tokens of every call of the longest conversations of each kind.
+    /// The tokens of every prompt of the longest conversations of each group.
     pub curves: Vec<Curve>,
     /// The facts that a policy neither showed nor recalled.
     #[serde(skip)]
@@ -97,6 +112,8 @@ pub struct Measured {
     pub file: String,
     /// Its kind.
     pub kind: Kind,
+    /// Where it is summed up.
+    pub group: Group,
     /// Its messages.
     pub messages: u64,
     /// Its tokens.
@@ -105,27 +122,28 @@ pub struct Measured {
     pub policies: ByPolicy<Figures>,
 }
 
-/// All conversations of a kind.
+/// All conversations of a group.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfKind {
-    /// The kind.
-    pub kind: Kind,
+    /// The group.
+    pub kind: Group,
     /// How many they are.
     pub conversations: u64,
     /// The sums.
     pub policies: ByPolicy<Figures>,
 }
 
-/// How large the prompts of a conversation were.
+/// How large the prompts of a conversation were, without recalls and without the calls that a policy
+/// made for its own ends.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
     /// The conversation.
     pub id: String,
-    /// Its kind.
-    pub kind: Kind,
+    /// Its group.
+    pub kind: Group,
     /// Its tokens.
     pub tokens: u64,
-    /// The tokens of each call's prompt, in order.
+    /// The tokens of each prompt, in order.
     pub policies: ByPolicy<Vec<u64>>,
 }
 
@@ -156,19 +174,27 @@ pub struct Miss {
     pub asked: String,
 }
 
-/// The curves of so many conversations of a kind are kept.
+/// The curves of so many conversations of a group are kept.
 const CURVES: usize = 12;
 
 /// Measures conversations under each policy. `done` is told of each that is finished, by the number
 /// of its messages.
 ///
 /// # Errors
-/// When a policy cannot keep a message or answer a call.
+/// When a price is no number from 0 to [`PRICE_MOST`] or an ordinary token is free, or a policy cannot
+/// keep a message or answer a call.
 pub fn measure(
     cases: &[Case],
     config: &Config,
     done: &(dyn Fn(u64) + Sync),
 ) -> Result<Savings, BenchError> {
+    let Prices { read, write, plain } = config.prices;
+    if !config.prices.is_sound() || [read, write, plain].iter().any(|price| *price > PRICE_MOST) {
+        return Err(BenchError::Input(format!(
+            "the prices are {read}, {write} and {plain}; they have to be numbers from 0 to \
+             {PRICE_MOST}, and an ordinary token has to cost something"
+        )));
+    }
     let measured: Vec<One> = cases
         .par_iter()
         .with_max_len(1)
@@ -196,13 +222,13 @@ pub fn measure(
     }
     // A sort that keeps the order of what is equal.
     curves.sort_by_key(|curve| std::cmp::Reverse(curve.tokens));
-    for kind in Kind::ALL {
+    for kind in Group::ALL {
         let of_kind = curves.iter().filter(|curve| curve.kind == kind);
         savings.curves.extend(of_kind.take(CURVES).cloned());
     }
     savings.policies = sums(config, &savings.conversations);
-    for kind in Kind::ALL {
-        let of_kind = || savings.conversations.iter().filter(|one| one.kind == kind);
+    for kind in Group::ALL {
+        let of_kind = || savings.conversations.iter().filter(|one| one.group == kind);
         let conversations = of_kind().count() as u64;
         if conversations > 0 {
             let policies = sums(config, of_kind());
@@ -210,7 +236,7 @@ pub fn measure(
         }
     }
     savings.comparisons = compare::comparisons(config, &savings.conversations);
-    savings.targets = targets::targets(&savings.conversations, &savings.policies);
+    savings.targets = targets::targets(&savings.conversations);
     savings.worst = targets::worst(&savings.conversations);
     Ok(savings)
 }
@@ -241,7 +267,7 @@ struct One {
 
 impl One {
     fn measure(case: &Case, config: &Config) -> Result<Self, BenchError> {
-        let mut subject = Subject::new(case, config.prices);
+        let mut subject = Subject::new(case, config)?;
         let (tokens, _) = subject.tokens();
         let (mut figures, mut curves, mut misses) = (Vec::new(), Vec::new(), Vec::new());
         for policy in &config.policies {
@@ -255,13 +281,14 @@ impl One {
                 id: case.id.clone(),
                 file: case.file.clone(),
                 kind: case.kind,
+                group: Group::of(case),
                 messages: case.conversation.messages.len() as u64,
                 tokens,
                 policies: ByPolicy::new(figures),
             },
             curve: Curve {
                 id: case.id.clone(),
-                kind: case.kind,
+                kind: Group::of(case),
                 tokens,
                 policies: ByPolicy::new(curves),
             },

@@ -1,12 +1,12 @@
 //! The page of what is saved: targets, curves of tokens, cost against length, facts, and tables.
 
-use super::by_length::{Cheaper, Class, classes, kilo};
+use super::by_length::{Cheaper, Class, EVERY_LENGTH, classes, kilo};
 use super::compare::{cost, input};
-use super::sheets::{percent, thousands, title};
+use super::sheets::{percent, thousands};
 use super::targets::{CACHE_AWARE, STRICT};
-use super::{ByPolicy, Comparison, Curve, Figures, Length, OfKind, Policy, Savings, Spread};
+use super::{ByPolicy, Comparison, Curve, Figures, Group, Length, OfKind, Policy, Savings, Spread};
 use crate::report::{Axis, Bar, Bars, Lines, Mark, Page, Section, Series};
-use crate::{BenchError, Kind, Sheet};
+use crate::{BenchError, Sheet};
 use std::collections::BTreeMap;
 
 /// What all are held against.
@@ -26,7 +26,7 @@ impl Savings {
                     with a prefix cache does it.";
         let mut page = Page::new("Savings", lead);
         page.section(self.targets_section());
-        for kind in Kind::ALL {
+        for kind in Group::ALL {
             if let Some(section) = self.curves_section(kind)? {
                 page.section(section);
             }
@@ -49,31 +49,38 @@ impl Savings {
 
     fn targets_section(&self) -> Section {
         let kinds = self.kinds.iter().map(|of_kind| {
-            format!("{}: {}", title(of_kind.kind), thousands(of_kind.conversations))
+            format!("{}: {}", of_kind.kind.title(), thousands(of_kind.conversations))
         });
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        let measured = format!("Conversations measured: {kinds}. The three kinds are never mixed.");
-        let note = "Figures include the calls that recalling takes. The last column tells what \
-                    they would be if nobody paid for recalling words that only the model itself had \
-                    written.";
-        Section::new("Targets").note(&measured).note(note).sheet(&self.reached())
+        let measured =
+            format!("Conversations measured: {kinds}. Only targets of all conversations mix them.");
+        let note = "Figures include the calls that recalling takes. Own apart is what they would \
+                    be if nobody paid for recalling words that only the model itself had written; \
+                    a figure without a wanted one is told beside the others.";
+        let section = Section::new("Targets").note(&measured).note(note);
+        let told = self.reached().into_iter().filter(|sheet| !sheet.rows.is_empty());
+        told.fold(section, |section, sheet| section.sheet(&sheet))
     }
 
     /// Curves of tokens over the longest conversations of a kind.
-    fn curves_section(&self, kind: Kind) -> Result<Option<Section>, BenchError> {
+    fn curves_section(&self, kind: Group) -> Result<Option<Section>, BenchError> {
         let shown = match kind {
-            Kind::Agent => 3,
-            Kind::Composite => 2,
-            Kind::Dialogue => 1,
+            Group::Agent => 3,
+            Group::Composite => 2,
+            Group::Dialogue | Group::UsersOnly => 1,
         };
         let curves = self.curves.iter().filter(|curve| curve.kind == kind);
-        let curves: Vec<&Curve> = curves.filter(|curve| calls(curve) > 1).take(shown).collect();
+        let mut curves: Vec<&Curve> = curves.filter(|curve| calls(curve) > 1).collect();
+        // A sort that keeps the order of what is equal: the longest first.
+        curves.sort_by_key(|curve| std::cmp::Reverse(calls(curve)));
+        curves.truncate(shown);
         if curves.is_empty() {
             return Ok(None);
         }
-        let note = "The tokens of each call's prompt, recalls not included. Curves that run \
-                    together hide each other until they part; their names stand beside their ends.";
-        let heading = format!("Tokens of each call: {}", title(kind).to_lowercase());
+        let note = "The tokens of each call's prompt, recalls not included, in those of the longest \
+                    conversations that have the most calls. Curves that run together hide each \
+                    other until they part; their names stand beside their ends.";
+        let heading = format!("Tokens of each call: {}", kind.title().to_lowercase());
         let mut section = Section::new(&heading).note(note);
         for curve in curves {
             let series = ordered(&curve.policies).into_iter().map(|(name, tokens)| {
@@ -82,7 +89,7 @@ impl Savings {
                 series(name, points.collect())
             });
             let told = format!("{}: {} tokens", curve.id, thousands(curve.tokens));
-            section = section.note(&told).lines(&Lines {
+            section = section.caption(&told).lines(&Lines {
                 x: Axis::linear("call"),
                 y: Axis::log("tokens of the prompt"),
                 series: series.collect(),
@@ -95,11 +102,13 @@ impl Savings {
     /// Cost against length for one kind, with the lengths from which on the memory pays.
     fn lengths_section(&self, of_kind: &OfKind) -> Result<Section, BenchError> {
         let kind = of_kind.kind;
-        let classes = classes(self.conversations.iter().filter(|one| one.kind == kind));
-        let heading = format!("Cost against length: {}", title(kind).to_lowercase());
+        let classes = classes(self.conversations.iter().filter(|one| one.group == kind));
+        let heading = format!("Cost against length: {}", kind.title().to_lowercase());
         let note = "The cost of a conversation beside that of keeping everything (1), recalls \
                     included: medians over conversations whose lengths lie within a factor of two; \
-                    classes of fewer than three are joined to a neighbour. Under 1 is cheaper.";
+                    classes of fewer than three are joined to a neighbour. Under 1 is cheaper. \
+                    Prices are those given to the command: for reading from the cache, writing into \
+                    it, and going past it.";
         let mut section = Section::new(&heading).note(note);
         let names = ordered(&of_kind.policies);
         if classes.len() > 1 {
@@ -126,41 +135,47 @@ impl Savings {
     }
 
     /// What the memory saves against each rival in each class of lengths.
-    fn saved_section(&self, kind: Kind) -> Section {
-        let heading = format!("Saved by length: {}", title(kind).to_lowercase());
+    fn saved_section(&self, kind: Group) -> Section {
+        let heading = format!("Saved by length: {}", kind.title().to_lowercase());
         let note = "Median over the conversations, and in brackets what nine tenths and what one \
                     tenth of them save at least; recalls included. Under 0 the rival is cheaper.";
-        let tokens = self.saved_sheet("Input tokens saved", kind, |one| one.input);
-        let cost = self.saved_sheet("Cost saved", kind, |one| one.cost);
-        Section::new(&heading).note(note).sheet(&tokens).sheet(&cost)
+        let section = Section::new(&heading).note(note);
+        [STRICT, CACHE_AWARE].into_iter().fold(section, |section, policy| {
+            let tokens = self.saved_sheet("Input tokens", policy, kind, |one| one.input);
+            let cost = self.saved_sheet("Cost", policy, kind, |one| one.cost);
+            section.sheet(&tokens).sheet(&cost)
+        })
     }
 
-    fn saved_sheet(&self, what: &str, kind: Kind, of: fn(&Comparison) -> Spread) -> Sheet {
-        let of_kind = || self.comparisons.iter().filter(|one| one.kind == kind);
-        let lengths = [None].into_iter().chain(Length::ALL.map(Some));
-        let lengths: Vec<(Option<Length>, u64)> = lengths
-            .filter_map(|length| {
-                let first = of_kind().find(|one| one.length == length)?;
-                Some((length, first.conversations))
-            })
-            .collect();
-        let heads: Vec<String> = lengths
-            .iter()
-            .map(|(length, count)| {
-                format!("{} ({})", length.map_or("all", Length::as_str), thousands(*count))
-            })
-            .collect();
+    fn saved_sheet(
+        &self,
+        what: &str,
+        policy: &str,
+        kind: Group,
+        of: fn(&Comparison) -> Spread,
+    ) -> Sheet {
+        let is_meant = |one: &&Comparison| one.kind == kind && one.policy == policy;
+        let chosen: Vec<&Comparison> = self.comparisons.iter().filter(is_meant).collect();
+        let rivals: Vec<&&Comparison> = chosen.iter().filter(|one| one.length.is_none()).collect();
+        // Every rival was compared at the same lengths.
+        let first = rivals.first().map(|one| one.rival);
+        let lengths: Vec<&&Comparison> =
+            chosen.iter().filter(|one| Some(one.rival) == first).collect();
+        let head = |one: &&&Comparison| {
+            let length = one.length.map_or("all", Length::as_str);
+            format!("{length} ({})", thousands(one.conversations))
+        };
+        let heads: Vec<String> = lengths.iter().map(head).collect();
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let mut sheet = Sheet::new(what, &["policy", "against"], &heads);
-        for row in of_kind().filter(|one| one.length.is_none()) {
-            let cells = lengths.iter().map(|(length, _)| {
-                let is_meant = |one: &&Comparison| {
-                    (one.policy, one.rival, one.length) == (row.policy, row.rival, *length)
-                };
-                of_kind().find(is_meant).map_or_else(String::new, |one| spread(of(one)))
+        let title = format!("{what} saved by {policy}, by tokens (and conversations)");
+        let mut sheet = Sheet::new(&title, &["against"], &heads);
+        for Comparison { rival, .. } in rivals {
+            let cells = lengths.iter().map(|column| {
+                let mut all = chosen.iter();
+                let cell = all.find(|one| one.rival == *rival && one.length == column.length);
+                cell.map_or_else(String::new, |one| spread(of(one)))
             });
-            let names = [row.policy, row.rival].map(str::to_owned);
-            sheet.row(names.into_iter().chain(cells));
+            sheet.row([(*rival).to_owned()].into_iter().chain(cells));
         }
         sheet
     }
@@ -185,7 +200,7 @@ impl Savings {
                 "looks",
                 "own calls",
             ];
-            let mut sheet = Sheet::new(title(of_kind.kind), &["policy"], &numbers);
+            let mut sheet = Sheet::new(of_kind.kind.title(), &["policy"], &numbers);
             for (name, figures) in ordered(&of_kind.policies) {
                 let (with, without) = (&figures.usage, &figures.without_recalls);
                 let counts = [
@@ -273,18 +288,21 @@ fn where_it_pays(
             None => told.push((words, vec![rival])),
         }
     }
+    let is_always = told.iter().all(|(words, _)| words == EVERY_LENGTH);
     let told = told.iter().map(|(words, rivals)| format!("than {} {words}", rivals.join(", ")));
-    format!(
-        "Over 1 % less, in the median: {}. At other lengths the rival is ahead, or they are even.",
-        told.collect::<Vec<_>>().join("; ")
-    )
+    let told = told.collect::<Vec<_>>().join("; ");
+    let rest = match is_always {
+        true => "",
+        false => "At other lengths the rival is ahead, or they are even.",
+    };
+    format!("Over 1 % less, in the median: {told}. {rest}").trim_end().to_owned()
 }
 
 /// The medians behind the picture of cost against length.
 fn by_class(classes: &[Class<'_>], names: &[(&'static str, &Figures)]) -> Sheet {
     let heads: Vec<String> = classes
         .iter()
-        .map(|class| format!("{}-{} ({})", kilo(class.from), kilo(class.to), class.len()))
+        .map(|class| format!("{}-{} ({})", class.from / 1_000, kilo(class.to), class.len()))
         .collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let head = "Cost, times that of full: medians by tokens (and conversations)";
@@ -326,13 +344,13 @@ fn facts_section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
                 visible in the prompt of that call, recalled by one search or one look at what the \
                 search told of, reachable by reading everything that the policy's tools list, or \
                 lost.";
-    let heading = format!("Facts that were needed later: {}", title(of_kind.kind).to_lowercase());
+    let heading = format!("Facts that were needed later: {}", of_kind.kind.title().to_lowercase());
     let mut section = Section::new(&heading).note(note).note(&told_of_facts(&policies));
-    section = section.bars(&bars("share of all facts, %", [1.0; 4]))?;
+    section = section.caption("All facts").bars(&bars("share of all facts, %", [1.0; 4]))?;
     let hidden =
         bars("share of all facts, %: those that the prompt did not hold", [0.0, 1.0, 1.0, 1.0]);
     if hidden.bars.iter().any(|bar| bar.values.iter().any(|value| *value > 0.0)) {
-        section = section.note("The same without what was visible:").bars(&hidden)?;
+        section = section.caption("The same, without what was visible").bars(&hidden)?;
     }
     Ok(Some(section.sheet(&facts_sheet(&policies))))
 }
@@ -400,7 +418,10 @@ fn facts_sheet(policies: &[(&'static str, &Figures)]) -> Sheet {
     sheet
 }
 
+/// A spread in hundredths: the median, and in brackets what nine tenths and one tenth save at least.
 fn spread(spread: Spread) -> String {
-    let [median, p10, p90] = [spread.median, spread.p10, spread.p90].map(|share| share * 100.0);
-    format!("{median:.0} % ({p10:.0} to {p90:.0})")
+    // A sum with 0 makes 0 of -0.
+    let hundredths = |share: f64| (share * 100.0).round() + 0.0;
+    let [median, p10, p90] = [spread.median, spread.p10, spread.p90].map(hundredths);
+    format!("{median} % ({p10} to {p90})")
 }

@@ -1,9 +1,9 @@
 //! The policies that are compared.
 
-use crate::BenchError;
+use crate::{BenchError, Driven};
 use foldback::{CacheAware, Memory, Options, Schedule, ViewConfig};
-use foldback_baselines::{BASELINES, Baseline};
-use foldback_core::{ContextManager, Estimate, Prices, Timestamp, TodoId};
+use foldback_baselines::{BASELINES, Baseline, baseline};
+use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
 use std::sync::Arc;
 
 /// A policy that decides what a model is sent.
@@ -22,6 +22,14 @@ impl Policy {
     #[must_use]
     pub fn all() -> Vec<Self> {
         BASELINES.iter().map(Self::Baseline).chain([Self::Foldback, Self::CacheAware]).collect()
+    }
+
+    /// The policy of this name: one of [`all`](Self::all), or a policy of others in another mode,
+    /// such as `stm-ltm:compress`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let own = [Self::Foldback, Self::CacheAware].into_iter().find(|own| own.name() == name);
+        own.or_else(|| baseline(name).map(Self::Baseline))
     }
 
     /// The name as it is reported.
@@ -66,7 +74,7 @@ impl Policy {
         prices: Prices,
     ) -> Result<Box<dyn ContextManager>, BenchError> {
         let schedule = match self {
-            Self::Baseline(baseline) => return Ok(baseline.start(todo, Arc::new(Estimate))),
+            Self::Baseline(baseline) => return Ok(baseline.start(todo, Driven::counters())),
             Self::Foldback => Schedule::Strict,
             Self::CacheAware => Schedule::CacheAware(
                 CacheAware::default()
@@ -81,5 +89,22 @@ impl Policy {
             ..Options::default()
         };
         Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CX10: a mode is a policy of its own name, and no part of the list that is compared.
+    #[test]
+    fn cx10_every_policy_has_a_name_and_a_mode_is_asked_for_by_one() {
+        let named = |name: &str| Policy::named(name).map(Policy::name);
+        for policy in Policy::all() {
+            assert_eq!(named(policy.name()), Some(policy.name()));
+        }
+        assert_eq!(named("stm-ltm:compress"), Some("stm-ltm:compress"));
+        assert!(Policy::all().iter().all(|policy| !policy.name().contains(':')));
+        assert_eq!(named("foldback:compress"), None);
     }
 }

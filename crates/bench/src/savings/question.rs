@@ -2,38 +2,91 @@
 //! argument that it has to fill, never of the value.
 
 use super::facts::Need;
-use super::values::Values;
+use super::values::{Values, forms};
 use foldback_core::{Message, Role};
 
-/// So many characters of the user's text are enough to search by.
+/// So many characters of the user's text are enough to search by, and as many of an argument's name.
 const MOST_CHARS: usize = 400;
 
 /// The question for an argument of a call behind the first messages `so_far`: the beginning of the
-/// latest user text, the tool and the argument. Wherever one of the wanted values stands in it, it is
-/// taken out.
+/// latest user text, the tool and the argument, with single spaces. Wherever one of the wanted
+/// values stands in it, in any case of letters or as JSON writes it, it is taken out.
 pub(crate) fn question(so_far: &[Message], need: &Need, values: &Values) -> String {
     let asked = so_far.iter().rev().find(|message| *message.role() == Role::User);
-    let asked = asked.map_or_else(String::new, |message| message.text().into_owned());
-    let words = need.argument.replace('.', " ");
-    let mut question = format!("{} {} {words}", beginning(&asked), need.tool);
-    let values = need.facts.iter().filter_map(|fact| values.get(fact.value));
-    let mut values: Vec<&str> = values.map(|value| value.text.as_str()).collect();
+    let asked = asked.map_or_else(String::new, |message| beginning(&message.text()));
+    let words = beginning(&need.argument.replace('.', " "));
+    let mut question = single_spaced(&format!("{asked} {} {words}", need.tool));
+    let wanted = need.facts.iter().filter_map(|fact| values.get(fact.value));
+    let wanted = wanted.flat_map(forms).map(|form| single_spaced(&form));
+    let mut wanted: Vec<Vec<char>> = wanted.map(|form| folded(&form)).collect();
+    wanted.retain(|form| !form.is_empty());
     // The longest first, so that no rest of it stays.
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    for value in values {
-        question = question.replace(value, " ");
+    wanted.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    wanted.dedup();
+    // What stood around a value may be another when it is gone; each round leaves less.
+    loop {
+        let before = question.len();
+        for value in &wanted {
+            question = single_spaced(&without(&question, value));
+        }
+        if question.len() == before {
+            return question;
+        }
     }
-    question.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first characters, up to a border of words where there is one.
-fn beginning(text: &str) -> &str {
-    let Some((end, _)) = text.char_indices().nth(MOST_CHARS) else { return text };
-    let head = text.get(..end).unwrap_or(text);
-    match head.rfind(char::is_whitespace) {
-        Some(border) if border > end / 2 => head.get(..border).unwrap_or(head),
-        _ => head,
+/// The first characters, with single spaces, up to a border of words where there is one.
+fn beginning(text: &str) -> String {
+    let (mut head, mut left) = (String::new(), MOST_CHARS);
+    for word in text.split_whitespace() {
+        let gap = usize::from(!head.is_empty());
+        let chars = word.chars().take(left + 1).count() + gap;
+        if chars > left && left < MOST_CHARS / 2 {
+            break;
+        }
+        head.push_str(if gap > 0 { " " } else { "" });
+        head.extend(word.chars().take(left.saturating_sub(gap)));
+        if chars > left {
+            break;
+        }
+        left -= chars;
     }
+    head
+}
+
+fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The characters without the difference of large and small letters.
+fn folded(text: &str) -> Vec<char> {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// The text with a space wherever a folded value stood.
+fn without(text: &str, value: &[char]) -> String {
+    // Each folded character, and where the one in the text that it comes from begins and ends.
+    let (mut chars, mut spans) = (Vec::new(), Vec::new());
+    for (at, c) in text.char_indices() {
+        for lower in c.to_lowercase() {
+            chars.push(lower);
+            spans.push((at, at + c.len_utf8()));
+        }
+    }
+    let (mut kept, mut end, mut at) = (String::new(), 0, 0);
+    while let Some(window) = chars.get(at..at + value.len()) {
+        if window != value {
+            at += 1;
+            continue;
+        }
+        let first = spans.get(at).map_or(end, |span| span.0);
+        kept.push_str(text.get(end..first).unwrap_or_default());
+        kept.push(' ');
+        at += value.len();
+        end = spans.get(at - 1).map_or(end, |span| span.1);
+    }
+    kept.push_str(text.get(end..).unwrap_or_default());
+    kept
 }
 
 #[cfg(test)]
@@ -42,9 +95,17 @@ mod tests {
     use super::*;
     use foldback_testkit::transcript;
 
+    /// The questions for each argument of the only call.
+    fn asked(script: &str) -> Vec<String> {
+        let messages = transcript(script);
+        let facts = Facts::of(&messages).unwrap();
+        let (at, needs) = facts.needs.iter().next().unwrap();
+        needs.iter().map(|need| question(&messages[..*at], need, &facts.values)).collect()
+    }
+
     #[test]
     fn a_question_is_made_of_what_was_asked_and_never_holds_the_value() {
-        let messages = transcript(
+        let asked = asked(
             r#"
             user: Which boat?
             assistant: The Marlin at 大阪城公园, PX-7781.
@@ -53,17 +114,50 @@ mod tests {
             tool: done
             "#,
         );
-        let facts = Facts::of(&messages);
-        let asked = |n: usize| question(&messages[..3], &facts.needs[&3][n], &facts.values);
-        assert_eq!(asked(0), "Move PX-7781 to , please. move_boat to place");
-        assert_eq!(asked(1), "Move to 大阪城公园, please. move_boat boat");
+        assert_eq!(asked[0], "Move PX-7781 to , please. move_boat to place");
+        assert_eq!(asked[1], "Move to 大阪城公园, please. move_boat boat");
+    }
+
+    #[test]
+    fn a_value_that_is_spaced_written_or_cased_otherwise_is_taken_out_as_well() {
+        let asked = asked(
+            r#"
+            user: the berth is North Quay 17, boat Marlin-Straße, ÉCOLE, "a\nb c"
+            assistant: noted
+            user: go on with north   QUAY 17 now, MARLIN-STRAßE of the école
+            assistant> moor({"berth": "North Quay 17", "boat": "Marlin-Straße", "of": "ÉCOLE"})
+            tool: done
+            "#,
+        );
+        assert_eq!(asked[0], "go on with now, MARLIN-STRAßE of the école moor berth");
+        assert_eq!(asked[1], "go on with north QUAY 17 now, of the école moor boat");
+        assert_eq!(asked[2], "go on with north QUAY 17 now, MARLIN-STRAßE of the moor of");
+    }
+
+    #[test]
+    fn what_closes_up_around_a_value_is_no_value() {
+        assert_eq!(without("İ and abc", &folded("İ")), "  and abc");
+        assert_eq!(without("xabcabcx", &folded("abc")), "x  x");
+        let asked = asked(
+            r#"
+            user: the code is gate nine
+            assistant: noted
+            user: open gate gate nine nine now
+            assistant> open({"code": "gate nine"})
+            tool: done
+            "#,
+        );
+        assert_eq!(asked, ["open now open code"]);
     }
 
     #[test]
     fn a_long_text_is_cut_at_a_word() {
-        let long = "harbour ".repeat(90);
-        assert!(beginning(&long).len() <= MOST_CHARS && beginning(&long).ends_with("harbour"));
+        let long = "harbour \n ".repeat(90);
+        let head = beginning(&long);
+        assert!(head.len() <= MOST_CHARS && head.len() > MOST_CHARS - 9, "{head}");
+        assert!(head.ends_with("harbour harbour"));
         assert_eq!(beginning(&"船".repeat(900)).chars().count(), MOST_CHARS);
-        assert_eq!(beginning("short"), "short");
+        assert_eq!(beginning(&format!("大 {}", "船".repeat(900))).chars().count(), MOST_CHARS);
+        assert_eq!(beginning(" short\ttext "), "short text");
     }
 }

@@ -1,6 +1,5 @@
 //! What a policy's tools bring to whoever reads everything that they list.
 
-use super::budget::beginning;
 use super::means::{Means, call, next_call, payloads};
 use super::values::{Held, Values};
 use crate::{BenchError, Driven};
@@ -12,8 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub(crate) struct Reach {
     held: Held,
-    /// What one look at the right place brings.
-    looks: Held,
     /// The number of the last block that was listed, or of messages that were read.
     cursor: u64,
     read: BTreeSet<String>,
@@ -28,11 +25,6 @@ impl Reach {
     /// Whether a value can be had at all.
     pub(crate) fn has(&self, value: u32) -> bool {
         self.held.has(value)
-    }
-
-    /// Whether one look at the right place brings a value.
-    pub(crate) fn has_in_a_look(&self, value: u32) -> bool {
-        self.looks.has(value)
     }
 
     /// Reads what there is by now and was not read yet.
@@ -115,15 +107,10 @@ impl Reach {
     ) -> Result<Option<String>, BenchError> {
         let mut text = String::new();
         let mut next = Some(call("load", json!({ "ref": reference })));
-        let mut is_first = true;
         while let Some(call) = next {
             let answer = context.call(&call)?;
             if answer.is_error {
                 return Ok(None);
-            }
-            if is_first {
-                self.looks.add(&values.in_text(beginning(&answer.text).0));
-                is_first = false;
             }
             next = next_call(&answer.text, "load");
             let page = between_marks(&answer.text);
@@ -147,9 +134,6 @@ impl Reach {
                 let answer = context.call(&call("read_raw", arguments))?;
                 if answer.is_error {
                     return Ok(());
-                }
-                if text.is_empty() {
-                    self.looks.add(&values.in_text(beginning(&answer.text).0));
                 }
                 let page = answer.text.split_once("]\n").map_or("", |(_, page)| page);
                 lines = rest_of_raw(&answer.text).map(str::to_owned);
@@ -175,10 +159,7 @@ impl Reach {
                 let Some(last) = last_line(&answer.text).filter(|_| !answer.is_error) else {
                     break;
                 };
-                let held = values.in_text(&answer.text);
-                self.held.add(&held);
-                // A pattern that fits gives any line.
-                self.looks.add(&held);
+                self.held.add(&values.in_text(&answer.text));
                 self.lines.insert(path.to_owned(), last);
             }
         }

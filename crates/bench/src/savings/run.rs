@@ -1,13 +1,13 @@
 //! One conversation under one policy.
 
-use super::budget::beginning;
+use super::budget::{beginning, fits};
 use super::facts::{Fact, Facts, Need};
 use super::figures::Figures;
 use super::means::Means;
 use super::question::question;
 use super::reach::Reach;
 use super::values::Values;
-use super::{Fate, Miss, Policy};
+use super::{Config, Fate, Miss, Policy};
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter};
 use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
 
@@ -16,7 +16,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) case: &'a Case,
     pub(crate) facts: Facts,
     pub(crate) counts: Counts,
-    /// The tokens of the tools that the recording declares.
+    /// The tokens of the agent's own tools: those that the recording declares, and those that are
+    /// taken for granted.
     pub(crate) own_tools: u64,
     pub(crate) prices: Prices,
 }
@@ -31,12 +32,17 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn new(case: &'a Case, prices: Prices) -> Self {
+    /// A conversation, not yet under any policy.
+    ///
+    /// # Errors
+    /// When its values are too many to be looked for at once.
+    pub(crate) fn new(case: &'a Case, config: &Config) -> Result<Self, BenchError> {
         let mut counts = Counts::default();
         let tools = case.conversation.envelope.get("tools");
-        let own_tools = tools.map_or(0, |tools| counts.text(&tools));
-        let facts = Facts::of(&case.conversation.messages);
-        Self { case, facts, counts, own_tools, prices }
+        let recorded = tools.map_or(0, |tools| counts.recorded_tools(&tools));
+        let own_tools = recorded + config.agent_tools;
+        let facts = Facts::of(&case.conversation.messages)?;
+        Ok(Self { case, facts, counts, own_tools, prices: config.prices })
     }
 
     /// The tokens of the whole conversation, and of what the model wrote of it.
@@ -122,11 +128,12 @@ impl Run {
             }
             self.reach.go_on(means, &mut self.context, &prompt, values)?;
             for fact in missing.facts {
-                let in_a_look = self.reach.has_in_a_look(fact.value);
+                let value = values.get(fact.value).map(|value| value.text.clone());
                 let fate = match self.reach.has(fact.value) {
                     true => Fate::Reachable,
                     false => Fate::Lost,
                 };
+                let in_a_look = fate == Fate::Reachable && value.as_deref().is_some_and(fits);
                 self.figures.count(fact, fate, in_a_look);
                 self.misses.push(Miss {
                     id: case.id.clone(),
@@ -134,7 +141,7 @@ impl Run {
                     at: at as u64,
                     tool: need.tool.clone(),
                     argument: need.argument.clone(),
-                    value: values.get(fact.value).map(|v| v.text.clone()).unwrap_or_default(),
+                    value: value.unwrap_or_default(),
                     in_payload: fact.in_payload,
                     is_own: fact.is_own,
                     in_a_look,
@@ -191,7 +198,7 @@ impl Run {
             self.figures.recalls_of_own.add(&usage);
         }
         if !answer.is_error {
-            let held = values.in_text(read);
+            let held = values.in_text(unquoted(read));
             missing.facts.retain(|fact| {
                 if held.has(fact.value) {
                     self.figures.count(*fact, Fate::Recalled, true);
@@ -204,13 +211,23 @@ impl Run {
 
     fn finish(self, output_tokens: u64) -> Outcome {
         let mut figures = self.figures;
+        figures.recalls_of_own = self.meter.billed(figures.recalls_of_own);
         figures.without_recalls = self.meter.usage();
         figures.usage = self.meter.usage();
         figures.usage.add(&self.meter.asides());
         figures.prefix_moves = self.meter.moves();
         figures.side_calls = self.context.side_calls();
+        figures.side_output_tokens = self.context.side_output_tokens();
         figures.output_tokens = output_tokens;
         Outcome { figures: figures.settled(), curve: self.curve, misses: self.misses }
+    }
+}
+
+/// An answer without the line that quotes what was searched for.
+fn unquoted(answer: &str) -> &str {
+    match answer.split_once('\n') {
+        Some((head, rest)) if head.starts_with("[search_block:") => rest,
+        _ => answer,
     }
 }
 

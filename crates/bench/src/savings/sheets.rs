@@ -1,86 +1,83 @@
 //! The results as tables.
 
-use super::{Figures, Miss, Savings, Spread};
-use crate::{Kind, Sheet};
+use super::{Comparison, Figures, Group, Miss, OfKind, Savings, Target};
+use crate::Sheet;
 
 impl Savings {
-    /// The tables that a person reads: a summary for each kind, what is saved, and the targets.
+    /// The tables that a person reads: for each group what was sent, what became of the facts, and
+    /// what is saved; then the targets.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
-        let mut sheets: Vec<Sheet> = self
-            .kinds
-            .iter()
-            .map(|of_kind| {
-                let title =
-                    format!("{}: {} conversations", title(of_kind.kind), of_kind.conversations);
-                let numbers = [
-                    "calls",
-                    "input tokens",
-                    "peak",
-                    "cached",
-                    "cost",
-                    "facts",
-                    "visible",
-                    "recalled",
-                    "reachable",
-                    "lost",
-                    "ceiling",
-                ];
-                let mut sheet = Sheet::new(&title, &["policy"], &numbers);
-                for (name, figures) in of_kind.policies.iter() {
-                    sheet.row(summary(name, figures));
-                }
-                sheet
-            })
-            .collect();
-        sheets.push(self.saved());
-        sheets.push(self.reached());
+        let mut sheets = Vec::new();
+        for of_kind in &self.kinds {
+            sheets.push(sent(of_kind));
+            sheets.extend(facts(of_kind));
+        }
+        for of_kind in &self.kinds {
+            sheets.extend(self.saved(of_kind.kind));
+        }
+        sheets.extend(self.reached());
         sheets
     }
 
-    /// What is saved against each rival on conversations of any length.
-    fn saved(&self) -> Sheet {
-        let numbers = ["tokens saved", "p10", "p90", "cost saved", "p10", "p90", "worst"];
-        let title = "Saved against others, recalls included (medians over conversations)";
-        let mut sheet = Sheet::new(title, &["policy", "against", "kind"], &numbers);
-        for comparison in self.comparisons.iter().filter(|one| one.length.is_none()) {
-            let (input, cost) = (comparison.input, comparison.cost);
-            let spread = |share: Spread| [share.median, share.p10, share.p90];
-            let names = [comparison.policy, comparison.rival, comparison.kind.as_str()];
-            let shares = spread(input).into_iter().chain(spread(cost)).chain([cost.least]);
-            sheet.row(names.map(str::to_owned).into_iter().chain(shares.map(percent)));
+    /// What each policy of the memory saves on conversations of a group, of any length.
+    fn saved(&self, kind: Group) -> Vec<Sheet> {
+        let mut sheets: Vec<(&str, Sheet)> = Vec::new();
+        let is_meant = |one: &&Comparison| one.kind == kind && one.length.is_none();
+        for Comparison { policy, rival, input, cost, .. } in
+            self.comparisons.iter().filter(is_meant)
+        {
+            let shares = [input.median, input.p10, cost.median, cost.p10, cost.least];
+            let row = [(*rival).to_owned()].into_iter().chain(shares.map(percent));
+            match sheets.iter_mut().find(|(name, _)| name == policy) {
+                Some((_, sheet)) => sheet.row(row),
+                None => {
+                    let title =
+                        format!("{}: saved by {policy} (medians, p10, worst)", kind.title());
+                    let numbers = ["tokens", "p10", "cost", "p10", "worst"];
+                    let mut sheet = Sheet::new(&title, &["against"], &numbers);
+                    sheet.row(row);
+                    sheets.push((policy, sheet));
+                }
+            }
         }
-        sheet
+        sheets.into_iter().map(|(_, sheet)| sheet).collect()
     }
 
-    /// The targets, and the conversation that was dearest.
-    pub(super) fn reached(&self) -> Sheet {
-        let numbers = ["wanted", "measured", "met", "without recalls of own words"];
-        let mut sheet = Sheet::new("Targets", &["what"], &numbers);
+    /// The targets: of what is saved, with the conversation that was dearest, and of facts.
+    pub(super) fn reached(&self) -> [Sheet; 2] {
+        let numbers = ["wanted", "measured", "met", "own apart", "n", "side calls"];
+        let title = "Targets of savings (own apart: without recalls of the model's own words)";
+        let mut saved = Sheet::new(title, &["what"], &numbers);
+        let numbers = ["wanted", "measured", "met", "not own", "n", "ceiling", "brought"];
+        let title = "Targets of facts (not own: others gave them; brought: of those not shown)";
+        let mut facts = Sheet::new(title, &["what"], &numbers);
         for target in &self.targets {
-            let bound = if target.at_most { "at most" } else { "at least" };
-            sheet.row([
-                target.what.clone(),
-                format!("{bound} {}", percent(target.wanted)),
-                percent(target.measured),
-                if target.met { "yes" } else { "no" }.to_owned(),
-                target.without_own.map_or_else(String::new, percent),
-            ]);
+            match &target.of_facts {
+                None => saved.row(
+                    told(target, target.conversations)
+                        .into_iter()
+                        .chain([target.side_calls.map_or_else(String::new, thousands)]),
+                ),
+                Some(of_facts) => facts.row(told(target, of_facts.facts).into_iter().chain([
+                    percent(of_facts.ceiling),
+                    of_facts.brought.map_or_else(|| "-".to_owned(), percent),
+                ])),
+            }
         }
         if let Some(worst) = &self.worst {
             let tokens = thousands(worst.tokens);
-            sheet.row([
-                format!(
-                    "{} beside {}, dearest in {} ({tokens} tokens)",
-                    worst.policy, worst.rival, worst.id
-                ),
-                String::new(),
-                percent(worst.over),
-                String::new(),
-                String::new(),
-            ]);
+            let what = format!(
+                "{} over {}, dearest in {} ({tokens} tokens)",
+                worst.policy, worst.rival, worst.id
+            );
+            let mut cells = vec![String::new(); saved.columns.len()];
+            for (cell, told) in cells.iter_mut().zip([what, String::new(), percent(worst.over)]) {
+                *cell = told;
+            }
+            saved.row(cells);
         }
-        sheet
+        [saved, facts]
     }
 
     /// A row for each conversation and policy, with every figure.
@@ -116,6 +113,7 @@ impl Savings {
             "recalls",
             "looks",
             "side_calls",
+            "side_output_tokens",
             "output_tokens",
             "calls_without_recalls",
             "input_tokens_without_recalls",
@@ -170,32 +168,61 @@ impl Savings {
     }
 }
 
-/// The name of a kind above its figures.
-pub(super) fn title(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Agent => "Agent runs",
-        Kind::Composite => "Composites of agent runs",
-        Kind::Dialogue => "Dialogues",
+/// What was sent under each policy.
+fn sent(of_kind: &OfKind) -> Sheet {
+    let title = format!(
+        "{}: {} conversations (summaries are made by rule)",
+        of_kind.kind.title(),
+        thousands(of_kind.conversations)
+    );
+    let numbers = ["calls", "input tokens", "peak", "cached", "cost"];
+    let mut sheet = Sheet::new(&title, &["policy"], &numbers);
+    for (name, figures) in of_kind.policies.iter() {
+        let usage = &figures.usage;
+        sheet.row([
+            name.to_owned(),
+            thousands(usage.calls),
+            thousands(usage.input_tokens),
+            thousands(usage.peak_tokens),
+            percent(figures.hit_rate),
+            thousands(usage.cost_units.round() as u64),
+        ]);
     }
+    sheet
 }
 
-fn summary(name: &str, figures: &Figures) -> Vec<String> {
-    let (usage, facts) = (&figures.usage, &figures.facts);
-    let mut cells = vec![
-        name.to_owned(),
-        thousands(usage.calls),
-        thousands(usage.input_tokens),
-        thousands(usage.peak_tokens),
-        percent(figures.hit_rate),
-        thousands(usage.cost_units.round() as u64),
-        thousands(facts.facts),
-    ];
-    let some = [facts.visible, facts.recalled, facts.reachable, facts.lost, facts.ceiling];
-    cells.extend(some.map(|some| match facts.facts {
-        0 => "-".to_owned(),
-        _ => percent(facts.share(some)),
-    }));
-    cells
+/// What became of the facts under each policy; `None` where there are none.
+fn facts(of_kind: &OfKind) -> Option<Sheet> {
+    let title =
+        format!("{}: facts needed later (brought: of those not shown)", of_kind.kind.title());
+    let numbers = ["facts", "visible", "recalled", "reachable", "lost", "brought"];
+    let mut sheet = Sheet::new(&title, &["policy"], &numbers);
+    for (name, Figures { facts, .. }) in of_kind.policies.iter() {
+        let some = [facts.visible, facts.recalled, facts.reachable, facts.lost];
+        let shares = some.map(|some| percent(facts.share(some)));
+        let brought = facts.brought().map_or_else(|| "-".to_owned(), percent);
+        let names = [name.to_owned(), thousands(facts.facts)];
+        sheet.row(names.into_iter().chain(shares).chain([brought]));
+    }
+    let has_facts = of_kind.policies.iter().any(|(_, figures)| figures.facts.facts > 0);
+    has_facts.then_some(sheet)
+}
+
+/// What all targets tell, `n` among it.
+fn told(target: &Target, n: u64) -> [String; 6] {
+    let bound = if target.at_most { "<=" } else { ">=" };
+    let lowered = target.of_facts.as_ref().and_then(|of_facts| of_facts.lowered_to);
+    let lowered = lowered.map_or_else(String::new, |to| format!(", lowered to {}", percent(to)));
+    let wanted = target.wanted.map(|wanted| format!("{bound} {}{lowered}", percent(wanted)));
+    let met = target.met.map_or("", |met| if met { "yes" } else { "no" });
+    [
+        target.what.clone(),
+        wanted.unwrap_or_default(),
+        percent(target.measured),
+        met.to_owned(),
+        percent(target.without_own),
+        thousands(n),
+    ]
 }
 
 fn all(figures: &Figures) -> Vec<String> {
@@ -226,6 +253,7 @@ fn all(figures: &Figures) -> Vec<String> {
         figures.recalls,
         figures.looks,
         figures.side_calls,
+        figures.side_output_tokens,
         figures.output_tokens,
         without_recalls.calls,
         without_recalls.input_tokens,

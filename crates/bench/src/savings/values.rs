@@ -1,8 +1,8 @@
 //! Many values looked for in a text at once.
 
+use crate::BenchError;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
-use foldback_core::Escape;
-use foldback_core::{Content, Message, Part, escape_into};
+use foldback_core::{Content, Escape, Message, Part, escape_into};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,32 +41,57 @@ impl Held {
     }
 }
 
+/// So many bytes of a value are looked for; where they stand, the rest is compared. An automaton
+/// takes some hundred bytes for each byte that it looks for.
+const HEAD: usize = 64;
+
 /// Values to look for. A string is found wherever it stands, as it is or as JSON writes it; a number
 /// only where it is not part of a longer one.
 pub(crate) struct Values {
     finder: Option<AhoCorasick>,
-    /// Which value each pattern stands for.
-    of: Vec<u32>,
+    /// What each pattern of the finder is the head of.
+    of: Vec<Pattern>,
     values: Vec<Value>,
     /// By the place in memory, which is a message's own as long as it is held here.
     shared: FxHashMap<usize, (Arc<Message>, Held)>,
 }
 
+/// A way to write a value.
+struct Pattern {
+    /// The number of the value.
+    value: u32,
+    /// What follows the first [`HEAD`] bytes.
+    rest: Box<[u8]>,
+}
+
 impl Values {
     /// Values by their numbers: the first is 0.
-    pub(crate) fn new(values: Vec<Value>) -> Self {
-        let (mut patterns, mut of) = (Vec::new(), Vec::new());
-        for (n, value) in (0..).zip(&values) {
-            for form in forms(value) {
-                patterns.push(form);
-                of.push(n);
+    ///
+    /// # Errors
+    /// When they are too many to be looked for at once.
+    pub(crate) fn new(values: Vec<Value>) -> Result<Self, BenchError> {
+        let (mut heads, mut of) = (Vec::new(), Vec::new());
+        for (value, text) in (0..).zip(&values) {
+            for form in forms(text) {
+                let mut head = form.into_bytes();
+                let rest = head.split_off(head.len().min(HEAD)).into_boxed_slice();
+                heads.push(head);
+                of.push(Pattern { value, rest });
             }
         }
         let mut builder = AhoCorasickBuilder::new();
         builder.match_kind(MatchKind::Standard);
-        // Too many bytes of values for one automaton is the only way to fail.
-        let finder = builder.build(&patterns).ok().filter(|_| !patterns.is_empty());
-        Self { finder, of, values, shared: FxHashMap::default() }
+        let finder = match heads.is_empty() {
+            true => None,
+            false => Some(builder.build(&heads).map_err(|error| {
+                let many = values.len();
+                BenchError::Input(format!(
+                    "the {many} values in the arguments of one conversation are too many to be \
+                     looked for at once: {error}"
+                ))
+            })?),
+        };
+        Ok(Self { finder, of, values, shared: FxHashMap::default() })
     }
 
     pub(crate) fn get(&self, value: u32) -> Option<&Value> {
@@ -121,12 +146,16 @@ impl Values {
         // The last value found: runs of one value are long.
         let mut last = None;
         for found in finder.find_overlapping_iter(text) {
-            let Some(value) = self.of.get(found.pattern().as_usize()).copied() else { continue };
-            if last == Some(value) {
+            let Some(Pattern { value, rest }) = self.of.get(found.pattern().as_usize()) else {
+                continue;
+            };
+            let value = *value;
+            let behind = text.as_bytes().get(found.end()..).unwrap_or_default();
+            if last == Some(value) || !behind.starts_with(rest) {
                 continue;
             }
             let is_number = self.get(value).is_some_and(|value| value.is_number);
-            if is_number && !stands_alone(text, found.range()) {
+            if is_number && !stands_alone(text, found.start()..found.end() + rest.len()) {
                 continue;
             }
             last = Some(value);
@@ -137,7 +166,7 @@ impl Values {
 
 /// How a value may be written: as it is, or inside a JSON string, where writers differ in what they
 /// escape.
-fn forms(value: &Value) -> Vec<String> {
+pub(super) fn forms(value: &Value) -> Vec<String> {
     let mut forms = vec![value.text.clone()];
     if !value.is_number {
         for escape in Escape::ALL {
@@ -168,7 +197,7 @@ mod tests {
 
     #[track_caller]
     fn check(value: &str, is_number: bool, text: &str, expected: bool) {
-        let values = Values::new(vec![Value { text: value.to_owned(), is_number }]);
+        let values = Values::new(vec![Value { text: value.to_owned(), is_number }]).unwrap();
         assert_eq!(values.in_text(text).has(0), expected, "{value:?} in {text:?}");
     }
 
@@ -206,8 +235,38 @@ mod tests {
     #[test]
     fn values_inside_each_other_are_all_found() {
         let value = |text: &str| Value { text: text.to_owned(), is_number: false };
-        let values = Values::new(vec![value("app.rs"), value("src/app.rs"), value("main")]);
+        let values = vec![value("app.rs"), value("src/app.rs"), value("main")];
+        let values = Values::new(values).unwrap();
         let held: Vec<u32> = values.in_text("src/app.rs src/app.rs").iter().collect();
         assert_eq!(held, [0, 1]);
+    }
+
+    /// Long values differ behind what the finder looks for, and a character may stand at its end.
+    #[test]
+    fn long_values_are_compared_whole() {
+        let start = format!("{}船", "s".repeat(HEAD - 1));
+        let [one, two] = ["one", "two"].map(|end| format!("{start}{end}\n"));
+        check(&one, false, &format!("x{one}x"), true);
+        check(&one, false, &format!("x{two}x"), false);
+        check(&one, false, one.trim_end(), false);
+        check(&one, false, &format!("{{\"a\": \"{start}one\\n\"}}"), true);
+        let digits = "7".repeat(HEAD + 9);
+        check(&digits, true, &format!("{digits}, and"), true);
+        check(&digits, true, &format!("{digits}7, and"), false);
+        let value = |text: &String| Value { text: text.clone(), is_number: false };
+        let values = Values::new(vec![value(&one), value(&two)]).unwrap();
+        let held: Vec<u32> = values.in_text(&format!("{two}{one}{two}")).iter().collect();
+        assert_eq!(held, [0, 1]);
+    }
+
+    /// The automaton holds the heads alone, however long the values are.
+    #[test]
+    fn an_automaton_does_not_grow_with_the_length_of_values() {
+        let finder = |len: usize| {
+            let value =
+                |n: usize| Value { text: format!("{n:04}{}", "v".repeat(len)), is_number: false };
+            Values::new((0..50).map(value).collect()).unwrap().finder.unwrap().memory_usage()
+        };
+        assert_eq!(finder(HEAD), finder(40 * HEAD));
     }
 }

@@ -1,7 +1,9 @@
 //! What is sent and what is kept at hand, on conversations whose figures can be counted by hand.
 
 use foldback::{Conversation, Envelope};
-use foldback_bench::savings::{Config, FactCounts, Fate, Figures, Policy, Savings, measure};
+use foldback_bench::savings::{
+    Config, FactCounts, Fate, Figures, Group, PRICE_MOST, Policy, Savings, measure,
+};
 use foldback_bench::{Case, Counts, Kind};
 use foldback_testkit::transcript;
 use std::fmt::Write as _;
@@ -174,12 +176,18 @@ fn a_file_of_history_is_searched_by_pattern_and_read_on() {
         writeln!(between, "tool: [big 60000 {i}]\nassistant: read").unwrap();
     }
     between.push_str(&talk(4));
-    let savings = measured(&later("unmoor the Marlin", &between));
+    // No summary holds the middle of a long text.
+    let told = |asked: &str| {
+        let place = "[big 4000 a] the boat Marlin is moored. Its code is QX-7781-K [big 4000 b]";
+        let short = "the boat Marlin is moored. Its code is QX-7781-K";
+        measured(&later(asked, &between).replace(short, place))
+    };
+    let savings = told("unmoor the Marlin");
     let rival = figures(&savings, "deepagents");
     assert_eq!(rival.side_calls, 1, "one summary, which is a call of its own");
     assert_eq!(fates(&rival.facts), [0, 1, 0, 0]);
     assert_eq!(rival.recalls, 1);
-    let vain = measured(&later("release her", &between));
+    let vain = told("release her");
     let rival = figures(&vain, "deepagents");
     assert_eq!(rival.facts.lost, 0);
     assert_eq!(rival.facts.visible, 0);
@@ -201,10 +209,151 @@ fn the_tools_of_the_recording_count_for_all_alike() {
     };
     let tools = r#"[{"type":"function","function":{"name":"open_gate","parameters":{}}}]"#;
     let (with, without) = (read(line(&format!("\"tools\":{tools},"))), read(line("")));
-    let more = Counts::default().text(tools);
+    let more = Counts::default().recorded_tools(tools);
     for (name, figures) in with.policies.iter() {
         let other = without.policies.get(name).unwrap();
         assert_eq!(figures.usage.input_tokens, other.usage.input_tokens + more, "{name}");
+    }
+}
+
+#[test]
+fn tools_that_are_taken_for_granted_count_for_all_alike() {
+    let cases = [case("one", &later("now unmoor the boat Marlin", ""))];
+    let with = |agent_tools| {
+        let config = Config { agent_tools, ..Config::default() };
+        measure(&cases, &config, &|_| {}).unwrap()
+    };
+    let (without, with) = (with(0), with(3_000));
+    for (name, figures) in with.policies.iter() {
+        let other = without.policies.get(name).unwrap();
+        let more = figures.usage.input_tokens - other.usage.input_tokens;
+        assert_eq!(more, 3_000 * figures.usage.calls, "{name}");
+        // They never change, so a cache serves them from the second call on.
+        assert!(figures.usage.cached_tokens >= 3_000 / 16 * 16 * (figures.usage.calls - 1));
+    }
+}
+
+#[test]
+fn prices_beyond_all_sums_are_refused() {
+    let cases = [case("one", "user: hello\nassistant: hi\n")];
+    for plain in [0.0, f64::NAN, 1e300, PRICE_MOST * 2.0] {
+        let prices = foldback_core::Prices { plain, ..foldback_core::Prices::default() };
+        let config = Config { prices, ..Config::default() };
+        let error = measure(&cases, &config, &|_| {}).unwrap_err();
+        assert!(error.to_string().contains("from 0 to 1000000000"), "{error}");
+    }
+}
+
+/// A search quotes its question; what the question happens to hold is not recalled by that.
+#[test]
+fn a_question_brings_nothing_by_being_quoted() {
+    let value = "zzqq North Quay 17";
+    let mut script = format!("user: you keep the book\nassistant: I do\nuser: key {value} omega\n");
+    script.push_str("assistant: ok\n");
+    for i in 0..60 {
+        let words = "unmoor code 17 Quay North zzqq";
+        writeln!(script, "user: go on now with {words} number {i}; please {words}").unwrap();
+        writeln!(script, "assistant: {words} {i}, go on now").unwrap();
+    }
+    for asked in ["zzqq  North Quay   17", "ZZQQ north quay 17", "zzqq North Quay 17"] {
+        let script = format!(
+            "{script}user: please go on with {asked} now\n\
+             assistant> unmoor({{\"code\": \"{value}\"}})\ntool: done\nassistant: done\n"
+        );
+        let savings = measured(&script);
+        for name in ["foldback", "foldback-cache-aware"] {
+            let missed: Vec<_> = savings.misses.iter().filter(|m| m.policy == name).collect();
+            let asked = missed.iter().map(|miss| miss.asked.to_lowercase());
+            assert!(asked.clone().all(|asked| !asked.contains("north quay")), "{asked:?}");
+        }
+        let foldback = figures(&savings, "foldback");
+        if asked != value {
+            assert_eq!(fates(&foldback.facts), [0, 0, 1, 0], "{asked}");
+        }
+    }
+}
+
+#[test]
+fn recalls_of_the_models_own_words_are_told_apart() {
+    let script = format!(
+        "user: you keep the pump book\n\
+         assistant: I do\n\
+         user: mend the pump Marlin\n\
+         assistant: the pump Marlin is mended, all of its valves are open, it has run for a while, \
+         and my own name for the mended valve of the pump is QX-7781-K\n\
+         {}\
+         user: check the mended valve of the pump Marlin\n\
+         assistant> check({{\"valve\": \"QX-7781-K\"}})\n\
+         tool: ok\n\
+         assistant: done\n",
+        talk(60)
+    );
+    let savings = measured(&script);
+    let own = figures(&savings, "foldback");
+    assert_eq!((own.facts.facts, own.own), (1, own.facts));
+    assert_eq!((own.recalls_of_own.calls, own.recalls), (own.recalls + own.looks, 1));
+    let more = own.usage.input_tokens - own.without_recalls.input_tokens;
+    assert_eq!(own.recalls_of_own.input_tokens, more);
+    // Had somebody else told it, nothing of it would be the model's own.
+    let given = measured(&script.replace("the pump book", "the pump book of QX-7781-K"));
+    let given = figures(&given, "foldback");
+    assert_eq!((given.facts.facts, given.own.facts, given.recalls_of_own.calls), (1, 0, 0));
+}
+
+/// What is too long for any answer is under no ceiling, wherever it stands.
+#[test]
+fn a_value_that_no_answer_can_hold_is_over_the_ceiling() {
+    let long: String = (0..900).map(|n| format!("{n} of the list, ")).collect();
+    let script = |value: &str| {
+        format!(
+            "user: you keep the harbour book\nassistant: I do\nuser: keep this: {value}\n\
+             assistant: kept\n{}user: write it down\nassistant> write({{\"text\": \"{value}\"}})\n\
+             tool: done\nassistant: done\n",
+            talk(60)
+        )
+    };
+    let found = measured(&script(long.trim_end()));
+    let foldback = figures(&found, "foldback");
+    assert_eq!((fates(&foldback.facts), foldback.facts.ceiling), ([0, 0, 1, 0], 0));
+    let found = measured(&script("the short list of nothing"));
+    assert_eq!(figures(&found, "foldback").facts.ceiling, 1);
+}
+
+#[test]
+fn dialogues_without_a_model_are_summed_up_apart() {
+    let cases = [
+        case("meeting", "user: 你好\nuser: again\n"),
+        case("chat", "user: hello\nassistant: hi\n"),
+    ];
+    let savings = measure(&cases, &Config::default(), &|_| {}).unwrap();
+    let kinds: Vec<Group> = savings.kinds.iter().map(|of| of.kind).collect();
+    assert_eq!(kinds, [Group::Dialogue, Group::UsersOnly]);
+    let json = serde_json::to_value(&savings).unwrap();
+    let told = |key: &str| {
+        [&json["conversations"][0][key], &json["conversations"][1][key]]
+            .map(|v| v.as_str().unwrap().to_owned())
+    };
+    assert_eq!(told("kind"), ["dialogue", "dialogue"]);
+    assert_eq!(told("group"), ["dialogue, users only", "dialogue"]);
+    assert!(savings.comparisons.iter().any(|one| one.kind == Group::UsersOnly));
+}
+
+#[test]
+fn an_agents_run_is_a_composite_where_topics_are_given() {
+    for (boundaries, expected) in [
+        ("null", Kind::Agent),
+        ("[ ]", Kind::Agent),
+        ("[0]", Kind::Agent),
+        ("[99]", Kind::Agent),
+        ("\"2\"", Kind::Agent),
+        ("[0, 2]", Kind::Composite),
+    ] {
+        let line = format!(
+            r#"{{"id":"x","boundaries":{boundaries},"messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"run","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"c","content":"ok"}}]}}"#
+        );
+        let found = foldback_transcript::read_bytes(line.as_bytes()).unwrap();
+        let conversation = found.into_iter().next().unwrap().unwrap();
+        assert_eq!(Kind::of(&conversation), expected, "{boundaries}");
     }
 }
 
@@ -247,8 +396,8 @@ fn sums_are_those_of_the_conversations() {
             each.iter().map(|figures| figures.usage.peak_tokens).max().unwrap()
         );
     }
-    let kinds: Vec<Kind> = savings.kinds.iter().map(|of| of.kind).collect();
-    assert_eq!(kinds, [Kind::Agent, Kind::Dialogue]);
+    let kinds: Vec<Group> = savings.kinds.iter().map(|of| of.kind).collect();
+    assert_eq!(kinds, [Group::Agent, Group::Dialogue]);
     // A table has a row for each conversation and policy, and cells for each column.
     let rows = savings.rows();
     assert_eq!(rows.rows.len(), 2 * Policy::all().len());

@@ -44,8 +44,10 @@ Cost with a prompt cache, for each call, in ordinary input tokens:
   0.1 x what the prompt shares with the beginning of the one before, in runs of 16 tokens
   + 1.25 x the rest of its stable part, which is written into the cache
   + 1.0 x what no cache holds: prefixes under 1,024 tokens, the volatile suffix
-The tools of the memory count as part of each of its prompts; the agent's own tools, which are the
-same either way, do not count.
+or every token at 1.0, where that is less for the whole conversation.
+The tools that the recording declares count in front of every prompt, and those of the memory in front of
+its own. Searches and loads that a model might have made are not among the calls; foldback bench savings
+counts them.
 
 JSON, a line for each conversation: {\"id\", \"messages\", \"blocks\", \"policy\", \"calls\",
 \"input_tokens\", \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"lossless\", \"orphans\",

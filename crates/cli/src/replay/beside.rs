@@ -7,8 +7,8 @@ use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use foldback_baselines::{BASELINES, Baseline};
-use foldback_bench::{Calls, Counts, Driven, Meter, Usage};
-use foldback_core::{Estimate, Message, Prompt, TodoId, Violation, check_request};
+use foldback_bench::{BenchError, Calls, Counts, Driven, Meter, Usage};
+use foldback_core::{Message, Prompt, TodoId, Violation, check_request};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,25 +55,25 @@ pub(crate) fn rivals() -> impl Iterator<Item = &'static Baseline> {
 }
 
 impl Beside {
-    fn new(baseline: &'static Baseline, todo: &TodoId) -> Self {
+    fn new(baseline: &'static Baseline, todo: &TodoId, own_tools: u64) -> Self {
         Self {
             baseline,
             sent: 0,
             moved: false,
             forgot: Vec::new(),
-            context: Driven::new(baseline.start(todo.clone(), Arc::new(Estimate))),
-            meter: Meter::default(),
+            context: Driven::new(baseline.start(todo.clone(), Driven::counters())),
+            meter: Meter::default().with_own_tools(own_tools),
         }
     }
 
-    /// Those that every replay is set against.
-    pub(crate) fn standing(todo: &TodoId) -> Vec<Self> {
-        rivals().map(|baseline| Self::new(baseline, todo)).collect()
+    /// Those that every replay is set against, where the agent's own tools take so many tokens of
+    /// every prompt.
+    pub(crate) fn standing(todo: &TodoId, own_tools: u64) -> Vec<Self> {
+        rivals().map(|baseline| Self::new(baseline, todo, own_tools)).collect()
     }
 
     pub(crate) fn record(&mut self, message: &Message) -> Result<(), CliError> {
-        let recorded = self.context.record(message, &mut self.meter);
-        recorded.map_err(|error| CliError::Usage(error.to_string()))
+        Ok(self.context.record(message, &mut self.meter).map_err(BenchError::Context)?)
     }
 
     /// Takes a call behind the messages `so_far`, and gives its prompt.
@@ -121,10 +121,11 @@ pub(crate) fn replay_baseline(
     let mut report = Report::new(sourced, &todo, Policy::Baseline(baseline));
     let calls = Calls::of(messages);
     let mut counts = Counts::default();
-    let mut all = Beside::standing(&todo);
+    let own_tools = own_tools(sourced, &mut counts);
+    let mut all = Beside::standing(&todo, own_tools);
     let mine = all.iter().position(|beside| beside.baseline.name == baseline.name);
     let mine = mine.unwrap_or_else(|| {
-        all.push(Beside::new(baseline, &todo));
+        all.push(Beside::new(baseline, &todo, own_tools));
         all.len() - 1
     });
     // A call behind the first so many messages; gives the prompt of the one to stop at.
@@ -165,6 +166,12 @@ pub(crate) fn replay_baseline(
         report.odd(&last);
     }
     Ok((report, None))
+}
+
+/// The tokens of the tools that the recording declares.
+pub(super) fn own_tools(sourced: &Sourced, counts: &mut Counts) -> u64 {
+    let tools = sourced.conversation.envelope.get("tools");
+    tools.map_or(0, |tools| counts.recorded_tools(&tools))
 }
 
 impl Report {

@@ -17,7 +17,7 @@ pub(crate) use screen::{Many, Screen};
 pub(crate) use summary::{Totals, summary};
 
 use foldback::{CacheAware, Options, Schedule, ViewConfig};
-use foldback_baselines::{BASELINES, Baseline, baseline};
+use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
 
 /// A policy that decides what a model is sent.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Policy {
 impl Policy {
     /// The names there are, the memory's own first.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        let baselines = BASELINES.iter().map(|baseline| baseline.name);
+        let baselines = BASELINES.iter().chain(VARIANTS).map(|baseline| baseline.name);
         [Self::Foldback, Self::CacheAware].map(Self::as_str).into_iter().chain(baselines)
     }
 

@@ -1,5 +1,6 @@
 //! One conversation through a live session.
 
+use super::beside::own_tools;
 use super::proof::prove;
 use super::{Beside, Policy, Report};
 use crate::error::CliError;
@@ -236,12 +237,14 @@ impl Player {
     fn new(run: &Run<'_>) -> Result<Self, CliError> {
         let report = Report::new(run.sourced, &run.todo, run.policy);
         let handle = run.memory.find(&run.todo)?;
+        let mut counts = Counts::default();
+        let own_tools = own_tools(run.sourced, &mut counts);
         let mut player = Self {
             report,
             handle,
-            counts: Counts::default(),
-            meter: Meter::default(),
-            beside: Beside::standing(&run.todo),
+            counts,
+            meter: Meter::default().with_own_tools(own_tools),
+            beside: Beside::standing(&run.todo, own_tools),
             sums: vec![0],
             tools: BTreeMap::new(),
             payload: 0,

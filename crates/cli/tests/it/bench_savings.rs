@@ -92,4 +92,49 @@ fn prices_are_taken_and_checked() {
     let bad = shell.run_bare(&["bench", "savings", "--price-plain", "0", &file]);
     assert_eq!(bad.code, 2, "{bad:?}");
     assert!(bad.stderr.contains("--price-plain more than 0"), "{bad:?}");
+    let bad = shell.run_bare(&["bench", "savings", "--price-write", "1e300", &file]);
+    assert_eq!(bad.code, 2, "{bad:?}");
+    assert!(bad.stderr.contains("from 0 to 1000000000"), "{bad:?}");
+}
+
+#[test]
+fn tables_fit_eighty_columns() {
+    let shell = Shell::new();
+    let talk = transcript("user: 你好\nassistant: 你好\nuser: again\nassistant: yes");
+    let file = shell.write("two.jsonl", line("quay", quay()) + &line("talk", talk));
+    let ran = shell.run_bare(&["bench", "savings", "--agent-tools", "3000", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let text = ran.text();
+    // Titles are sentences, and the terminal breaks them.
+    for line in text.lines().filter(|line| !line.contains(": ")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for name in ["foldback-cache-aware ", "clear-tool-results ", "mask-observations "] {
+        assert!(text.contains(name), "{name} is broken: {text}");
+    }
+}
+
+#[test]
+fn replay_and_bench_tell_the_same_of_a_recording_with_tools() {
+    let shell = Shell::new();
+    let tool = r#"{"type":"function","function":{"name":"weigh","description":"Weighs it.","parameters":{"type":"object","properties":{}}}}"#;
+    let bare = line("quay", quay());
+    let with = bare.replacen('{', &format!("{{\"tools\":[{tool}],"), 1);
+    let figures = |name: &str, line: &str| {
+        let file = shell.write(name, line);
+        let bench = shell.run_bare(&["bench", "savings", "--json", &file]).json();
+        let replay = shell.run_bare(&["replay", "--json", &file]).json();
+        let policies = &bench["policies"];
+        for key in ["input_tokens", "peak_tokens", "cached_tokens", "cost_units"] {
+            assert_eq!(replay["full"][key], policies["full"][key], "{name} {key}");
+        }
+        let own = &policies["foldback"]["without_recalls"];
+        assert_eq!(replay["input_tokens"], own["input_tokens"], "{name}");
+        let (tokens, calls) = (&replay["input_tokens"], &replay["calls"]);
+        (tokens.as_u64().unwrap(), calls.as_u64().unwrap())
+    };
+    let ((bare, calls), (with, _)) = (figures("bare.jsonl", &bare), figures("with.jsonl", &with));
+    let each = (with - bare) / calls;
+    assert_eq!(with - bare, each * calls);
+    assert!(each > 15 && each < 40, "{each} tokens of a tool in each prompt");
 }

@@ -1,12 +1,51 @@
 //! Jobs beside the loop: they cost no time, and one that is late holds nothing up.
 
 use super::drive::{Back, Loop, prompt, start, step, texts};
-use foldback_baselines::stm_ltm::StmLtmConfig;
-use foldback_core::{ContextManager, MaintenanceDone, Message};
+use foldback_baselines::Counters;
+use foldback_baselines::stm_ltm::{
+    Compression, Compressor, Extractive, Finished, StmLtmConfig, Written,
+};
+use foldback_core::{ContextError, ContextManager, MaintenanceDone, Message};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep};
 
 const TOOL: Duration = Duration::from_millis(200);
+
+/// The rule, as slow as a model: whoever runs it owes the time that it takes.
+struct Slow {
+    takes: Duration,
+    owed: Arc<AtomicU64>,
+}
+
+impl Compressor for Slow {
+    fn name(&self) -> &str {
+        Extractive.name()
+    }
+
+    fn fold(&self, step: &Finished, counters: &Counters) -> Result<Written, ContextError> {
+        self.owed.fetch_add(self.takes.as_millis() as u64, Ordering::Relaxed);
+        Extractive.fold(step, counters)
+    }
+
+    fn compress(
+        &self,
+        task: &Compression<'_>,
+        counters: &Counters,
+    ) -> Result<Written, ContextError> {
+        self.owed.fetch_add(self.takes.as_millis() as u64, Ordering::Relaxed);
+        Extractive.compress(task, counters)
+    }
+}
+
+/// Lets the time pass that is owed.
+async fn pay(owed: &AtomicU64) {
+    let millis = owed.swap(0, Ordering::Relaxed);
+    if millis > 0 {
+        sleep(Duration::from_millis(millis)).await;
+    }
+}
 
 /// What a loop has seen: its time, and after each step how many steps were late.
 struct Seen {
@@ -15,10 +54,13 @@ struct Seen {
     prompts: Vec<Vec<String>>,
 }
 
-/// A loop of 12 steps: a tool takes 200 ms, a job `compressor`, beside each other, on a clock that
-/// goes on only when everybody sleeps.
-async fn run(compressor: Duration) -> Seen {
-    let mut context = start(StmLtmConfig::default());
+/// A loop of 12 steps: a tool takes 200 ms, a compressor `takes`, on a clock that goes on only when
+/// everybody sleeps. Jobs run beside the tool, or before it where `beside` is false. A compressor
+/// that the policy ran itself, in the loop, would hold the loop up.
+async fn run(takes: Duration, beside: bool) -> Seen {
+    let owed = Arc::new(AtomicU64::new(0));
+    let compressor = Arc::new(Slow { takes, owed: Arc::clone(&owed) });
+    let mut context = start(StmLtmConfig { compressor, ..StmLtmConfig::default() });
     context.record(Message::user("Read on.")).unwrap();
     let mut jobs = JoinSet::new();
     let begun = Instant::now();
@@ -29,17 +71,24 @@ async fn run(compressor: Duration) -> Seen {
             step(&format!("s{n}"), "", &[("read", &format!("{{\"n\": {n}}}"), "数据")]);
         let result = messages.pop().unwrap();
         context.record(messages.pop().unwrap()).unwrap();
+        pay(&owed).await;
         while let Some(job) = context.maintenance() {
+            let owed = Arc::clone(&owed);
             jobs.spawn(async move {
-                sleep(compressor).await;
-                (job.0)()
+                let done = (job.0)();
+                pay(&owed).await;
+                done
             });
+            if !beside && let Some(done) = jobs.join_next().await {
+                context.absorb(done.unwrap()).unwrap();
+            }
         }
         sleep(TOOL).await;
         context.record(result).unwrap();
         while let Some(done) = jobs.try_join_next() {
             context.absorb(done.unwrap()).unwrap();
         }
+        pay(&owed).await;
         late.push(context.late_steps());
     }
     Seen { took: begun.elapsed(), late, prompts }
@@ -49,20 +98,25 @@ async fn run(compressor: Duration) -> Seen {
 /// late.
 #[tokio::test(start_paused = true)]
 async fn cx2_the_memory_is_written_beside_the_tool() {
-    let seen = run(Duration::from_millis(150)).await;
+    let compressor = Duration::from_millis(150);
+    let seen = run(compressor, true).await;
     assert_eq!(seen.took, TOOL * 12);
     assert_eq!(seen.late, [0; 12]);
     let last = seen.prompts.last().unwrap();
     assert_eq!(last.len(), 4, "the ask, the memory, the call, the result: {last:?}");
     assert!(last[1].contains("{\"n\": 9}") && !last[1].contains("{\"n\": 10}"), "{last:?}");
+    // The clock tells the difference: in a loop that waits, each but the first step takes 350.
+    assert_eq!(run(compressor, false).await.took, TOOL * 12 + compressor * 11);
 }
 
 /// CX3: a compressor that takes longer than two tools costs no time either. The steps that it has
 /// not finished stand in the prompt as they were, and the prompt says so.
 #[tokio::test(start_paused = true)]
 async fn cx3_a_late_compressor_holds_nothing_up() {
-    let seen = run(Duration::from_millis(450)).await;
+    let compressor = Duration::from_millis(450);
+    let seen = run(compressor, true).await;
     assert_eq!(seen.took, TOOL * 12);
+    assert_eq!(run(compressor, false).await.took, TOOL * 12 + compressor * 11);
     assert_eq!(seen.late[4..], [2; 8]);
     let last = seen.prompts.last().unwrap();
     assert!(last[1].ends_with("(It is late: 2 steps are not in it yet and follow as they were.)"));

@@ -1,6 +1,7 @@
 //! L: appended to, summed up over its limit, with the fields of a schema.
 
 use super::drive::{Back, Loop, texts};
+use foldback_baselines::Counters;
 use foldback_baselines::stm_ltm::{
     Compression, Compressor, Extractive, Note, NoteKind, Scene, StmLtmConfig, Written,
 };
@@ -112,14 +113,14 @@ impl Compressor for Model {
     fn compress(
         &self,
         task: &Compression<'_>,
-        counter: &dyn TokenCounter,
+        counters: &Counters,
     ) -> Result<Written, ContextError> {
         if self.fails {
             return Err(ContextError { message: "the model is gone".to_owned(), source: None });
         }
         let text = format!("All gates stick. {}", "数 word ".repeat(self.words));
-        let output_tokens = counter.count(&text);
-        let input_tokens = counter.count(&task.text());
+        let output_tokens = counters.bills.count(&text);
+        let input_tokens = counters.bills.count(&task.text());
         Ok(Written {
             notes: vec![Note { kind: NoteKind::Summary, of: None, text }],
             call: Some(SideCall { purpose: "summary", input_tokens, output_tokens }),
@@ -139,7 +140,14 @@ fn a_model_can_stand_behind_the_port() {
         };
         let mut agent = Loop::new(config, Back::OneRecordLater);
         let last = memories(&mut agent, 30).pop().unwrap();
-        assert!(last.starts_with("Memory of the steps before the last one (written by a model)."));
+        let by = match fails {
+            false => "written by a model, newer steps extracted by rule",
+            true => "extracted by rule, not written by a model",
+        };
+        assert!(
+            last.starts_with(&format!("Memory of the steps before the last one ({by}).")),
+            "{last}"
+        );
         assert_eq!(last.contains("- All gates stick. 数 word"), !fails, "{last}");
         assert!(Estimate.count(&last) < 900, "{last}");
         assert!(!agent.context.side_calls().is_empty());
@@ -158,7 +166,7 @@ fn a_summary_outlives_the_model_that_wrote_it() {
         note(NoteKind::Field, "owner: Ann"),
         note(NoteKind::Result, "-> it sticks"),
     ];
-    let written = Extractive.compress(&task(&notes, 100), &Estimate).unwrap();
+    let written = Extractive.compress(&task(&notes, 100), &Arc::new(Estimate).into()).unwrap();
     let kinds: Vec<NoteKind> = written.notes.iter().map(|note| note.kind).collect();
     assert_eq!(kinds, [NoteKind::Summary, NoteKind::Result], "fields are the policy's");
     assert!(written.notes[0].text.starts_with("All gates stick."));

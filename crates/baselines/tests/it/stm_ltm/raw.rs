@@ -139,3 +139,44 @@ fn what_was_read_back_is_not_kept_twice() {
     let found = call(&mut agent, "search_raw", r#"{"pattern":"0x7F3A"}"#);
     assert!(found.text.starts_with("r8:1: 0x7F3A again"), "{}", found.text);
 }
+
+/// An instruction behind the conversation's beginning leaves the prompts like all else, and is found
+/// like all else; those in front stand in every prompt, and are not.
+#[test]
+fn a_late_instruction_can_be_found() {
+    let mut agent = Loop::new(small(Scene::default()), Back::AtOnce);
+    agent.record(Message::system("Be brief. Code 闸-1."));
+    agent.record(Message::user("Repair the gates."));
+    agent.record(Message::system(&format!("{} Code 闸-2.", "Mind the lock. ".repeat(60))));
+    wander(&mut agent);
+    let found = call(&mut agent, "search_raw", r#"{"pattern":"code 闸"}"#);
+    assert!(found.text.starts_with("r2:1: …") && !found.text.contains("r0:"), "{}", found.text);
+}
+
+/// A call that was given up does not make the result of another, which has the same id, its own.
+#[test]
+fn the_id_of_a_call_that_was_given_up_may_come_again() {
+    let mut agent = Loop::new(small(Scene::default()), Back::AtOnce);
+    agent.record(Message::user("Which fault?"));
+    let calls = |name: &str| Message::calls("", vec![ToolCall::new("c", name, "{}")]);
+    agent.record(calls("read_raw"));
+    agent.record(Message::user("Look again."));
+    agent.record(calls("log"));
+    agent.record(Message::tool_result(&ToolCallId::new("c"), "fault 0x7F3A-91"));
+    let found = call(&mut agent, "search_raw", r#"{"pattern":"0x7F3A"}"#);
+    assert_eq!(found.text, "r4:1: fault 0x7F3A-91\n");
+}
+
+/// However little an answer may hold, reading on comes to an end.
+#[test]
+fn a_page_holds_a_character_at_least() {
+    let config = StmLtmConfig { answer_tokens: 0, ..small(Scene::default()) };
+    let mut agent = Loop::new(config, Back::AtOnce);
+    agent.record(Message::user("闸门 7"));
+    let read = |agent: &mut Loop, lines: &str| {
+        call(agent, "read_raw", &format!(r#"{{"id":"r0","lines":"{lines}"}}"#)).text
+    };
+    let first = "[r0, lines 1-1 of 1]\n闸\n[For the rest: \"lines\": \"1+3-\"]";
+    assert_eq!(read(&mut agent, "1-"), first);
+    assert_eq!(read(&mut agent, "1+7-"), "[r0, lines 1-1 of 1]\n7");
+}

@@ -202,6 +202,26 @@ fn a_pinned_message_stands_before_the_memory() {
     assert_eq!(error, "t has no message 99: it holds 13, counted from 0");
 }
 
+/// What is pinned is counted wherever it stands, and not where it waits for the rest of its wave.
+#[test]
+fn all_that_is_pinned_and_shown_is_counted() {
+    let mut agent = Loop::new(roomy(), Back::AtOnce);
+    agent.record(Message::system("Be brief."));
+    agent.record(Message::user("Repair gate 7."));
+    agent.step("", &[("look", "{}", "坐标")]);
+    let calls = ["a", "b"].map(|id| ToolCall::new(id, "look", "{}")).to_vec();
+    agent.record(Message::calls("", calls));
+    let pinned = |agent: &mut Loop, seq: u64| {
+        agent.context.pin(SeqNo(seq)).unwrap();
+        agent.prompt().pinned
+    };
+    let counted = [0, 1, 3, 4].map(|seq| pinned(&mut agent, seq));
+    assert_eq!(counted, [1, 2, 3, 3]);
+    agent.record(Message::tool_result(&ToolCallId::new("a"), "one"));
+    agent.record(Message::tool_result(&ToolCallId::new("b"), "two"));
+    assert_eq!(agent.prompt().pinned, 4);
+}
+
 #[test]
 fn a_child_begins_anew_with_the_same_settings() {
     let mut agent = Loop::new(roomy(), Back::AtOnce);

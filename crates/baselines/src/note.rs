@@ -1,8 +1,8 @@
-//! What the long-term memory consists of.
+//! What a memory or a summary consists of: notes, each made of a message or written by a model.
 
 use foldback_core::{SeqNo, TokenCounter};
 
-/// One entry of the memory.
+/// One entry of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// What it tells of.
@@ -13,7 +13,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// What a note tells of; what is given up first comes first.
+/// What a note tells of; what stands for more of the conversation comes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
     /// What a tool answered.
@@ -22,7 +22,9 @@ pub enum NoteKind {
     Did,
     /// What was asked of the model.
     Asked,
-    /// A summary that a model wrote.
+    /// What was asked first, where nothing else shows it.
+    Task,
+    /// What a model wrote.
     Summary,
     /// The value of a field of the scene's schema, as `field: value`.
     Field,
