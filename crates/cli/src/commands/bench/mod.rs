@@ -5,7 +5,7 @@ mod retrieval;
 mod savings;
 mod segmentation;
 
-use super::import::{tell_odd, tell_skipped};
+use super::import::tell_skipped;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
@@ -67,7 +67,6 @@ impl Inputs {
         let mut cases = Vec::new();
         for sourced in survey.conversations() {
             let sourced = sourced?;
-            tell_odd(out, &sourced);
             cases.push(Case::new(sourced.id(), sourced.file, sourced.conversation));
         }
         Ok(cases)
