@@ -14,6 +14,7 @@ mod case;
 mod driven;
 mod error;
 mod meter;
+mod quantile;
 mod sheet;
 
 pub mod index;

@@ -1,6 +1,7 @@
 //! What the system tells of a process and of files; `None` where it does not tell.
 
 use crate::BenchError;
+use crate::quantile::quantile;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -101,10 +102,7 @@ impl Times {
     pub(super) fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        let at = sorted.len().saturating_sub(1) as f64 * percent / 100.0;
-        let below = sorted.get(at.floor() as usize).copied().unwrap_or(0.0);
-        let above = sorted.get(at.ceil() as usize).copied().unwrap_or(0.0);
-        below + (above - below) * at.fract()
+        quantile(&sorted, percent / 100.0)
     }
 
     pub(super) fn p50(&self) -> f64 {

@@ -1,8 +1,9 @@
 //! What is spent against length: classes of conversations whose lengths double, and from where on a policy
 //! pays.
 
-use super::compare::{pairs, quantile};
+use super::compare::pairs;
 use super::{Figures, Measured};
+use crate::quantile::quantile;
 use std::collections::BTreeMap;
 
 /// The first class ends at so many tokens.

@@ -2,6 +2,7 @@
 
 use super::figures::rounded;
 use super::{Config, Figures, Group, Measured};
+use crate::quantile::quantile;
 use serde::Serialize;
 
 /// How long a conversation is.
@@ -89,15 +90,6 @@ impl Spread {
             in_sum: rounded(self.in_sum),
         }
     }
-}
-
-/// Between the two nearest of the ascending numbers, in proportion; 0 for none.
-pub(super) fn quantile(ascending: &[f64], q: f64) -> f64 {
-    let place = q * ascending.len().saturating_sub(1) as f64;
-    let at = place.floor() as usize;
-    let low = ascending.get(at).copied().unwrap_or(0.0);
-    let high = ascending.get(at + 1).copied().unwrap_or(low);
-    low + (high - low) * (place - at as f64)
 }
 
 /// What a policy of the memory saves against a rival, recalls included.
