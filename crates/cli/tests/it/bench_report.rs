@@ -1,5 +1,6 @@
 //! The pages of `foldback bench`: they hold what was measured, load nothing, and are the same again.
 
+use crate::bench_savings::POLICIES;
 use crate::shell::{Shell, line, quay};
 use serde_json::{Value, json};
 
@@ -61,19 +62,7 @@ fn the_page_of_savings_shows_every_policy() {
     let asks = format!("{}\n", json!({ "id": "asks", "messages": asks }));
     let file = shell.write("runs.jsonl", line(HOSTILE, quay()) + &line("quay", quay()) + &asks);
     let page = page(&shell, "savings", &[&file]);
-    let names = [
-        "full",
-        "sliding-window",
-        "summary-top-n",
-        "deepagents",
-        "deepagents-128k",
-        "clear-tool-results",
-        "mask-observations",
-        "stm-ltm",
-        "foldback",
-        "foldback-cache-aware",
-    ];
-    for name in names {
+    for name in POLICIES {
         // At the end of its curve, in the key below, and where it is explained.
         holds(&page, &[&format!("\n{name}\n</text>"), &format!("</i>{name}</span>")]);
         holds(&page, &[&format!("<dt>{name}</dt>")]);

@@ -3,6 +3,20 @@
 use crate::shell::{Shell, line, quay};
 use foldback_testkit::transcript;
 
+/// The policies that are measured, by the names that scripts use.
+pub(crate) const POLICIES: [&str; 10] = [
+    "full",
+    "sliding-window",
+    "summary-top-n",
+    "deepagents",
+    "deepagents-128k",
+    "clear-tool-results",
+    "mask-observations",
+    "stm-ltm",
+    "foldback",
+    "foldback-cache-aware",
+];
+
 #[test]
 fn its_json_has_the_keys_that_scripts_read() {
     let shell = Shell::new();
@@ -11,18 +25,6 @@ fn its_json_has_the_keys_that_scripts_read() {
     let one = &found["conversations"][0];
     assert_eq!((&one["id"], &one["kind"]), (&"quay".into(), &"agent".into()));
     assert!(one["tokens"].as_u64().unwrap() > 100);
-    let names = [
-        "full",
-        "sliding-window",
-        "summary-top-n",
-        "deepagents",
-        "deepagents-128k",
-        "clear-tool-results",
-        "mask-observations",
-        "stm-ltm",
-        "foldback",
-        "foldback-cache-aware",
-    ];
     let keys = [
         "input_tokens",
         "peak_tokens",
@@ -39,7 +41,7 @@ fn its_json_has_the_keys_that_scripts_read() {
         "prefix_moves",
         "ceiling",
     ];
-    for name in names {
+    for name in POLICIES {
         for key in keys {
             assert!(one["policies"][name][key].is_number(), "{name} {key}: {one}");
             assert!(found["policies"][name][key].is_number(), "{name} {key}");
