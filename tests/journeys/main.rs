@@ -5,6 +5,7 @@
 mod story;
 
 mod cjk;
+mod context_engineering;
 mod crash;
 mod golden;
 mod grants;
