@@ -4,9 +4,6 @@ use crate::CacheAware;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 
-/// A prefix cache keeps whole runs of so many tokens.
-const CACHE_BLOCK: u64 = 16;
-
 /// By so much what is spent may exceed the cost of keeping everything: two per cent, less what the
 /// estimate of tokens may be off by.
 const EXCESS: f64 = 0.019;
@@ -65,7 +62,8 @@ impl Bill {
         self.stable + self.suffix
     }
 
-    /// As a provider bills it: whole runs of tokens, and nothing below the least prefix, are cached.
+    /// As a provider bills it: nothing below the least prefix is cached. That it keeps whole runs of
+    /// tokens is left out: what a run is rounded by is chance, on both sides of the account.
     pub(crate) fn cost(self, marks: &CacheAware) -> f64 {
         let kept = cacheable(self.stable, marks);
         let read = cacheable(self.shared, marks).min(kept);
@@ -78,7 +76,7 @@ impl Bill {
 }
 
 pub(crate) fn cacheable(tokens: u64, marks: &CacheAware) -> u64 {
-    if tokens < marks.least_cached { 0 } else { tokens / CACHE_BLOCK * CACHE_BLOCK }
+    if tokens < marks.least_cached { 0 } else { tokens }
 }
 
 /// Whole numbers, so that a sum is the same wherever it is read again. A negative cost is none.

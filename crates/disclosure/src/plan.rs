@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     /// So many closed blocks leave.
     cut: usize,
     declared: Declared,
+    /// Whether what the model has seen becomes light, although nothing leaves.
+    settles: bool,
     /// What reading costs this time that a fold would have saved.
     rent: f64,
     /// Whether the stable part does not go on from the last one.
@@ -48,30 +50,61 @@ impl LiveView {
         else {
             return None;
         };
-        let mut declared = account.declared;
-        if account.folded > 0 || self.entries().any(|entry| entry.is_cut) {
-            declared = declared.max(Declared::Load);
-        }
-        // Nothing is cached yet, so that it only costs its own tokens. The estimate has to be sure of
-        // that, and that what is kept is cached from now on.
-        let (little, enough) = (marks.least_cached * 9 / 10, marks.least_cached * 11 / 10);
-        if account.cached < little && account.history >= enough {
-            let early = declared.max(Declared::Load);
-            if account.affords(self.quote(marks, early).bill.cost(marks), marks) {
-                declared = early;
+        let (mut plan, mut stay) = self.keeping(self.due(account), account, marks);
+        // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
+        // later, when something wants it, moves all that is in front of it.
+        if plan.declared == Declared::Nothing && account.history >= marks.least_cached * 11 / 10 {
+            let (early, bill) = self.keeping(Declared::Load, account, marks);
+            let cost = bill.cost(marks);
+            // Where surely nothing is cached yet, it costs its own tokens only.
+            let is_new = account.cached < marks.least_cached * 9 / 10;
+            // Or what becomes light with it, or is shown once, pays for it at once.
+            let is_free = bill.stable >= marks.tokens_min() && cost <= stay.cost(marks);
+            if is_free || (is_new && account.affords(cost, marks)) {
+                (plan, stay) = (early, bill);
             }
         }
-        let stay = self.quote(marks, declared);
-        let moves = declared != account.declared && account.cached > 0;
-        let plan = Plan { cut: 0, declared, rent: 0.0, moves };
-        let over = self.window(0) > marks.messages_max || self.held_tokens() > marks.tokens_max;
-        let Some(fold) = self.best_fold(marks, stay.bill, over) else { return Some(plan) };
+        let (messages, tokens) = (self.window(0), self.held_tokens());
+        let over = messages > marks.messages_max || tokens > marks.tokens_max;
+        let Some(fold) = self.best_fold(marks, stay, over) else { return Some(plan) };
+        // Close to a high mark a fold does not wait for its price, so that none is forced when it is dear.
+        let near = 4 * messages > 3 * marks.messages_max || 4 * tokens > 3 * marks.tokens_max;
         let rent = marks.prices.read * fold.saved as f64;
-        if over || account.has_paid(rent, fold.price) {
-            let declared = declared.max(Declared::Load);
-            return Some(Plan { cut: fold.cut, declared, rent: 0.0, moves: true });
+        if over || near || account.has_paid(rent, fold.price) {
+            let declared = plan.declared.max(Declared::Load);
+            let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
+            // Exactly, where the fold was chosen by an estimate.
+            let cost = self.under(folded).quote(marks, declared).bill.cost(marks);
+            if over || cost <= stay.cost(marks) || account.affords(cost, marks) {
+                return Some(folded);
+            }
         }
         Some(Plan { rent, ..plan })
+    }
+
+    /// Which tools the next call cannot do without.
+    fn due(&self, account: &Account) -> Declared {
+        let is_whole = account.folded == 0 && !self.entries().any(|entry| entry.is_cut);
+        account.declared.max(if is_whole { Declared::Nothing } else { Declared::Load })
+    }
+
+    /// The call in which nothing leaves and these tools are declared, and what it is billed. Where they
+    /// come after others were cached, everything is written anew: what the model has seen becomes light
+    /// with it where that is cheaper, and the prefix stays one that is cached or there is no choice.
+    fn keeping(&self, declared: Declared, account: &Account, marks: &CacheAware) -> (Plan, Bill) {
+        let moves = declared != account.declared && account.cached > 0;
+        let whole = Plan { cut: 0, declared, settles: false, rent: 0.0, moves };
+        if !moves {
+            return (whole, self.quote(marks, declared).bill);
+        }
+        let light = Plan { settles: true, ..whole };
+        let bill = |plan| self.under(plan).quote(marks, declared).bill;
+        let (stay, settled) = (bill(whole), bill(light));
+        let may_settle = settled.stable >= marks.tokens_min() || declared == self.due(account);
+        match may_settle && settled.cost(marks) < stay.cost(marks) {
+            true => (light, settled),
+            false => (whole, stay),
+        }
     }
 
     /// The view as it is once the plan is carried out.
@@ -134,6 +167,9 @@ impl LiveView {
             account.cached = 0;
             self.declare(plan.declared);
         }
+        if plan.settles {
+            self.settle_before(self.fresh_start());
+        }
         if plan.cut > 0 {
             self.fold_out(plan.cut);
         }
@@ -154,10 +190,7 @@ impl LiveView {
             self.list(sealed.line);
             gone.extend(sealed.entries);
         }
-        let seen = |entry: &&mut Entry| entry.seq < fresh;
-        let held = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
-        held.filter(seen).for_each(|entry| entry.settle(true));
-        self.tail.iter_mut().filter(seen).for_each(|entry| entry.settle(false));
+        self.settle_before(fresh);
         let mut state = self.state_of(&gone);
         state.extend(self.calls_of(&gone, &account));
         self.write_pins();
@@ -184,6 +217,14 @@ impl LiveView {
         fixed += same.map(|(now, _)| now.estimate()).sum::<u64>();
         account.cached = account.cached.min(fixed);
         self.account = Some(account);
+    }
+
+    /// What stands before this one becomes light.
+    fn settle_before(&mut self, fresh: SeqNo) {
+        let seen = |entry: &&mut Entry| entry.seq < fresh;
+        let held = self.held.iter_mut().flat_map(|sealed| &mut sealed.entries);
+        held.filter(seen).for_each(|entry| entry.settle(true));
+        self.tail.iter_mut().filter(seen).for_each(|entry| entry.settle(false));
     }
 
     /// What the ledger keeps in sight of messages that leave: failures that are not resolved, and what
@@ -242,6 +283,12 @@ impl LiveView {
         let mut kept = Kept::of(self, fresh);
         let base = stay.cost(marks);
         let declared = account.declared.max(Declared::Load);
+        // What is new and large is shown once behind what is cached, whatever leaves.
+        let suffix = match account.declared == declared {
+            true => stay.suffix,
+            false => self.keeping(declared, account, marks).1.suffix,
+        };
+        let is_due = account.cached > 0 && self.due(account) != account.declared;
         let few = |folds: usize| self.folds + folds as u64 <= self.config.ledger_max_lines as u64;
         let lines_before = if self.told.is_empty() { LOAD_RULE_TOKENS } else { self.told_tokens() };
         let front = self.front_tokens(declared);
@@ -278,9 +325,8 @@ impl LiveView {
                 true => (lines_before + lines + 24 + new_calls.min(calls_max), goes_on),
                 false => (LOAD_RULE_TOKENS + 60 + self.all_called_tokens(new_calls), unlisted),
             };
-            let stable = front + pins + told + kept.tokens.saturating_sub(stay.suffix);
-            let bill =
-                Bill { stable, suffix: stay.suffix, shared: (shared + pins).min(account.cached) };
+            let stable = front + pins + told + kept.tokens.saturating_sub(suffix);
+            let bill = Bill { stable, suffix, shared: (shared + pins).min(account.cached) };
             let saved = stay.tokens().saturating_sub(bill.tokens());
             let price = bill.cost(marks) - base;
             let net = calls * marks.prices.read * saved as f64 - price;
@@ -289,8 +335,8 @@ impl LiveView {
                 && kept.tokens <= marks.tokens_max;
             let pays = net > 0.0
                 && kept.messages + visible(&self.tail) >= marks.messages_min
-                && stable >= marks.tokens_min()
-                && account.affords(bill.cost(marks), marks);
+                && (is_due || stable >= marks.tokens_min())
+                && (price <= 0.0 || account.affords(bill.cost(marks), marks));
             // Above the high mark, until it fits every block more is better.
             let (net, wanted) = if over && !fits { (f64::MIN, true) } else { (net, over || pays) };
             if wanted && best.is_none_or(|(most, _)| net > most || most == f64::MIN) {

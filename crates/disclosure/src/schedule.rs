@@ -29,14 +29,17 @@ pub enum Schedule {
 /// - **What it may cost.** A running account compares what was spent with what keeping everything
 ///   would have cost. Whatever costs more than that now (declaring the tool, a fold) waits until all
 ///   that was spent, this call included, is within 1.9 % of the other: so a conversation may end at
-///   any call and was not over 2 % dearer. What remains: the rounding of one run of cached tokens, a
-///   fold that a high mark forces, words that a valid request needs and the record lacks, and the
-///   caller's todo list and notices. Tokens are estimated.
+///   any call and was not over 2 % dearer. From three quarters of a high mark on, a fold is made as
+///   soon as it may be. What remains: a fold that a high mark forces, the tool where a part that is
+///   too large to be shown forces it, words that a valid request needs and the record lacks, and the
+///   caller's todo list and notices. Tokens are estimated, and a provider that caches whole runs of
+///   them rounds each call by up to one run.
 /// - **A large result is seen once.** It stands behind the cached part while it is new, where it
 ///   costs `plain` rather than `write`, and its light form is written in the next call, where that
 ///   is cheaper by then than having kept it.
 /// - **The tool** by which the model reads what left is declared from the first prompt that is long
-///   enough to be cached, if the account allows it, else with the first thing that leaves.
+///   enough to be cached, if the account allows it, else where what becomes light with it pays for it,
+///   or with the first thing that leaves. It moves everything; what was seen becomes light with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheAware {
     pub(crate) prices: Prices,

@@ -27,7 +27,8 @@ fn unit(play: &mut Play, n: usize, tokens: usize) {
     play.append(Message::tool_result(&ToolCallId::new(&id), &text(n, tokens)), None);
 }
 
-/// What a provider bills, by the same estimate for both sides.
+/// What a provider bills, by the same estimate for both sides. That a cache keeps whole runs of tokens
+/// is left out: a run may end luckier for one prompt than for another.
 #[derive(Default)]
 struct Bills {
     before: Vec<Arc<Message>>,
@@ -36,17 +37,11 @@ struct Bills {
 }
 
 impl Bills {
-    /// A cache keeps whole runs of 16 tokens, so one prompt may end luckier than another.
-    const ROUNDING: f64 = 20.0;
-
     /// The tokens of the tool in its shortest form, as o200k counts them.
     const LOAD: u64 = 31;
 
     fn call(&mut self, prompt: &Prompt) {
         let stable = prompt.messages.len() - prompt.volatile;
-        let tokens = |messages: &[Arc<Message>]| -> u64 {
-            messages.iter().map(|message| message_tokens(&Estimate, message) as u64).sum()
-        };
         let tools = if prompt.tools.is_empty() { 0 } else { Self::LOAD };
         let same = prompt.messages.iter().zip(&self.before).take_while(|(a, b)| a == b).count();
         let same = same.min(stable);
@@ -55,7 +50,7 @@ impl Bills {
             false => 0,
         };
         let all = tools + tokens(&prompt.messages[..stable]);
-        let cached = |tokens: u64| if tokens < 1_024 { 0 } else { tokens / 16 * 16 };
+        let cached = |tokens: u64| if tokens < 1_024 { 0 } else { tokens };
         let (kept, prices) = (cached(all), Prices::default());
         let read = cached(shared).min(kept);
         self.cost += prices.read * read as f64
@@ -63,6 +58,70 @@ impl Bills {
             + prices.plain * (all - kept + tokens(&prompt.messages[stable..])) as f64;
         self.before = prompt.messages[..stable].to_vec();
         self.tools = prompt.tools.len();
+    }
+}
+
+fn tokens(messages: &[Arc<Message>]) -> u64 {
+    messages.iter().map(|message| message_tokens(&Estimate, message) as u64).sum()
+}
+
+/// Plays a conversation of units, closing a block where `closes` says so, and holds what is billed
+/// beside what keeping everything would have been billed, at every call. It may be over 2 % dearer by
+/// what a fold costs that a high mark forces, and by what the tool costs that a part forces which is
+/// too large to be shown, in a view of as much that has no light form: both have to be made whatever
+/// they cost. Gives what was forced.
+fn play_out(head: usize, sizes: &[usize], closes: &[bool]) -> Result<f64, String> {
+    let (tokens_max, fresh_tokens) = (32_000, 8_000);
+    let mut play = Play::new(aware());
+    play.append(Message::system(&text(0, head)), None);
+    play.append(Message::user("Do it."), None);
+    let (mut ours, mut all) = (Bills::default(), Bills::default());
+    let (mut moves, mut view, mut forced) = (0, 0, 0.0);
+    for (n, size) in sizes.iter().enumerate() {
+        let prompt = play.prompt();
+        let all_of_it = full(&play).messages;
+        let new = &all_of_it[all.before.len()..];
+        let each = |messages: &[Arc<Message>]| -> Vec<u64> {
+            messages.iter().map(|message| tokens(std::slice::from_ref(message))).collect()
+        };
+        let is_too_large = each(new).iter().any(|tokens| *tokens >= fresh_tokens);
+        // What is stored outside has a light form of less than 60 tokens.
+        let results = each(&all_of_it[1..]).into_iter();
+        let lightest: u64 = results.map(|tokens| if tokens > 510 { 60 } else { tokens }).sum();
+        let is_much = head as u64 + lightest > fresh_tokens;
+        let has_to =
+            view + tokens(new) > tokens_max || (ours.tools == 0 && is_too_large && is_much);
+        let before = (ours.cost, all.cost);
+        ours.call(&prompt);
+        all.call(&full(&play));
+        if has_to && play.view.prefix_moves() > moves {
+            forced += ((ours.cost - before.0) - (all.cost - before.1)).max(0.0);
+        }
+        (moves, view) = (play.view.prefix_moves(), tokens(&prompt.messages[1..]));
+        if ours.cost > 1.02 * all.cost + forced + 1.0 {
+            return Err(format!(
+                "call {n}: {:.0} against {:.0}, {forced:.0} of it forced",
+                ours.cost, all.cost
+            ));
+        }
+        unit(&mut play, n + 1, *size);
+        if closes[n % closes.len()] {
+            play.fold(0);
+        }
+    }
+    Ok(forced)
+}
+
+/// LV4: a part that is too large to be shown wants the tool, which stands in front of everything. It
+/// does not have to be dear, though nothing else has left by then and no block may be closed.
+#[test]
+fn lv4_a_tool_that_comes_late_is_not_dear() {
+    let after_three = [false, false, false, true];
+    let sizes = [169, 224, 6_941, 3_685, 1_597, 7_959, 1];
+    assert_eq!(play_out(462, &sizes, &after_three), Ok(0.0));
+    let sizes = [vec![1_100; 14], vec![9_000, 200, 200]].concat();
+    for closes in [[false; 4], [true; 4], after_three] {
+        assert_eq!(play_out(1_200, &sizes, &closes), Ok(0.0), "{closes:?}");
     }
 }
 
@@ -251,7 +310,8 @@ fn prices_and_marks_out_of_bounds_say_so() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// LV4: at whatever call a conversation ends, it was never over 2 % dearer than keeping everything.
+    /// LV4: at whatever call a conversation ends, it was never over 2 % dearer than keeping everything,
+    /// but for what was forced. Blocks close often or seldom.
     #[test]
     fn lv4_it_never_costs_two_per_cent_more_than_keeping_everything(
         head in 0_usize..3_000,
@@ -260,24 +320,11 @@ proptest! {
             3 => 300_usize..2_000,
             1 => 2_000_usize..12_000,
         ], 1..90),
-        closes in proptest::collection::vec(0_usize..4, 90),
+        closes in (0.02..0.5).prop_flat_map(|often| {
+            proptest::collection::vec(prop::bool::weighted(often), 90)
+        }),
     ) {
-        let mut play = Play::new(aware());
-        play.append(Message::system(&text(0, head)), None);
-        play.append(Message::user("Do it."), None);
-        let (mut ours, mut all) = (Bills::default(), Bills::default());
-        for (n, tokens) in sizes.iter().enumerate() {
-            let prompt = play.prompt();
-            ours.call(&prompt);
-            all.call(&full(&play));
-            prop_assert!(
-                ours.cost <= 1.02 * all.cost + Bills::ROUNDING,
-                "call {n}: {:.0} against {:.0}", ours.cost, all.cost
-            );
-            unit(&mut play, n + 1, *tokens);
-            if closes[n % 90] == 0 {
-                play.fold(0);
-            }
-        }
+        let played = play_out(head, &sizes, &closes);
+        prop_assert!(played.is_ok(), "{played:?}");
     }
 }
