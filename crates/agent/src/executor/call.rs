@@ -1,0 +1,297 @@
+//! One call of a tool: its attempts, its time, its records.
+
+use super::executor::Shared;
+use super::lanes::{Again, Rest};
+use super::status::says_fail;
+use crate::spans;
+use crate::{CallContext, JournalError, Record, Tool, ToolError, ToolErrorKind, ToolOutput};
+use foldback_planner::{Data, Effect, Failure, FailureKind, StepId, StepResult};
+use futures::FutureExt;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
+
+/// A call that may be made.
+pub(super) struct Call {
+    pub(super) step: StepId,
+    pub(super) function: String,
+    /// A JSON object as text, with references filled in.
+    pub(super) arguments: String,
+    pub(super) key: String,
+    pub(super) tool: Arc<dyn Tool>,
+    /// The whole context, where the tool sees it.
+    pub(super) global_context: Option<Arc<str>>,
+}
+
+/// What a call came to.
+pub(super) struct Finished {
+    pub(super) step: StepId,
+    pub(super) attempts: u32,
+    pub(super) result: StepResult,
+    /// The journal failed: the run must not go on.
+    pub(super) error: Option<JournalError>,
+}
+
+/// What all calls of a run share.
+pub(super) struct Surroundings {
+    pub(super) shared: Arc<Shared>,
+    pub(super) run: String,
+    pub(super) depth: u32,
+    pub(super) cancelled: CancellationToken,
+    pub(super) global_context: Option<Arc<str>>,
+    /// Tells the run of calls that wait for their next attempt.
+    pub(super) rests: mpsc::UnboundedSender<Rest>,
+}
+
+impl Call {
+    /// The span of the call. To be asked for where the run is driven, so that it stands inside the span
+    /// of whoever drives it.
+    pub(super) fn span(&self) -> Span {
+        spans::execute_tool(self.tool.spec(), &self.key)
+    }
+
+    /// Makes the call, with a record before and after it. Never panics.
+    pub(super) async fn make(self, around: Arc<Surroundings>, span: Span) -> Finished {
+        let content = around.shared.settings.trace_content;
+        if content {
+            spans::record_arguments(&span, &self.arguments);
+        }
+        let (attempts, result, error) = self.recorded(&around).instrument(span.clone()).await;
+        match &result {
+            StepResult::Success { data } if content => spans::record_result(&span, &data.text),
+            StepResult::Error { failure } => {
+                spans::record_error(&span, &spans::error_type(failure.kind));
+            }
+            _ => {}
+        }
+        Finished { step: self.step, attempts, result, error }
+    }
+
+    async fn recorded(&self, around: &Surroundings) -> (u32, StepResult, Option<JournalError>) {
+        if let Err(error) = self.begin(around).await {
+            let message = format!("the call was not made: {error}");
+            return (0, failure(FailureKind::Tool, message), Some(error));
+        }
+        if around.cancelled.is_cancelled() {
+            // The record says that it began: another one has to say that it was not made.
+            let message = "the run was cancelled before the call was made";
+            let (result, error) = self.end(around, 0, failure(FailureKind::Cancelled, message));
+            return (0, result, error);
+        }
+        let (attempts, result) = self.attempts(around).await;
+        if has_kind(&result, FailureKind::Cancelled) {
+            // Without an end in the journal, a resumed run makes the call again if that does no harm.
+            return (attempts, result, None);
+        }
+        let (result, error) = self.end(around, attempts, result);
+        (attempts, result, error)
+    }
+
+    /// Writes down what the call came to.
+    fn end(
+        &self,
+        around: &Surroundings,
+        attempts: u32,
+        result: StepResult,
+    ) -> (StepResult, Option<JournalError>) {
+        let (step, key) = (self.step, self.key.clone());
+        let ended = Record::Ended { step, key, attempts, result: result.clone() };
+        let error = around.append(&ended).err();
+        (result, error)
+    }
+
+    /// Writes down that the call begins: durably where it does something to the world.
+    async fn begin(&self, around: &Surroundings) -> Result<(), JournalError> {
+        let Some(journal) = &around.shared.journal else { return Ok(()) };
+        let (step, key) = (self.step, self.key.clone());
+        let (function, arguments) = (self.function.clone(), self.arguments.clone());
+        journal.append(&around.run, &Record::Began { step, key, function, arguments })?;
+        if self.tool.spec().effect == Effect::Effectful {
+            journal.sync().await?;
+        }
+        Ok(())
+    }
+
+    /// Tries until it works, or another attempt does not help. Answers the number of attempts, too.
+    async fn attempts(&self, around: &Surroundings) -> (u32, StepResult) {
+        let retry = around.shared.settings.retry;
+        let may_repeat = self.tool.spec().effect != Effect::Effectful;
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(around, attempt).await {
+                Ok(output) => return (attempt, self.answer(output, around)),
+                Err(error) => error,
+            };
+            let again = error.is_transient && may_repeat && attempt < retry.attempts;
+            if again {
+                let rest = self.rest(around, retry.wait(&self.key, attempt));
+                around.cancelled.run_until_cancelled(rest).await;
+            }
+            if may_repeat && around.cancelled.is_cancelled() {
+                // It was asked to stop, and did: that says nothing about the next run's attempt.
+                let message = format!("the run was cancelled: {}", error.failure.message);
+                return (attempt, failure(FailureKind::Cancelled, message));
+            }
+            if !again {
+                let mut message = bounded(error.failure.message, around);
+                if attempt > 1 {
+                    message = format!("{message} (after {attempt} attempts)");
+                }
+                return (attempt, failure(error.failure.kind, message));
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Gives its place up for a while, and waits until it has one again. A run that is gone answers
+    /// nothing, and has dropped the call.
+    async fn rest(&self, around: &Surroundings, time: Duration) {
+        let _ = around.rests.send(Rest::Began(self.step));
+        tokio::time::sleep(time).await;
+        let (go, may_go) = oneshot::channel();
+        let concurrency = self.tool.spec().concurrency;
+        let _ = around.rests.send(Rest::Over(Again { step: self.step, concurrency, go }));
+        let _ = may_go.await;
+    }
+
+    async fn attempt(&self, around: &Surroundings, attempt: u32) -> Result<ToolOutput, Failed> {
+        let spec = self.tool.spec();
+        let cancelled = around.cancelled.child_token();
+        let context = CallContext {
+            idempotency_key: self.key.clone(),
+            attempt,
+            cancelled: cancelled.clone(),
+            global_context: self.global_context.clone(),
+            depth: around.depth,
+        };
+        // The call itself is inside as well: a tool may panic before it answers a future.
+        let call = AssertUnwindSafe(async { self.tool.call(&self.arguments, &context).await });
+        let limit = self.tool.timeout(&self.arguments).or(around.shared.settings.timeout);
+        let outcome = match limit {
+            Some(limit) => {
+                tokio::time::timeout(limit, call.catch_unwind()).await.map_err(|_| limit)
+            }
+            None => Ok(call.catch_unwind().await),
+        };
+        match outcome {
+            Ok(Ok(answer)) => answer.map_err(Failed::from),
+            Ok(Err(panic)) => {
+                let message = format!("the tool {} panicked: {}", spec.name(), panic_text(&*panic));
+                Err(Failed::finally(FailureKind::Tool, message))
+            }
+            Err(limit) => {
+                cancelled.cancel();
+                let doubt = doubt(spec.effect);
+                let message = format!(
+                    "{} did not answer within {limit:?} and was stopped{doubt}",
+                    self.function
+                );
+                Err(Failed::finally(FailureKind::Timeout, message))
+            }
+        }
+    }
+
+    fn answer(&self, output: ToolOutput, around: &Surroundings) -> StepResult {
+        let mut data = output.data;
+        if data.structured.is_none() {
+            data = Data::of_text(data.text, self.tool.spec().output.as_deref());
+        }
+        let (bytes, limit) = (size(&data), around.shared.settings.quota.output_bytes);
+        if bytes > limit {
+            return failure(
+                FailureKind::Quota,
+                format!(
+                    "{} was called and answered {bytes} bytes; at most {limit} are handed on, and a part \
+                 would mislead: ask it for less, or for a part",
+                    self.function
+                ),
+            );
+        }
+        if says_fail(&data) {
+            return failure(FailureKind::Status, data.text);
+        }
+        StepResult::Success { data }
+    }
+}
+
+impl Surroundings {
+    pub(super) fn append(&self, record: &Record) -> Result<(), JournalError> {
+        self.shared.journal.as_ref().map_or(Ok(()), |journal| journal.append(&self.run, record))
+    }
+}
+
+/// Why an attempt failed.
+struct Failed {
+    failure: Failure,
+    is_transient: bool,
+}
+
+impl Failed {
+    fn finally(kind: FailureKind, message: String) -> Self {
+        Self { failure: Failure { kind, message }, is_transient: false }
+    }
+}
+
+impl From<ToolError> for Failed {
+    fn from(error: ToolError) -> Self {
+        let kind = match error.kind {
+            ToolErrorKind::Arguments => FailureKind::Arguments,
+            ToolErrorKind::Transient | ToolErrorKind::Permanent => FailureKind::Tool,
+            ToolErrorKind::Known(kind) => kind,
+        };
+        let is_transient = error.kind == ToolErrorKind::Transient;
+        Self { failure: Failure { kind, message: error.message }, is_transient }
+    }
+}
+
+/// How many bytes an answer holds. One that is given as text and as the same JSON counts once.
+fn size(data: &Data) -> usize {
+    let structured = data.structured.as_ref().filter(|structured| **structured != data.text);
+    data.text.len() + structured.map_or(0, String::len)
+}
+
+/// How many bytes a call has brought.
+pub(super) fn bytes_of(result: &StepResult) -> usize {
+    match result {
+        StepResult::Success { data } => size(data),
+        StepResult::Error { failure } => failure.message.len(),
+        StepResult::Skipped { .. } => 0,
+    }
+}
+
+/// What a tool says of its failure, as far as it may be long: of a longer text the beginning, which
+/// says so.
+fn bounded(message: String, around: &Surroundings) -> String {
+    let limit = around.shared.settings.quota.output_bytes;
+    if message.len() <= limit {
+        return message;
+    }
+    let (bytes, end) = (message.len(), message.floor_char_boundary(limit));
+    format!("{}... (the first {end} of {bytes} bytes; more are not handed on)", &message[..end])
+}
+
+pub(super) fn failure(kind: FailureKind, message: impl Into<String>) -> StepResult {
+    StepResult::Error { failure: Failure { kind, message: message.into() } }
+}
+
+pub(crate) fn has_kind(result: &StepResult, kind: FailureKind) -> bool {
+    matches!(result, StepResult::Error { failure } if failure.kind == kind)
+}
+
+/// What to add about a call that was stopped.
+pub(super) fn doubt(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Effectful => "; it may have taken effect",
+        Effect::ReadOnly | Effect::Idempotent => "",
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,95 @@
+//! The calls that wait for approval.
+
+use super::call::Call;
+use crate::{ApprovalRequest, Approver, Decision};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A call and whether it has to be asked about.
+pub(super) struct Candidate {
+    pub(super) call: Call,
+    pub(super) ask: bool,
+}
+
+/// A call and what was decided, where it was asked about.
+pub(super) type Decided = (Call, Option<Decision>);
+
+/// Batches that wait for approval. One question is asked at a time; the batches that come meanwhile
+/// are asked about together in the next one.
+#[derive(Default)]
+pub(super) struct Consent {
+    waiting: Vec<Candidate>,
+    asking: Option<BoxFuture<'static, Vec<Decided>>>,
+}
+
+impl Consent {
+    pub(super) fn push(&mut self, batch: Vec<Candidate>) {
+        self.waiting.extend(batch);
+    }
+
+    /// Asks about what waits, unless a question is open.
+    pub(super) fn ask(&mut self, approver: &Arc<dyn Approver>, timeout: Option<Duration>) {
+        if self.asking.is_none() && !self.waiting.is_empty() {
+            let batch = std::mem::take(&mut self.waiting);
+            self.asking = Some(ask(Arc::clone(approver), batch, timeout).boxed());
+        }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
+    /// The answer to the open question; never, where none is open. Loses nothing when dropped.
+    pub(super) async fn answer(&mut self) -> Vec<Decided> {
+        let Some(asking) = &mut self.asking else { return std::future::pending().await };
+        let decided = asking.await;
+        self.asking = None;
+        decided
+    }
+
+    /// Forgets what waits, and the open question.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.asking = None;
+    }
+}
+
+async fn ask(
+    approver: Arc<dyn Approver>,
+    batch: Vec<Candidate>,
+    timeout: Option<Duration>,
+) -> Vec<Decided> {
+    let asked = batch.iter().filter(|candidate| candidate.ask);
+    let requests: Vec<ApprovalRequest> = asked.map(|candidate| candidate.call.request()).collect();
+    let answer = AssertUnwindSafe(async { approver.decide(&requests).await }).catch_unwind();
+    let answer = match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, answer).await.map_err(|_| timeout),
+        None => Ok(answer.await),
+    };
+    let refused = |reason: String| vec![Decision::Denied { reason }; requests.len()];
+    let decisions = match answer {
+        Ok(Ok(decisions)) if decisions.len() == requests.len() => decisions,
+        Ok(Ok(decisions)) => {
+            refused(format!("{} decisions were given on {} calls", decisions.len(), requests.len()))
+        }
+        Ok(Err(_)) => refused("whoever was asked for approval panicked".to_owned()),
+        Err(timeout) => refused(format!("nobody approved it within {timeout:?}")),
+    };
+    let mut decisions = decisions.into_iter();
+    let decide = |Candidate { call, ask }| (call, if ask { decisions.next() } else { None });
+    batch.into_iter().map(decide).collect()
+}
+
+impl Call {
+    fn request(&self) -> ApprovalRequest {
+        ApprovalRequest {
+            step: self.step,
+            function: self.function.clone(),
+            arguments: self.arguments.clone(),
+            effect: self.tool.spec().effect,
+        }
+    }
+}

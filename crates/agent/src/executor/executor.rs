@@ -1,0 +1,341 @@
+//! The executor: tools, settings, a journal and an approver, ready to run plans.
+
+use super::call::Surroundings;
+use super::claim::Claim;
+use super::event::Trace;
+use super::run::Run;
+use super::settings::Settings;
+use crate::journal::{Past, PastPlan};
+use crate::{Approver, CallContext, Journal, JournalError, Toolbox};
+use foldback_planner::{LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Runs the steps of plans as soon as they may start.
+///
+/// It waits for what happens and never looks whether something did: a step starts when the last one
+/// that it waits for has ended. A failing, hanging or panicking tool is a result of its step; its
+/// siblings go on.
+///
+/// ```
+/// use foldback_agent::{Executor, FunctionTool, RunOptions, Tool, ToolOutput, Toolbox};
+/// use foldback_core::ToolDefinition;
+/// use foldback_planner::{Intent, StepId, StepResult, ToolSpec, parse_one_plan};
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tool = |name: &str, answer: &'static str| -> Arc<dyn Tool> {
+///     let spec = ToolSpec::new(ToolDefinition {
+///         name: name.to_owned(),
+///         description: String::new(),
+///         parameters: r#"{"type": "object"}"#.to_owned(),
+///     });
+///     Arc::new(FunctionTool::new(spec, move |arguments, _| async move {
+///         Ok(ToolOutput::text(format!("{answer} {arguments}")))
+///     }))
+/// };
+/// let toolbox = Toolbox::new([tool("search_city", "沈阳"), tool("book_flight", "booked")])?;
+///
+/// let written = r#"{"action_plan": {
+///     "step1": {"function": "search_city", "args": {}},
+///     "step2": {"function": "book_flight", "args": {"to": "$$step1.result$$"}, "dependence": [1]}
+/// }}"#;
+/// let Intent::Plan(plan) = parse_one_plan(written)?.intent else { return Ok(()) };
+/// let options = RunOptions { id: "trip".to_owned(), ..RunOptions::default() };
+/// let outcome = Executor::new(toolbox).run(&plan, options).await?;
+/// let StepResult::Success { data } = &outcome.results[&StepId(2)] else { return Ok(()) };
+/// assert_eq!(data.text, r#"booked {"to":"沈阳 {}"}"#);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Executor {
+    shared: Arc<Shared>,
+}
+
+/// What all runs of an executor share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) toolbox: Toolbox,
+    pub(super) settings: Settings,
+    pub(super) journal: Option<Arc<dyn Journal>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+}
+
+/// One run among others.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Its name: unique in the journal, and the same when a run is resumed. Idempotency keys are
+    /// derived from it, so two runs that share a name share the keys of equal calls. With a journal it
+    /// must not be empty.
+    pub id: String,
+    /// Cancels the run.
+    pub cancelled: CancellationToken,
+    /// The whole context as text, for tools that are flagged to see it.
+    pub global_context: Option<Arc<str>>,
+    /// How many runs stand around this one.
+    pub depth: u32,
+}
+
+impl RunOptions {
+    /// A run that a tool makes for a call: named after it, cancelled with it, seeing what it sees.
+    #[must_use]
+    pub fn inside(call: &CallContext) -> Self {
+        Self {
+            id: call.idempotency_key.clone(),
+            cancelled: call.cancelled.clone(),
+            global_context: call.global_context.clone(),
+            depth: call.depth,
+        }
+    }
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What became of each step, by number; each has exactly one result.
+    pub results: BTreeMap<StepId, StepResult>,
+    /// How each call went, for the steps that came so far.
+    pub calls: BTreeMap<StepId, CallReport>,
+    /// What happened, in order.
+    pub trace: Trace,
+    /// From the beginning of the run to its end.
+    pub elapsed: Duration,
+}
+
+/// How a call went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallReport {
+    /// The tool.
+    pub function: String,
+    /// The arguments it was called with.
+    pub arguments: String,
+    /// The idempotency key of the call.
+    pub key: String,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// When it started, since the beginning of the run.
+    pub started: Duration,
+    /// When it ended, since the beginning of the run.
+    pub ended: Duration,
+    /// Whether the result is an earlier run's, from the journal: nothing was called.
+    pub from_journal: bool,
+}
+
+/// Why a run could not be started, given more steps, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The steps do not make a plan.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The plan is too large.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Too many runs stand inside each other.
+    #[error(
+        "this run would stand inside {depth} others; at most {limit} runs may stand inside each other"
+    )]
+    Depth {
+        /// How many runs stand around it.
+        depth: u32,
+        /// How many there may be, this one included.
+        limit: u32,
+    },
+    /// The journal holds another plan under this run's name.
+    #[error(
+        "the journal of run {run:?} holds another {step} than this plan; resume with the plan that was recorded, or give the run another name"
+    )]
+    Changed {
+        /// The run.
+        run: String,
+        /// The step that differs.
+        step: StepId,
+    },
+    /// The run is going on already.
+    #[error("run {run:?} is going on already; wait for it to end, or give this run another name")]
+    InUse {
+        /// The run.
+        run: String,
+    },
+    /// A run without a name would be mixed up with others in the journal.
+    #[error("a run with a journal needs a name of its own, and got an empty one")]
+    Unnamed,
+    /// The run broke off while its plan was being written: what came of it may be half of something.
+    #[error(
+        "the plan of run {run:?} had not been written to its end; open the run again and bring the plan anew"
+    )]
+    Unfinished {
+        /// The run.
+        run: String,
+    },
+    /// There is nothing to resume.
+    #[error("the journal holds no run named {run:?}")]
+    NothingToResume {
+        /// The run.
+        run: String,
+    },
+    /// The journal could not be read or written; nothing more was started.
+    #[error("{error}")]
+    Journal {
+        /// Why.
+        #[source]
+        error: Arc<JournalError>,
+        /// What became of the run up to there, where it had begun and has been brought to its end. What
+        /// it holds may be in no journal.
+        outcome: Option<Box<Outcome>>,
+    },
+}
+
+impl From<JournalError> for RunError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal { error: Arc::new(error), outcome: None }
+    }
+}
+
+impl Executor {
+    /// An executor of these tools, with default settings, without a journal and asking nobody.
+    #[must_use]
+    pub fn new(toolbox: Toolbox) -> Self {
+        let settings = Settings::default();
+        Self { shared: Arc::new(Shared { toolbox, settings, journal: None, approver: None }) }
+    }
+
+    /// The same with other settings.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { shared: Arc::new(Shared { settings, ..Arc::unwrap_or_clone(self.shared) }) }
+    }
+
+    /// The same with a journal: runs are written down, and resume from it.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
+        let journal = Some(journal);
+        Self { shared: Arc::new(Shared { journal, ..Arc::unwrap_or_clone(self.shared) }) }
+    }
+
+    /// The same, asking before calls.
+    #[must_use]
+    pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
+        let approver = Some(approver);
+        Self { shared: Arc::new(Shared { approver, ..Arc::unwrap_or_clone(self.shared) }) }
+    }
+
+    /// The tools.
+    #[must_use]
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.shared.toolbox
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Runs a plan to its end. Anchors in it are reached and not answered: their steps, and what
+    /// waits for them, are reported as cancelled.
+    ///
+    /// # Errors
+    /// When the plan cannot be run at all, or the journal fails.
+    pub async fn run(&self, plan: &Plan, options: RunOptions) -> Result<Outcome, RunError> {
+        self.start(plan, options)?.finish().await
+    }
+
+    /// Starts a plan. Needs to be called inside a tokio runtime.
+    ///
+    /// With a journal that knows the run, it goes on where it stood: what has a result keeps it.
+    ///
+    /// # Errors
+    /// When the plan is too large or no plan, when the journal knows another one under this name or
+    /// fails, or when a run of this name is going on with it.
+    pub fn start(&self, plan: &Plan, options: RunOptions) -> Result<Run, RunError> {
+        let mut run = self.begin(sealed(), options)?;
+        run.expect_plan(&plan.steps)?;
+        run.extend(&plan.steps)?;
+        Ok(run)
+    }
+
+    /// Starts a run whose plan is still being written: [`Run::extend`] brings its steps, and
+    /// [`Run::seal`] ends it.
+    ///
+    /// # Errors
+    /// When the journal fails, or too many runs stand around this one.
+    pub fn open(&self, options: RunOptions) -> Result<Run, RunError> {
+        self.begin(Schedule::open(), options)
+    }
+
+    /// Goes on with a run that the journal holds, with the plans that it holds.
+    ///
+    /// # Errors
+    /// When the journal holds no such run, or its last plan had not been written to its end; and as
+    /// [`start`](Self::start).
+    pub fn resume(&self, options: RunOptions) -> Result<Run, RunError> {
+        let id = options.id.clone();
+        let mut run = self.begin(sealed(), options)?;
+        if run.past_is_unfinished() {
+            return Err(RunError::Unfinished { run: id });
+        }
+        let plans = run.past_plans();
+        if plans.is_empty() {
+            return Err(RunError::NothingToResume { run: id });
+        }
+        for plan in plans {
+            match plan {
+                PastPlan::Steps(steps) => run.extend(&steps)?,
+                PastPlan::Replanned(anchor) => run.replanned(anchor)?,
+            }
+        }
+        Ok(run)
+    }
+
+    fn begin(&self, schedule: Schedule, options: RunOptions) -> Result<Run, RunError> {
+        let RunOptions { id: run, cancelled, global_context, depth } = options;
+        let limit = self.shared.settings.quota.depth;
+        if depth >= limit {
+            return Err(RunError::Depth { depth, limit });
+        }
+        let (past, claim) = match &self.shared.journal {
+            Some(_) if run.is_empty() => return Err(RunError::Unnamed),
+            Some(journal) => {
+                let Some(claim) = Claim::new(journal, &run) else {
+                    return Err(RunError::InUse { run });
+                };
+                (Past::of(journal.records(&run)?), Some(claim))
+            }
+            None => (Past::default(), None),
+        };
+        let (sender, rests) = mpsc::unbounded_channel();
+        let around = Surroundings {
+            shared: Arc::clone(&self.shared),
+            run,
+            depth: depth + 1,
+            // Its own token, so that a run that ends early does not cancel what stands around it.
+            cancelled: cancelled.child_token(),
+            global_context,
+            rests: sender,
+        };
+        Ok(Run::new(schedule, past, around, rests, claim))
+    }
+}
+
+/// A schedule that takes whole plans.
+fn sealed() -> Schedule {
+    let mut schedule = Schedule::open();
+    // There is nothing in it yet that could be wrong.
+    let _ = schedule.seal();
+    schedule
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { toolbox, settings, .. } = &*self.shared;
+        let mut text = f.debug_struct("Executor");
+        text.field("toolbox", toolbox).field("settings", settings).finish_non_exhaustive()
+    }
+}

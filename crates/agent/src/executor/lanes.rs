@@ -1,0 +1,78 @@
+//! Which calls may run beside each other.
+
+use super::call::Call;
+use foldback_planner::{Concurrency, StepId};
+use std::collections::VecDeque;
+use tokio::sync::oneshot;
+
+/// What waits for its turn.
+pub(super) enum Turn {
+    /// A call that has not been made.
+    First(Call),
+    /// A call that is tried again.
+    Again(Again),
+}
+
+/// A call that wants to be tried again, and is told when it may.
+pub(super) struct Again {
+    pub(super) step: StepId,
+    pub(super) concurrency: Concurrency,
+    pub(super) go: oneshot::Sender<()>,
+}
+
+/// A call that takes no place between two attempts.
+pub(super) enum Rest {
+    Began(StepId),
+    Over(Again),
+}
+
+/// The calls that wait for their turn, in the order they became ready.
+///
+/// The order is kept: an exclusive call waits until nothing runs, and what came after it waits for
+/// it. So neither kind starves, and calls that must not overlap run in the order of their numbers when
+/// they are ready together. Waiting takes no place from those that run.
+#[derive(Default)]
+pub(super) struct Lanes {
+    waiting: VecDeque<Turn>,
+    running: usize,
+    exclusive: bool,
+}
+
+impl Lanes {
+    pub(super) fn push(&mut self, call: Call) {
+        self.waiting.push_back(Turn::First(call));
+    }
+
+    pub(super) fn push_again(&mut self, again: Again) {
+        self.waiting.push_back(Turn::Again(again));
+    }
+
+    /// The next call that may start, while at most `most` run; it counts as running from here on.
+    pub(super) fn start_next(&mut self, most: usize) -> Option<Turn> {
+        let concurrency = match self.waiting.front()? {
+            Turn::First(call) => call.tool.spec().concurrency,
+            Turn::Again(again) => again.concurrency,
+        };
+        let is_free = match concurrency {
+            Concurrency::Parallel => !self.exclusive && self.running < most.max(1),
+            Concurrency::Exclusive => self.running == 0,
+        };
+        if !is_free {
+            return None;
+        }
+        self.running += 1;
+        self.exclusive = concurrency == Concurrency::Exclusive;
+        self.waiting.pop_front()
+    }
+
+    /// A running call has ended, or rests.
+    pub(super) fn end(&mut self) {
+        self.running = self.running.saturating_sub(1);
+        self.exclusive = false;
+    }
+
+    /// Forgets the calls that have not been made.
+    pub(super) fn clear(&mut self) {
+        self.waiting.retain(|turn| matches!(turn, Turn::Again(_)));
+    }
+}

@@ -1,0 +1,205 @@
+//! From what a call came to, to the steps that may start because of it.
+
+use super::Run;
+use crate::executor::call::{Finished, bytes_of, failure};
+use crate::executor::event::{Event, Trigger};
+use crate::executor::executor::{CallReport, RunError};
+use crate::executor::lanes::Rest;
+use foldback_planner::{
+    Action, Effect, FailureKind, FailurePolicy, Step, StepId, StepResult, StepState,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::task::JoinError;
+
+impl Run {
+    /// Takes a call that has ended, and all others that have by now, in the order of their steps.
+    pub(super) fn take_results(&mut self, first: Result<Finished, JoinError>) {
+        let more: Vec<_> = std::iter::from_fn(|| self.tasks.try_join_next()).collect();
+        let joined = std::iter::once(first).chain(more);
+        let mut finished: Vec<Finished> =
+            joined.filter_map(|joined| self.finished(joined)).collect();
+        finished.sort_unstable_by_key(|finished| finished.step);
+        for finished in finished {
+            self.take_result(finished);
+        }
+    }
+
+    /// What a call came to, whose own end may be a panic: of a journal, or of what a tool says of
+    /// itself.
+    fn finished(&self, joined: Result<Finished, JoinError>) -> Option<Finished> {
+        let error = match joined {
+            Ok(finished) => return Some(finished),
+            Err(error) => error,
+        };
+        let step = *self.in_flight.iter().find(|(_, task)| **task == error.id())?.0;
+        let result = failure(FailureKind::Tool, format!("the call of {step} panicked"));
+        Some(Finished { step, attempts: 0, result, error: None })
+    }
+
+    fn take_result(&mut self, finished: Finished) {
+        let Finished { step, attempts, mut result, error } = finished;
+        if self.in_flight.remove(&step).is_none() {
+            // It was given up before, and has its result.
+            return;
+        }
+        self.give_place_up(step);
+        self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
+        if let Some(report) = self.calls.get_mut(&step) {
+            report.attempts = attempts;
+            report.ended = self.began.elapsed();
+        }
+        if let (StepResult::Error { failure }, Some(ending)) = (&mut result, &self.ending)
+            && failure.kind == FailureKind::Cancelled
+        {
+            // The call knows that it was stopped; the run knows why.
+            failure.kind = ending.kind;
+        }
+        self.settle(step, result);
+        if let Some(error) = error {
+            self.fail(Arc::new(error));
+        }
+    }
+
+    /// Takes the place of a call that rests between two attempts, or lets it wait for one again.
+    pub(super) fn take_rest(&mut self, rest: Rest) {
+        match rest {
+            Rest::Began(step) => {
+                if self.in_flight.contains_key(&step) && self.resting.insert(step) {
+                    self.lanes.end();
+                }
+            }
+            Rest::Over(again) => self.lanes.push_again(again),
+        }
+    }
+
+    /// A call that was being made needs no place any more.
+    pub(super) fn give_place_up(&mut self, step: StepId) {
+        if !self.resting.remove(&step) {
+            self.lanes.end();
+        }
+    }
+
+    /// A started step has a result.
+    pub(super) fn settle(&mut self, step: StepId, result: StepResult) {
+        let success = matches!(result, StepResult::Success { .. });
+        let trigger = self.trigger(step, &result);
+        self.results.insert(step, result);
+        self.tell(Event::Ended { step, success });
+        let ended = if success { self.schedule.finish(step) } else { self.schedule.fail(step) };
+        self.close(ended.unwrap_or_default());
+        if let Some(trigger) = trigger {
+            self.tell(Event::ReplanWanted { step, trigger });
+        }
+        let policy = self.steps.get(&step).map(|step| step.on_failure);
+        if !success && policy == Some(FailurePolicy::FailFast) {
+            self.give_up_admitted(&StepResult::Skipped { because: step });
+        }
+    }
+
+    /// Why a result asks for a new plan, if it does.
+    pub(super) fn trigger(&self, step: StepId, result: &StepResult) -> Option<Trigger> {
+        let StepResult::Error { failure } = result else { return None };
+        if self.ending.is_some() || !failure.kind.asks_for_plan() {
+            return None;
+        }
+        if let Some(Action::Call { function, .. }) = self.steps.get(&step).map(|step| &step.action)
+            && let Some(spec) = self.around.shared.toolbox.catalog().get(function)
+            && spec.global_context
+        {
+            return None;
+        }
+        let is_status = failure.kind == FailureKind::Status;
+        Some(if is_status { Trigger::StatusFail } else { Trigger::Failure })
+    }
+
+    /// Takes over what the schedule ended by itself.
+    pub(super) fn close(&mut self, closed: Vec<StepId>) {
+        for step in closed {
+            if let Some(StepState::Skipped { because }) = self.schedule.state(step) {
+                self.results.insert(step, StepResult::Skipped { because });
+                self.tell(Event::Skipped { step, because });
+            } else {
+                let result = self.cancelled_result();
+                self.results.insert(step, result);
+                self.tell(Event::Ended { step, success: false });
+            }
+        }
+    }
+
+    /// Takes over what the journal has for new steps; `closed` are those that the schedule ended at
+    /// once, which a recorded result outranks.
+    pub(super) fn restore(
+        &mut self,
+        steps: &[Step],
+        mut closed: Vec<StepId>,
+    ) -> Result<(), RunError> {
+        let mut restored = Vec::new();
+        for step in steps {
+            let Some((at, result)) = self.past_result(step.id) else { continue };
+            if step.on_failure == FailurePolicy::FailFast {
+                self.halts.push((at, step.id, result.clone()));
+            }
+            restored.push((step.id, result));
+        }
+        // A failure holds for the plans that there were when it happened, as well.
+        let brought_at = steps.iter().map(|step| self.past.brought_at(step.id)).min().flatten();
+        let is_later = |at: usize| brought_at.is_some_and(|brought| brought < at);
+        let halts = self.halts.iter().filter(|(at, _, _)| is_later(*at));
+        let halts = halts.map(|(_, step, result)| (*step, result));
+        let results = restored.iter().map(|(step, result)| (*step, result)).chain(halts);
+        let anchors = self.steps.keys().filter(|step| self.past.was_replanned(**step));
+        let anchors: Vec<StepId> = anchors.copied().collect();
+        let skipped = self.schedule.restore_beside(results, &anchors)?;
+
+        let ids: BTreeSet<StepId> = restored.iter().map(|(step, _)| *step).collect();
+        closed.retain(|step| !ids.contains(step));
+        for (step, result) in restored {
+            let success = matches!(result, StepResult::Success { .. });
+            let trigger = self.trigger(step, &result);
+            self.results.insert(step, result);
+            self.tell(Event::Ended { step, success });
+            if let Some(trigger) = trigger {
+                self.tell(Event::ReplanWanted { step, trigger });
+            }
+        }
+        self.close(closed);
+        self.close(skipped);
+        Ok(())
+    }
+
+    /// What an earlier run has left of a step's call, and the number of that record: its result; or
+    /// that nobody knows it, where the call began, never ended, and may do harm if it is made again.
+    fn past_result(&mut self, step: StepId) -> Option<(usize, StepResult)> {
+        let call = self.past.call(step)?;
+        if call.ended.is_none() {
+            let (function, _) = call.began.as_ref()?;
+            let tool = self.around.shared.toolbox.get(function);
+            if tool.is_some_and(|tool| tool.spec().effect != Effect::Effectful) {
+                return None;
+            }
+            let message = format!(
+                "an earlier run was killed while it called {function}: nobody knows whether it took \
+                 effect, and it is not called again; find out, and go on from what you find"
+            );
+            return Some((call.at, failure(FailureKind::UnknownOutcome, message)));
+        }
+        let call = self.past.take_call(step)?;
+        let (attempts, result) = call.ended?;
+        let (function, arguments) = call.began.unwrap_or_default();
+        self.call_count += 1;
+        self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
+        let now = self.began.elapsed();
+        let report = CallReport {
+            function,
+            arguments,
+            key: call.key,
+            attempts,
+            started: now,
+            ended: now,
+            from_journal: true,
+        };
+        self.calls.insert(step, report);
+        Some((call.at, result))
+    }
+}

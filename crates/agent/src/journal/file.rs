@@ -1,0 +1,306 @@
+//! A journal in a file.
+
+use super::{Journal, JournalError, Record};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of what is below.
+const VERSION: u32 = 1;
+
+/// How much of a file is looked at that may not be a journal.
+const FOUND_BYTES: u64 = 400;
+
+/// An append-only file of JSON Lines, for one process at a time.
+///
+/// The first line names the version. Each other line is one record, with its number and a checksum
+/// over both. A line without an end was being written when the process or the machine died: it is cut
+/// off when the journal is opened. Anything else that is wrong is an error.
+#[derive(Debug)]
+pub struct FileJournal {
+    path: PathBuf,
+    file: Arc<Locked>,
+    state: Arc<Mutex<State>>,
+    /// How many records are durable. Held while the file is synced, so that calls that wait for a
+    /// sync share one.
+    synced: tokio::sync::Mutex<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How many records there are.
+    records: u64,
+    /// The runs that have any.
+    runs: BTreeSet<String>,
+    /// A write or a sync failed: nobody knows what the file ends with.
+    broken: bool,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    journal: u32,
+}
+
+/// Each other line.
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    n: u64,
+    #[serde(borrow)]
+    check: Cow<'a, str>,
+    #[serde(borrow)]
+    entry: &'a RawValue,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    run: Cow<'a, str>,
+    #[serde(borrow)]
+    record: &'a RawValue,
+}
+
+impl FileJournal {
+    /// Opens the journal at `path`, or makes a new one. Its folder must exist.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is in use, is damaged before its end, or is something else.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        let path = path.into();
+        let io = |action| {
+            let path = path.clone();
+            move |source| JournalError::Io { action, path, source }
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(io("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path }),
+            Err(TryLockError::Error(source)) => return Err(io("lock")(source)),
+        }
+        let locked = Locked(file);
+        let mut file = &locked.0;
+
+        let mut runs = BTreeSet::new();
+        let end = read(&path, |run, _| {
+            if !runs.contains(run) {
+                runs.insert(run.to_owned());
+            }
+            Ok(())
+        })?;
+        let length = file.metadata().map_err(io("measure"))?.len();
+        let mut header = serde_json::to_vec(&Header { journal: VERSION })?;
+        header.push(b'\n');
+        if end.bytes == 0 {
+            check_is_torn_header(&path, &header)?;
+        }
+        if end.bytes < length {
+            file.set_len(end.bytes).map_err(io("cut the torn end off"))?;
+        }
+        if end.bytes == 0 {
+            file.write_all(&header).map_err(io("write"))?;
+        }
+        if end.bytes < length || end.bytes == 0 {
+            file.sync_all().map_err(io("sync"))?;
+            sync_folder_of(&path).map_err(io("sync the folder of"))?;
+        }
+        let state = State { records: end.records, runs, broken: false };
+        Ok(Self {
+            path,
+            file: Arc::new(locked),
+            state: Arc::new(Mutex::new(state)),
+            synced: tokio::sync::Mutex::new(0),
+        })
+    }
+
+    fn io(&self, action: &'static str) -> impl FnOnce(io::Error) -> JournalError {
+        let path = self.path.clone();
+        move |source| JournalError::Io { action, path, source }
+    }
+
+    fn broken(&self) -> JournalError {
+        JournalError::Broken { path: self.path.clone() }
+    }
+}
+
+/// A file that is locked until this is dropped.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    /// Gives the lock back at once. Closing the file alone would leave it with a child process that is
+    /// just being started, until that has become another program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+impl Journal for FileJournal {
+    fn append(&self, run: &str, record: &Record) -> Result<(), JournalError> {
+        let record = serde_json::value::to_raw_value(record)?;
+        let entry = Entry { run: Cow::Borrowed(run), record: &record };
+        let entry = serde_json::value::to_raw_value(&entry)?;
+
+        let mut state = self.state.lock();
+        if state.broken {
+            return Err(self.broken());
+        }
+        let n = state.records;
+        let check = Cow::Owned(check(n, entry.get()));
+        let mut line = serde_json::to_vec(&Line { n, check, entry: &entry })?;
+        line.push(b'\n');
+        if let Err(source) = (&self.file.0).write_all(&line) {
+            state.broken = true;
+            return Err(self.io("write")(source));
+        }
+        state.records += 1;
+        if !state.runs.contains(run) {
+            state.runs.insert(run.to_owned());
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
+        async move {
+            let wanted = self.state.lock().records;
+            let mut synced = self.synced.lock().await;
+            if *synced >= wanted {
+                return Ok(());
+            }
+            let (written, broken) = {
+                let state = self.state.lock();
+                (state.records, state.broken)
+            };
+            if broken {
+                return Err(self.broken());
+            }
+            let (file, state) = (Arc::clone(&self.file), Arc::clone(&self.state));
+            let sync = move || {
+                let done = file.0.sync_data();
+                // What a failed sync has left on the disk is unknown, also to a second one. Noted in
+                // here: whoever waits for the sync may be gone by now.
+                state.lock().broken |= done.is_err();
+                done
+            };
+            let done = tokio::task::spawn_blocking(sync).await;
+            done.map_err(io::Error::other).flatten().map_err(self.io("sync"))?;
+            *synced = written;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn records(&self, run: &str) -> Result<Vec<Record>, JournalError> {
+        let mut records = Vec::new();
+        // Held so that no line is half written while the file is read.
+        let state = self.state.lock();
+        if state.runs.contains(run) {
+            read(&self.path, |of, record| {
+                if of == run {
+                    records.push(serde_json::from_str(record)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(records)
+    }
+}
+
+/// How far a journal is whole.
+struct End {
+    records: u64,
+    bytes: u64,
+}
+
+/// Gives each record, with its run and as JSON text, to `each`.
+fn read(
+    path: &Path,
+    mut each: impl FnMut(&str, &str) -> Result<(), serde_json::Error>,
+) -> Result<End, JournalError> {
+    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
+    let mut reader = BufReader::new(File::open(path).map_err(io)?);
+    let mut end = End { records: 0, bytes: 0 };
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(io)?;
+        if line.pop() != Some(b'\n') {
+            break;
+        }
+        if number == 1 {
+            check_header(path, &line)?;
+        } else {
+            let damaged = |why| JournalError::Damaged { path: path.to_owned(), line: number, why };
+            read_line(&line, end.records, &mut each).map_err(damaged)?;
+            end.records += 1;
+        }
+        end.bytes += length as u64;
+    }
+    Ok(end)
+}
+
+fn check_header(path: &Path, line: &[u8]) -> Result<(), JournalError> {
+    match serde_json::from_slice::<Header>(line) {
+        Ok(Header { journal: VERSION }) => Ok(()),
+        _ => Err(not_a_journal(path, line)),
+    }
+}
+
+/// Whether a file without a single line end is empty, or holds the beginning of a journal's first
+/// line. Anything else is somebody else's.
+fn check_is_torn_header(path: &Path, header: &[u8]) -> Result<(), JournalError> {
+    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
+    let mut beginning = Vec::new();
+    let file = File::open(path).map_err(io)?;
+    file.take(FOUND_BYTES).read_to_end(&mut beginning).map_err(io)?;
+    if header.starts_with(&beginning) { Ok(()) } else { Err(not_a_journal(path, &beginning)) }
+}
+
+fn not_a_journal(path: &Path, beginning: &[u8]) -> JournalError {
+    let found = String::from_utf8_lossy(beginning).chars().take(80).collect();
+    JournalError::Version { path: path.to_owned(), expected: VERSION, found }
+}
+
+fn read_line(
+    line: &[u8],
+    expected: u64,
+    each: &mut impl FnMut(&str, &str) -> Result<(), serde_json::Error>,
+) -> Result<(), String> {
+    let words = |error: serde_json::Error| error.to_string();
+    let Line { n, check: found, entry } = serde_json::from_slice(line).map_err(words)?;
+    if n != expected {
+        return Err(format!("it holds record {n} where record {expected} is expected"));
+    }
+    let computed = check(n, entry.get());
+    if found != computed {
+        return Err(format!("its checksum is {computed}, and it says {found}"));
+    }
+    let entry: Entry<'_> = serde_json::from_str(entry.get()).map_err(words)?;
+    each(&entry.run, entry.record.get()).map_err(words)
+}
+
+/// The checksum of a record: half of a BLAKE3 hash is plenty against accidents.
+fn check(n: u64, entry: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&n.to_be_bytes());
+    hasher.update(entry.as_bytes());
+    let mut hex = hasher.finalize().to_hex().to_string();
+    hex.truncate(16);
+    hex
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}

@@ -1,0 +1,126 @@
+//! What a journal says of a run so far.
+
+use super::Record;
+use crate::Decision;
+use crate::executor::has_kind;
+use foldback_planner::{FailureKind, Step, StepId, StepResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The records of a run, by step.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// What the driver noted, in order: kind and body.
+    pub(crate) notes: Vec<(String, String)>,
+    /// The plans it had, and the anchors that were answered between them, in order.
+    pub(crate) plans: Vec<PastPlan>,
+    /// Whether the last of the plans was still being written.
+    pub(crate) is_unfinished: bool,
+    /// Each with the number of its record.
+    steps: BTreeMap<StepId, (usize, Step)>,
+    replanned: BTreeSet<StepId>,
+    calls: BTreeMap<StepId, PastCall>,
+}
+
+/// A plan of a run, or what led to the next one.
+#[derive(Clone, Debug)]
+pub(crate) enum PastPlan {
+    /// Steps that came as one plan.
+    Steps(Vec<Step>),
+    /// The anchor that was answered by what follows.
+    Replanned(StepId),
+}
+
+/// What is known of a step's call.
+#[derive(Debug, Default)]
+pub(crate) struct PastCall {
+    /// Its idempotency key.
+    pub(crate) key: String,
+    /// The number of its last record.
+    pub(crate) at: usize,
+    /// What was decided, and on the call of which key: with changed arguments it is another call.
+    pub(crate) decision: Option<(String, Decision)>,
+    /// What it called, with which arguments, if it began.
+    pub(crate) began: Option<(String, String)>,
+    /// How many attempts it took, and what became of it.
+    pub(crate) ended: Option<(u32, StepResult)>,
+}
+
+impl Past {
+    pub(crate) fn of(records: Vec<Record>) -> Self {
+        let mut past = Self::default();
+        // The steps of a plan that was still being written are one plan with those that follow.
+        let mut unfinished = Vec::new();
+        for (at, record) in records.into_iter().enumerate() {
+            match record {
+                Record::Steps { mut steps, open } => {
+                    past.steps.extend(steps.iter().map(|step| (step.id, (at, step.clone()))));
+                    unfinished.append(&mut steps);
+                    if !open {
+                        past.plans.push(PastPlan::Steps(std::mem::take(&mut unfinished)));
+                    }
+                }
+                Record::Replanned { step } => {
+                    past.replanned.insert(step);
+                    past.plans.push(PastPlan::Replanned(step));
+                }
+                Record::Decided { step, key, decision } => {
+                    past.calls.entry(step).or_default().decision = Some((key, decision));
+                }
+                Record::Began { step, key, function, arguments } => {
+                    let call = past.calls.entry(step).or_default();
+                    call.began = Some((function, arguments));
+                    (call.key, call.at) = (key, at);
+                }
+                Record::Ended { step, key, attempts, result } => {
+                    let call = past.calls.entry(step).or_default();
+                    if attempts == 0 && has_kind(&result, FailureKind::Cancelled) {
+                        // It was called off before it was made.
+                        call.began = None;
+                    } else {
+                        call.ended = Some((attempts, result));
+                        (call.key, call.at) = (key, at);
+                    }
+                }
+                Record::Note { kind, body } => past.notes.push((kind, body)),
+            }
+        }
+        if !unfinished.is_empty() {
+            past.is_unfinished = true;
+            past.plans.push(PastPlan::Steps(unfinished));
+        }
+        past
+    }
+
+    /// The steps of the first plan, if there was one.
+    pub(crate) fn first_plan(&self) -> Option<&[Step]> {
+        match self.plans.first()? {
+            PastPlan::Steps(steps) => Some(steps),
+            PastPlan::Replanned(_) => None,
+        }
+    }
+
+    /// The step of a number, if the run had one.
+    pub(crate) fn step(&self, id: StepId) -> Option<&Step> {
+        self.steps.get(&id).map(|(_, step)| step)
+    }
+
+    /// The number of the record that brought a step.
+    pub(crate) fn brought_at(&self, id: StepId) -> Option<usize> {
+        self.steps.get(&id).map(|(at, _)| *at)
+    }
+
+    /// Whether an anchor was answered by a new plan.
+    pub(crate) fn was_replanned(&self, anchor: StepId) -> bool {
+        self.replanned.contains(&anchor)
+    }
+
+    /// What is known of a step's call.
+    pub(crate) fn call(&self, step: StepId) -> Option<&PastCall> {
+        self.calls.get(&step)
+    }
+
+    /// Takes out what is known of a step's call.
+    pub(crate) fn take_call(&mut self, step: StepId) -> Option<PastCall> {
+        self.calls.remove(&step)
+    }
+}

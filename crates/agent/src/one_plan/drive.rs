@@ -1,0 +1,529 @@
+//! A planned run: the executor and the model, each told what the other brought.
+
+use super::history::Round;
+use super::noted::Answers;
+use super::question::{Question, Reply};
+use super::reading::{Reading, read};
+use super::request::{Reason, Requests, State};
+use crate::agent::{Agent, AgentError, Task};
+use crate::facts::facts;
+use crate::journal::PastPlan;
+use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
+use crate::{Eager, Event, Outcome, Run, RunOptions, Trigger};
+use foldback_llm::{ChatRequest, ChatResponse, ModelError, ModelErrorKind, StopReason};
+use foldback_planner::{
+    Action, Effect, FailureKind, Form, Plan, Progress, ReplanReason, Replans, Step, StepId,
+    StepResult, StepState,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// All plans of a run are one turn.
+const TURN: u32 = 0;
+
+/// How often the model is asked for an answer when it writes none, or not to its end.
+const ANSWER_ATTEMPTS: u32 = 2;
+
+/// What was wrong with a plan that reached the greatest length of an answer.
+const CUT_OFF: &str = "it reached the greatest length of an answer and was cut off there; \
+                       expected a plan that ends before";
+
+/// A run while it is going on.
+pub(super) struct Drive<'a> {
+    agent: &'a Agent,
+    task: &'a Task,
+    requests: Requests<'a>,
+    recorder: Recorder,
+    run: Run,
+    rounds: Vec<Round>,
+    answers: Answers,
+    question: Option<Question<'a>>,
+    replans: Replans,
+    /// Failed and refused steps that a planner was told of.
+    told: BTreeSet<StepId>,
+    /// Decisions that were asked for, and that no plan has made.
+    undecided: BTreeSet<StepId>,
+    /// Why no more plans are made.
+    closed: Option<Closed>,
+    /// The steps that began while the plan was still being written.
+    early: Plan,
+    /// Whether something happened since it was last looked whether a new plan is due.
+    is_news: bool,
+    /// Nothing is under way in the executor.
+    is_idle: bool,
+}
+
+/// How planning and running ended.
+pub(super) enum Finish {
+    Ended(Ending),
+    StepByStep(Degraded),
+}
+
+/// What a run leaves.
+pub(super) struct Done {
+    pub(super) rounds: Vec<Round>,
+    pub(super) recorder: Recorder,
+    pub(super) outcome: Outcome,
+    /// Decisions that were asked for, and that no plan has made.
+    pub(super) undecided: BTreeSet<StepId>,
+}
+
+/// Why no more plans are made; what is under way goes on to its end.
+enum Closed {
+    Degraded(Degraded),
+    Failed(String),
+}
+
+impl<'a> Drive<'a> {
+    pub(super) fn begin(
+        agent: &'a Agent,
+        task: &'a Task,
+        session: &'a str,
+        recorder: Recorder,
+        global_context: Option<Arc<str>>,
+    ) -> Result<Self, AgentError> {
+        let settings = &agent.one_plan;
+        let requests = Requests::new(agent, &task.request, session);
+        let run = agent.executor.open(RunOptions {
+            id: task.run.clone(),
+            cancelled: task.cancelled.clone(),
+            global_context,
+            depth: task.depth,
+        })?;
+        Ok(Self {
+            agent,
+            task,
+            requests,
+            recorder,
+            answers: Answers::of(&run),
+            run,
+            rounds: Vec::new(),
+            question: None,
+            replans: Replans::new(settings.max_replans),
+            told: BTreeSet::new(),
+            undecided: BTreeSet::new(),
+            closed: None,
+            early: Plan { form: Form::OnePlan, steps: Vec::new() },
+            is_news: false,
+            is_idle: false,
+        })
+    }
+
+    /// Plans, runs, plans anew where it has to, and has the answer written.
+    pub(super) async fn carry_out(&mut self) -> Result<Finish, AgentError> {
+        self.begin_planning()?;
+        self.go().await?;
+        if self.task.cancelled.is_cancelled() {
+            return Ok(Finish::Ended(Ending { stop: Stop::Cancelled, answer: None }));
+        }
+        match self.closed.take() {
+            None => self.answer().await,
+            Some(Closed::Degraded(degraded)) => Ok(Finish::StepByStep(degraded)),
+            Some(Closed::Failed(message)) => Ok(ended_badly(message)),
+        }
+    }
+
+    /// Ends the run; what has not started never will.
+    pub(super) async fn end(self) -> Result<Done, AgentError> {
+        let Self { run, rounds, mut recorder, undecided, .. } = self;
+        let outcome = run.finish().await?;
+        recorder.ran(TURN, &outcome);
+        Ok(Done { rounds, recorder, outcome, undecided })
+    }
+
+    /// Asks for the first plan. Where an earlier run was killed while the model still wrote it, what had
+    /// begun by then is a fact, and what is still to do is planned beside it.
+    fn begin_planning(&mut self) -> Result<(), AgentError> {
+        let broke_off = match self.answers.next() {
+            Some((_, reason)) => reason.broken_off,
+            None => true,
+        };
+        if broke_off && self.recall_early()? {
+            self.run.seal()?;
+            let steps = self.early.steps.clone();
+            self.rounds.push(Round { text: String::new(), steps, findings: Vec::new() });
+            let reason = Reason { broken_off: true, ..Reason::default() };
+            let state = self.state(&self.run.progress(), None);
+            let request = self.requests.replan(&state, &reason, false);
+            self.ask(Purpose::Planner, reason, request);
+        } else {
+            self.ask(Purpose::Planner, Reason::default(), self.requests.plan());
+        }
+        Ok(())
+    }
+
+    /// Takes over the steps that an earlier run began while the plan was being written, if there are any.
+    fn recall_early(&mut self) -> Result<bool, AgentError> {
+        let Some(PastPlan::Steps(steps)) = self.run.past_plans().into_iter().next() else {
+            return Ok(false);
+        };
+        self.run.extend(&steps)?;
+        self.early.steps = steps;
+        self.early.steps.sort_by_key(|step| step.id);
+        self.is_idle = false;
+        Ok(!self.early.steps.is_empty())
+    }
+
+    /// Lets the executor and the model go on, each as soon as it can, until neither can.
+    async fn go(&mut self) -> Result<(), AgentError> {
+        let cancelled = self.task.cancelled.clone();
+        loop {
+            let may_ask = self.question.is_none() && self.closed.is_none();
+            if may_ask && !cancelled.is_cancelled() && std::mem::take(&mut self.is_news) {
+                self.plan_anew_if_due();
+            }
+            if self.question.is_none() && self.is_idle {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                event = self.run.next(), if !self.is_idle => self.happened(event),
+                () = cancelled.cancelled(), if self.question.is_some() => self.question = None,
+                Some(reply) = reply(&mut self.question) => match reply {
+                    Reply::Steps(steps) => self.start_early(steps)?,
+                    Reply::Whole(answer) => self.answered(*answer)?,
+                },
+            }
+        }
+    }
+
+    /// The executor tells something; `None` says that nothing is under way in it.
+    fn happened(&mut self, event: Option<Event>) {
+        match event {
+            Some(Event::Started { step, function, arguments }) => {
+                self.recorder.step_began(TURN, step, &function, &arguments);
+            }
+            Some(Event::ReplanWanted { trigger: Trigger::Anchor, .. }) => self.is_news = true,
+            Some(_) => {}
+            None => (self.is_idle, self.is_news) = (true, true),
+        }
+    }
+
+    /// Asks for a new plan where one is due: for an anchor at once, for failures when nothing else can
+    /// go on.
+    fn plan_anew_if_due(&mut self) {
+        let progress = self.run.progress();
+        let Some(reason) = self.due(&progress) else { return };
+        // Which failures a planner knows is kept here: a resumed run may have more by now.
+        let kind = reason.kind(&progress);
+        let Some(round) = self.replans.begin(&kind, &Progress::default()) else {
+            // A failure is told in the answer; a decision has to be made by somebody.
+            if let Some(step) = reason.anchor {
+                let used = self.replans.used();
+                let detail = format!("{step} asks for a decision, and {used} replans were made");
+                self.degrade(DegradeReason::ReplansSpent, detail, &reason);
+            }
+            return;
+        };
+        self.told.extend(reason.failed.iter().chain(&reason.refused));
+        let request =
+            self.requests.replan(&self.state(&progress, reason.anchor), &reason, round.is_last);
+        self.ask(Purpose::Replan, reason, request);
+    }
+
+    /// Why a new plan is due now. A resumed run asks in the order of the one that was killed.
+    fn due(&self, progress: &Progress) -> Option<Reason> {
+        if let Some((Purpose::Replan, noted)) = self.answers.next() {
+            return noted.is_due(progress, self.is_idle).then(|| noted.clone());
+        }
+        let anchor = match self.replans.due(progress)? {
+            ReplanReason::Anchor { step, .. } => Some(step),
+            ReplanReason::Failures { .. } => None,
+        };
+        let new = || progress.iter().filter(|step| !self.told.contains(&step.step.id));
+        // A tool that sees the whole context settles its matters itself.
+        let failed = new().filter(|step| step.asks_for_plan() && !self.settles_itself(&step.step));
+        let failed: Vec<StepId> = failed.map(|step| step.step.id).collect();
+        if anchor.is_none() && failed.is_empty() {
+            return None;
+        }
+        let refused = new().filter(|step| match &step.result {
+            Some(StepResult::Error { failure }) => failure.kind == FailureKind::Denied,
+            _ => false,
+        });
+        let refused = refused.map(|step| step.step.id).collect();
+        Some(Reason { anchor, failed, refused, ..Reason::default() })
+    }
+
+    fn settles_itself(&self, step: &Step) -> bool {
+        let Action::Call { function, .. } = &step.action else { return false };
+        let tool = self.agent.executor.toolbox().catalog().get(function);
+        tool.is_some_and(|tool| tool.global_context)
+    }
+
+    /// Puts a question to the model, or finds the answer that it gave before the run was killed.
+    fn ask(&mut self, purpose: Purpose, reason: Reason, request: ChatRequest) {
+        self.question = Some(if let Some(answer) = self.answers.take(purpose) {
+            Question::answered(purpose, reason, request, answer)
+        } else {
+            let asked = self.recorder.ask(purpose, &request);
+            let is_first = purpose == Purpose::Planner && !reason.broken_off;
+            if is_first && self.agent.one_plan.stream {
+                Question::ask_for_steps(self.agent, request, asked)
+            } else {
+                Question::ask(self.agent, purpose, reason, request, asked)
+            }
+        });
+    }
+
+    /// Starts steps of a plan that is still being written: those that are sound by themselves and may
+    /// run although the plan may turn out not to be, once all that they wait for is there.
+    fn start_early(&mut self, steps: Vec<Step>) -> Result<(), AgentError> {
+        for mut step in steps {
+            let errors = self.agent.validator().step(&self.early, &mut step).has_errors();
+            let is_known = step.after.iter().all(|after| self.run.step(*after).is_some());
+            if errors || !is_known || !self.may_start_early(&step) {
+                continue;
+            }
+            self.run.extend(std::slice::from_ref(&step))?;
+            let place = self.early.steps.partition_point(|other| other.id < step.id);
+            self.early.steps.insert(place, step);
+            self.is_idle = false;
+        }
+        Ok(())
+    }
+
+    fn may_start_early(&self, step: &Step) -> bool {
+        let Action::Call { function, .. } = &step.action else { return false };
+        let tool = self.agent.executor.toolbox().catalog().get(function);
+        match self.agent.executor.settings().eager {
+            Eager::Nothing => false,
+            Eager::ReadOnly => tool.is_some_and(|tool| tool.effect == Effect::ReadOnly),
+            Eager::Everything => tool.is_some(),
+        }
+    }
+
+    /// The model has answered.
+    fn answered(&mut self, answer: Result<ChatResponse, ModelError>) -> Result<(), AgentError> {
+        let Some(question) = self.question.take() else { return Ok(()) };
+        let Question { purpose, reason, mut request, asked, .. } = question;
+        let was_noted = asked.is_none();
+        if let Some(asked) = asked {
+            self.recorder.answered(asked, &answer);
+            Answers::note(&mut self.run, purpose, &reason, &answer)?;
+        }
+        let (text, is_cut) = match answer {
+            Ok(answer) => (answer.message.text().into_owned(), answer.stop == StopReason::Length),
+            // What the model wrote cannot be read: that is mended like a plan that cannot be read.
+            Err(error) if error.kind == ModelErrorKind::Response => (String::new(), false),
+            Err(error) => {
+                self.closed = Some(Closed::Failed(error.message));
+                return Ok(());
+            }
+        };
+        // The first plan stands by itself, also where some of its steps have begun.
+        let is_first = purpose == Purpose::Planner && !reason.broken_off;
+        let progress = if is_first { Progress::default() } else { self.decided(&reason)? };
+        let mut reading = read(&text, &progress, &self.agent.validator());
+        if was_noted && !is_first {
+            reading = self.as_before(reading, &progress);
+        }
+        match reading {
+            Reading::Plan(plan) => self.take_plan(purpose, text, &plan),
+            Reading::StepByStep(why) => {
+                self.rounds.push(Round { text, steps: Vec::new(), findings: Vec::new() });
+                self.degrade(DegradeReason::Declared, why, &reason);
+                Ok(())
+            }
+            Reading::Unsound { plan, mut findings, faulty } => {
+                if is_cut {
+                    findings.insert(0, CUT_OFF.to_owned());
+                    longer(&mut request);
+                }
+                self.recorder.planned(TURN, purpose, &plan, findings.clone());
+                let unsound = Unsound { text, findings, faulty };
+                self.mend(purpose, reason, request, unsound, was_noted)
+            }
+        }
+    }
+
+    /// What an answer came to in the run that was killed: more may have ended by now than had when it
+    /// was read then, and what fits or does not fit must not change with it.
+    fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
+        let was_mended = matches!(self.answers.next(), Some((Purpose::Repair, _)));
+        let is_nothing = match &reading {
+            Reading::Plan(plan) => plan.steps.is_empty(),
+            Reading::StepByStep(_) => true,
+            Reading::Unsound { .. } => false,
+        };
+        if was_mended || is_nothing {
+            return reading;
+        }
+        let next = progress.next_number();
+        let is_new = |steps: &[Step]| steps.first().is_some_and(|step| step.id >= next);
+        let before = self.run.past_plans().into_iter().find_map(|past| match past {
+            PastPlan::Steps(steps) if is_new(&steps) => Some(steps),
+            _ => None,
+        });
+        match before {
+            Some(steps) => Reading::Plan(Plan { form: Form::OnePlan, steps }),
+            None => reading,
+        }
+    }
+
+    /// What was done, once a reached anchor counts as answered: what waited for it can be planned
+    /// again then.
+    fn decided(&mut self, reason: &Reason) -> Result<Progress, AgentError> {
+        if let Some(anchor) = reason.anchor
+            && self.run.anchors_reached().any(|reached| reached == anchor)
+        {
+            self.run.replanned(anchor)?;
+            self.is_idle = false;
+        }
+        Ok(self.run.progress())
+    }
+
+    /// Has a plan that cannot be run written once more, with everything that is wrong with it.
+    fn mend(
+        &mut self,
+        purpose: Purpose,
+        reason: Reason,
+        request: ChatRequest,
+        unsound: Unsound,
+        was_noted: bool,
+    ) -> Result<(), AgentError> {
+        let Unsound { text, findings, faulty } = unsound;
+        let mut round = Round { text, steps: Vec::new(), findings };
+        if purpose == Purpose::Repair {
+            let detail = round.findings.join("; ");
+            self.rounds.push(round);
+            self.degrade(DegradeReason::InvalidPlan, detail, &reason);
+            return Ok(());
+        }
+        let is_first = purpose == Purpose::Planner && !reason.broken_off;
+        if is_first && was_noted && self.answers.next().is_none_or(|(_, r)| !r.unsound.is_empty()) {
+            self.recall_early()?;
+        }
+        if is_first && !self.early.steps.is_empty() {
+            // Some of its steps have begun: what is still to do is planned beside them.
+            self.run.seal()?;
+            round.steps.clone_from(&self.early.steps);
+            let reason = Reason { unsound: round.findings.clone(), ..reason };
+            let state = self.state(&self.run.progress(), None);
+            let mut again = self.requests.replan(&state, &reason, false);
+            again.sampling = request.sampling;
+            self.rounds.push(round);
+            self.ask(Purpose::Repair, reason, again);
+        } else {
+            let again = self.requests.repair(request, &round.text, &faulty, &round.findings);
+            self.rounds.push(round);
+            self.ask(Purpose::Repair, reason, again);
+        }
+        Ok(())
+    }
+
+    /// Carries out a plan beside what there is.
+    fn take_plan(&mut self, purpose: Purpose, text: String, plan: &Plan) -> Result<(), AgentError> {
+        self.recorder.planned(TURN, purpose, plan, Vec::new());
+        let calls = plan.steps.iter().filter(|step| matches!(step.action, Action::Call { .. }));
+        self.recorder.classify(TURN, plan.form, calls.count());
+        let steps = plan.steps.clone();
+        self.rounds.push(Round { text, steps, findings: Vec::new() });
+        let is_new = |step: &&Step| self.run.step(step.id).is_none();
+        let new: Vec<Step> = plan.steps.iter().filter(is_new).cloned().collect();
+        self.run.extend(&new)?;
+        self.run.seal()?;
+        self.is_idle = false;
+        Ok(())
+    }
+
+    fn degrade(&mut self, because: DegradeReason, detail: String, reason: &Reason) {
+        self.undecided.extend(reason.anchor);
+        self.closed = Some(Closed::Degraded(Degraded { because, detail }));
+    }
+
+    /// Where the run stands, as a model is told.
+    fn state(&self, progress: &Progress, deciding: Option<StepId>) -> State {
+        let budget = self.agent.one_plan.results_tokens;
+        let facts = facts(progress, self.run.calls(), budget, deciding);
+        State { facts, next: progress.next_number() }
+    }
+
+    /// Has the answer written, from what the steps brought.
+    async fn answer(&mut self) -> Result<Finish, AgentError> {
+        let mut request = self.requests.answer(&self.state(&self.run.progress(), None));
+        let mut cut = None;
+        let mut why = "the model wrote no answer".to_owned();
+        for _ in 0..ANSWER_ATTEMPTS {
+            self.ask(Purpose::Answer, Reason::default(), request.clone());
+            let reply = reply(&mut self.question);
+            let reply = self.task.cancelled.run_until_cancelled(reply).await.flatten();
+            let asked = self.question.take().and_then(|question| question.asked);
+            let Some(Reply::Whole(answer)) = reply else {
+                return Ok(Finish::Ended(Ending { stop: Stop::Cancelled, answer: None }));
+            };
+            if let Some(asked) = asked {
+                self.recorder.answered(asked, &answer);
+                Answers::note(&mut self.run, Purpose::Answer, &Reason::default(), &answer)?;
+            }
+            match *answer {
+                Ok(response) => {
+                    let text = response.message.text();
+                    let is_cut = response.stop == StopReason::Length;
+                    if !text.trim().is_empty() && !is_cut {
+                        let answer = Some(text.into_owned());
+                        return Ok(Finish::Ended(Ending { stop: Stop::Answered, answer }));
+                    }
+                    if is_cut {
+                        cut =
+                            Some(text.into_owned()).filter(|text| !text.trim().is_empty()).or(cut);
+                        longer(&mut request);
+                    }
+                }
+                Err(error) if error.kind == ModelErrorKind::Response => why = error.message,
+                Err(error) => return Ok(ended_badly(error.message)),
+            }
+        }
+        Ok(match cut {
+            Some(_) => Finish::Ended(Ending { stop: Stop::CutOff, answer: cut }),
+            None => ended_badly(why),
+        })
+    }
+}
+
+/// A plan that cannot be run, as it was written, and what is wrong with it.
+struct Unsound {
+    text: String,
+    findings: Vec<String>,
+    /// The steps that are to blame, as they were written.
+    faulty: Vec<String>,
+}
+
+impl Reason {
+    /// Whether this run has come to where an earlier one asked for this reason.
+    fn is_due(&self, progress: &Progress, is_idle: bool) -> bool {
+        let is_reached =
+            |step| progress.get(step).is_some_and(|step| step.state == StepState::AnchorReached);
+        self.anchor.map_or(is_idle, is_reached)
+    }
+
+    /// The same, as replans are counted.
+    fn kind(&self, progress: &Progress) -> ReplanReason {
+        let task = |step| match &progress.get(step)?.step.action {
+            Action::Anchor { task } => Some(task.clone()),
+            Action::Call { .. } => None,
+        };
+        match self.anchor {
+            Some(step) => ReplanReason::Anchor { step, task: task(step).unwrap_or_default() },
+            None => ReplanReason::Failures { steps: self.failed.clone() },
+        }
+    }
+}
+
+/// Lets the next answer be longer, where there is a bound.
+fn longer(request: &mut ChatRequest) {
+    let bound = &mut request.sampling.max_tokens;
+    *bound = bound.map(|tokens| tokens.saturating_mul(2));
+}
+
+/// What comes of a question, where there is one.
+async fn reply(question: &mut Option<Question<'_>>) -> Option<Reply> {
+    match question {
+        Some(question) => Some(question.reply().await),
+        None => None,
+    }
+}
+
+fn ended_badly(message: String) -> Finish {
+    Finish::Ended(Ending { stop: Stop::ModelFailed { message }, answer: None })
+}

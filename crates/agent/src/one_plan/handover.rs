@@ -1,0 +1,78 @@
+//! What a model is told when the work goes on step by step.
+
+use super::history::Round;
+use crate::Outcome;
+use crate::excerpt::excerpt;
+use crate::facts::names;
+use crate::trajectory::{DegradeReason, Degraded};
+use foldback_core::Estimate;
+use foldback_planner::{Action, FailureKind, StepId, StepResult};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// How much is told of why.
+const DETAIL_TOKENS: usize = 500;
+
+/// How much is told of the decisions that are open.
+const DECISIONS_TOKENS: usize = 2_000;
+
+/// Why plans are over, what is still to be decided, and what went wrong, as one message.
+pub(super) fn handover(
+    degraded: &Degraded,
+    undecided: &BTreeSet<StepId>,
+    rounds: &[Round],
+    outcome: &Outcome,
+) -> String {
+    let detail = excerpt(degraded.detail.trim(), DETAIL_TOKENS, &Estimate).text;
+    let mut text = match degraded.because {
+        DegradeReason::Declared => "[The steps of this task cannot be planned ahead".to_owned(),
+        DegradeReason::InvalidPlan => "[Neither the plan nor its repair can be run".to_owned(),
+        DegradeReason::ReplansSpent => "[No further plan is made".to_owned(),
+    };
+    if !detail.is_empty() {
+        let _ = write!(text, ": {detail}");
+    }
+    text.push_str(". Plans are over; from here the work goes on step by step.]\n");
+    let open = decisions(undecided, rounds, outcome);
+    if !open.is_empty() {
+        let open = excerpt(&open, DECISIONS_TOKENS, &Estimate).text;
+        let _ = write!(text, "Still to be decided:\n{open}");
+    }
+    for (which, steps, advice) in [
+        ("Failed", ended(outcome, |kind| !not_run(kind) && kind != FailureKind::Denied), ""),
+        ("Refused", ended(outcome, |kind| kind == FailureKind::Denied), "; do not go round it"),
+        ("Not run", ended(outcome, not_run), ""),
+    ] {
+        if !steps.is_empty() {
+            let _ = writeln!(text, "{which}: {}{advice}.", names(&steps));
+        }
+    }
+    text.push_str("Call what you need now, look at what it brings, and answer when you are done.");
+    text
+}
+
+/// The decisions that no plan has made, one a line.
+fn decisions(undecided: &BTreeSet<StepId>, rounds: &[Round], outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for step in rounds.iter().flat_map(|round| &round.steps) {
+        let Action::Anchor { task } = &step.action else { continue };
+        let is_made = matches!(outcome.results.get(&step.id), Some(StepResult::Success { .. }));
+        if !is_made || undecided.contains(&step.id) {
+            let _ = writeln!(text, "- {}: {task}", step.id);
+        }
+    }
+    text
+}
+
+/// The steps that ended with a failure of some kinds, ascending.
+fn ended(outcome: &Outcome, of: impl Fn(FailureKind) -> bool) -> Vec<StepId> {
+    let failed = outcome.results.iter().filter_map(|(step, result)| match result {
+        StepResult::Error { failure } if of(failure.kind) => Some(*step),
+        _ => None,
+    });
+    failed.collect()
+}
+
+fn not_run(kind: FailureKind) -> bool {
+    kind == FailureKind::Cancelled
+}

@@ -1,0 +1,69 @@
+//! A planned run as a conversation tells it: each plan is a message with the calls that came of it.
+
+use super::request::unsound;
+use crate::Outcome;
+use crate::call_ids::CallIds;
+use crate::json_line::compact;
+use crate::observation;
+use foldback_core::{ContextError, ContextManager, Message, ToolCall};
+use foldback_planner::{Action, Step, StepId, StepResult};
+
+/// A plan that was made, as the model wrote it.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    pub(super) text: String,
+    /// The steps that it brought.
+    pub(super) steps: Vec<Step>,
+    /// What kept it, or the rest of it, from being run.
+    pub(super) findings: Vec<String>,
+}
+
+/// Records what a run did: every call of every plan with what became of it, also of those that failed
+/// before they were made, were refused or skipped. Anchors stand in the text of their plan.
+pub(super) fn record(
+    context: &mut dyn ContextManager,
+    rounds: &[Round],
+    outcome: &Outcome,
+    ids: &mut CallIds,
+) -> Result<(), ContextError> {
+    for round in rounds {
+        let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome));
+        let (calls, results): (Vec<ToolCall>, Vec<String>) = made.unzip();
+        if calls.is_empty() && round.text.trim().is_empty() {
+            continue;
+        }
+        let message = ids.own(Message::calls(&round.text, calls));
+        let calls = message.tool_calls().to_vec();
+        context.record(message)?;
+        for (call, result) in calls.iter().zip(&results) {
+            context.record(Message::tool_result(&call.id, result))?;
+        }
+        if !round.findings.is_empty() {
+            context.record(Message::user(&unsound(&round.findings)))?;
+        }
+    }
+    Ok(())
+}
+
+/// A step's call, with references unfilled where they never were filled, and what became of it.
+fn told(step: &Step, rounds: &[Round], outcome: &Outcome) -> Option<(ToolCall, String)> {
+    let Action::Call { function, arguments } = &step.action else { return None };
+    let result = outcome.results.get(&step.id)?;
+    let id = step.id.to_string();
+    let call = match outcome.calls.get(&step.id) {
+        Some(call) => ToolCall::new(&id, &call.function, &call.arguments),
+        None => ToolCall::new(&id, function, &compact(&arguments.to_string())),
+    };
+    let told = match result {
+        StepResult::Skipped { because } if is_anchor(*because, rounds) => {
+            format!("Not run: it waited for {because}, and what followed was planned anew.")
+        }
+        result => observation::of_result(result),
+    };
+    Some((call, told))
+}
+
+fn is_anchor(id: StepId, rounds: &[Round]) -> bool {
+    let mut steps = rounds.iter().flat_map(|round| &round.steps);
+    steps.any(|step| step.id == id && matches!(step.action, Action::Anchor { .. }))
+}

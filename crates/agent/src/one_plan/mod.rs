@@ -1,0 +1,123 @@
+//! One plan for a whole request: made once, carried out by the executor, made anew only where it says
+//! so or where something failed.
+
+mod drive;
+mod handover;
+mod history;
+pub(crate) mod noted;
+mod question;
+mod reading;
+pub(crate) mod request;
+
+use crate::agent::{Agent, AgentError, Report, Task};
+use crate::facts::conversation;
+use crate::spans;
+use crate::trajectory::{Ending, Recorder, Strategy};
+use drive::{Drive, Finish};
+use foldback_core::{ContextManager, Message};
+use foldback_llm::Sampling;
+use handover::handover;
+use std::sync::Arc;
+use tracing::Instrument;
+
+/// How an agent plans.
+#[derive(Clone, Debug)]
+pub struct OnePlanSettings {
+    /// How often the plan may be made anew in one run.
+    pub max_replans: u32,
+    /// Whether steps start while the first plan is still being written. Which ones may is the
+    /// executor's setting: only those that do nothing to the world, unless it says otherwise.
+    pub stream: bool,
+    /// About how many tokens the steps take together, with arguments, tasks and results, when the model
+    /// is asked again or writes the answer. What is left out is marked, and stays whole in the run.
+    pub results_tokens: usize,
+    /// How answers are drawn.
+    pub sampling: Sampling,
+}
+
+impl Default for OnePlanSettings {
+    /// Three replans, no streaming, 12,000 tokens of steps.
+    fn default() -> Self {
+        Self {
+            max_replans: 3,
+            stream: false,
+            results_tokens: 12_000,
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+impl Agent {
+    /// Works on a task by one plan.
+    ///
+    /// The model is asked for a plan, with the agent's instructions, the request and the tools, and
+    /// nothing of the history; then for the answer, with what the steps brought. It is asked for a new
+    /// plan only when an anchor's time has come (what does not depend on it goes on meanwhile), or when
+    /// a call failed, took too long or answered `status=fail` (once everything else that could go on
+    /// has ended). Steps that ran are never run again.
+    ///
+    /// The run goes on step by step, as [`react`](Self::react), when the planner says that the task is
+    /// open-ended, when neither its plan nor the repair of it is sound, and when a decision is open
+    /// after the last replan. Other than that, what follows the last replan is the answer.
+    ///
+    /// Request, calls, results and answer are recorded in `context` at the end of the run, or when it
+    /// goes on step by step. With a journal, a run of the same name goes on where it was killed: calls
+    /// with a result and answers of the model are not asked for again.
+    ///
+    /// # Errors
+    /// When the context or the journal fails.
+    pub async fn one_plan(
+        &self,
+        context: &mut dyn ContextManager,
+        task: &Task,
+    ) -> Result<Report, AgentError> {
+        let span = spans::invoke_agent("one_plan", &context.todo().to_string());
+        let report = self.plan_and_run(context, task).instrument(span.clone()).await?;
+        spans::record_usage(&span, &report.trajectory.spent().usage);
+        Ok(report)
+    }
+
+    async fn plan_and_run(
+        &self,
+        context: &mut dyn ContextManager,
+        task: &Task,
+    ) -> Result<Report, AgentError> {
+        self.check(context)?;
+        let recorder = Recorder::begin(self.situation(&task.request), Strategy::OnePlan);
+        let session = context.todo().to_string();
+        let context_told = self.global_context(context, &task.request);
+        let mut drive = Drive::begin(self, task, &session, recorder, context_told)?;
+        let finish = drive.carry_out().await?;
+        let done = drive.end().await?;
+        let mut ids = self.open(context, &self.react_system(), &task.request)?;
+        history::record(context, &done.rounds, &done.outcome, &mut ids)?;
+        let mut recorder = done.recorder;
+        match finish {
+            Finish::Ended(Ending { stop, answer }) => {
+                if let Some(answer) = &answer {
+                    context.record(Message::assistant(answer))?;
+                }
+                let trajectory = recorder.finish(Ending { stop, answer });
+                Ok(Report { trajectory, traces: vec![done.outcome.trace] })
+            }
+            Finish::StepByStep(degraded) => {
+                let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
+                context.record(Message::user(&told))?;
+                recorder.degraded(degraded);
+                self.go_on(context, task, recorder, vec![done.outcome.trace], ids).await
+            }
+        }
+    }
+
+    /// What tools that see the whole context are told beside the steps, if there are any: the agent's
+    /// instructions, the conversation so far, and the request.
+    fn global_context(&self, context: &dyn ContextManager, request: &str) -> Option<Arc<str>> {
+        if !self.executor.toolbox().specs().any(|tool| tool.global_context) {
+            return None;
+        }
+        let told = conversation(&context.prompt(&self.react.prompt).messages);
+        let head = if told.contains(&self.head) { "" } else { self.head.as_str() };
+        let parts = [head, &told, request].into_iter().filter(|part| !part.is_empty());
+        Some(parts.collect::<Vec<_>>().join("\n\n").into())
+    }
+}

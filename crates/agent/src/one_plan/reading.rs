@@ -1,0 +1,65 @@
+//! What a planner's answer says.
+
+use foldback_planner::{
+    Finding, FindingKind, Form, Intent, Plan, Position, Progress, StepId, Validator, parse_one_plan,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a planner's answer says.
+pub(super) enum Reading {
+    /// A plan that may run beside what there is; what is there already is not in it.
+    Plan(Plan),
+    /// The task is open-ended, for this reason.
+    StepByStep(String),
+    /// Nothing that may run: what there is of a plan, everything that is wrong with it, and the steps
+    /// that are to blame, as they were written.
+    Unsound { plan: Plan, findings: Vec<String>, faulty: Vec<String> },
+}
+
+/// Reads an answer, and checks its plan against the tools and what was done.
+pub(super) fn read(text: &str, progress: &Progress, validator: &Validator<'_>) -> Reading {
+    let read = match parse_one_plan(text) {
+        Ok(read) => read,
+        Err(error) => {
+            let plan = Plan { form: Form::OnePlan, steps: Vec::new() };
+            let findings = vec![error.to_string()];
+            return Reading::Unsound { plan, findings, faulty: Vec::new() };
+        }
+    };
+    let plan = match read.intent {
+        Intent::Plan(plan) => plan,
+        Intent::React { reason } => return Reading::StepByStep(reason),
+    };
+    // Nothing (more) to do is an answer as well, where nothing else is wrong with it.
+    let mut errors = read.findings.errors().map(|finding| finding.kind);
+    if errors.next() == Some(FindingKind::EmptyPlan) && errors.next().is_none() {
+        return Reading::Plan(plan);
+    }
+    // All that is wrong is told at once, with the form and with the meaning.
+    let merged = progress.merge(plan, validator);
+    let places = merged.places(&read.places);
+    let meaning = merged.findings.placed(&places);
+    let errors: Vec<&Finding> = read.findings.errors().chain(meaning.errors()).collect();
+    if errors.is_empty() {
+        return Reading::Plan(merged.plan);
+    }
+    let faulty = faulty(text, &errors, &read.places);
+    let mut findings: Vec<String> = errors.into_iter().map(Finding::to_string).collect();
+    findings.dedup();
+    Reading::Unsound { plan: merged.plan, findings, faulty }
+}
+
+/// The text of each step in which something was found, from its key to the next one's.
+fn faulty(text: &str, errors: &[&Finding], places: &BTreeMap<StepId, Position>) -> Vec<String> {
+    let mut starts: Vec<usize> = places.values().map(|place| place.offset).collect();
+    starts.sort_unstable();
+    let found = errors.iter().filter_map(|finding| finding.at);
+    let blamed: BTreeSet<usize> =
+        found.filter_map(|at| starts.partition_point(|s| *s <= at.offset).checked_sub(1)).collect();
+    let step = |nth: usize| {
+        let from = *starts.get(nth)?;
+        let to = starts.get(nth + 1).copied().unwrap_or(text.len());
+        Some(text.get(from..to)?.trim().to_owned())
+    };
+    blamed.into_iter().filter_map(step).collect()
+}

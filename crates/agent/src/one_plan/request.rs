@@ -1,0 +1,252 @@
+//! What the planner is asked, and whoever writes the answer.
+
+use crate::agent::Agent;
+use crate::excerpt::excerpt;
+use crate::facts::names;
+use crate::json_line::quoted;
+use foldback_core::{Estimate, Message, TokenCounter};
+use foldback_llm::{ChatRequest, Sampling, ToolChoice, canonical_schema};
+use foldback_planner::{Language, StepId, ToolSpec};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::sync::Arc;
+
+const PLANNER: &str = include_str!("../prompts/planner.md");
+const ANSWER: &str = include_str!("../prompts/answer.md");
+
+/// A plan up to this many bytes is shown whole to whoever repairs it.
+const WHOLE_BYTES: usize = 1 << 16;
+
+/// Of a longer one, this much of its beginning and end, beside the steps that are to blame.
+const AROUND_TOKENS: usize = 2_000;
+
+/// How much is told of what is wrong with a plan.
+const FINDINGS_TOKENS: usize = 3_000;
+
+/// Where a run stands, as a model is told.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// One line a step.
+    pub(crate) facts: String,
+    /// The number of the next new step.
+    pub(crate) next: StepId,
+}
+
+/// Why the planner is asked again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reason {
+    /// A decision that is due.
+    pub(crate) anchor: Option<StepId>,
+    /// Steps that failed and that the planner was not told of.
+    pub(crate) failed: Vec<StepId>,
+    /// The same of steps that somebody refused.
+    #[serde(default)]
+    pub(crate) refused: Vec<StepId>,
+    /// The run was killed while the plan was being written.
+    #[serde(default)]
+    pub(crate) broken_off: bool,
+    /// What was wrong with a plan of which some steps had been run already.
+    pub(crate) unsound: Vec<String>,
+}
+
+/// Writes requests of one run. All that ask for a plan begin with the same bytes.
+#[derive(Debug)]
+pub(crate) struct Requests<'a> {
+    planner: Arc<Message>,
+    writer: Arc<Message>,
+    request: &'a str,
+    session: &'a str,
+    sampling: &'a Sampling,
+}
+
+impl<'a> Requests<'a> {
+    pub(crate) fn new(agent: &'a Agent, request: &'a str, session: &'a str) -> Self {
+        let settings = &agent.one_plan;
+        let steps = agent.executor.settings().quota.plan.steps.to_string();
+        let instructions = PLANNER
+            .replace("{steps}", &steps)
+            .replace("{replans}", &settings.max_replans.to_string());
+        let mut planner = under(&agent.head, &instructions);
+        for tool in agent.executor.toolbox().specs() {
+            planner.push_str(&tool_line(tool));
+        }
+        let planner = Arc::new(Message::system(&planner));
+        let writer = Arc::new(Message::system(under(&agent.head, ANSWER).trim_end()));
+        Self { planner, writer, request, session, sampling: &settings.sampling }
+    }
+
+    /// The first plan: instructions, tools and the request, nothing of any history.
+    pub(crate) fn plan(&self) -> ChatRequest {
+        self.of(vec![Arc::clone(&self.planner), Arc::new(Message::user(self.request))])
+    }
+
+    /// What follows, from what is known now.
+    pub(crate) fn replan(&self, state: &State, reason: &Reason, is_last: bool) -> ChatRequest {
+        let mut text = self.with_steps(state);
+        if let Some(anchor) = reason.anchor {
+            let _ = writeln!(text, "Now decide {anchor}, and plan the steps that follow from it.");
+        }
+        if !reason.failed.is_empty() {
+            let steps = names(&reason.failed);
+            let _ = writeln!(text, "{steps} failed: plan what can be done instead, if anything.");
+        }
+        if !reason.refused.is_empty() {
+            let were = if reason.refused.len() > 1 { "were" } else { "was" };
+            let steps = names(&reason.refused);
+            let _ = writeln!(text, "{steps} {were} refused; do not go round it.");
+        }
+        if reason.broken_off {
+            text.push_str("Your plan broke off before its end. Plan what is still to do.\n");
+        }
+        if !reason.unsound.is_empty() {
+            let findings = list(&reason.unsound);
+            let _ = writeln!(
+                text,
+                "Your plan cannot be run as it was:\n{findings}Plan what is still to do."
+            );
+        }
+        let _ = writeln!(text, "Number new steps from {}.", state.next.0);
+        if is_last {
+            text.push_str(
+                "You are asked for the last time: plan no anchor. The answer is written from what \
+                 there is after these steps.\n",
+            );
+        }
+        self.of(vec![Arc::clone(&self.planner), Arc::new(Message::user(text.trim_end()))])
+    }
+
+    /// The same question again, with all that was wrong with the answer; of a very long one with the
+    /// steps that are to blame.
+    pub(crate) fn repair(
+        &self,
+        mut asked: ChatRequest,
+        answer: &str,
+        faulty: &[String],
+        findings: &[String],
+    ) -> ChatRequest {
+        let is_whole = answer.len() <= WHOLE_BYTES;
+        let shown = if is_whole {
+            answer.to_owned()
+        } else {
+            excerpt(answer, AROUND_TOKENS, &Estimate).text
+        };
+        if !shown.trim().is_empty() {
+            asked.messages.push(Arc::new(Message::assistant(&shown)));
+        }
+        let mut text = unsound(findings);
+        if !is_whole && !faulty.is_empty() {
+            text.push_str("\nThe steps that are to blame, as you wrote them:\n");
+            let mut left = WHOLE_BYTES;
+            let fitting = faulty.iter().take_while(|step| {
+                let fits = step.len() <= left;
+                left = left.saturating_sub(step.len());
+                fits
+            });
+            fitting.for_each(|step| text.push_str(&format!("{step}\n")));
+        }
+        text.push_str("\nWrite the whole plan again, as one JSON object and nothing else.");
+        asked.messages.push(Arc::new(Message::user(&text)));
+        asked
+    }
+
+    /// The answer, from what the steps brought.
+    pub(crate) fn answer(&self, state: &State) -> ChatRequest {
+        let text = self.with_steps(state);
+        self.of(vec![Arc::clone(&self.writer), Arc::new(Message::user(text.trim_end()))])
+    }
+
+    fn with_steps(&self, state: &State) -> String {
+        if state.facts.is_empty() {
+            format!("{}\n\nNo step was planned.\n\n", self.request)
+        } else {
+            format!("{}\n\nThe steps:\n{}\n", self.request, state.facts)
+        }
+    }
+
+    fn of(&self, messages: Vec<Arc<Message>>) -> ChatRequest {
+        ChatRequest {
+            messages,
+            tool_choice: ToolChoice::ReplyOnly,
+            // The instructions and the tools are the same in each request of a kind.
+            cache_marks: vec![0],
+            sampling: self.sampling.clone(),
+            session: Some(self.session.to_owned()),
+            ..ChatRequest::default()
+        }
+    }
+}
+
+/// Instructions of the task under those of the agent.
+pub(crate) fn under(head: &str, instructions: &str) -> String {
+    if head.is_empty() { instructions.to_owned() } else { format!("{head}\n\n{instructions}") }
+}
+
+/// A tool as a planner is told: one JSON object on a line.
+pub(crate) fn tool_line(tool: &ToolSpec) -> String {
+    let definition = &tool.definition;
+    let mut line = format!(
+        "{{\"name\":{},\"description\":{},\"parameters\":{}",
+        quoted(&definition.name),
+        quoted(&definition.description),
+        schema(&definition.parameters)
+    );
+    if let Some(output) = &tool.output {
+        let _ = write!(line, ",\"output\":{}", schema(output));
+    }
+    if let Some(server) = &tool.server {
+        let _ = write!(line, ",\"server\":{}", quoted(server));
+    }
+    if let Some(primary) = &tool.primary {
+        let _ = write!(line, ",\"main_argument\":{}", quoted(primary));
+    }
+    let code = tool.languages.iter().filter_map(|(argument, language)| {
+        Some(format!("{}:\"{}\"", quoted(argument), language_name(*language)?))
+    });
+    let code: Vec<String> = code.collect();
+    if !code.is_empty() {
+        let _ = write!(line, ",\"code\":{{{}}}", code.join(","));
+    }
+    if tool.global_context {
+        line.push_str(",\"sees_everything\":true");
+    }
+    line.push_str("}\n");
+    line
+}
+
+/// A schema in one form: two texts of one schema read the same.
+fn schema(text: &str) -> String {
+    canonical_schema(text).unwrap_or_else(|_| quoted(text))
+}
+
+/// The language of an argument into which values are inserted in a form of their own.
+fn language_name(language: Language) -> Option<&'static str> {
+    match language {
+        Language::Python => Some("python"),
+        Language::Shell => Some("shell"),
+        Language::Sql => Some("sql"),
+        Language::Json => Some("json"),
+        Language::Raw => None,
+    }
+}
+
+/// What is said of a plan that cannot be run.
+pub(super) fn unsound(findings: &[String]) -> String {
+    format!("This plan cannot be run:\n{}", list(findings)).trim_end().to_owned()
+}
+
+/// One line a finding, and how many more there are.
+fn list(findings: &[String]) -> String {
+    let mut text = String::new();
+    let mut left = FINDINGS_TOKENS;
+    for (told, finding) in findings.iter().enumerate() {
+        let finding = excerpt(finding, FINDINGS_TOKENS / 4, &Estimate).text;
+        let tokens = Estimate.count(&finding) + 2;
+        if tokens > left {
+            let _ = writeln!(text, "- and {} more", findings.len() - told);
+            break;
+        }
+        left -= tokens;
+        let _ = writeln!(text, "- {finding}");
+    }
+    text
+}

@@ -1,0 +1,107 @@
+//! Spans with the names of OpenTelemetry's semantic conventions for generative AI.
+//!
+//! The conventions are in development; these are the names of version 1.41. A span of `tracing` has a
+//! fixed name, so the full one (`execute_tool search_city`) stands in the field `otel.name`, where
+//! exporters look for it.
+
+use foldback_llm::Usage;
+use foldback_planner::{FailureKind, ToolSpec};
+use tracing::{Span, field, info_span};
+
+/// The span of a tool's call.
+#[must_use]
+pub fn execute_tool(tool: &ToolSpec, call_id: &str) -> Span {
+    let span = info_span!(
+        "execute_tool",
+        otel.name = field::Empty,
+        otel.kind = "internal",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = tool.name(),
+        gen_ai.tool.call.id = call_id,
+        gen_ai.tool.type = "function",
+        gen_ai.tool.call.arguments = field::Empty,
+        gen_ai.tool.call.result = field::Empty,
+        error.type = field::Empty,
+        otel.status_code = field::Empty,
+    );
+    name(&span, "execute_tool", tool.name())
+}
+
+/// The span of an agent's run: everything that is done for one request.
+#[must_use]
+pub fn invoke_agent(agent: &str, conversation: &str) -> Span {
+    let span = info_span!(
+        "invoke_agent",
+        otel.name = field::Empty,
+        otel.kind = "internal",
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.agent.name = agent,
+        gen_ai.conversation.id = conversation,
+        gen_ai.usage.input_tokens = field::Empty,
+        gen_ai.usage.output_tokens = field::Empty,
+        gen_ai.usage.cache_read.input_tokens = field::Empty,
+        gen_ai.usage.cache_creation.input_tokens = field::Empty,
+        error.type = field::Empty,
+        otel.status_code = field::Empty,
+    );
+    name(&span, "invoke_agent", agent)
+}
+
+/// The span of a call to a model.
+#[must_use]
+pub fn chat(model: &str) -> Span {
+    let span = info_span!(
+        "chat",
+        otel.name = field::Empty,
+        otel.kind = "client",
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = model,
+        gen_ai.response.model = field::Empty,
+        gen_ai.usage.input_tokens = field::Empty,
+        gen_ai.usage.output_tokens = field::Empty,
+        gen_ai.usage.cache_read.input_tokens = field::Empty,
+        gen_ai.usage.cache_creation.input_tokens = field::Empty,
+        error.type = field::Empty,
+        otel.status_code = field::Empty,
+    );
+    name(&span, "chat", model)
+}
+
+/// Adds the tokens of a `chat` or `invoke_agent` span.
+pub fn record_usage(span: &Span, usage: &Usage) {
+    span.record("gen_ai.usage.input_tokens", usage.input);
+    span.record("gen_ai.usage.output_tokens", usage.output);
+    span.record("gen_ai.usage.cache_read.input_tokens", usage.cached_read);
+    span.record("gen_ai.usage.cache_creation.input_tokens", usage.cached_write);
+}
+
+/// Says that what the span is of has failed, and with which kind of error, in one word.
+pub fn record_error(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+    span.record("otel.status_code", "ERROR");
+}
+
+/// Adds the arguments of a tool's call. They may hold secrets.
+pub fn record_arguments(span: &Span, arguments: &str) {
+    span.record("gen_ai.tool.call.arguments", arguments);
+}
+
+/// Adds what a tool answered. It may hold secrets.
+pub fn record_result(span: &Span, result: &str) {
+    span.record("gen_ai.tool.call.result", result);
+}
+
+/// The `error.type` of a kind of failure: its name in records.
+#[must_use]
+pub fn error_type(kind: FailureKind) -> String {
+    let name = serde_json::to_value(kind).unwrap_or_default();
+    name.as_str().unwrap_or("other").to_owned()
+}
+
+/// Gives a span its full name; nothing is put together where nobody listens.
+fn name(span: &Span, operation: &str, of: &str) -> Span {
+    if !span.is_disabled() {
+        span.record("otel.name", format!("{operation} {of}"));
+    }
+    span.clone()
+}

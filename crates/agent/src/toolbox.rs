@@ -1,0 +1,66 @@
+//! The tools of an agent, by name.
+
+use crate::Tool;
+use foldback_planner::{Catalog, ToolSpec};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The tools of an agent: who answers to a name, and what a planner is told.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: BTreeMap<String, Arc<dyn Tool>>,
+    catalog: Catalog,
+}
+
+/// Two tools have one name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two tools named {0:?}; each name may be given once")]
+pub struct DuplicateTool(pub String);
+
+impl Toolbox {
+    /// A toolbox of these tools.
+    ///
+    /// # Errors
+    /// When two of them have one name.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, DuplicateTool> {
+        let mut by_name = BTreeMap::new();
+        for tool in tools {
+            let name = tool.spec().name().to_owned();
+            if by_name.insert(name.clone(), tool).is_some() {
+                return Err(DuplicateTool(name));
+            }
+        }
+        let catalog = by_name.values().map(|tool| tool.spec().clone()).collect();
+        Ok(Self { tools: by_name, catalog })
+    }
+
+    /// The tool of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name)
+    }
+
+    /// The tool of a server, as `<server><tool>..</tool></server>` names it.
+    #[must_use]
+    pub fn find(&self, server: &str, tool: &str) -> Option<&Arc<dyn Tool>> {
+        self.get(tool).filter(|found| found.spec().server.as_deref() == Some(server))
+    }
+
+    /// What planners are told of the tools.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// What is known of each tool, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.values().map(|tool| tool.spec())
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}

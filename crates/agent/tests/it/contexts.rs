@@ -1,0 +1,84 @@
+//! Contexts that show less than all, fail, or remember what they were asked.
+
+use crate::script::full;
+use foldback_core::{
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, TodoId, ToolAnswer,
+    ToolCall, ToolDefinition,
+};
+use std::sync::Mutex;
+
+/// A context that shows everything, altered.
+pub(crate) struct Altered {
+    pub(crate) inner: Box<dyn ContextManager>,
+    tools: Vec<ToolDefinition>,
+    shown: fn(&mut Prompt),
+    answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>,
+    /// The bounds of the prompts that were asked for.
+    pub(crate) bounds: Mutex<Vec<Option<usize>>>,
+}
+
+impl Altered {
+    fn new() -> Self {
+        Self {
+            inner: full(),
+            tools: Vec::new(),
+            shown: |_| {},
+            answer: |call| Err(ContextError { message: call.name.clone(), source: None }),
+            bounds: Mutex::default(),
+        }
+    }
+
+    /// Remembers the bounds of its prompts.
+    pub(crate) fn bounded() -> Self {
+        Self::new()
+    }
+
+    /// Shows no message but those that `shown` leaves.
+    pub(crate) fn showing(shown: fn(&mut Prompt)) -> Self {
+        Self { shown, ..Self::new() }
+    }
+
+    /// Has a tool `load`, which answers so.
+    pub(crate) fn loading(answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>) -> Self {
+        let load = ToolDefinition {
+            name: "load".to_owned(),
+            description: "Loads what was said.".to_owned(),
+            parameters: r#"{"type":"object"}"#.to_owned(),
+        };
+        Self { tools: vec![load], answer, ..Self::new() }
+    }
+}
+
+impl ContextManager for Altered {
+    fn todo(&self) -> &TodoId {
+        self.inner.todo()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        self.inner.record(message)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        self.bounds.lock().unwrap().push(budget.tokens);
+        let mut prompt = self.inner.prompt(budget);
+        prompt.tools.clone_from(&self.tools);
+        (self.shown)(&mut prompt);
+        prompt
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        (self.answer)(call)
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.inner.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.inner.child(todo)
+    }
+}

@@ -1,0 +1,203 @@
+//! Runs that are killed and resumed: nothing that was answered is asked again, nothing that ran runs again.
+
+use crate::script::{answering, asked, full, running, says, task, text};
+use crate::toolkit::{Counter, ms, spec, tool};
+use foldback_agent::{
+    Executor, MemoryJournal, OnePlanSettings, Report, Tool, ToolError, ToolOutput, Toolbox,
+};
+use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
+use foldback_planner::Effect;
+use std::sync::Arc;
+
+const NOTHING_MORE: &str = r#"{"action_plan": {}}"#;
+
+/// A run that is gone through in several lives.
+struct Lives {
+    journal: Arc<MemoryJournal>,
+    tools: Vec<Arc<dyn Tool>>,
+    stream: bool,
+    step_by_step: bool,
+}
+
+impl Lives {
+    fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self { journal: Arc::default(), tools, stream: false, step_by_step: false }
+    }
+
+    /// One life: with these answers, killed after ten seconds.
+    async fn live(
+        &self,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> (Arc<ScriptedModel>, Option<Report>) {
+        let model = Arc::new(ScriptedModel::new(answers));
+        let executor = Executor::new(Toolbox::new(self.tools.clone()).unwrap());
+        let settings = OnePlanSettings { stream: self.stream, ..OnePlanSettings::default() };
+        let agent = running(&model, executor.with_journal(self.journal.clone()));
+        let agent = agent.with_one_plan(settings);
+        let (mut context, task) = (full(), task("go"));
+        let report = if self.step_by_step {
+            tokio::time::timeout(ms(10_000), agent.react(context.as_mut(), &task)).await
+        } else {
+            tokio::time::timeout(ms(10_000), agent.one_plan(context.as_mut(), &task)).await
+        };
+        (model, report.ok().map(Result::unwrap))
+    }
+}
+
+/// No answer: the run is killed while it waits.
+fn never() -> Answer {
+    Answer::text("never").after(ms(1_000_000_000))
+}
+
+fn unreadable() -> Answer {
+    ModelError::new(ModelErrorKind::Response, "no JSON").into()
+}
+
+/// A tool that counts its calls and answers its arguments.
+fn counted(name: &str, effect: Effect) -> (Arc<dyn Tool>, Counter) {
+    let counter = Counter::default();
+    let count = counter.clone();
+    let tool = tool(spec(name, effect), move |arguments, _| {
+        count.add();
+        async move { Ok(ToolOutput::text(arguments)) }
+    });
+    (tool, counter)
+}
+
+/// R12, OP14: an answer that could not be read is an answer: the repair that followed is found again.
+#[tokio::test(start_paused = true)]
+async fn r12_a_repair_is_found_again() {
+    let (act, count) = counted("a", Effect::Effectful);
+    let run = Lives::new(vec![act]);
+    let repaired = r#"{"action_plan": {"step1": {"function": "a", "args": {"q": "沈阳"}}}}"#;
+    let (_, report) = run.live([unreadable(), repaired.into(), never()]).await;
+    assert!(report.is_none());
+    let (model, report) = run.live(["done".into()]).await;
+    let report = report.unwrap();
+    assert_eq!((report.answer(), model.calls(), count.get()), (Some("done"), 1, 1));
+    assert_eq!(text(&report, 1), r#"{"q":"沈阳"}"#);
+}
+
+/// R12, OP8: killed while a plan was being written, what had begun by then is a fact, and what is still
+/// to do is planned beside it, however often the run is killed again.
+#[tokio::test(start_paused = true)]
+async fn r12_a_plan_that_broke_off_is_gone_on_from() {
+    let (look, count) = counted("look", Effect::ReadOnly);
+    let mut run = Lives::new(vec![look]);
+    run.stream = true;
+    let written = [
+        (ms(1_000), r#"{"action_plan": {"step1": {"function": "look", "args": {"q": "一"}},"#),
+        (ms(1_000_000_000), "}}"),
+    ];
+    let (_, report) = run.live([Answer::pieces(written)]).await;
+    assert!(report.is_none() && count.get() == 1);
+
+    let (model, report) = run.live([never()]).await;
+    assert!(report.is_none());
+    let told = asked(&model.requests()[0]);
+    let fact = r#"{"step":1,"function":"look","args":{"q":"一"},"status":"success","#;
+    for part in [fact, "broke off", "Number new steps from 2."] {
+        assert!(told.contains(part), "{part}\nin\n{told}");
+    }
+
+    // Another model plans otherwise; with the step that ran written again, or not.
+    let other = r#"{"action_plan": {"step2": {"function": "look", "args": {"q": "$$step1.result.q$$二"}, "dependence": [1]}}}"#;
+    let (_, report) = run.live([other.into(), never()]).await;
+    assert_eq!((report.is_none(), count.get()), (true, 2));
+    let (model, report) = run.live(["done".into()]).await;
+    let report = report.unwrap();
+    assert_eq!((report.answer(), model.calls(), count.get()), (Some("done"), 1, 2));
+    assert_eq!(text(&report, 2), r#"{"q":"一二"}"#);
+}
+
+/// R12, OP8: killed at the repair of a streamed plan of which some steps had begun.
+#[tokio::test(start_paused = true)]
+async fn r12_a_streamed_plan_is_repaired_after_a_kill() {
+    for killed_at in [1, 2] {
+        let (look, count) = counted("look", Effect::ReadOnly);
+        let mut run = Lives::new(vec![look]);
+        run.stream = true;
+        let written = [
+            (ms(100), r#"{"action_plan": {"step1": {"function": "look", "args": {"q": "一"}}, "#),
+            (ms(100), r#""step2": {"function": "lok", "args": {}}}}"#),
+        ];
+        let repaired = r#"{"action_plan": {"step2": {"function": "look", "args": {"q": "$$step1.result.q$$"}, "dependence": [1]}}}"#;
+        let answers = || [Answer::pieces(written), repaired.into(), "done".into()].into_iter();
+        let (_, report) = run.live(answers().take(killed_at).chain([never()])).await;
+        assert!(report.is_none());
+        let (model, report) = run.live(answers().skip(killed_at)).await;
+        let report = report.unwrap();
+        assert_eq!((report.answer(), model.left()), (Some("done"), 0), "killed at {killed_at}");
+        assert_eq!((text(&report, 2), count.get()), (r#"{"q":"一"}"#, 2), "killed at {killed_at}");
+    }
+}
+
+/// R12, OP10, OP20: what failed beside a new plan after that was taken neither changes the plan nor is it
+/// forgotten.
+#[tokio::test(start_paused = true)]
+async fn r12_failures_beside_a_new_plan_are_told_after_a_kill() {
+    let first = r#"{"action_plan": {
+        "step1": {"function": "late", "args": {}},
+        "step2": {"function": "anchor_function", "args": {"task": "定"}}}}"#;
+    let decided = r#"{"action_plan": {
+        "step3": {"function": "pay", "args": {}},
+        "step4": {"function": "pay", "args": {"of": "$$step1.result$$"}, "dependence": [1]},
+        "step5": {"function": "quick", "args": {}, "dependence": [1]}}}"#;
+    let (pay, paid) = counted("pay", Effect::Effectful);
+    let late = tool(spec("late", Effect::ReadOnly), |_, _| async {
+        tokio::time::sleep(ms(1_000)).await;
+        Err(ToolError::permanent("坏了"))
+    });
+    let run = Lives::new(vec![pay, late, says("quick", 1, "q")]);
+    let (model, report) = run.live([first.into(), decided.into(), never()]).await;
+    assert!(report.is_none() && paid.get() == 1);
+    assert!(
+        asked(&model.requests()[2]).contains("step1 failed"),
+        "{}",
+        asked(&model.requests()[2])
+    );
+
+    let (model, report) = run.live([NOTHING_MORE.into(), "done".into()]).await;
+    let report = report.unwrap();
+    assert_eq!((report.answer(), model.left(), paid.get()), (Some("done"), 0, 1));
+    assert!(
+        asked(&model.requests()[0]).contains("step1 failed"),
+        "{}",
+        asked(&model.requests()[0])
+    );
+}
+
+/// R12: a run step by step that was killed asks and calls nothing twice, whatever the next model would
+/// have said.
+#[tokio::test(start_paused = true)]
+async fn r12_a_killed_run_step_by_step_goes_on() {
+    use foldback_core::ToolCall;
+    let (act, count) = counted("a", Effect::Effectful);
+    let mut run = Lives::new(vec![act, answering(spec("b", Effect::Effectful), 1, "ok")]);
+    run.step_by_step = true;
+    let call = |tool: &str, q: &str| Answer::from(ToolCall::new("c", tool, q));
+    let (_, report) = run.live([unreadable(), call("a", r#"{"q": "一"}"#), never()]).await;
+    assert!(report.is_none() && count.get() == 1);
+    let (model, report) = run.live([call("b", r#"{"q": "二"}"#), "done".into()]).await;
+    let report = report.unwrap();
+    assert_eq!((report.answer(), model.left(), count.get()), (Some("done"), 0, 1));
+    let messages = &model.requests()[0].messages;
+    assert_eq!(messages.last().unwrap().text(), r#"{"q":"一"}"#);
+    // Once more, from the end: nothing is asked at all.
+    let (model, report) = run.live([]).await;
+    assert_eq!((report.unwrap().answer(), model.calls()), (Some("done"), 0));
+}
+
+/// R12, OP14: a run that was killed after it had gone on step by step comes there again.
+#[tokio::test(start_paused = true)]
+async fn r12_a_degraded_run_goes_on() {
+    use foldback_core::ToolCall;
+    let (act, count) = counted("a", Effect::Effectful);
+    let run = Lives::new(vec![act]);
+    let react = r#"{"mode": "react", "reason": "未知"}"#;
+    let call = ToolCall::new("c", "a", "{}");
+    let (_, report) = run.live([react.into(), call.into(), never()]).await;
+    assert!(report.is_none() && count.get() == 1);
+    let (model, report) = run.live(["done".into()]).await;
+    assert_eq!((report.unwrap().answer(), model.calls(), count.get()), (Some("done"), 1, 1));
+}

@@ -1,0 +1,407 @@
+//! Step by step: what the loop records, what it survives, and where it ends.
+
+use crate::contexts::Altered;
+use crate::script::{
+    Remembering, agent, asked, conversation, fails, full, model, says, task, walk,
+};
+use crate::toolkit::{ms, spec, tool};
+use foldback_agent::{
+    Agent, AgentError, Executor, Purpose, ReactSettings, Settings, Stop, ToolOutput, Toolbox,
+    TurnClass,
+};
+use foldback_core::{
+    Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
+    ToolCall,
+};
+use foldback_llm::{Answer, Capabilities, ModelError, ModelErrorKind, ScriptedModel, StopReason};
+use foldback_planner::{Effect, FailureKind, Limits, StepId, StepResult, ToolSpec};
+use std::sync::Arc;
+
+fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall::new(id, name, arguments)
+}
+
+fn results(messages: &[Arc<Message>]) -> Vec<String> {
+    let results = messages.iter().filter(|message| *message.role() == Role::Tool);
+    results.map(|message| message.text().into_owned()).collect()
+}
+
+/// ET10: the calls of one message run together; their results stand in the order of the calls, not in
+/// that in which they ended.
+#[tokio::test(start_paused = true)]
+async fn et10_calls_of_one_message_run_together() {
+    let model = model([
+        vec![call("c1", "slow", "{}"), call("c2", "quick", "")].into(),
+        call("c3", "quick", "{}").into(),
+        "杭州下雨。".into(),
+    ]);
+    let tools = vec![says("slow", 300, "慢"), says("quick", 100, "快")];
+    let (report, messages) = walk(&agent(&model, tools)).await;
+    assert_eq!(results(&messages), ["慢", "快", "快"]);
+    assert_eq!(report.answer(), Some("杭州下雨。"));
+    assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
+    assert_eq!(report.trajectory.timing.total_us, 400_000);
+    let classes: Vec<TurnClass> =
+        report.trajectory.strategy.turns.iter().map(|turn| turn.class).collect();
+    assert_eq!(classes, [TurnClass::PlanOnce, TurnClass::StepObserve]);
+    assert_eq!(report.trajectory.tokens[&Purpose::React].calls, 3);
+    assert_eq!(report.trajectory.spent().usage, model.usage());
+    let names: Vec<String> =
+        model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["quick", "slow"]);
+}
+
+/// MC15: a failed call and its error stay in every later prompt, byte for byte, whatever the model
+/// tries next.
+#[tokio::test(start_paused = true)]
+async fn mc15_errors_stay() {
+    let model = model([
+        call("c1", "down", r#"{"q": 1}"#).into(),
+        call("c2", "down", r#"{"q": 2}"#).into(),
+        call("c3", "up", "{}").into(),
+        "done".into(),
+    ]);
+    let (_, messages) = walk(&agent(&model, vec![fails("down", 1), says("up", 1, "ok")])).await;
+    let error = "Error (tool): 断网: the network is down";
+    assert_eq!(results(&messages), [error, error, "ok"]);
+    let requests = model.requests();
+    for pair in requests.windows(2) {
+        let kept = &pair[1].messages[..pair[0].messages.len()];
+        assert_eq!(kept, pair[0].messages, "nothing is taken back");
+    }
+}
+
+/// MC15: whatever the model writes, the loop goes on: the mistake is an observation, its neighbours run,
+/// and the conversation stays a request that chat APIs take.
+#[tokio::test(start_paused = true)]
+async fn mc15_malformed_output_ends_in_an_observation() {
+    let typed = ToolSpec {
+        definition: foldback_core::ToolDefinition {
+            name: "typed".to_owned(),
+            description: String::new(),
+            parameters:
+                r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#
+                    .to_owned(),
+        },
+        ..spec("typed", Effect::ReadOnly)
+    };
+    let huge = format!(r#"{{"n": 1, "text": "{}"}}"#, "长".repeat(1 << 19));
+    let cases: [(&str, Vec<ToolCall>, &[&str]); 12] = [
+        ("truncated JSON", vec![call("a", "typed", r#"{"n": "#)], &["arguments"]),
+        ("no JSON", vec![call("a", "typed", "n=1")], &["arguments"]),
+        ("no object", vec![call("a", "typed", "[1]")], &["expected an object"]),
+        ("a wrong type", vec![call("a", "typed", r#"{"n": "one"}"#)], &["integer"]),
+        ("a missing argument", vec![call("a", "typed", "{}")], &["required"]),
+        ("a key twice", vec![call("a", "typed", r#"{"n": 1, "n": 2}"#)], &["arguments"]),
+        ("an unknown tool", vec![call("a", "tpyed", r#"{"n": 1}"#)], &["did you mean"]),
+        ("no name", vec![call("a", "", r#"{"n": 1}"#)], &["unknown tool"]),
+        ("huge arguments", vec![call("a", "typed", &huge)], &["bytes"]),
+        (
+            "two calls with one id",
+            vec![call("a", "typed", r#"{"n": 1}"#), call("a", "typed", r#"{"n": 2}"#)],
+            &[r#"{"n":1}"#, r#"{"n":2}"#],
+        ),
+        (
+            "calls without ids",
+            vec![call("", "typed", r#"{"n": 1}"#), call("", "typed", r#"{"n": 2}"#)],
+            &[r#"{"n":1}"#, r#"{"n":2}"#],
+        ),
+        (
+            "a bad call among good ones",
+            vec![
+                call("a", "typed", r#"{"n": 1}"#),
+                call("b", "typed", "{"),
+                call("c", "天气", "{}"),
+                call("d", "typed", r#"{"n": 4}"#),
+            ],
+            &[r#"{"n":1}"#, "arguments", "unknown tool", r#"{"n":4}"#],
+        ),
+    ];
+    for (what, calls, expected) in cases {
+        // The same mistake twice, then an answer.
+        let model = model([calls.clone().into(), Answer::calls("again", calls), "done".into()]);
+        let echo =
+            tool(typed.clone(), |arguments, _| async move { Ok(ToolOutput::text(arguments)) });
+        let (report, messages) = walk(&agent(&model, vec![echo])).await;
+        assert_eq!(report.answer(), Some("done"), "{what}");
+        let results = results(&messages);
+        assert_eq!(results.len(), 2 * expected.len(), "{what}: {results:?}");
+        for (result, expected) in results.iter().zip(expected.iter().cycle()) {
+            assert!(result.contains(expected), "{what}: {expected:?} in {result:.300}");
+        }
+    }
+}
+
+/// S10: more calls than a plan may have are an observation as well.
+#[tokio::test(start_paused = true)]
+async fn s10_too_many_calls_in_one_message_are_an_observation() {
+    let calls: Vec<ToolCall> = (0..5).map(|n| call(&format!("c{n}"), "a", "{}")).collect();
+    let model = model([calls.into(), "done".into()]);
+    let mut settings = Settings::default();
+    settings.quota.plan = Limits { steps: 4, ..Limits::default() };
+    let executor = Executor::new(Toolbox::new([says("a", 1, "ok")]).unwrap());
+    let agent = Agent::new(model, executor.with_settings(settings));
+    let (report, messages) = walk(&agent).await;
+    assert_eq!(report.answer(), Some("done"));
+    assert!(results(&messages).iter().all(|r| r.contains("quota") && r.contains("at most 4")));
+    let result = report.trajectory.result(0, StepId(3)).unwrap();
+    assert!(matches!(result, StepResult::Error { failure } if failure.kind == FailureKind::Quota));
+}
+
+/// MC15: answers that say nothing, are cut off, or cannot be read are asked for again, a few times.
+#[tokio::test(start_paused = true)]
+async fn mc15_unusable_answers_are_asked_for_again() {
+    let unreadable = || Answer::from(ModelError::new(ModelErrorKind::Response, "no JSON"));
+    let cut = || Answer::text("The answer is").stopped(StopReason::Length);
+    let rescued = model(["".into(), cut(), unreadable(), "42".into()]);
+    let mut walker = agent(&rescued, vec![]);
+    walker = walker.with_react(ReactSettings { max_unusable: 4, ..ReactSettings::default() });
+    let (report, messages) = walk(&walker).await;
+    assert_eq!(report.answer(), Some("42"));
+    assert!(messages.iter().any(|message| message.text() == "The answer is"));
+
+    for answers in [["".into(), "".into(), " ".into()], [cut(), cut(), cut()]] {
+        let hopeless = model(answers);
+        let (report, _) = walk(&agent(&hopeless, vec![])).await;
+        assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
+        assert_eq!((report.answer(), hopeless.calls()), (None, 3));
+    }
+    let refused = model([ModelError::new(ModelErrorKind::ContextLength, "too long").into()]);
+    let (report, _) = walk(&agent(&refused, vec![])).await;
+    let stop = Stop::ModelFailed { message: "too long".to_owned() };
+    assert_eq!(report.trajectory.outcome.stop, stop);
+    assert_eq!(report.trajectory.calls.len(), 1);
+}
+
+/// ET10: the run ends at its greatest number of steps and at its budget, every call answered.
+#[tokio::test(start_paused = true)]
+async fn et10_runs_end_at_their_bounds() {
+    let looping = || {
+        foldback_llm::ScriptedModel::answering(|request| {
+            call(&format!("c{}", request.messages.len()), "a", "{}").into()
+        })
+    };
+    for (settings, stop) in [
+        (ReactSettings { max_steps: 4, ..ReactSettings::default() }, Stop::MaxSteps),
+        (ReactSettings { max_tokens: Some(200), ..ReactSettings::default() }, Stop::TokenBudget),
+    ] {
+        let model = Arc::new(looping());
+        let (report, messages) =
+            walk(&agent(&model, vec![says("a", 1, "ok")]).with_react(settings)).await;
+        assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
+        assert_eq!(results(&messages).len(), model.calls());
+        assert!((2..30).contains(&model.calls()), "{}", model.calls());
+    }
+    let model = Arc::new(looping());
+    let task = task("go");
+    let cancelled = task.cancelled.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(ms(95)).await;
+        cancelled.cancel();
+    });
+    let mut context = full();
+    let report =
+        agent(&model, vec![says("a", 10, "ok")]).react(context.as_mut(), &task).await.unwrap();
+    assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled);
+    assert_eq!(results(&conversation(context.as_ref())).len(), 10);
+}
+
+/// ET10: calls of the policy's own tools go to the policy, beside the agent's.
+#[tokio::test(start_paused = true)]
+async fn et10_memory_tools_are_the_policy_s() {
+    let mut context = Remembering::new("昨天说过：蓝鹭");
+    let model = model([
+        vec![call("c1", "a", "{}"), call("c2", "load", r#"{"id": 1}"#), call("c3", "a", "{}")]
+            .into(),
+        "done".into(),
+    ]);
+    let agent_ = agent(&model, vec![says("a", 1, "ok")]);
+    let report = agent_.react(&mut context, &task("go")).await.unwrap();
+    assert_eq!(results(&conversation(&context)), ["ok", "昨天说过：蓝鹭", "ok"]);
+    let record = &report.trajectory;
+    let called: Vec<(&str, StepId)> =
+        record.tool_calls().map(|call| (call.function.as_str(), call.step)).collect();
+    assert_eq!(called, [("load", StepId(2)), ("a", StepId(1)), ("a", StepId(3))]);
+    let recalled = record.result(0, StepId(2)).unwrap();
+    assert!(matches!(recalled, StepResult::Success { data } if data.text == "昨天说过：蓝鹭"));
+    assert_eq!((record.strategy.turns.len(), record.strategy.turns[0].calls), (1, 3));
+    let names: Vec<String> =
+        model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["a", "load"]);
+
+    let same = agent(&crate::script::texts(&["x"]), vec![says("load", 1, "ok")]);
+    let error = same.react(&mut context, &task("go")).await.unwrap_err();
+    assert!(matches!(&error, AgentError::SameName { name } if name == "load"), "{error}");
+}
+
+/// MC15: when the memory fails the run ends with its error, and no call stays without a result.
+#[tokio::test(start_paused = true)]
+async fn mc15_a_failing_memory_leaves_no_call_unanswered() {
+    let model = model([vec![
+        call("c1", "a", "{}"),
+        call("c2", "load", "{}"),
+        call("c3", "load", r#"{"id": "bad"}"#),
+        call("c4", "load", "{}"),
+    ]
+    .into()]);
+    let mut context = Altered::loading(|call| match call.arguments.as_str() {
+        "{}" => Ok(ToolAnswer { text: "recalled".to_owned(), is_error: false }),
+        _ => Err(ContextError { message: "磁盘 is full".to_owned(), source: None }),
+    });
+    let agent = agent(&model, vec![says("a", 1, "ok")]);
+    let error = agent.react(&mut context, &task("go")).await.unwrap_err();
+    assert!(matches!(&error, AgentError::Context(_)), "{error}");
+    let results = results(&conversation(&context));
+    assert_eq!((results.len(), results[1].as_str()), (4, "recalled"));
+    for unknown in [&results[0], &results[2], &results[3]] {
+        assert!(unknown.starts_with("Not known: ") && unknown.contains("磁盘"), "{unknown}");
+    }
+}
+
+/// MC15: what could not be read is told to the model: it is not asked the same again.
+#[tokio::test(start_paused = true)]
+async fn mc15_an_unreadable_answer_is_told() {
+    let unreadable = ModelError::new(ModelErrorKind::Response, "its arguments are no JSON");
+    let model = model([unreadable.into(), "done".into()]);
+    walk(&agent(&model, vec![])).await;
+    let requests = model.requests();
+    assert_eq!(requests[1].messages.len(), requests[0].messages.len() + 1);
+    assert!(asked(&requests[1]).contains("its arguments are no JSON"), "{:?}", requests[1]);
+}
+
+/// MC15: the ids of a run are its own also where the context no longer shows what was said before.
+#[tokio::test(start_paused = true)]
+async fn mc15_ids_of_folded_messages_are_not_used_again() {
+    // The latest request and what follows it are shown.
+    let mut context = Altered::showing(|prompt| {
+        let last = prompt.messages.iter().rposition(|message| *message.role() == Role::User);
+        prompt.messages.drain(..last.unwrap_or(0));
+    });
+    let plan = r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#;
+    for run in 0..3 {
+        let task = foldback_agent::Task::new(&format!("run-{run}"), "go");
+        let walker = model([call("step1", "a", "{}").into(), "done".into()]);
+        let walker = agent(&walker, vec![says("a", 1, "ok")]);
+        walker.react(&mut context, &task).await.unwrap();
+        let planner = agent(&crate::script::texts(&[plan, "done"]), vec![says("a", 1, "ok")]);
+        planner.one_plan(&mut context, &task).await.unwrap();
+    }
+    // Ids that come twice are among what this checks.
+    assert_eq!(results(&conversation(context.inner.as_ref())).len(), 6);
+}
+
+/// ET10: the agent's tools, and its instructions where the conversation did not begin with them, take
+/// their part of the bound of a prompt.
+#[tokio::test(start_paused = true)]
+async fn et10_tools_count_in_the_budget() {
+    let tokens = |text: &str| Estimate.count(text);
+    let head = "你帮助旅行者。".repeat(20);
+    for (goes_on, head) in [(false, ""), (true, head.as_str())] {
+        let mut context = Altered::bounded();
+        if goes_on {
+            context.record(Message::user("Hello.")).unwrap();
+            context.record(Message::assistant("Hi.")).unwrap();
+        }
+        let mut long = spec("long", Effect::ReadOnly);
+        long.definition.description = "查天气 ".repeat(50);
+        let definition = long.definition.clone();
+        let tool = tool(long, |_, _| async { Ok(ToolOutput::text("ok")) });
+        let prompt = Budget { tokens: Some(5_000) };
+        let agent = agent(&model(["done".into()]), vec![tool])
+            .with_head(head)
+            .with_react(ReactSettings { prompt, ..ReactSettings::default() });
+        agent.react(&mut context, &task("go")).await.unwrap();
+        let taken = tokens(&definition.name)
+            + tokens(&definition.description)
+            + tokens(&definition.parameters)
+            + tokens(head);
+        let left = context.bounds.lock().unwrap().iter().copied().flatten().min().unwrap();
+        assert!((5_000 - taken - 10..=5_000 - taken).contains(&left), "{left}, {taken} taken");
+    }
+}
+
+/// MC3: requests have cache marks, those of the policy first, as many as providers take; a mark in the
+/// agent's instructions is one and is not sent.
+#[tokio::test(start_paused = true)]
+async fn mc3_requests_are_marked() {
+    let head = "You help.\n<!-- CACHE_BREAKPOINT -->\n你会说中文。";
+    let marks = Capabilities { cache_marks: true, ..Capabilities::default() };
+    let plan = r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#;
+    for (calls, answers) in [
+        (true, vec![call("c", "a", "{}").into(), "done".into()]),
+        (false, vec![Answer::text(plan), "done".into()]),
+    ] {
+        let model = Arc::new(ScriptedModel::new(answers).with_capabilities(marks));
+        let agent = agent(&model, vec![says("a", 1, "ok")]).with_head(head);
+        let task = task("go");
+        if calls {
+            agent.react(full().as_mut(), &task).await.unwrap();
+        } else {
+            agent.one_plan(full().as_mut(), &task).await.unwrap();
+        }
+        for request in model.requests() {
+            assert_eq!(request.messages[0].text(), "You help.");
+            assert!(request.messages[1].text().starts_with("你会说中文。"));
+            let last = request.messages.len() - 1;
+            assert!(request.cache_marks.starts_with(&[0, 1]), "{:?}", request.cache_marks);
+            assert!(request.cache_marks.len() <= 4 && request.cache_marks.is_sorted());
+            assert_eq!(request.cache_marks.last(), Some(&last));
+        }
+    }
+    // Where the provider takes no marks, the text is not sent either.
+    let plain = model(["done".into()]);
+    agent(&plain, vec![]).with_head(head).react(full().as_mut(), &task("go")).await.unwrap();
+    assert_eq!(plain.requests()[0].messages[0].text(), "You help.");
+}
+
+/// MC1: a clock in the agent's instructions or tools is an error that names it; on request it is made
+/// coarse.
+#[tokio::test(start_paused = true)]
+async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
+    let head = "当前时间:2025年11月22日 3时5分54秒。You help.";
+    let model = model(["done".into()]);
+    let clocked = agent(&model, vec![]).with_head(head);
+    for error in [
+        clocked.react(full().as_mut(), &task("go")).await.unwrap_err(),
+        clocked.one_plan(full().as_mut(), &task("go")).await.unwrap_err(),
+    ] {
+        assert!(matches!(error, AgentError::Clock(_)));
+        assert!(error.to_string().contains("3时5分54秒"), "{error}");
+    }
+    assert_eq!(model.calls(), 0);
+    let coarse = agent(&model, vec![]).with_coarse_head(head);
+    coarse.react(full().as_mut(), &task("go")).await.unwrap();
+    let told = model.requests()[0].messages[0].text().into_owned();
+    assert!(told.contains("2025年11月22日") && !told.contains("54秒"), "{told}");
+}
+
+/// OP15: step by step, a tool that sees the whole context is given the conversation.
+#[tokio::test(start_paused = true)]
+async fn op15_the_conversation_reaches_tools_that_see_everything() {
+    let write = ToolSpec { global_context: true, ..spec("write_article", Effect::ReadOnly) };
+    let write = tool(write, |_, context| async move {
+        Ok(ToolOutput::text(context.global_context.as_deref().unwrap_or("nothing")))
+    });
+    let model = model([
+        call("c1", "find", "{}").into(),
+        call("c2", "write_article", "{}").into(),
+        "done".into(),
+    ]);
+    let agent = agent(&model, vec![write, says("find", 1, "西湖的雨")]).with_head("You write.");
+    let (_, messages) = walk(&agent).await;
+    assert_eq!(results(&messages)[1], "system: You write.\n\nuser: go\n\ntool: 西湖的雨");
+}
+
+/// MC15: ids that an earlier run in the same conversation has used are not used again.
+#[tokio::test(start_paused = true)]
+async fn mc15_ids_are_unique_over_runs_of_one_conversation() {
+    let mut context = full();
+    for run in ["first", "second"] {
+        let model = model([call("c", "a", "{}").into(), "done".into()]);
+        let agent = agent(&model, vec![says("a", 1, "ok")]);
+        let task = foldback_agent::Task::new(run, "go");
+        agent.react(context.as_mut(), &task).await.unwrap();
+        assert_eq!(asked(&model.requests()[1]), "ok");
+    }
+    assert_eq!(conversation(context.as_ref()).len(), 8);
+}

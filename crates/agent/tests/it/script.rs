@@ -1,0 +1,216 @@
+//! Agents with a scripted model, and what their runs leave.
+
+use crate::toolkit::{spec, tool};
+use foldback_agent::{Agent, Executor, Report, Task, Tool, ToolError, ToolOutput, Toolbox, Trace};
+use foldback_baselines::Full;
+use foldback_core::{
+    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo, TodoId,
+    ToolAnswer, ToolCall, ToolDefinition, check_request,
+};
+use foldback_llm::{
+    Answer, Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
+    ScriptedModel,
+};
+use foldback_planner::{Effect, StepId, StepResult, ToolSpec};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A model that gives these answers in order, kept for what it saw.
+pub(crate) fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new(answers))
+}
+
+pub(crate) fn texts(answers: &[&str]) -> Arc<ScriptedModel> {
+    model(answers.iter().map(|text| Answer::text(text)))
+}
+
+pub(crate) fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {
+    running(model, Executor::new(Toolbox::new(tools).unwrap()))
+}
+
+/// An agent whose model is asked only what chat APIs take.
+pub(crate) fn running(model: &Arc<ScriptedModel>, executor: Executor) -> Agent {
+    Agent::new(Arc::new(Strict(model.clone())), executor)
+}
+
+/// A model that is as strict about requests as the strictest chat API.
+struct Strict(Arc<ScriptedModel>);
+
+impl Strict {
+    /// Calls and results belong together, and the last word is not the model's own.
+    fn check(request: &ChatRequest) {
+        let messages = || request.messages.iter().map(AsRef::as_ref);
+        assert_eq!(check_request(messages()), [], "{request:?}");
+        let last = request.messages.last().unwrap();
+        assert!(
+            *last.role() != Role::Assistant || !last.tool_calls().is_empty(),
+            "the last word is the model's own: {}",
+            last.text()
+        );
+    }
+}
+
+impl ChatModel for Strict {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        Self::check(request);
+        self.0.complete(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        Self::check(request);
+        self.0.stream(request)
+    }
+}
+
+pub(crate) fn full() -> Box<dyn ContextManager> {
+    Full.start(TodoId::new("task").unwrap(), Arc::new(Estimate))
+}
+
+pub(crate) fn task(request: &str) -> Task {
+    Task::new("run", request)
+}
+
+/// Works on "go" by one plan, in a context of its own.
+pub(crate) async fn plan_and_run(agent: &Agent) -> Report {
+    agent.one_plan(full().as_mut(), &task("go")).await.unwrap()
+}
+
+/// Works on "go" step by step, in a context of its own; the conversation stays a valid request.
+pub(crate) async fn walk(agent: &Agent) -> (Report, Vec<Arc<Message>>) {
+    let mut context = full();
+    let report = agent.react(context.as_mut(), &task("go")).await.unwrap();
+    (report, conversation(context.as_ref()))
+}
+
+/// All messages of a context that shows everything; chat APIs would take them.
+#[track_caller]
+pub(crate) fn conversation(context: &dyn ContextManager) -> Vec<Arc<Message>> {
+    let messages = context.prompt(&Budget::default()).messages;
+    assert_eq!(check_request(messages.iter().map(AsRef::as_ref)), []);
+    messages
+}
+
+/// The last message of a request.
+pub(crate) fn asked(request: &ChatRequest) -> String {
+    request.messages.last().unwrap().text().into_owned()
+}
+
+/// A tool that answers a text, after a while.
+pub(crate) fn says(name: &str, ms: u64, text: &str) -> Arc<dyn Tool> {
+    answering(spec(name, Effect::ReadOnly), ms, text)
+}
+
+pub(crate) fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
+    let text = text.to_owned();
+    tool(spec, move |_, _| {
+        let text = text.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            Ok(ToolOutput::text(text))
+        }
+    })
+}
+
+/// A tool that fails for good, after a while.
+pub(crate) fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
+    tool(spec(name, Effect::ReadOnly), move |_, _| async move {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        Err(ToolError::permanent("断网: the network is down"))
+    })
+}
+
+/// When a step's call started and ended, since the beginning of the run, in milliseconds.
+#[track_caller]
+pub(crate) fn times(report: &Report, step: u32) -> (u64, u64) {
+    let record = &report.trajectory;
+    let place = record.calls.iter().position(|call| match call {
+        foldback_agent::CallRecord::Tool(call) => call.step == StepId(step),
+        foldback_agent::CallRecord::Model(_) => false,
+    });
+    let time = record.timing.calls[place.unwrap()];
+    (time.start_us / 1000, time.end_us / 1000)
+}
+
+/// What a step of the first turn came to.
+#[track_caller]
+pub(crate) fn result(report: &Report, step: u32) -> &StepResult {
+    report.trajectory.result(0, StepId(step)).unwrap()
+}
+
+#[track_caller]
+pub(crate) fn text(report: &Report, step: u32) -> &str {
+    match result(report, step) {
+        StepResult::Success { data } => &data.text,
+        other => panic!("step{step}: {other:?}"),
+    }
+}
+
+/// The lines of a trace.
+pub(crate) fn lines(trace: &Trace) -> Vec<String> {
+    trace.to_string().lines().map(str::to_owned).collect()
+}
+
+/// A context with a memory tool that answers what it was told to.
+pub(crate) struct Remembering {
+    pub(crate) inner: Box<dyn ContextManager>,
+    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) answer: String,
+}
+
+impl Remembering {
+    pub(crate) fn new(answer: &str) -> Self {
+        let load = ToolDefinition {
+            name: "load".to_owned(),
+            description: "Loads what was said.".to_owned(),
+            parameters: r#"{"type":"object"}"#.to_owned(),
+        };
+        Self { inner: full(), tools: vec![load], answer: answer.to_owned() }
+    }
+}
+
+impl ContextManager for Remembering {
+    fn todo(&self) -> &TodoId {
+        self.inner.todo()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        self.inner.record(message)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        let mut prompt = self.inner.prompt(budget);
+        prompt.tools.clone_from(&self.tools);
+        prompt
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    fn call(&mut self, _call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        Ok(ToolAnswer { text: self.answer.clone(), is_error: false })
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.inner.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.inner.child(todo)
+    }
+}

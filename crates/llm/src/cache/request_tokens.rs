@@ -1,0 +1,109 @@
+//! A request as a prefix cache sees it.
+
+use super::breakpoints::content_blocks;
+use crate::canonical::push_string;
+use crate::{AllowedTools, ChatRequest, ToolChoice};
+use foldback_core::{TokenCounter, ToolDefinition, message_tokens};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The tokens of a request: its tools first, then its messages in order.
+///
+/// They are no model's tokens but stand for them: a tool or message of `n` tokens by the counter is
+/// `n` even parts of its text, each known by its hash. So the same text gives the same tokens, and
+/// a text that differs early has few in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestTokens {
+    /// The tokens.
+    pub ids: Vec<u32>,
+    /// Where each message ends.
+    pub ends: Vec<usize>,
+    /// How many tokens a provider is told to keep.
+    pub kept: usize,
+    /// How many blocks of content each message is.
+    pub blocks: Vec<usize>,
+    /// The messages behind which a mark stands.
+    pub marks: Vec<usize>,
+    /// Where tools and standing instructions end.
+    pub standing: usize,
+    /// The choice of tools in one word, as Anthropic is told it.
+    pub choice: String,
+}
+
+impl RequestTokens {
+    /// The tokens of a request: kept is what stands before its last mark, or all of it where it has
+    /// none, as caches without marks do.
+    #[must_use]
+    pub fn of(request: &ChatRequest, counter: &dyn TokenCounter) -> Self {
+        let mut tokens = Self::default();
+        for tool in &request.tools {
+            let text = declaration(tool);
+            tokens.push(&text, counter.count(&text));
+        }
+        tokens.standing = tokens.ids.len();
+        for message in &request.messages {
+            let is_standing =
+                tokens.standing == tokens.ids.len() && message.role().is_instruction();
+            tokens.push(&message.api_json(), message_tokens(counter, message));
+            tokens.ends.push(tokens.ids.len());
+            tokens.blocks.push(content_blocks(message));
+            if is_standing {
+                tokens.standing = tokens.ids.len();
+            }
+        }
+        tokens.marks.clone_from(&request.cache_marks);
+        tokens.choice = choice(&request.tool_choice).to_owned();
+        let marked = request.cache_marks.last().and_then(|mark| tokens.ends.get(*mark)).copied();
+        tokens.kept = marked.unwrap_or(tokens.ids.len());
+        tokens
+    }
+
+    /// The same behind `tokens` that every request of a session begins with, such as tools that
+    /// are not among its own.
+    #[must_use]
+    pub fn behind(self, tokens: usize) -> Self {
+        let front = (0..tokens).map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        Self {
+            ids: front.chain(self.ids.iter().copied()).collect(),
+            ends: self.ends.iter().map(|end| end + tokens).collect(),
+            kept: self.kept + tokens,
+            standing: self.standing + tokens,
+            ..self
+        }
+    }
+
+    fn push(&mut self, text: &str, count: usize) {
+        let bytes = text.as_bytes();
+        let edge = |at: usize| at * bytes.len() / count.max(1);
+        self.ids.extend((0..count).map(|at| {
+            let part = bytes.get(edge(at)..edge(at + 1)).unwrap_or_default();
+            // The lower half of a good hash is a good hash.
+            xxh3_64(part) as u32
+        }));
+    }
+}
+
+/// A set of tools is not told; one tool is by its name.
+fn choice(choice: &ToolChoice) -> &str {
+    match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::Required => "any",
+        ToolChoice::ReplyOnly => "none",
+        ToolChoice::Allowed(AllowedTools { required: false, .. }) => "auto",
+        ToolChoice::Allowed(some) => match some.names.as_slice() {
+            [one] => one,
+            _ => "any",
+        },
+    }
+}
+
+/// A tool as it is declared: its parts in the bytes that they have.
+fn declaration(tool: &ToolDefinition) -> String {
+    let mut out = String::from("{\"name\":");
+    push_string(&tool.name, &mut out);
+    out.push_str(",\"description\":");
+    push_string(&tool.description, &mut out);
+    out.push_str(",\"parameters\":");
+    out.push_str(&tool.parameters);
+    out.push('}');
+    out
+}

@@ -1,0 +1,152 @@
+//! Recorded exchanges with a model, and playing them again.
+//!
+//! [`Recording`] stands between a caller and a model and keeps what was asked and answered as a
+//! [`Cassette`]; [`Replay`] is a model that answers from one, and only what was asked then.
+
+mod difference;
+mod exchange;
+mod recording;
+mod replay;
+mod secrets;
+
+pub use recording::Recording;
+pub use replay::Replay;
+
+use exchange::Exchange;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Exchanges with a model, in the order in which they were begun.
+///
+/// As a file it is JSON Lines: a line with the version and the model's name, then one for each
+/// exchange, its request in one form whatever order its tools came in. Neither the session that a
+/// request belongs to nor anything that the provider was sent beside it (its key) is in there.
+#[derive(Clone, Debug, Default)]
+pub struct Cassette {
+    /// The model's name.
+    model: String,
+    exchanges: Vec<Exchange>,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Title {
+    cassette: u32,
+    model: String,
+}
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// A cassette that cannot be read, written, or was not played as it was recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("line {line} of a cassette holds {expected}: {reason}")]
+    Line {
+        /// The line, from 1 on.
+        line: usize,
+        /// What stands there in a cassette.
+        expected: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A request was not the one that was recorded.
+    #[error("{0}")]
+    Request(String),
+    /// Exchanges were not played.
+    #[error("{left} of the cassette's {all} exchanges were not played; the next is call {next}")]
+    Left {
+        /// How many were not.
+        left: usize,
+        /// How many there are.
+        all: usize,
+        /// The first that was not, from 1 on.
+        next: usize,
+    },
+}
+
+impl Cassette {
+    /// How many exchanges it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.exchanges.is_empty()
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no cassette; the error names the line.
+    pub fn read(path: &Path) -> Result<Self, CassetteError> {
+        let text = fs::read_to_string(path);
+        Self::parse(&text.map_err(|source| CassetteError::File { path: path.into(), source })?)
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// When it is no cassette; the error names the line.
+    pub fn parse(text: &str) -> Result<Self, CassetteError> {
+        let wrong = |at: usize, expected: &'static str, reason: String| CassetteError::Line {
+            line: at + 1,
+            expected,
+            reason,
+        };
+        let mut lines = text.lines().enumerate();
+        let expected = "the version and the model";
+        let title = lines.next().map_or("", |(_, line)| line);
+        let title: Title =
+            serde_json::from_str(title).map_err(|error| wrong(0, expected, error.to_string()))?;
+        if title.cassette != VERSION {
+            let reason = format!("the version is {}, and {VERSION} is known here", title.cassette);
+            return Err(wrong(0, expected, reason));
+        }
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        let exchange = |(at, line)| {
+            serde_json::from_str(line)
+                .map_err(|error: serde_json::Error| wrong(at, "an exchange", error.to_string()))
+        };
+        let exchanges = lines.map(exchange).collect::<Result<_, _>>()?;
+        Ok(Self { model: title.model, exchanges })
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
+        let wrong = |source| CassetteError::File { path: path.into(), source };
+        fs::write(path, self.text().map_err(|error| wrong(error.into()))?).map_err(wrong)
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// When an exchange cannot be written as JSON.
+    pub fn text(&self) -> Result<String, serde_json::Error> {
+        let title = Title { cassette: VERSION, model: self.model.clone() };
+        let mut text = serde_json::to_string(&title)? + "\n";
+        for exchange in &self.exchanges {
+            text.push_str(&serde_json::to_string(exchange)?);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}

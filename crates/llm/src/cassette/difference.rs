@@ -1,0 +1,74 @@
+//! Where two JSON texts first differ.
+
+use foldback_core::Object;
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// The first place at which two JSON texts differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// The way there, such as `messages[2].content`.
+    place: String,
+    /// What stands there in the first text, around where it begins to differ.
+    recorded: Option<String>,
+    /// And in the second.
+    asked: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
+        let (recorded, asked) = (side(&self.recorded), side(&self.asked));
+        write!(f, "at {}, {recorded} was recorded, and {asked} is asked", self.place)
+    }
+}
+
+/// `None` where nothing differs.
+pub(super) fn difference(recorded: &RawValue, asked: &RawValue) -> Option<Difference> {
+    find(String::new(), Some(recorded), Some(asked))
+}
+
+fn find(
+    place: String,
+    recorded: Option<&RawValue>,
+    asked: Option<&RawValue>,
+) -> Option<Difference> {
+    if let (Some(a), Some(b)) = (recorded, asked) {
+        if a.get() == b.get() {
+            return None;
+        }
+        if let (Some(a), Some(b)) = (Object::of(a), Object::of(b)) {
+            let keys = a.0.iter().map(|(key, _)| key);
+            let added = b.0.iter().map(|(key, _)| key).filter(|key| !a.has(key));
+            let at = |key: &str| match place.as_str() {
+                "" => key.to_owned(),
+                place => format!("{place}.{key}"),
+            };
+            // Objects that differ in nothing but the order of their keys are the same.
+            return keys.chain(added).find_map(|key| find(at(key), a.get(key), b.get(key)));
+        }
+        if let (Some(a), Some(b)) = (Object::array_of(a), Object::array_of(b)) {
+            let at =
+                |at: usize| find(format!("{place}[{at}]"), a.get(at).copied(), b.get(at).copied());
+            return (0..a.len().max(b.len())).find_map(at);
+        }
+    }
+    let (a, b) = (recorded.map(RawValue::get), asked.map(RawValue::get));
+    let same =
+        a.zip(b).map_or(0, |(a, b)| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count());
+    let excerpt = |text: &str| excerpt(text, same);
+    Some(Difference { place, recorded: a.map(excerpt), asked: b.map(excerpt) })
+}
+
+/// How many characters are shown before a difference, and from it on.
+const AROUND: (usize, usize) = (20, 60);
+
+/// A text around its character `at`.
+fn excerpt(text: &str, at: usize) -> String {
+    let from = at.saturating_sub(AROUND.0);
+    let mut rest = text.chars().skip(from);
+    let shown: String = rest.by_ref().take(AROUND.0 + AROUND.1).collect();
+    let begin = if from > 0 { "…" } else { "" };
+    let end = if rest.next().is_some() { "…" } else { "" };
+    format!("{begin}{shown}{end}")
+}

@@ -1,0 +1,229 @@
+//! Reading an answer, whole or piece by piece.
+
+mod block;
+mod call;
+mod strings;
+
+pub use call::HermesCall;
+
+use super::{CALL_BEGIN, TURN_END};
+use block::{Block, Progress};
+use foldback_core::{Message, ToolCall};
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HermesPart {
+    /// Words around calls, as they stand.
+    Text(String),
+    /// A call.
+    Call(HermesCall),
+    /// A block that is no call. It is not run; the model may be shown why.
+    Problem(HermesProblem),
+}
+
+/// A block that begins like a call and is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the tool call {excerpt:?} cannot be read: {reason}. A call is written as \
+     <tool_call>{{\"name\": \"...\", \"arguments\": {{...}}}}</tool_call>",
+    excerpt = excerpt(text)
+)]
+pub struct HermesProblem {
+    /// The block as it stands, its tags included.
+    pub text: String,
+    /// Why it is none, as the part of a sentence.
+    pub reason: String,
+}
+
+/// Where an excerpt of a block ends, in characters.
+const EXCERPT: usize = 120;
+
+fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{}…", text.split_at(end).0),
+        None => text.to_owned(),
+    }
+}
+
+/// Reads an answer as it is being written. Whatever pieces it comes in, the parts are the same once
+/// neighbouring texts are joined.
+///
+/// A call is a JSON object between `<tool_call>` and `</tool_call>`: `name` and `arguments` (or
+/// `parameters`), in either order; a Python dict serves as well, and several objects may stand in one
+/// block. A tag inside a string ends nothing, and what a string quotes is never a call: not of a block
+/// that is none, and not of one that is cut off. A block that ends inside a string takes the rest of the
+/// answer with it. A call that is whole at the end of the answer needs no end tag, because servers take
+/// that as the end of the answer.
+///
+/// The answer ends where the turn does: what stands behind the token for that is dropped.
+///
+/// ```
+/// use foldback_llm::{HermesParser, HermesPart};
+///
+/// let mut parser = HermesParser::default();
+/// let mut parts = parser.push("Let me see.<tool_");
+/// assert_eq!(parts, [HermesPart::Text("Let me see.".to_owned())]);
+/// parts = parser.push("call>{'name': 'weather', 'arguments': {'city': '杭州'}}</tool_call>");
+/// let [HermesPart::Call(call)] = parts.as_slice() else { panic!("{parts:?}") };
+/// assert_eq!((call.name.as_str(), call.arguments.as_str()), ("weather", r#"{"city":"杭州"}"#));
+/// assert_eq!(parser.finish(), []);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HermesParser {
+    /// What has not become a part yet.
+    rest: String,
+    /// The block that `rest` begins with.
+    block: Option<Block>,
+    /// Whether the turn has ended.
+    is_over: bool,
+}
+
+impl HermesParser {
+    /// Takes more of the answer, and gives the parts that are whole.
+    pub fn push(&mut self, more: &str) -> Vec<HermesPart> {
+        self.rest.push_str(more);
+        self.read(false)
+    }
+
+    /// Takes the end of the answer, and gives the last parts.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<HermesPart> {
+        self.read(true)
+    }
+
+    fn read(&mut self, is_end: bool) -> Vec<HermesPart> {
+        let mut parts = Vec::new();
+        let mut from = 0;
+        while !self.is_over {
+            let rest = self.rest.get(from..).unwrap_or_default();
+            let Some(block) = &mut self.block else {
+                let (sure, mark) = words(rest, is_end);
+                if sure > 0 {
+                    push_text(rest.split_at(sure).0, &mut parts);
+                }
+                from += sure;
+                match mark {
+                    Some(Mark::Block) => self.block = Some(Block::default()),
+                    Some(Mark::End) => self.is_over = true,
+                    None => break,
+                }
+                continue;
+            };
+            match block.read(rest, is_end) {
+                Progress::Open => break,
+                Progress::Calls { calls, length } => {
+                    parts.extend(calls.into_iter().map(HermesPart::Call));
+                    from += length;
+                }
+                Progress::Problem { reason, length } => {
+                    let text = rest.get(..length).unwrap_or_default().to_owned();
+                    parts.push(HermesPart::Problem(HermesProblem { text, reason }));
+                    from += length;
+                }
+            }
+            self.block = None;
+        }
+        if self.is_over {
+            self.rest.clear();
+        } else {
+            self.rest.drain(..from);
+        }
+        parts
+    }
+}
+
+/// What words end at.
+enum Mark {
+    /// The beginning of a call.
+    Block,
+    /// The end of the turn.
+    End,
+}
+
+/// How many bytes of a text are words for sure, and what they end at.
+fn words(text: &str, is_end: bool) -> (usize, Option<Mark>) {
+    for (at, _) in text.match_indices('<') {
+        let rest = text.split_at(at).1;
+        if rest.starts_with(CALL_BEGIN) {
+            return (at, Some(Mark::Block));
+        }
+        if rest.starts_with(TURN_END) {
+            return (at, Some(Mark::End));
+        }
+        if !is_end && [CALL_BEGIN, TURN_END].iter().any(|mark| mark.starts_with(rest)) {
+            return (at, None);
+        }
+    }
+    (text.len(), None)
+}
+
+fn push_text(text: &str, parts: &mut Vec<HermesPart>) {
+    match parts.last_mut() {
+        Some(HermesPart::Text(before)) => before.push_str(text),
+        _ => parts.push(HermesPart::Text(text.to_owned())),
+    }
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HermesAnswer {
+    /// Its parts, in order; no two texts are neighbours.
+    pub parts: Vec<HermesPart>,
+}
+
+/// Reads a whole answer, without what was prefilled of the turn itself; a prefilled beginning of a
+/// call belongs to it.
+#[must_use]
+pub fn parse_hermes(answer: &str) -> HermesAnswer {
+    let mut parser = HermesParser::default();
+    let first = parser.push(answer);
+    first.into_iter().chain(parser.finish()).collect()
+}
+
+impl FromIterator<HermesPart> for HermesAnswer {
+    /// The parts of a stream, with neighbouring texts joined.
+    fn from_iter<T: IntoIterator<Item = HermesPart>>(stream: T) -> Self {
+        let mut parts = Vec::new();
+        for part in stream {
+            match part {
+                HermesPart::Text(text) => push_text(&text, &mut parts),
+                other => parts.push(other),
+            }
+        }
+        Self { parts }
+    }
+}
+
+impl HermesAnswer {
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &HermesCall> {
+        self.parts.iter().filter_map(|part| match part {
+            HermesPart::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The blocks that are no calls, in order.
+    pub fn problems(&self) -> impl Iterator<Item = &HermesProblem> {
+        self.parts.iter().filter_map(|part| match part {
+            HermesPart::Problem(problem) => Some(problem),
+            _ => None,
+        })
+    }
+
+    /// The answer as a message. Blocks that are no calls stay in its text, as the model wrote them.
+    /// The format has no ids: the calls are named `call_` and a number from `first` on.
+    #[must_use]
+    pub fn message(&self, first: usize) -> Message {
+        let words = self.parts.iter().filter_map(|part| match part {
+            HermesPart::Text(text) => Some(text.as_str()),
+            HermesPart::Problem(problem) => Some(problem.text.as_str()),
+            HermesPart::Call(_) => None,
+        });
+        let text: String = words.collect();
+        let calls = self.calls().zip(first..).map(|(call, number)| {
+            ToolCall::new(&format!("call_{number}"), &call.name, &call.arguments)
+        });
+        Message::calls(text.trim(), calls.collect())
+    }
+}

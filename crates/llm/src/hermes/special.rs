@@ -1,0 +1,74 @@
+//! Texts that a tokenizer reads as control tokens.
+
+use crate::canonical::push_string;
+use std::borrow::Cow;
+
+/// The tags of the format, and the ends of text of common models.
+const TAGS: [&str; 8] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<tools>",
+    "</tools>",
+    "<s>",
+    "</s>",
+];
+
+/// The longest name of a control token such as `<|im_start|>`.
+const LONGEST_NAME: usize = 48;
+
+/// Somebody's words, in which nothing is a control token or a tag any more: a backslash stands behind
+/// its `<`.
+pub(super) fn inert(text: &str) -> Cow<'_, str> {
+    replace(text, "<\\", |rest| is_tag(rest) || is_control(rest))
+}
+
+/// Standing instructions: the tags of the format may be explained there, control tokens are none.
+pub(super) fn without_control(text: &str) -> Cow<'_, str> {
+    replace(text, "<\\", is_control)
+}
+
+/// JSON, in which a `<` stands in strings alone: the same value, where nothing is a control token or a
+/// tag any more.
+pub(super) fn inert_json(json: &str) -> Cow<'_, str> {
+    replace(json, "\\u003c", |rest| is_tag(rest) || is_control(rest))
+}
+
+/// A tool's name as a JSON string without its first quote: in a declaration, at the beginning of a call
+/// and where tokens are let through, it is written in these bytes and no others.
+pub(crate) fn quoted_name(name: &str) -> String {
+    let mut json = String::new();
+    push_string(name, &mut json);
+    inert_json(&json).split_at(1).1.to_owned()
+}
+
+fn replace<'t>(text: &'t str, with: &str, is_special: impl Fn(&str) -> bool) -> Cow<'t, str> {
+    let mut out = String::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices('<') {
+        let (before, rest) = text.split_at(at);
+        if is_special(rest) {
+            out.push_str(before.get(from..).unwrap_or_default());
+            out.push_str(with);
+            from = at + 1;
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+fn is_tag(text: &str) -> bool {
+    TAGS.iter().any(|tag| text.starts_with(tag))
+}
+
+/// Whether the text begins with `<|`, a name, and `|>`.
+fn is_control(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("<|") else { return false };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let name = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+    (1..=LONGEST_NAME).contains(&name) && rest.split_at(name).1.starts_with("|>")
+}

@@ -1,0 +1,178 @@
+//! Which tools may be called now, while the list of tools stays the same.
+//!
+//! A [`Mask`] names tools and families of tools by their common prefix; [`Availability`] says which
+//! mask holds in which state of a session. The mask becomes a [`ToolChoice`] for providers, and for
+//! decoding on an own server a [`CallGrammar`], with which a [`Vocabulary`] tells the tokens that may
+//! come next: a masked name cannot be written.
+
+mod availability;
+mod grammar;
+mod json;
+mod preference;
+mod trie;
+mod vocabulary;
+
+pub use availability::{Availability, AvailabilityError, AvailabilityState, ToolAvailability};
+pub use grammar::{CallGrammar, GrammarState};
+pub use preference::{Preference, preference_hint};
+pub use vocabulary::Vocabulary;
+
+use crate::{AllowedTools, ToolChoice};
+use foldback_core::ToolDefinition;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Which of the declared tools a model may call. One without families and names allows all.
+///
+/// ```
+/// use foldback_llm::{CallMode, Mask};
+///
+/// let mask = Mask::required().family("browser_").name("shell_发起退款");
+/// assert!(mask.allows("browser_查询订单") && mask.allows("shell_发起退款"));
+/// assert!(!mask.allows("shell_修改地址"));
+/// assert_eq!(mask.mode, CallMode::Required);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mask {
+    /// Whether a tool may, must or must not be called.
+    pub mode: CallMode,
+    /// Families that are allowed, by the beginning of their names, such as `browser_`.
+    pub families: BTreeSet<String>,
+    /// Single tools that are allowed.
+    pub names: BTreeSet<String>,
+    /// The one of them to prefer; the others stay allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preferred: Option<String>,
+}
+
+/// Whether a tool is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallMode {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It has to call one.
+    Required,
+    /// It has to answer in words.
+    ReplyOnly,
+}
+
+/// Something about a mask that does not fit the tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MaskProblem {
+    /// A family without a tool.
+    #[error("no tool's name begins with {0:?}")]
+    Family(String),
+    /// A name that no tool has.
+    #[error("there is no tool {0:?}")]
+    Name(String),
+    /// The preferred tool is masked.
+    #[error("the tool {0:?} is preferred, but it is not among the allowed ones")]
+    Preferred(String),
+    /// A call is required, but there are no tools.
+    #[error("a tool has to be called, but there is none")]
+    Nothing,
+    /// Tools are allowed where none may be called.
+    #[error("the mode is reply_only, which allows no tool, but the mask names some")]
+    ReplyOnly,
+}
+
+impl Mask {
+    /// All tools; the model decides.
+    #[must_use]
+    pub fn auto() -> Self {
+        Self::default()
+    }
+
+    /// All tools; one has to be called.
+    #[must_use]
+    pub fn required() -> Self {
+        Self { mode: CallMode::Required, ..Self::default() }
+    }
+
+    /// No tool.
+    #[must_use]
+    pub fn reply_only() -> Self {
+        Self { mode: CallMode::ReplyOnly, ..Self::default() }
+    }
+
+    /// The same, allowing the tools whose names begin so.
+    #[must_use]
+    pub fn family(mut self, prefix: &str) -> Self {
+        self.families.insert(prefix.to_owned());
+        self
+    }
+
+    /// The same, allowing this tool.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.names.insert(name.to_owned());
+        self
+    }
+
+    /// The same, preferring this one of the allowed tools.
+    #[must_use]
+    pub fn prefer(self, name: &str) -> Self {
+        Self { preferred: Some(name.to_owned()), ..self }
+    }
+
+    /// Whether a tool of this name may be called.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        self.mode != CallMode::ReplyOnly
+            && (self.is_open()
+                || self.names.contains(name)
+                || self.families.iter().any(|family| name.starts_with(family)))
+    }
+
+    /// What does not fit these tools: everything at once.
+    #[must_use]
+    pub fn problems(&self, tools: &[ToolDefinition]) -> Vec<MaskProblem> {
+        let any = |test: &dyn Fn(&str) -> bool| tools.iter().any(|tool| test(&tool.name));
+        let mut found = Vec::new();
+        let families = self.families.iter().filter(|family| !any(&|n| n.starts_with(*family)));
+        found.extend(families.cloned().map(MaskProblem::Family));
+        let names = self.names.iter().filter(|name| !any(&|n| n == *name));
+        found.extend(names.cloned().map(MaskProblem::Name));
+        let preferred =
+            self.preferred.iter().filter(|name| !(self.allows(name) && any(&|n| n == *name)));
+        found.extend(preferred.cloned().map(MaskProblem::Preferred));
+        if self.mode == CallMode::Required && tools.is_empty() {
+            found.push(MaskProblem::Nothing);
+        }
+        if self.mode == CallMode::ReplyOnly && !self.is_open() {
+            found.push(MaskProblem::ReplyOnly);
+        }
+        found
+    }
+
+    /// The choice that a request states. The tools stay declared, all of them.
+    ///
+    /// # Errors
+    /// With everything about the mask that does not fit the tools.
+    pub fn choice(&self, tools: &[ToolDefinition]) -> Result<ToolChoice, Vec<MaskProblem>> {
+        let problems = self.problems(tools);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let required = self.mode == CallMode::Required;
+        if self.mode == CallMode::ReplyOnly {
+            return Ok(ToolChoice::ReplyOnly);
+        }
+        if self.is_open() && self.preferred.is_none() {
+            return Ok(if required { ToolChoice::Required } else { ToolChoice::Auto });
+        }
+        let names: BTreeSet<&str> =
+            tools.iter().map(|tool| tool.name.as_str()).filter(|name| self.allows(name)).collect();
+        let names = names.into_iter().map(str::to_owned).collect();
+        Ok(ToolChoice::Allowed(AllowedTools { names, required, preferred: self.preferred.clone() }))
+    }
+
+    /// Whether it names nothing, and so allows everything.
+    fn is_open(&self) -> bool {
+        self.families.is_empty() && self.names.is_empty()
+    }
+}

@@ -1,0 +1,181 @@
+//! Which mask holds in which state of a session.
+
+use super::{Mask, MaskProblem};
+use crate::ToolChoice;
+use foldback_core::ToolDefinition;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A state machine as data: in each state a mask, and where events lead. An event that a state does
+/// not name leaves it.
+///
+/// ```
+/// use foldback_llm::{Availability, CallMode};
+///
+/// let table: Availability = serde_json::from_str(
+///     r#"{"start": "greeting", "states": {
+///         "greeting": {"mask": {"mode": "reply_only"}, "on": {"order_known": "lookup"}},
+///         "lookup": {"mask": {"mode": "required", "families": ["browser_"]}}
+///     }}"#,
+/// )?;
+/// assert_eq!(table.states["lookup"].mask.mode, CallMode::Required);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Availability {
+    /// The state at the beginning.
+    pub start: String,
+    /// The states by name.
+    pub states: BTreeMap<String, AvailabilityState>,
+}
+
+/// One state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AvailabilityState {
+    /// What may be called while it holds.
+    pub mask: Mask,
+    /// The state that each event leads to.
+    pub on: BTreeMap<String, String>,
+}
+
+/// What is wrong with a table, everything at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AvailabilityError {
+    /// Each as a sentence that names the state.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for AvailabilityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("; "))
+    }
+}
+
+impl std::error::Error for AvailabilityError {}
+
+impl From<String> for AvailabilityError {
+    fn from(problem: String) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl Availability {
+    /// The choice of each state.
+    fn choices(
+        &self,
+        tools: &[ToolDefinition],
+    ) -> Result<BTreeMap<String, ToolChoice>, AvailabilityError> {
+        let mut problems = Vec::new();
+        let is_state = |name: &String| self.states.contains_key(name);
+        if !is_state(&self.start) {
+            problems.push(format!("the start {:?} is no state", self.start));
+        }
+        let mut choices = BTreeMap::new();
+        let reached = self.reached();
+        for (name, state) in &self.states {
+            let lost = state.on.iter().filter(|(_, next)| !is_state(next));
+            problems.extend(lost.map(|(event, next)| {
+                format!("in the state {name:?}, the event {event:?} leads to {next:?}, which is no state")
+            }));
+            if is_state(&self.start) && !reached.contains(name.as_str()) {
+                problems.push(format!("the state {name:?} is never reached"));
+            }
+            let sentence = |problem: MaskProblem| format!("in the state {name:?}, {problem}");
+            match state.mask.choice(tools) {
+                Ok(choice) => _ = choices.insert(name.clone(), choice),
+                Err(found) => problems.extend(found.into_iter().map(sentence)),
+            }
+        }
+        if problems.is_empty() { Ok(choices) } else { Err(AvailabilityError { problems }) }
+    }
+
+    fn reached(&self) -> BTreeSet<&str> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![self.start.as_str()];
+        while let Some(name) = open.pop() {
+            if reached.insert(name) {
+                let next = self.states.get(name).into_iter().flat_map(|state| state.on.values());
+                open.extend(next.map(String::as_str));
+            }
+        }
+        reached
+    }
+}
+
+/// The tools of a session and which of them may be called now. The tools never change.
+#[derive(Clone, Debug)]
+pub struct ToolAvailability {
+    table: Availability,
+    tools: Vec<ToolDefinition>,
+    choices: BTreeMap<String, ToolChoice>,
+    state: String,
+}
+
+impl ToolAvailability {
+    /// A session at its start.
+    ///
+    /// # Errors
+    /// With everything that is wrong with the table: a start, target or tool that does not exist, a
+    /// state that is never reached, a mask that contradicts itself.
+    pub fn new(table: Availability, tools: Vec<ToolDefinition>) -> Result<Self, AvailabilityError> {
+        let choices = table.choices(&tools)?;
+        let state = table.start.clone();
+        Ok(Self { table, tools, choices, state })
+    }
+
+    /// The same session at a state that was kept.
+    ///
+    /// # Errors
+    /// When there is no such state.
+    pub fn at(self, state: &str) -> Result<Self, AvailabilityError> {
+        if !self.table.states.contains_key(state) {
+            return Err(format!("there is no state {state:?}").into());
+        }
+        Ok(Self { state: state.to_owned(), ..self })
+    }
+
+    /// All tools: the same in every state.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    /// The state that holds.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    /// What may be called while it holds.
+    #[must_use]
+    pub fn choice(&self) -> ToolChoice {
+        self.choices.get(&self.state).cloned().unwrap_or_default()
+    }
+
+    /// Whether this tool may be called now: for whoever runs calls that a model made all the same.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        let state = self.table.states.get(&self.state);
+        state.is_some_and(|state| state.mask.allows(name))
+    }
+
+    /// Takes an event, and says whether the state is another one now.
+    ///
+    /// # Errors
+    /// When no state names the event.
+    pub fn fire(&mut self, event: &str) -> Result<bool, AvailabilityError> {
+        if !self.table.states.values().any(|state| state.on.contains_key(event)) {
+            return Err(format!("no state knows the event {event:?}").into());
+        }
+        let state = self.table.states.get(&self.state);
+        let next = state.and_then(|state| state.on.get(event)).filter(|next| **next != self.state);
+        if let Some(next) = next {
+            self.state.clone_from(next);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,94 @@
+//! The port to a chat model.
+
+use crate::{ChatChunk, ChatRequest, ChatResponse, ChatStream, ModelError};
+use foldback_core::Message;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use std::sync::Arc;
+
+/// A model that answers chats. Implementations may be shared between tasks.
+pub trait ChatModel: Send + Sync {
+    /// The model's name, as its provider knows it.
+    fn name(&self) -> &str;
+
+    /// What the provider offers; a request that asks for more is rendered in the nearest way that it
+    /// does offer.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the provider cannot be reached, refuses the request, or answers what cannot be read.
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>>;
+
+    /// Answers a request piece by piece. The last item is the whole response. A model that does not
+    /// stream gives the text and each call in one piece.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete); also in the middle of the stream.
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        async move {
+            let response = self.complete(request).await?;
+            let pieces = whole_pieces(&response.message);
+            let done = ChatChunk::Done(Box::new(response));
+            Ok(stream::iter(pieces.into_iter().chain([done]).map(Ok)).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// An answer in as few pieces as there are: its text, and each call.
+pub(crate) fn whole_pieces(message: &Message) -> Vec<ChatChunk> {
+    let text = message.text().into_owned();
+    let text = (!text.is_empty()).then_some(ChatChunk::Text(text));
+    let calls = message.tool_calls().iter().enumerate().map(|(index, call)| ChatChunk::ToolCall {
+        index,
+        id: Some(call.id.as_str().to_owned()),
+        name: Some(call.name.clone()),
+        arguments: call.arguments.clone(),
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// What a provider offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The last assistant message may be given the beginning of, for the model to go on from.
+    pub prefill: bool,
+    /// A set of allowed tools can be sent beside all tools.
+    pub allowed_tools: bool,
+    /// Marks say where a cached prefix ends.
+    pub cache_marks: bool,
+}
+
+impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        (**self).complete(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        (**self).stream(request)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a model answers.
+
+use crate::ModelError;
+use foldback_core::Message;
+use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatResponse {
+    /// The assistant's message, with its tool calls.
+    pub message: Message,
+    /// The tokens it took.
+    pub usage: Usage,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+}
+
+/// The tokens of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All tokens of the request, those of the cache among them.
+    pub input: u64,
+    /// The tokens of the answer.
+    pub output: u64,
+    /// Of the input, what was read from the cache.
+    pub cached_read: u64,
+    /// Of the input, what was written into the cache.
+    pub cached_write: u64,
+}
+
+/// Sums; what no number holds stays at the greatest, since providers may tell anything.
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached_read = self.cached_read.saturating_add(other.cached_read);
+        self.cached_write = self.cached_write.saturating_add(other.cached_write);
+    }
+}
+
+/// Why an answer ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had said all.
+    End,
+    /// It called tools.
+    ToolCalls,
+    /// It reached the greatest number of tokens: the end is missing.
+    Length,
+    /// The provider held something back.
+    Filtered,
+    /// A reason that is unknown here.
+    Other(String),
+}
+
+/// A piece of an answer that is being written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChatChunk {
+    /// More text.
+    Text(String),
+    /// More of a tool call. Id and name come with its first piece; a call that never gets a name
+    /// comes with [`Done`](Self::Done) alone.
+    ToolCall {
+        /// Which call, from 0 on.
+        index: usize,
+        /// Its id.
+        id: Option<String>,
+        /// Its tool.
+        name: Option<String>,
+        /// More of its arguments.
+        arguments: String,
+    },
+    /// All of it, at the end.
+    Done(Box<ChatResponse>),
+}
+
+/// An answer as it is being written.
+pub type ChatStream<'a> = BoxStream<'a, Result<ChatChunk, ModelError>>;

@@ -1,0 +1,158 @@
+//! Asking again, after a while.
+
+use crate::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use std::time::Duration;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// A model that is asked again when it fails for a reason that passes.
+///
+/// A stream is asked for again only before its first piece: what was shown is not taken back.
+#[derive(Clone, Debug)]
+pub struct Retrying<M> {
+    model: M,
+    policy: RetryPolicy,
+}
+
+/// How often to ask again, and after how long.
+///
+/// The wait doubles from [`first_wait`](Self::first_wait) to [`longest_wait`](Self::longest_wait),
+/// less up to a half that depends on the seed, the session and the attempt. A wait that the
+/// provider asks for is kept instead where it is longer. What would exceed
+/// [`total_wait`](Self::total_wait), or end later than [`total_time`](Self::total_time) after the
+/// first attempt began, is not waited for: the error is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often a request is sent, the first time included.
+    pub attempts: u32,
+    /// The wait after the first failure.
+    pub first_wait: Duration,
+    /// The longest wait between two attempts that nobody asked for.
+    pub longest_wait: Duration,
+    /// The longest time that one request may wait in all.
+    pub total_wait: Duration,
+    /// How long after the first attempt began the last one may begin, time of answering included.
+    pub total_time: Duration,
+    /// Spreads the waits; the same seed gives the same waits.
+    pub seed: u64,
+}
+
+impl Default for RetryPolicy {
+    /// Five attempts within two minutes of waiting: an overloaded provider is usually back by then.
+    /// A quarter of an hour in all leaves room for one more after the longest answer that is waited for.
+    fn default() -> Self {
+        Self {
+            attempts: 5,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(30),
+            total_wait: Duration::from_secs(120),
+            total_time: Duration::from_secs(900),
+            seed: 0,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait after failure number `failure` (from 0 on) of a session's request, where the
+    /// provider asks for none.
+    #[must_use]
+    pub fn wait(&self, failure: u32, session: Option<&str>) -> Duration {
+        let full = self.first_wait.saturating_mul(2_u32.saturating_pow(failure));
+        let full = full.min(self.longest_wait);
+        let seed = self.seed.wrapping_add(u64::from(failure));
+        let draw = xxh3_64_with_seed(session.unwrap_or_default().as_bytes(), seed);
+        // The upper 32 bits as a part of one: 0.5 up to 1.0.
+        let part = 0.5 + (draw >> 32) as f64 / 2.0_f64.powi(33);
+        full.mul_f64(part)
+    }
+}
+
+impl<M: ChatModel> Retrying<M> {
+    /// The model, asked again by `policy`.
+    pub fn new(model: M, policy: RetryPolicy) -> Self {
+        Self { model, policy }
+    }
+
+    /// Waits before the next attempt, or says why there is none.
+    async fn after(&self, tries: &mut Tries, request: &ChatRequest, error: ModelError) -> Outcome {
+        let failure = tries.failures;
+        tries.failures += 1;
+        if !error.kind.is_transient() || tries.failures >= self.policy.attempts {
+            return Err(error);
+        }
+        let wait = self.policy.wait(failure, request.session.as_deref());
+        let wait = wait.max(error.retry_after.unwrap_or_default());
+        let is_over = tries.waited.saturating_add(wait) > self.policy.total_wait
+            || tries.began.elapsed().saturating_add(wait) > self.policy.total_time;
+        if is_over {
+            return Err(error);
+        }
+        tracing::info!(model = self.model.name(), ?wait, %error, "asking again");
+        tokio::time::sleep(wait).await;
+        tries.waited += wait;
+        Ok(())
+    }
+}
+
+type Outcome = Result<(), ModelError>;
+
+/// What one request has been through.
+struct Tries {
+    failures: u32,
+    waited: Duration,
+    began: Instant,
+}
+
+impl Tries {
+    fn begin() -> Self {
+        Self { failures: 0, waited: Duration::ZERO, began: Instant::now() }
+    }
+}
+
+impl<M: ChatModel> ChatModel for Retrying<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.model.capabilities()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        async move {
+            let mut tries = Tries::begin();
+            loop {
+                match self.model.complete(request).await {
+                    Ok(response) => return Ok(response),
+                    Err(error) => self.after(&mut tries, request, error).await?,
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        async move {
+            let mut tries = Tries::begin();
+            loop {
+                let error = match self.model.stream(request).await {
+                    Err(error) => error,
+                    Ok(mut chunks) => match chunks.next().await {
+                        Some(Err(error)) => error,
+                        first => return Ok(stream::iter(first).chain(chunks).boxed()),
+                    },
+                };
+                self.after(&mut tries, request, error).await?;
+            }
+        }
+        .boxed()
+    }
+}

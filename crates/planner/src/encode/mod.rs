@@ -1,0 +1,150 @@
+//! Inserts values into code so that they stay values.
+//!
+//! An argument that a tool declares to be code gets each value as a literal of its language, or, where
+//! the reference stands inside a string literal already, as characters of that literal. An encoder
+//! follows the code that stands between the references just far enough to know which of the two it is.
+//! Where that is not certain, or no value can stand there, it refuses: an error that a model can act
+//! on is better than a guess.
+//!
+//! What a command or a query does with a value is not looked at. A shell word stays a word, and no more
+//! is promised: behind `eval`, `ssh` and the like and in what a shell or `su` is given to run (`sh -c`)
+//! references are refused, but what `python3 -c`, `awk` or a pipe into `sh` make of a word is the
+//! business of whoever writes the command.
+
+mod json;
+mod python;
+mod shell;
+mod sql;
+
+pub(crate) use json::Code as JsonCode;
+
+use crate::bind::BoundValue;
+use crate::{Language, Piece, Reference, Template};
+use std::borrow::Cow;
+
+/// Why a value cannot be inserted where a reference stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The whole of an argument that is code would be what a tool answered.
+    #[error(
+        "a result cannot be all of an argument that is code; expected code around it, or a tool \
+         that takes code as it is"
+    )]
+    Whole,
+    /// No value can be inserted safely in this place.
+    #[error("it stands {place}; expected it {instead}")]
+    Place {
+        /// The place.
+        place: &'static str,
+        /// Where it may stand.
+        instead: &'static str,
+    },
+    /// The value holds what the language has no way to write there.
+    #[error("the value holds {what}, which cannot be written there")]
+    Value {
+        /// A character, or a kind of text.
+        what: &'static str,
+    },
+}
+
+/// Inserts values into one text.
+pub(crate) enum Encoder {
+    /// As they are.
+    Raw,
+    Json(json::Code),
+    Python(python::Code),
+    Shell(shell::Code),
+    Sql(sql::Code),
+}
+
+impl Encoder {
+    pub(crate) fn new(language: Option<Language>) -> Self {
+        match language {
+            None | Some(Language::Raw) => Self::Raw,
+            Some(Language::Json) => Self::Json(json::Code::default()),
+            Some(Language::Python) => Self::Python(python::Code::default()),
+            Some(Language::Shell) => Self::Shell(shell::Code::default()),
+            Some(Language::Sql) => Self::Sql(sql::Code::default()),
+        }
+    }
+
+    /// Goes past code that stands as it is.
+    pub(crate) fn pass(&mut self, code: &str) {
+        match self {
+            Self::Raw => {}
+            Self::Json(at) => at.pass(code),
+            Self::Python(at) => at.pass(code),
+            Self::Shell(at) => at.pass(code),
+            Self::Sql(at) => at.pass(code),
+        }
+    }
+
+    /// The text to insert here. `behind` is the code that follows; for another reference the quote that
+    /// a literal begins with.
+    pub(crate) fn encode(
+        &mut self,
+        value: &BoundValue<'_>,
+        behind: &str,
+    ) -> Result<String, Refusal> {
+        match self {
+            Self::Raw => Ok(value.text().into_owned()),
+            Self::Json(at) => Ok(at.encode(value)),
+            Self::Python(at) => at.encode(value, behind),
+            Self::Shell(at) => at.encode(value, behind),
+            Self::Sql(at) => at.encode(value, behind),
+        }
+    }
+}
+
+/// The code that follows a piece.
+pub(crate) fn behind(next: Option<&Piece>) -> &str {
+    match next {
+        None => "",
+        Some(Piece::Text(text)) => text,
+        Some(Piece::Reference(_)) => "'",
+    }
+}
+
+/// The references of an argument that could not be inserted whatever they bring, because of where they
+/// stand in code.
+pub(crate) fn refusals(argument: &Template, language: Language) -> Vec<(&Reference, Refusal)> {
+    let mut refused = Vec::new();
+    probe(argument, language, &mut |reference, refusal| refused.push((reference, refusal)));
+    refused
+}
+
+/// Tries a harmless value in each place.
+fn probe<'a>(
+    template: &'a Template,
+    language: Language,
+    refuse: &mut dyn FnMut(&'a Reference, Refusal),
+) {
+    let value = BoundValue::Text(Cow::Borrowed("0"));
+    match template {
+        Template::Literal(_) | Template::Text(_) => {}
+        Template::Whole(reference) => {
+            if let Err(refusal) = Encoder::new(Some(language)).encode(&value, "") {
+                refuse(reference, refusal);
+            }
+        }
+        Template::Mixed(pieces) => {
+            let mut encoder = Encoder::new(Some(language));
+            for (place, piece) in pieces.iter().enumerate() {
+                match piece {
+                    Piece::Text(text) => encoder.pass(text),
+                    Piece::Reference(reference) => {
+                        if let Err(refusal) = encoder.encode(&value, behind(pieces.get(place + 1)))
+                        {
+                            refuse(reference, refusal);
+                        }
+                    }
+                }
+            }
+        }
+        Template::Array(values) => values.iter().for_each(|value| probe(value, language, refuse)),
+        Template::Object(members) => {
+            members.iter().for_each(|(_, value)| probe(value, language, refuse));
+        }
+    }
+}

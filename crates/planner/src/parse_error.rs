@@ -1,0 +1,41 @@
+//! Why no plan could be read from a text.
+
+use crate::Position;
+
+/// Why no plan could be read from a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// Nothing in the text is a plan.
+    #[error("there is no plan in the text; expected {expected}")]
+    NoPlan {
+        /// What a plan looks like.
+        expected: &'static str,
+    },
+    /// The text breaks the rules of its form.
+    #[error("{at}: found {found}, expected {expected}")]
+    Syntax {
+        /// Where.
+        at: Position,
+        /// What stands there.
+        found: String,
+        /// What may stand there.
+        expected: String,
+    },
+    /// The text ends in the middle.
+    #[error("the text ends at {at}, inside {open}; expected it to go on")]
+    Truncated {
+        /// The end of the text.
+        at: Position,
+        /// What was open there.
+        open: String,
+    },
+    /// It is nested too deeply.
+    #[error("{at}: nested deeper than {most} levels")]
+    TooDeep {
+        /// Where the limit was passed.
+        at: Position,
+        /// The limit.
+        most: usize,
+    },
+}

@@ -1,0 +1,227 @@
+//! How a new plan joins what was done.
+
+use super::Progress;
+use crate::{
+    Action, Effect, Executed, FailureKind, Finding, FindingKind, Findings, Plan, Position, Step,
+    StepId, StepResult, StepState, Template, Validator,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A new plan that goes on from what was done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merged {
+    /// The steps that are new, numbered above all earlier ones.
+    pub plan: Plan,
+    /// What was found. With an error among it, the plan must not run.
+    pub findings: Findings,
+    /// For each new step, the number that it was written with.
+    pub written: BTreeMap<StepId, StepId>,
+}
+
+impl Merged {
+    /// Where the new steps stand in their text, by the numbers that they have now.
+    #[must_use]
+    pub fn places(&self, written: &BTreeMap<StepId, Position>) -> BTreeMap<StepId, Position> {
+        let place = |(now, was): (&StepId, &StepId)| Some((*now, *written.get(was)?));
+        self.written.iter().filter_map(place).collect()
+    }
+}
+
+impl Progress {
+    /// Fits a new plan to what was done, and checks it.
+    ///
+    /// Planners write plans in two ways: they go on counting, or they begin again at `step1`, perhaps
+    /// with steps that are done already. Both are understood:
+    ///
+    /// - A step that stands there already, with its number, function and arguments, is the same step:
+    ///   it is left out and never runs again. Arguments are the same whatever the order of their keys
+    ///   and however their numbers are written; but a step that refers to one that is new is new itself.
+    /// - If a number that is left belongs to an earlier step, or is lower than one, all new steps are
+    ///   renumbered, in their order, above everything that exists.
+    /// - A number that a step names is a step of the new plan that stands before it, else an earlier
+    ///   step, else a later step of the new plan (which is an error).
+    /// - Waiting for an earlier step that brought nothing, or for an anchor, is waiting for nothing;
+    ///   referring to its result is an error.
+    /// - A call of a tool that [has an effect](Effect::Effectful), the same as an earlier one, is an
+    ///   error under another number too: a planner that repeats itself by mistake must not pay twice,
+    ///   and a repeat that is meant looks just like it. What is meant once more says so in its arguments.
+    ///   So is one after an earlier call that may have taken effect though it brought no answer (it took
+    ///   too long, was stopped, or the run was killed). Reading tools and idempotent ones are repeated
+    ///   freely, under a new number: that is how a plan polls.
+    ///
+    /// Where an anchor is answered, [`Schedule::replanned`] is told first, and this progress is taken
+    /// after it: what waited for the anchor is then skipped, and can be planned again.
+    ///
+    /// [`Schedule::replanned`]: crate::Schedule::replanned
+    #[must_use]
+    pub fn merge(&self, mut plan: Plan, validator: &Validator<'_>) -> Merged {
+        let mut findings = Findings::default();
+        plan.steps.sort_by_key(|step| step.id);
+        let mut new = BTreeSet::new();
+        plan.steps.retain(|step| {
+            let is_new = !self.stands(step) || referred_by(step).iter().any(|id| new.contains(id));
+            if is_new {
+                new.insert(step.id);
+            } else {
+                let message = format!("{0}: {0} is there already; it does not run again", step.id);
+                findings.push(Finding::of_step(FindingKind::AlreadyDone, step.id, message));
+            }
+            is_new
+        });
+        let numbers = self.numbers(&plan);
+        for step in &mut plan.steps {
+            self.renumber(step, &numbers, &mut findings);
+            self.drop_dependences(step, &mut findings);
+            if let Some(finding) = self.repeated_effect(step, validator) {
+                findings.push(finding);
+            }
+        }
+        findings.extend(validator.going_on_from(self).plan(&mut plan));
+        findings.sort();
+        let written = numbers.into_iter().map(|(written, now)| (now, written)).collect();
+        Merged { plan, findings, written }
+    }
+
+    /// Whether a step of a new plan is an earlier one, written again.
+    fn stands(&self, step: &Step) -> bool {
+        self.get(step.id).is_some_and(|old| old.holds() && same_action(&old.step, step))
+    }
+
+    /// The number that each step of a new plan takes.
+    fn numbers(&self, plan: &Plan) -> BTreeMap<StepId, StepId> {
+        let own: BTreeSet<StepId> = plan.steps.iter().map(|step| step.id).collect();
+        let next = self.next_number();
+        if own.first().is_none_or(|lowest| *lowest >= next) {
+            return own.into_iter().map(|id| (id, id)).collect();
+        }
+        // A number that is named and stands for nothing must go on standing for nothing.
+        let named = plan.steps.iter().flat_map(named_by);
+        let unknown: BTreeSet<StepId> =
+            named.filter(|id| !own.contains(id) && self.get(*id).is_none()).collect();
+        let free = (next.0..=u32::MAX).map(StepId).filter(|id| !unknown.contains(id));
+        own.into_iter().zip(free).collect()
+    }
+
+    fn renumber(
+        &self,
+        step: &mut Step,
+        numbers: &BTreeMap<StepId, StepId>,
+        findings: &mut Findings,
+    ) {
+        let written = step.id;
+        let meant = |named: StepId| match numbers.get(&named) {
+            Some(new) if named < written || self.get(named).is_none() => *new,
+            _ => named,
+        };
+        for on in &mut step.after {
+            *on = meant(*on);
+        }
+        if let Action::Call { arguments, .. } = &mut step.action {
+            arguments.renumber(&meant);
+        }
+        step.id = numbers.get(&written).copied().unwrap_or(written);
+        if step.id != written {
+            let message = format!(
+                "{}: it was written as {written}; numbers up to step{} belong to earlier steps",
+                step.id,
+                self.next_number().0 - 1,
+            );
+            findings.push(Finding::of_step(FindingKind::Renumbered, step.id, message));
+        }
+    }
+
+    /// Leaves out dependences on what has ended without a result, unless the result is referred to.
+    fn drop_dependences(&self, step: &mut Step, findings: &mut Findings) {
+        let referred: BTreeSet<StepId> = referred_by(step).into_iter().collect();
+        let id = step.id;
+        step.after.retain(|on| {
+            let brings_nothing = self.get(*on).is_some_and(|old| !old.has_value());
+            let is_dropped = brings_nothing && !referred.contains(on);
+            if is_dropped {
+                let message = format!("{id}: it need not wait for {on}, which is over");
+                findings.push(Finding::of_step(FindingKind::DroppedDependence, id, message));
+            }
+            !is_dropped
+        });
+    }
+
+    fn repeated_effect(&self, step: &Step, validator: &Validator<'_>) -> Option<Finding> {
+        let Action::Call { function, .. } = &step.action else { return None };
+        if validator.catalog().get(function)?.effect != Effect::Effectful {
+            return None;
+        }
+        let mut same = self.iter().filter(|old| same_action(&old.step, step));
+        let (old, what) = same.find_map(|old| {
+            let what = if old.holds() {
+                "does exactly this already; refer to its result, or change the arguments if it is \
+                 meant once more"
+            } else if may_have_taken_effect(old) {
+                "was exactly this, and nobody knows how it ended: it may have taken effect; check \
+                 first, and change the arguments if it is meant once more"
+            } else {
+                return None;
+            };
+            Some((old, what))
+        })?;
+        let message = format!("{}: {} {what}", step.id, old.step.id);
+        Some(Finding::of_step(FindingKind::RepeatedEffect, step.id, message))
+    }
+}
+
+/// Whether two steps do the same, where their references name the same steps.
+fn same_action(one: &Step, other: &Step) -> bool {
+    match (&one.action, &other.action) {
+        (
+            Action::Call { function, arguments },
+            Action::Call { function: other, arguments: others },
+        ) => function == other && arguments.means_the_same(others),
+        (one, other) => one == other,
+    }
+}
+
+/// Whether a call was under way when it failed, so that its effect may have been had.
+fn may_have_taken_effect(old: &Executed) -> bool {
+    let Some(StepResult::Error { failure }) = &old.result else { return false };
+    let is_open = matches!(
+        failure.kind,
+        FailureKind::Timeout | FailureKind::UnknownOutcome | FailureKind::Cancelled
+    );
+    old.state == StepState::Failed && is_open
+}
+
+/// The numbers that a step names.
+fn named_by(step: &Step) -> Vec<StepId> {
+    let mut named = referred_by(step);
+    named.extend(&step.after);
+    named
+}
+
+fn referred_by(step: &Step) -> Vec<StepId> {
+    match &step.action {
+        Action::Call { arguments, .. } => {
+            arguments.references().into_iter().map(|reference| reference.step).collect()
+        }
+        Action::Anchor { .. } => Vec::new(),
+    }
+}
+
+impl Template {
+    /// Lets every reference name another step.
+    fn renumber(&mut self, meant: &impl Fn(StepId) -> StepId) {
+        match self {
+            Self::Literal(_) | Self::Text(_) => {}
+            Self::Whole(reference) => reference.step = meant(reference.step),
+            Self::Mixed(pieces) => {
+                for piece in pieces {
+                    if let crate::Piece::Reference(reference) = piece {
+                        reference.step = meant(reference.step);
+                    }
+                }
+            }
+            Self::Array(values) => values.iter_mut().for_each(|value| value.renumber(meant)),
+            Self::Object(members) => {
+                members.iter_mut().for_each(|(_, value)| value.renumber(meant));
+            }
+        }
+    }
+}

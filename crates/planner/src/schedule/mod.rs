@@ -1,0 +1,480 @@
+//! The schedule of a plan: which steps may start now.
+
+mod error;
+mod restore;
+mod state;
+
+pub use error::ScheduleError;
+pub use state::StepState;
+
+use crate::{Action, FailurePolicy, Graph, Plan, Step, StepId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which steps of a plan may start, told what happens to them.
+///
+/// It counts, for each step, how much of what it waits for has not ended yet. Everything that
+/// happens touches only the steps that wait for it, so that a whole run costs time in proportion to
+/// steps plus dependences, whatever the shape of the plan.
+///
+/// A step that will be skipped is skipped when the last step that it waits for has ended, not
+/// before. So it does not matter in which order steps end: the same outcomes give the same states.
+/// (`FailFast` is the exception: what had started before the failure is a matter of time.)
+///
+/// How many steps run at once, and beside which others, is not its matter.
+///
+/// ```
+/// use foldback_planner::{Action, FailurePolicy, Form, Plan, Schedule, Step, StepId, Template};
+///
+/// let step = |id, after: &[u32]| Step {
+///     id: StepId(id),
+///     action: Action::Call { function: "search".into(), arguments: Template::Object(vec![]) },
+///     after: after.iter().map(|&id| StepId(id)).collect(),
+///     on_failure: FailurePolicy::default(),
+/// };
+/// let steps = vec![step(1, &[]), step(2, &[]), step(3, &[1, 2])];
+/// let mut schedule = Schedule::new(&Plan { form: Form::Native, steps })?;
+/// assert_eq!(schedule.ready().collect::<Vec<_>>(), [StepId(1), StepId(2)]);
+///
+/// schedule.start(StepId(1))?;
+/// schedule.start(StepId(2))?;
+/// schedule.finish(StepId(2))?;
+/// assert_eq!(schedule.ready().next(), None);
+/// let skipped = schedule.fail(StepId(1))?;
+/// assert_eq!(skipped, [StepId(3)]);
+/// assert!(schedule.is_done());
+/// # Ok::<(), foldback_planner::ScheduleError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    nodes: Vec<Node>,
+    places: FxHashMap<StepId, usize>,
+    ready: BTreeSet<StepId>,
+    reached: BTreeSet<StepId>,
+    /// Steps that have not come yet, and the places of those that wait for them.
+    awaited: BTreeMap<StepId, Vec<usize>>,
+    running: usize,
+    ended: usize,
+    sealed: bool,
+    halted: Option<Halt>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    id: StepId,
+    state: StepState,
+    /// How much of what it waits for has not ended.
+    left: usize,
+    /// Why it will be skipped when nothing is left; of several reasons the lowest number.
+    doomed: Option<StepId>,
+    is_anchor: bool,
+    policy: FailurePolicy,
+    /// The places of the steps that wait for it.
+    dependents: Vec<usize>,
+}
+
+/// Why nothing is started any more.
+#[derive(Clone, Copy, Debug)]
+enum Halt {
+    Failure(StepId),
+    Cancelled,
+}
+
+impl Schedule {
+    /// The schedule of a whole plan.
+    ///
+    /// # Errors
+    /// When a number is there twice, a step waits for one that is not there, or steps wait for each
+    /// other.
+    pub fn new(plan: &Plan) -> Result<Self, ScheduleError> {
+        let mut schedule = Self { sealed: true, ..Self::default() };
+        schedule.extend(&plan.steps)?;
+        Ok(schedule)
+    }
+
+    /// The schedule of a plan that is still being written: steps come by [`extend`](Self::extend), and
+    /// [`seal`](Self::seal) ends it.
+    #[must_use]
+    pub fn open() -> Self {
+        Self::default()
+    }
+
+    /// Adds steps, and answers which of them are skipped or cancelled at once.
+    ///
+    /// While the schedule is open, they may wait for steps that have not come yet. Once it is sealed,
+    /// they are a new plan beside what there is: what they wait for is there or among them, and a halt
+    /// by `FailFast` or [`cancel_rest`](Self::cancel_rest) does not hold for them.
+    ///
+    /// # Errors
+    /// When a number is there already, or a sealed schedule is given steps that wait for an unknown
+    /// one or for each other. Nothing is added then.
+    pub fn extend<'a>(
+        &mut self,
+        steps: impl IntoIterator<Item = &'a Step>,
+    ) -> Result<Vec<StepId>, ScheduleError> {
+        let steps: Vec<&Step> = steps.into_iter().collect();
+        self.check(&steps)?;
+        if self.sealed {
+            self.halted = None;
+        }
+        let first = self.nodes.len();
+        self.nodes.reserve(steps.len());
+        for step in &steps {
+            self.places.insert(step.id, self.nodes.len());
+            self.nodes.push(Node {
+                id: step.id,
+                state: StepState::Waiting { left: 0 },
+                left: 0,
+                doomed: None,
+                is_anchor: matches!(step.action, Action::Anchor { .. }),
+                policy: step.on_failure,
+                dependents: Vec::new(),
+            });
+        }
+        for (place, step) in (first..).zip(&steps) {
+            self.connect(place, step);
+        }
+        let mut closed = Vec::new();
+        for place in first..self.nodes.len() {
+            if self.nodes[place].may_be_admitted() && self.admit(place, &mut closed) {
+                self.release(place, &mut closed);
+            }
+        }
+        if let Some(halt) = self.halted {
+            self.halt(halt, first, &mut closed);
+        }
+        closed.sort_unstable();
+        Ok(closed)
+    }
+
+    /// Says that no more steps of this plan come.
+    ///
+    /// # Errors
+    /// When a step waits for one that never came, or steps wait for each other. Such steps have not
+    /// started; the schedule stays open, for [`cancel_rest`](Self::cancel_rest) or more steps.
+    pub fn seal(&mut self) -> Result<(), ScheduleError> {
+        for (&after, places) in &self.awaited {
+            let waiting = places.iter().map(|&place| &self.nodes[place]).filter(|n| n.is_waiting());
+            if let Some(step) = waiting.map(|node| node.id).min() {
+                return Err(ScheduleError::UnknownDependence { step, after });
+            }
+        }
+        let ids = self.nodes.iter().map(|node| node.id).collect();
+        let mut edges = Vec::new();
+        for (place, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_waiting()) {
+            edges.extend(node.dependents.iter().map(|&dependent| (dependent, place)));
+        }
+        if let Some(cycle) = Graph::of_edges(ids, edges).cycles().into_iter().next() {
+            return Err(ScheduleError::Cycle(cycle));
+        }
+        self.sealed = true;
+        Ok(())
+    }
+
+    /// The steps that may start now, ascending.
+    pub fn ready(&self) -> impl Iterator<Item = StepId> {
+        self.ready.iter().copied()
+    }
+
+    /// The lowest of the steps that may start now.
+    #[must_use]
+    pub fn next_ready(&self) -> Option<StepId> {
+        self.ready.first().copied()
+    }
+
+    /// The anchors whose time has come, ascending. Each wants one new plan, and stays here until
+    /// [`replanned`](Self::replanned) says that there is one.
+    pub fn anchors_reached(&self) -> impl Iterator<Item = StepId> {
+        self.reached.iter().copied()
+    }
+
+    /// Starts a step that is ready.
+    ///
+    /// # Errors
+    /// When there is no such step, or it is not ready.
+    pub fn start(&mut self, id: StepId) -> Result<(), ScheduleError> {
+        let place = self.expect(id, "start", StepState::Ready)?;
+        self.nodes[place].state = StepState::Running;
+        self.ready.remove(&id);
+        self.running += 1;
+        Ok(())
+    }
+
+    /// Ends a running step well. Answers which steps are skipped now that it has ended: they waited
+    /// for it and for another one that failed.
+    ///
+    /// # Errors
+    /// When there is no such step, or it is not running.
+    pub fn finish(&mut self, id: StepId) -> Result<Vec<StepId>, ScheduleError> {
+        let place = self.expect(id, "finish", StepState::Running)?;
+        self.running -= 1;
+        Ok(self.end(place, StepState::Done))
+    }
+
+    /// Ends a running step badly, and answers which steps are skipped now that it has ended.
+    ///
+    /// # Errors
+    /// When there is no such step, or it is not running.
+    pub fn fail(&mut self, id: StepId) -> Result<Vec<StepId>, ScheduleError> {
+        let place = self.expect(id, "fail", StepState::Running)?;
+        self.running -= 1;
+        Ok(self.end(place, StepState::Failed))
+    }
+
+    /// Says that a reached anchor has been answered by a new plan. What waited for the anchor is
+    /// skipped, and answered here: the new plan says what is to be done instead. Steps that do not
+    /// wait for it go on.
+    ///
+    /// # Errors
+    /// When there is no such step, or it is not an anchor that is reached.
+    pub fn replanned(&mut self, anchor: StepId) -> Result<Vec<StepId>, ScheduleError> {
+        let place = self.expect(anchor, "be replanned", StepState::AnchorReached)?;
+        self.reached.remove(&anchor);
+        Ok(self.end(place, StepState::Done))
+    }
+
+    /// Cancels everything that has not started, reached anchors included, and answers which steps
+    /// those are. What is running goes on until it is finished or failed; what still comes of this
+    /// plan is cancelled as it comes.
+    pub fn cancel_rest(&mut self) -> Vec<StepId> {
+        let mut closed = Vec::new();
+        self.halted = Some(Halt::Cancelled);
+        self.halt(Halt::Cancelled, 0, &mut closed);
+        closed.sort_unstable();
+        closed
+    }
+
+    /// Where a step stands; `None` when there is no such step.
+    #[must_use]
+    pub fn state(&self, id: StepId) -> Option<StepState> {
+        self.places.get(&id).map(|&place| self.nodes[place].state())
+    }
+
+    /// All steps and where they stand, ascending by number.
+    #[must_use]
+    pub fn states(&self) -> Vec<(StepId, StepState)> {
+        let mut states: Vec<_> = self.nodes.iter().map(|node| (node.id, node.state())).collect();
+        states.sort_unstable_by_key(|state| state.0);
+        states
+    }
+
+    /// How many steps are running.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many steps there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no steps.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Whether no more steps of this plan come.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.sealed
+    }
+
+    /// Whether every step has ended and no more come.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.sealed && self.ended == self.nodes.len()
+    }
+
+    /// Whether nothing runs or may start until a reached anchor is answered.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.sealed && self.running == 0 && self.ready.is_empty() && !self.reached.is_empty()
+    }
+
+    fn check(&self, steps: &[&Step]) -> Result<(), ScheduleError> {
+        let mut new = FxHashSet::default();
+        for step in steps {
+            if self.places.contains_key(&step.id) || !new.insert(step.id) {
+                return Err(ScheduleError::DuplicateStep { step: step.id });
+            }
+        }
+        if !self.sealed {
+            return Ok(());
+        }
+        let mut forward = false;
+        for step in steps {
+            for after in &step.after {
+                if new.contains(after) {
+                    forward |= *after >= step.id;
+                } else if !self.places.contains_key(after) {
+                    let (step, after) = (step.id, *after);
+                    return Err(ScheduleError::UnknownDependence { step, after });
+                }
+            }
+        }
+        // A cycle has a step that waits for a higher number.
+        if forward
+            && let Some(cycle) = Graph::new(steps.iter().copied()).cycles().into_iter().next()
+        {
+            return Err(ScheduleError::Cycle(cycle));
+        }
+        Ok(())
+    }
+
+    /// Tells a new step and the others of each other.
+    fn connect(&mut self, place: usize, step: &Step) {
+        let is_sorted = step.after.windows(2).all(|pair| pair[0] < pair[1]);
+        let once: BTreeSet<StepId> =
+            if is_sorted { BTreeSet::new() } else { step.after.iter().copied().collect() };
+        let after: &mut dyn Iterator<Item = &StepId> =
+            if is_sorted { &mut step.after.iter() } else { &mut once.iter() };
+        for on in after {
+            let Some(&on_place) = self.places.get(on) else {
+                self.awaited.entry(*on).or_default().push(place);
+                self.nodes[place].left += 1;
+                continue;
+            };
+            let on = &mut self.nodes[on_place];
+            if !on.state.has_ended() {
+                on.dependents.push(place);
+                self.nodes[place].left += 1;
+            } else if !(on.is_anchor && on.state == StepState::Done) {
+                // What a new plan puts behind an answered anchor may run.
+                let root = on.root();
+                self.nodes[place].doom(root);
+            }
+        }
+        if let Some(waiting) = self.awaited.remove(&step.id) {
+            self.nodes[place].dependents.extend(waiting);
+        }
+    }
+
+    /// Ends a step, and everything that ends with it. Answers which steps were skipped, ascending.
+    fn end(&mut self, place: usize, state: StepState) -> Vec<StepId> {
+        let mut closed = Vec::new();
+        self.nodes[place].state = state;
+        self.ended += 1;
+        self.release(place, &mut closed);
+        let node = &self.nodes[place];
+        if node.is_fatal() && self.halted.is_none() {
+            let halt = Halt::Failure(node.id);
+            self.halted = Some(halt);
+            self.halt(halt, 0, &mut closed);
+        }
+        closed.sort_unstable();
+        closed
+    }
+
+    /// Tells those that wait for a step that it has ended, and so on as long as steps are skipped.
+    fn release(&mut self, place: usize, closed: &mut Vec<StepId>) {
+        let mut ended = vec![place];
+        while let Some(place) = ended.pop() {
+            let root = self.nodes[place].root();
+            for dependent in std::mem::take(&mut self.nodes[place].dependents) {
+                let node = &mut self.nodes[dependent];
+                node.left -= 1;
+                node.doom(root);
+                if node.may_be_admitted() && self.admit(dependent, closed) {
+                    ended.push(dependent);
+                }
+            }
+        }
+    }
+
+    /// Makes a step that has nothing left to wait for ready, reached or skipped; whether skipped.
+    fn admit(&mut self, place: usize, closed: &mut Vec<StepId>) -> bool {
+        let node = &mut self.nodes[place];
+        if let Some(because) = node.doomed {
+            node.state = StepState::Skipped { because };
+            self.ended += 1;
+            closed.push(node.id);
+            return true;
+        }
+        if node.is_anchor {
+            node.state = StepState::AnchorReached;
+            self.reached.insert(node.id);
+        } else {
+            node.state = StepState::Ready;
+            self.ready.insert(node.id);
+        }
+        false
+    }
+
+    /// Ends every step from a place on that has not started.
+    fn halt(&mut self, halt: Halt, from: usize, closed: &mut Vec<StepId>) {
+        for node in &mut self.nodes[from..] {
+            if node.state.has_ended() || node.state == StepState::Running {
+                continue;
+            }
+            node.state = match halt {
+                Halt::Failure(because) => StepState::Skipped { because },
+                Halt::Cancelled => StepState::Cancelled,
+            };
+            self.ready.remove(&node.id);
+            self.reached.remove(&node.id);
+            self.ended += 1;
+            closed.push(node.id);
+        }
+    }
+
+    fn place(&self, id: StepId) -> Result<usize, ScheduleError> {
+        self.places.get(&id).copied().ok_or(ScheduleError::UnknownStep { step: id })
+    }
+
+    fn expect(
+        &self,
+        id: StepId,
+        change: &'static str,
+        wanted: StepState,
+    ) -> Result<usize, ScheduleError> {
+        let place = self.place(id)?;
+        let state = self.nodes[place].state();
+        if state == wanted {
+            Ok(place)
+        } else {
+            Err(ScheduleError::State { step: id, change, state })
+        }
+    }
+}
+
+impl Node {
+    fn state(&self) -> StepState {
+        match self.state {
+            StepState::Waiting { .. } => StepState::Waiting { left: self.left },
+            state => state,
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, StepState::Waiting { .. })
+    }
+
+    fn may_be_admitted(&self) -> bool {
+        self.left == 0 && self.is_waiting()
+    }
+
+    /// Whether nothing is to start after it.
+    fn is_fatal(&self) -> bool {
+        self.state == StepState::Failed && self.policy == FailurePolicy::FailFast
+    }
+
+    /// Once it has ended: the step because of which those that wait for it are skipped.
+    fn root(&self) -> Option<StepId> {
+        match self.state {
+            StepState::Failed if self.policy == FailurePolicy::ContinueWithError => None,
+            StepState::Done if !self.is_anchor => None,
+            StepState::Skipped { because } => Some(because),
+            _ => Some(self.id),
+        }
+    }
+
+    fn doom(&mut self, root: Option<StepId>) {
+        self.doomed = match (self.doomed, root) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}

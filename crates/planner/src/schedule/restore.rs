@@ -1,0 +1,149 @@
+//! Brings a schedule to where a run stood that was interrupted.
+
+use super::{Halt, Schedule, ScheduleError, StepState};
+use crate::{StepId, StepResult};
+
+impl Schedule {
+    /// Takes over recorded results, in any order, before anything is started. Their steps have ended
+    /// and do not run again; answers which other steps are skipped because of them. What has the same
+    /// result already is left as it is, so that the records of a run may be given again and again.
+    ///
+    /// A run whose plan was made anew is restored as it went: the first plan, its results, the next
+    /// plan, and so on. The result of an answered anchor is a success. After a recorded failure with
+    /// `FailFast` a call that had begun is not begun again: it is skipped like the rest. A recorded
+    /// result outranks such a halt: the step had been started before it.
+    ///
+    /// # Errors
+    /// When a result is of an unknown step, or contradicts what the schedule knows. Nothing is changed
+    /// then.
+    pub fn restore<'a>(
+        &mut self,
+        results: impl IntoIterator<Item = (StepId, &'a StepResult)>,
+    ) -> Result<Vec<StepId>, ScheduleError> {
+        self.restore_beside(results, &[])
+    }
+
+    /// The same for a run that went on to answer `anchors` before it was halted: a recorded failure
+    /// with `FailFast` leaves them, and what is before and behind them, as they are, until
+    /// [`replanned`](Self::replanned) says again that they were answered.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore).
+    pub fn restore_beside<'a>(
+        &mut self,
+        results: impl IntoIterator<Item = (StepId, &'a StepResult)>,
+        anchors: &[StepId],
+    ) -> Result<Vec<StepId>, ScheduleError> {
+        let by_halt = self.halted.map(Halt::state);
+        let mut given = Vec::new();
+        let mut restored = Vec::new();
+        for (step, result) in results {
+            let place = self.place(step)?;
+            let state = match result {
+                StepResult::Success { .. } => StepState::Done,
+                StepResult::Error { .. } => StepState::Failed,
+                StepResult::Skipped { because } => StepState::Skipped { because: *because },
+            };
+            let now = self.nodes[place].state();
+            let is_final = now.has_ended() && Some(now) != by_halt;
+            if now == StepState::Running || (is_final && now != state) {
+                return Err(ScheduleError::State { step, change: "be restored", state: now });
+            }
+            if now != state {
+                restored.push((place, state));
+            }
+            given.push(place);
+        }
+        restored.sort_by_key(|(place, _)| *place);
+        restored.dedup();
+        if let Some(pair) = restored.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (place, state) = pair[0];
+            let step = self.nodes[place].id;
+            return Err(ScheduleError::State { step, change: "be restored", state });
+        }
+        for &(place, state) in &restored {
+            let node = &mut self.nodes[place];
+            if !node.state.has_ended() {
+                self.ended += 1;
+            }
+            node.state = state;
+            self.ready.remove(&node.id);
+            self.reached.remove(&node.id);
+        }
+        let mut closed = Vec::new();
+        for &(place, _) in &restored {
+            self.release(place, &mut closed);
+        }
+        let nodes = given.iter().map(|place| &self.nodes[*place]);
+        let fatal = nodes.filter(|node| node.is_fatal()).map(|node| node.id).min();
+        if let (Some(step), None) = (fatal, self.halted) {
+            let halt = Halt::Failure(step);
+            self.halted = Some(halt);
+            self.halt_around(anchors, halt, &mut closed);
+        }
+        closed.sort_unstable();
+        Ok(closed)
+    }
+
+    /// Ends every step that has not started, but for these anchors and what they are bound up with.
+    fn halt_around(&mut self, anchors: &[StepId], halt: Halt, closed: &mut Vec<StepId>) {
+        let mut kept = Vec::new();
+        for place in self.bound_up_with(anchors) {
+            let node = &mut self.nodes[place];
+            kept.push((place, std::mem::replace(&mut node.state, StepState::Running)));
+        }
+        let before = closed.len();
+        self.halt(halt, 0, closed);
+        let has_kept = !kept.is_empty();
+        for (place, state) in kept {
+            self.nodes[place].state = state;
+        }
+        if has_kept {
+            let halted = closed[before..].to_vec();
+            for step in halted {
+                self.release(self.places[&step], closed);
+            }
+        }
+    }
+
+    /// The places of these anchors, of what they wait for and of what waits for them, directly or not,
+    /// as far as it has not ended.
+    fn bound_up_with(&self, anchors: &[StepId]) -> Vec<usize> {
+        let has_not_ended = |place: &usize| !self.nodes[*place].state.has_ended();
+        let anchors = anchors.iter().filter_map(|anchor| self.places.get(anchor).copied());
+        let anchors: Vec<usize> = anchors.filter(has_not_ended).collect();
+        if anchors.is_empty() {
+            return anchors;
+        }
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        for (place, node) in self.nodes.iter().enumerate() {
+            for &dependent in &node.dependents {
+                before[dependent].push(place);
+            }
+        }
+        let mut found = vec![false; self.nodes.len()];
+        let mut walk = |next: &dyn Fn(usize) -> Vec<usize>| {
+            let mut seen = vec![false; self.nodes.len()];
+            let mut left = anchors.clone();
+            while let Some(place) = left.pop() {
+                if !std::mem::replace(&mut seen[place], true) {
+                    found[place] = true;
+                    left.extend(next(place));
+                }
+            }
+        };
+        walk(&|place| before[place].clone());
+        walk(&|place| self.nodes[place].dependents.clone());
+        (0..self.nodes.len()).filter(|place| found[*place]).filter(has_not_ended).collect()
+    }
+}
+
+impl Halt {
+    /// Where a step stands that was ended by it.
+    fn state(self) -> StepState {
+        match self {
+            Self::Failure(because) => StepState::Skipped { because },
+            Self::Cancelled => StepState::Cancelled,
+        }
+    }
+}
