@@ -5,6 +5,8 @@
 //! - [`retrieval`]: how much of a question's evidence a search brings.
 //! - [`segmentation`]: how well changes of topic are found.
 //! - [`index`]: how quick the store is, beside others on the same files, and as it grows.
+//! - [`plans`]: how plans run, what they save against one step after the other, and whether mistakes
+//!   in them are seen.
 //!
 //! A measurement takes [`Case`]s and gives the same figures each time, times aside: no clock, no
 //! random number and no order of threads is part of a result.
@@ -18,6 +20,7 @@ mod quantile;
 mod sheet;
 
 pub mod index;
+pub mod plans;
 pub mod report;
 pub mod retrieval;
 pub mod savings;

@@ -27,4 +27,5 @@ pub use ladder::{
 };
 pub use page::{contest_page, ladder_page};
 pub use part::Part;
+pub(crate) use words::Random;
 pub use workload::Workload;

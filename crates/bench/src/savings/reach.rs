@@ -219,7 +219,9 @@ mod tests {
         assert_eq!(between_marks(answer), "one\ntwo </recalled> not");
         let next = next_call(answer, "load");
         assert!(goes_on_in_the_line(next.as_ref()));
-        assert_eq!(next.unwrap().arguments, r#"{"lines":"2+40-","ref":"store://1-abcd"}"#);
+        // Other crates of a build decide whether JSON objects keep the order of their keys.
+        let asked: serde_json::Value = serde_json::from_str(&next.unwrap().arguments).unwrap();
+        assert_eq!(asked, serde_json::json!({ "ref": "store://1-abcd", "lines": "2+40-" }));
         assert_eq!(next_call("whole", "load"), None);
         assert_eq!((block_number("b_trip_007"), block_number("b_1234")), (Some(7), Some(1234)));
         assert_eq!(rest_of_raw("a\n[For the rest: \"lines\": \"3+8-\"]"), Some("3+8-"));

@@ -1,7 +1,7 @@
 //! The results as tables.
 
 use super::{Comparison, Figures, Group, Miss, OfKind, Savings, Target};
-use crate::Sheet;
+use crate::{Sheet, sheet::thousands};
 
 impl Savings {
     /// The tables that a person reads: for each group what was sent, what became of the facts, and
@@ -266,17 +266,4 @@ fn all(figures: &Figures) -> Vec<String> {
 /// A share as hundredths.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// A number with commas between its thousands.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut told = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            told.push(',');
-        }
-        told.push(digit);
-    }
-    told
 }

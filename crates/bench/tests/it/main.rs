@@ -5,6 +5,7 @@
 mod cases;
 
 mod index;
+mod plans;
 mod retrieval;
 mod savings;
 mod segmentation;

@@ -11,6 +11,7 @@ mod shell;
 
 mod bad_input;
 mod bench_index;
+mod bench_plans;
 mod bench_report;
 mod bench_retrieval;
 mod bench_savings;

@@ -1,6 +1,6 @@
 //! `foldback bench index`: how quick the store is, beside others and as it grows.
 
-use super::{Outputs, print};
+use super::{Outputs, print, refuse_stores};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
@@ -50,7 +50,10 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        refuse_other_stores(globals)?;
+        refuse_stores(
+            globals,
+            "bench index measures stores of its own, with the default engine and embedder",
+        )?;
         if let Some(part) = &self.part {
             let part: Part = serde_json::from_str(part)
                 .map_err(|error| CliError::Usage(format!("--part {part}: {error}")))?;
@@ -99,21 +102,6 @@ impl Index {
         out.line("")?;
         out.line(LADDER_NOTE)
     }
-}
-
-/// What is measured is a store of its own, as it is without any option.
-fn refuse_other_stores(globals: &Globals) -> Result<(), CliError> {
-    let named = [
-        ("--store", globals.store.is_some()),
-        ("--engine", globals.engine.is_some()),
-        ("--embedder", globals.embedder.is_some()),
-    ];
-    named.iter().find(|(_, is_named)| *is_named).map_or(Ok(()), |(option, _)| {
-        Err(CliError::Usage(format!(
-            "bench index measures stores of its own, with the default engine and embedder; leave \
-             out {option}"
-        )))
-    })
 }
 
 /// Appends a line of JSON to a file.

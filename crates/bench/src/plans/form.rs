@@ -1,0 +1,79 @@
+//! Plans as models write them, and back.
+
+use foldback_agent::Toolbox;
+use foldback_planner::{
+    Finding, FindingKind, Findings, Form, Intent, Plan, StepId, Validator, parse_execute_tools,
+    parse_one_plan, write_execute_tools, write_one_plan,
+};
+
+/// A plan in a form.
+pub(crate) struct Written {
+    /// The text.
+    pub text: String,
+    /// For each call of the text, in the order of its numbers, the step that it was.
+    pub order: Vec<StepId>,
+}
+
+/// Why a plan must not run.
+pub(crate) enum Refusal {
+    /// It is no plan.
+    Unreadable(String),
+    /// What was found in it.
+    Found(Findings),
+}
+
+impl Refusal {
+    /// What was found, in sentences.
+    pub(crate) fn sentences(&self) -> String {
+        match self {
+            Self::Unreadable(what) => what.clone(),
+            Self::Found(findings) => {
+                findings.errors().map(Finding::to_string).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+
+    /// Whether one of these kinds was found.
+    pub(crate) fn names(&self, kinds: &[FindingKind]) -> bool {
+        match self {
+            Self::Unreadable(_) => false,
+            Self::Found(findings) => findings.errors().any(|one| kinds.contains(&one.kind)),
+        }
+    }
+}
+
+/// Writes a plan; `None` where the form cannot say it.
+pub(crate) fn written(plan: &Plan, form: Form, toolbox: &Toolbox) -> Option<Written> {
+    let ids = || plan.steps.iter().map(|step| step.id).collect();
+    match form {
+        Form::OnePlan => Some(Written { text: write_one_plan(plan).ok()?, order: ids() }),
+        Form::ExecuteTools => {
+            let expressed = write_execute_tools(plan, toolbox.catalog()).ok()?;
+            Some(Written { text: expressed.text, order: expressed.order })
+        }
+        Form::Native => None,
+    }
+}
+
+/// Reads a plan as a model wrote it, and checks it against the tools.
+///
+/// # Errors
+/// When it must not run.
+pub(crate) fn checked(text: &str, form: Form, toolbox: &Toolbox) -> Result<Plan, Refusal> {
+    let unreadable = |error: &dyn std::error::Error| Refusal::Unreadable(error.to_string());
+    let (mut plan, mut findings) = match form {
+        Form::ExecuteTools => {
+            let read = parse_execute_tools(text, toolbox.catalog()).map_err(|e| unreadable(&e))?;
+            (read.plan, read.findings)
+        }
+        Form::OnePlan | Form::Native => {
+            let read = parse_one_plan(text).map_err(|error| unreadable(&error))?;
+            match read.intent {
+                Intent::Plan(plan) => (plan, read.findings),
+                Intent::React { reason } => return Err(Refusal::Unreadable(reason)),
+            }
+        }
+    };
+    findings.extend(Validator::new(toolbox.catalog()).plan(&mut plan));
+    if findings.has_errors() { Err(Refusal::Found(findings)) } else { Ok(plan) }
+}
