@@ -95,29 +95,7 @@ fn moved(request: &ChatRequest) -> Vec<usize> {
 fn note(span: &Span, answer: Result<ChatResponse, ModelError>) -> Result<ChatResponse, ModelError> {
     match &answer {
         Ok(response) => spans::record_usage(span, &response.usage),
-        Err(error) => spans::record_error(span, kind_name(error.kind)),
+        Err(error) => spans::record_error(span, error.kind.as_str()),
     }
     answer
 }
-
-/// A kind of failure, in a record.
-pub(crate) fn kind_name(kind: ModelErrorKind) -> &'static str {
-    KINDS.iter().find(|(of, _)| *of == kind).map_or("other", |(_, name)| name)
-}
-
-/// The kind of that name; of an unknown name, that of an answer that cannot be read.
-pub(crate) fn kind_of(name: &str) -> ModelErrorKind {
-    KINDS.iter().find(|(_, of)| *of == name).map_or(ModelErrorKind::Response, |(kind, _)| *kind)
-}
-
-const KINDS: [(ModelErrorKind, &str); 9] = [
-    (ModelErrorKind::Authentication, "authentication"),
-    (ModelErrorKind::Quota, "quota"),
-    (ModelErrorKind::Request, "request"),
-    (ModelErrorKind::ContextLength, "context_length"),
-    (ModelErrorKind::RateLimit, "rate_limit"),
-    (ModelErrorKind::Unavailable, "unavailable"),
-    (ModelErrorKind::Timeout, "timeout"),
-    (ModelErrorKind::Response, "response"),
-    (ModelErrorKind::Configuration, "configuration"),
-];

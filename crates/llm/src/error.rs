@@ -47,6 +47,41 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 9] = [
+        Self::Authentication,
+        Self::Quota,
+        Self::Request,
+        Self::ContextLength,
+        Self::RateLimit,
+        Self::Unavailable,
+        Self::Timeout,
+        Self::Response,
+        Self::Configuration,
+    ];
+
+    /// The name, as records and recordings hold it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::Quota => "quota",
+            Self::Request => "request",
+            Self::ContextLength => "context_length",
+            Self::RateLimit => "rate_limit",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Response => "response",
+            Self::Configuration => "configuration",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Whether the same request may be answered later.
     #[must_use]
     pub fn is_transient(self) -> bool {

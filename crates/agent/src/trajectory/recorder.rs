@@ -6,7 +6,6 @@ use super::{
     TurnClass, TurnRecord,
 };
 use crate::Outcome;
-use crate::ask::kind_name;
 use crate::json_line::compact;
 use foldback_core::Message;
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
@@ -86,7 +85,7 @@ impl Recorder {
                 call.usage = response.usage;
             }
             Err(error) => {
-                let (kind, message) = (kind_name(error.kind).to_owned(), error.message.clone());
+                let (kind, message) = (error.kind.as_str().to_owned(), error.message.clone());
                 call.error = Some(ModelFailure { kind, message });
             }
         }

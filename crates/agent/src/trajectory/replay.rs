@@ -2,10 +2,9 @@
 //! were recorded, and take as long.
 
 use super::{CallRecord, ModelCall, ToolCallRecord, Trajectory};
-use crate::ask::kind_of;
 use crate::{CallContext, DuplicateTool, Tool, ToolError, ToolErrorKind, ToolOutput, Toolbox};
 use foldback_core::Message;
-use foldback_llm::{Answer, ChatResponse, ModelError, ScriptedModel, StopReason};
+use foldback_llm::{Answer, ChatResponse, ModelError, ModelErrorKind, ScriptedModel, StopReason};
 use foldback_planner::{Data, FailureKind, StepResult, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -69,7 +68,10 @@ fn answer(call: &ModelCall, model: &str) -> Answer {
             ChatResponse { message, usage: call.usage, stop, model: model.to_owned() }.into()
         }
         (None, Some(failure)) => {
-            ModelError::new(kind_of(&failure.kind), failure.message.clone()).into()
+            // A name that is unknown here stands for an answer that cannot be read.
+            let kind = ModelErrorKind::from_name(&failure.kind);
+            let kind = kind.unwrap_or(ModelErrorKind::Response);
+            ModelError::new(kind, failure.message.clone()).into()
         }
         (None, None) => Answer::text(""),
     }

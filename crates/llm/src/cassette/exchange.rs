@@ -174,38 +174,24 @@ impl From<Chunk> for ChatChunk {
     }
 }
 
-const KINDS: [(ModelErrorKind, &str); 9] = [
-    (ModelErrorKind::Authentication, "authentication"),
-    (ModelErrorKind::Quota, "quota"),
-    (ModelErrorKind::Request, "request"),
-    (ModelErrorKind::ContextLength, "context_length"),
-    (ModelErrorKind::RateLimit, "rate_limit"),
-    (ModelErrorKind::Unavailable, "unavailable"),
-    (ModelErrorKind::Timeout, "timeout"),
-    (ModelErrorKind::Response, "response"),
-    (ModelErrorKind::Configuration, "configuration"),
-];
-
 /// A kind of error by its name.
 mod kind {
-    use super::{KINDS, ModelErrorKind};
+    use super::ModelErrorKind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(super) fn serialize<S: Serializer>(
         kind: &ModelErrorKind,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let known = KINDS.iter().find(|(known, _)| known == kind);
-        serializer.serialize_str(known.map_or("response", |(_, name)| name))
+        serializer.serialize_str(kind.as_str())
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(
         deserializer: D,
     ) -> Result<ModelErrorKind, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let known = KINDS.iter().find(|(_, known)| *known == name);
-        known.map(|(kind, _)| *kind).ok_or_else(|| {
-            let names = KINDS.map(|(_, name)| name).join(", ");
+        ModelErrorKind::from_name(&name).ok_or_else(|| {
+            let names = ModelErrorKind::ALL.map(ModelErrorKind::as_str).join(", ");
             D::Error::custom(format!("{name:?} is no kind of error; these are: {names}"))
         })
     }
