@@ -43,6 +43,10 @@ impl ContextManager for LastTurns {
         &self.todo
     }
 
+    fn recorded(&self) -> u64 {
+        self.messages.len() as u64
+    }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let seq = SeqNo(self.messages.len() as u64);
         self.messages.push(Arc::new(message));

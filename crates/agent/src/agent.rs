@@ -4,8 +4,8 @@ use crate::call_ids::CallIds;
 use crate::one_plan::OnePlanSettings;
 use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{Executor, RunError, Trace};
-use foldback_core::{Budget, ContextError, ContextManager, Message};
+use crate::{AgentEvent, ContextHandle, Executor, Host, Observer, Purse, RunError, Trace};
+use foldback_core::{Budget, ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
 use foldback_planner::Validator;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Agent {
 }
 
 /// One piece of work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Task {
     /// What is asked.
     pub request: String,
@@ -36,6 +36,10 @@ pub struct Task {
     pub cancelled: CancellationToken,
     /// How many runs stand around this one.
     pub depth: u32,
+    /// Who is told of what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// What was spent, and what may be.
+    pub purse: Purse,
 }
 
 impl Task {
@@ -43,6 +47,31 @@ impl Task {
     #[must_use]
     pub fn new(run: &str, request: &str) -> Self {
         Self { request: request.to_owned(), run: run.to_owned(), ..Self::default() }
+    }
+}
+
+impl Task {
+    /// What is lent to the tools of the task's runs.
+    pub(crate) fn host(&self, context: Option<ContextHandle>) -> Host {
+        Host { context, observer: self.observer.clone(), purse: self.purse.clone() }
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn tell(&self, todo: &TodoId, event: &AgentEvent) {
+        if let Some(observer) = &self.observer {
+            observer.observe(todo, event);
+        }
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("request", &self.request)
+            .field("run", &self.run)
+            .field("depth", &self.depth)
+            .field("purse", &self.purse)
+            .finish_non_exhaustive()
     }
 }
 

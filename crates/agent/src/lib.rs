@@ -51,15 +51,19 @@ mod agent;
 mod approval;
 mod ask;
 mod call_ids;
+mod context_handle;
 mod excerpt;
 mod execute_tools;
 mod executor;
 mod facts;
+mod host;
 mod journal;
 mod json_line;
 mod native_turn;
 mod observation;
+mod observer;
 mod one_plan;
+mod purse;
 mod react;
 mod rewards;
 pub mod spans;
@@ -69,12 +73,16 @@ mod trajectory;
 
 pub use agent::{Agent, AgentError, Report, Task};
 pub use approval::{ApprovalRequest, Approver, Decision};
+pub use context_handle::ContextHandle;
 pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
     Trace, Trigger,
 };
+pub use host::Host;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
+pub use observer::{AgentEvent, Observer, PlannedStep};
 pub use one_plan::OnePlanSettings;
+pub use purse::{Allowance, Purse, Resource, Spending, TokenPrices};
 pub use react::{CallForm, ReactSettings};
 pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,

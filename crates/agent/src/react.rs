@@ -125,6 +125,7 @@ impl Agent {
             cancelled: task.cancelled.clone(),
             global_context: None,
             depth: task.depth,
+            host: task.host(None),
         })?;
         let answers = Answers::of(&notes).since(Purpose::React);
         let mut walk =
@@ -312,6 +313,7 @@ impl Walk<'_> {
             cancelled: self.task.cancelled.clone(),
             global_context: sees_all.then(|| self.global_context(context).into()),
             depth: self.task.depth,
+            host: self.task.host(None),
         }
     }
 

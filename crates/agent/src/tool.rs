@@ -1,5 +1,6 @@
 //! The port to a tool.
 
+use crate::Host;
 use foldback_planner::{Data, FailureKind, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -46,6 +47,8 @@ pub struct CallContext {
     pub global_context: Option<Arc<str>>,
     /// How many runs stand around this call, the one that makes it among them.
     pub depth: u32,
+    /// What stands around the run.
+    pub host: Host,
 }
 
 /// What a tool answers.

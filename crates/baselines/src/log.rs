@@ -116,6 +116,11 @@ impl Log {
     }
 
     /// The todo that the messages belong to.
+    /// How many messages were recorded.
+    pub(crate) fn messages(&self) -> u64 {
+        self.len
+    }
+
     pub(crate) fn todo(&self) -> &TodoId {
         &self.todo
     }

@@ -55,6 +55,10 @@ impl<R: Rule> ContextManager for Policy<R> {
         self.log.todo()
     }
 
+    fn recorded(&self) -> u64 {
+        self.log.messages()
+    }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let seq = self.log.push(message);
         self.rule.apply(&mut self.log);

@@ -302,6 +302,10 @@ impl ContextManager for StmLtm {
         &self.todo
     }
 
+    fn recorded(&self) -> u64 {
+        self.raw.len() as u64
+    }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let tokens = message_tokens(self.counters.sizes.as_ref(), &message);
         let is_recalled = self.is_recalled(&message);

@@ -1,6 +1,6 @@
 //! The port between an agent's loop and whatever manages its context.
 
-use crate::{BlockId, Message, SeqNo, TodoId, ToolCall};
+use crate::{BlockId, ItemState, Message, Reference, SeqNo, TodoId, TodoList, ToolCall};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub trait ContextManager: Send {
     /// The todo that this context belongs to.
     fn todo(&self) -> &TodoId;
+
+    /// How many messages are recorded: the next one gets this number.
+    fn recorded(&self) -> u64;
 
     /// Takes the next message. When this returns, the message is durable wherever the policy keeps
     /// a store.
@@ -44,6 +47,45 @@ pub trait ContextManager: Send {
     /// # Errors
     /// When the store behind the policy fails.
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
+
+    /// The todo list as it stands; empty where there is none, and where the policy keeps none.
+    fn todo_list(&self) -> TodoList {
+        TodoList::default()
+    }
+
+    /// Takes the todo list as it stands now, and says whether the policy shows it at the end of its
+    /// prompts by itself. Where it does not, whoever drives the loop recites it.
+    ///
+    /// # Errors
+    /// When the list does not follow from the one before it, or the store behind the policy fails.
+    fn set_todo_list(&mut self, _list: &TodoList) -> Result<bool, ContextError> {
+        Ok(false)
+    }
+
+    /// Takes what a sub-task handed back: where its item of the todo list stands, what came out, and the
+    /// references of its todo that may be read from here, and by the items that wait for it, from now
+    /// on. Says whether the policy keeps such a thing; where it does not, the references lead nowhere.
+    ///
+    /// # Errors
+    /// When there is no such item, a reference is not the item's, or the store behind the policy fails.
+    fn finish_item(
+        &mut self,
+        _item: &TodoId,
+        _state: ItemState,
+        _result: Option<&str>,
+        _references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        Ok(false)
+    }
+
+    /// Lets another todo read these blocks and payloads, and says whether the policy keeps such a
+    /// thing.
+    ///
+    /// # Errors
+    /// When a reference leads nowhere or is not this todo's, or the store behind the policy fails.
+    fn grant(&mut self, _to: &TodoId, _references: &[Reference]) -> Result<bool, ContextError> {
+        Ok(false)
+    }
 
     /// The model calls that the policy made, or that its stand-in for a model stood for, since this
     /// was last asked, in order. They are billed beside the loop's own calls. A policy that asks no

@@ -2,10 +2,10 @@
 
 use crate::live::Live;
 use crate::memory::Shared;
-use crate::{Error, texts};
+use crate::{Error, Outcome, texts};
 use foldback_core::{
-    Block, Budget, ContextError, ContextManager, Message, PayloadRef, Prompt, Recorded, SeqNo,
-    TodoId, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
+    Block, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt, Recorded,
+    Reference, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
 };
 use foldback_disclosure::{Answer, Shelf, run_tool};
 use foldback_kv::Todo;
@@ -198,6 +198,10 @@ impl ContextManager for Session {
         Self::todo(self)
     }
 
+    fn recorded(&self) -> u64 {
+        self.len()
+    }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         Ok(Self::record(self, message)?)
     }
@@ -221,5 +225,31 @@ impl ContextManager for Session {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         Ok(Box::new(self.child_session(&todo)?))
+    }
+
+    fn todo_list(&self) -> TodoList {
+        Self::todo_list(self).clone()
+    }
+
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+        Self::set_todo_list(self, list)?;
+        Ok(true)
+    }
+
+    fn finish_item(
+        &mut self,
+        item: &TodoId,
+        state: ItemState,
+        result: Option<&str>,
+        references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        let (result, references) = (result.map(str::to_owned), references.to_vec());
+        Self::finish_item(self, item, &Outcome { state, result, references })?;
+        Ok(true)
+    }
+
+    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
+        Self::grant(self, to, references)?;
+        Ok(true)
     }
 }

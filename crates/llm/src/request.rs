@@ -21,6 +21,8 @@ pub struct ChatRequest {
     pub sampling: Sampling,
     /// The session that the request belongs to; requests of one session share a cached prefix.
     pub session: Option<String>,
+    /// A name for this call, the same when the call is made again after its process was killed.
+    pub id: Option<String>,
 }
 
 /// Which tools the model may call.

@@ -4,7 +4,7 @@ use super::executor::Shared;
 use super::lanes::{Again, Rest};
 use super::status::says_fail;
 use crate::spans;
-use crate::{CallContext, JournalError, Record, Tool, ToolError, ToolErrorKind, ToolOutput};
+use crate::{CallContext, Host, JournalError, Record, Tool, ToolError, ToolErrorKind, ToolOutput};
 use foldback_planner::{Data, Effect, Failure, FailureKind, StepId, StepResult};
 use futures::FutureExt;
 use std::any::Any;
@@ -43,6 +43,7 @@ pub(super) struct Surroundings {
     pub(super) depth: u32,
     pub(super) cancelled: CancellationToken,
     pub(super) global_context: Option<Arc<str>>,
+    pub(super) host: Host,
     /// Tells the run of calls that wait for their next attempt.
     pub(super) rests: mpsc::UnboundedSender<Rest>,
 }
@@ -167,6 +168,7 @@ impl Call {
             cancelled: cancelled.clone(),
             global_context: self.global_context.clone(),
             depth: around.depth,
+            host: around.host.clone(),
         };
         // The call itself is inside as well: a tool may panic before it answers a future.
         let call = AssertUnwindSafe(async { self.tool.call(&self.arguments, &context).await });

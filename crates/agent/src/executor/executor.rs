@@ -6,7 +6,7 @@ use super::event::Trace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::journal::{Past, PastPlan};
-use crate::{Approver, CallContext, Journal, JournalError, Toolbox};
+use crate::{Approver, CallContext, Host, Journal, JournalError, Toolbox};
 use foldback_planner::{LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -80,6 +80,8 @@ pub struct RunOptions {
     pub global_context: Option<Arc<str>>,
     /// How many runs stand around this one.
     pub depth: u32,
+    /// What stands around it otherwise: lent to the tools.
+    pub host: Host,
 }
 
 impl RunOptions {
@@ -91,6 +93,7 @@ impl RunOptions {
             cancelled: call.cancelled.clone(),
             global_context: call.global_context.clone(),
             depth: call.depth,
+            host: call.host.clone(),
         }
     }
 }
@@ -295,7 +298,7 @@ impl Executor {
     }
 
     fn begin(&self, schedule: Schedule, options: RunOptions) -> Result<Run, RunError> {
-        let RunOptions { id: run, cancelled, global_context, depth } = options;
+        let RunOptions { id: run, cancelled, global_context, depth, host } = options;
         let limit = self.shared.settings.quota.depth;
         if depth >= limit {
             return Err(RunError::Depth { depth, limit });
@@ -318,6 +321,7 @@ impl Executor {
             // Its own token, so that a run that ends early does not cancel what stands around it.
             cancelled: cancelled.child_token(),
             global_context,
+            host,
             rests: sender,
         };
         Ok(Run::new(schedule, past, around, rests, claim))

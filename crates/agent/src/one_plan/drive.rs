@@ -89,6 +89,7 @@ impl<'a> Drive<'a> {
             cancelled: task.cancelled.clone(),
             global_context,
             depth: task.depth,
+            host: task.host(None),
         })?;
         Ok(Self {
             agent,

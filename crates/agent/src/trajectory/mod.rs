@@ -10,6 +10,7 @@ pub(crate) use recorder::{Asked, Recorder};
 pub use replay::Replay;
 pub use tool_record::{LanguageRecord, ToolRecord};
 
+use crate::Resource;
 use foldback_llm::{StopReason, Usage};
 use foldback_planner::{Form, Step, StepId, StepResult};
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,36 @@ pub enum Strategy {
     OnePlan,
     /// A turn at a time.
     React,
+    /// One plan where that can be made, a turn at a time where it cannot.
+    Adaptive,
+    /// A list of steps, each worked on by itself.
+    Flow,
+    /// Queries, searches beside each other, a look at what is missing, an answer with its sources.
+    DeepSearch,
+}
+
+impl Strategy {
+    /// Every strategy, the default first.
+    pub const ALL: [Self; 5] =
+        [Self::Adaptive, Self::React, Self::OnePlan, Self::Flow, Self::DeepSearch];
+
+    /// The name, as commands take it: `deep-search`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::React => "react",
+            Self::OnePlan => "one-plan",
+            Self::Flow => "flow",
+            Self::DeepSearch => "deep-search",
+        }
+    }
+
+    /// The strategy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
 }
 
 /// How a run went about its request.
@@ -223,6 +254,16 @@ pub enum Purpose {
     Answer,
     /// The next turn, step by step.
     React,
+    /// The list of steps of a flow, or the rest of one made anew.
+    Flow,
+    /// What came of a flow.
+    Summary,
+    /// The queries of a deep search.
+    Queries,
+    /// A search's summary, with its sources.
+    Research,
+    /// What a deep search still lacks.
+    Reflection,
 }
 
 /// A tool's call as it was made.
@@ -304,6 +345,11 @@ pub enum Stop {
     MaxSteps,
     /// The greatest number of tokens was used.
     TokenBudget,
+    /// Something may not be spent any more.
+    Exhausted {
+        /// What.
+        resource: Resource,
+    },
     /// The model could not be asked, or went on answering what cannot be used.
     ModelFailed {
         /// Why.

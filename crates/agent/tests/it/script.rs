@@ -188,6 +188,10 @@ impl ContextManager for Remembering {
         self.inner.todo()
     }
 
+    fn recorded(&self) -> u64 {
+        self.inner.recorded()
+    }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         self.inner.record(message)
     }

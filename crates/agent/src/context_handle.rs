@@ -1,0 +1,137 @@
+//! A tool's way to the context of the loop that calls it.
+
+use foldback_core::{
+    ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
+};
+use std::fmt;
+use tokio::sync::{mpsc, oneshot};
+
+/// A tool's way to the context of the loop that calls it.
+///
+/// The loop owns its context and lends it to nobody. While calls run it [serves](serve) what tools ask
+/// of it, one request after the other, so that tools that run at once cannot disturb each other.
+#[derive(Clone)]
+pub struct ContextHandle {
+    todo: TodoId,
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+/// What a tool asks to be done with the context.
+type Request = Box<dyn FnOnce(&mut dyn ContextManager) + Send>;
+
+/// The requests of a handle's holders.
+#[derive(Debug)]
+pub(crate) struct Requests(mpsc::UnboundedReceiver<Request>);
+
+impl ContextHandle {
+    /// A handle to the context of `todo`, and where its requests arrive.
+    pub(crate) fn new(todo: TodoId) -> (Self, Requests) {
+        let (requests, arriving) = mpsc::unbounded_channel();
+        (Self { todo, requests }, Requests(arriving))
+    }
+
+    /// The todo that the context belongs to.
+    #[must_use]
+    pub fn todo(&self) -> &TodoId {
+        &self.todo
+    }
+
+    /// A context of its own for a sub-task; see [`ContextManager::child`].
+    ///
+    /// # Errors
+    /// As there, and when the loop has ended.
+    pub async fn child(&self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.ask(move |context| context.child(todo)).await
+    }
+
+    /// The todo list as it stands; see [`ContextManager::todo_list`].
+    ///
+    /// # Errors
+    /// When the loop has ended.
+    pub async fn todo_list(&self) -> Result<TodoList, ContextError> {
+        self.ask(|context| Ok(context.todo_list())).await
+    }
+
+    /// Takes the todo list; see [`ContextManager::set_todo_list`].
+    ///
+    /// # Errors
+    /// As there, and when the loop has ended.
+    pub async fn set_todo_list(&self, list: TodoList) -> Result<bool, ContextError> {
+        self.ask(move |context| context.set_todo_list(&list)).await
+    }
+
+    /// Takes what a sub-task handed back; see [`ContextManager::finish_item`].
+    ///
+    /// # Errors
+    /// As there, and when the loop has ended.
+    pub async fn finish_item(
+        &self,
+        item: TodoId,
+        state: ItemState,
+        result: Option<String>,
+        references: Vec<Reference>,
+    ) -> Result<bool, ContextError> {
+        self.ask(move |context| context.finish_item(&item, state, result.as_deref(), &references))
+            .await
+    }
+
+    /// Lets another todo read; see [`ContextManager::grant`].
+    ///
+    /// # Errors
+    /// As there, and when the loop has ended.
+    pub async fn grant(
+        &self,
+        to: TodoId,
+        references: Vec<Reference>,
+    ) -> Result<bool, ContextError> {
+        self.ask(move |context| context.grant(&to, &references)).await
+    }
+
+    /// Runs a call of one of the policy's tools; see [`ContextManager::call`].
+    ///
+    /// # Errors
+    /// As there, and when the loop has ended.
+    pub async fn call(&self, call: ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.ask(move |context| context.call(&call)).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut dyn ContextManager) -> Result<T, ContextError> + Send + 'static,
+    ) -> Result<T, ContextError> {
+        let gone = || {
+            let todo = &self.todo;
+            let message = format!("the loop of todo {todo} has ended, and its context with it");
+            ContextError { message, source: None }
+        };
+        let (answer, answered) = oneshot::channel();
+        let request: Request = Box::new(move |context| {
+            // Whoever asked may have been stopped meanwhile.
+            let _ = answer.send(what(context));
+        });
+        self.requests.send(request).map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+impl fmt::Debug for ContextHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ContextHandle").field(&self.todo).finish()
+    }
+}
+
+/// Waits for `work`, and meanwhile does with the context what holders of its handle ask for.
+pub(crate) async fn serve<T>(
+    context: &mut dyn ContextManager,
+    requests: &mut Requests,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            Some(request) = requests.0.recv() => request(context),
+            done = &mut work => return done,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The tools of Model Context Protocol servers, for an agent.

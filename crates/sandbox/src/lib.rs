@@ -1,0 +1,1 @@
+//! Runs a command with few rights.
