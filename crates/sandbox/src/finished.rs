@@ -1,0 +1,57 @@
+//! What became of a command.
+
+use crate::Captured;
+use std::fmt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// What became of a command. Nothing that it started is running any more.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote; with [joined outputs](crate::Command::joined), errors too.
+    pub stdout: Captured,
+    /// What it wrote of errors.
+    pub stderr: Captured,
+    /// How long it took.
+    pub took: Duration,
+    /// The bound that ended it, if one did.
+    pub killed_by: Option<KilledBy>,
+}
+
+impl Finished {
+    /// Whether output was left out.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.stdout.omitted() > 0 || self.stderr.omitted() > 0
+    }
+}
+
+/// The bound that ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KilledBy {
+    /// [`Limits::time`](crate::Limits::time).
+    Time,
+    /// [`Limits::memory`](crate::Limits::memory), of all processes together.
+    Memory,
+    /// [`Limits::processes`](crate::Limits::processes).
+    Processes,
+    /// [`Limits::free_bytes`](crate::Limits::free_bytes).
+    Disk,
+    /// [`Stop::stop`](crate::Stop::stop).
+    Stopped,
+}
+
+impl fmt::Display for KilledBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Time => "it took too long",
+            Self::Memory => "it took too much memory",
+            Self::Processes => "it started too many processes",
+            Self::Disk => "too little room was left on the disk",
+            Self::Stopped => "it was stopped",
+        })
+    }
+}

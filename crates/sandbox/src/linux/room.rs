@@ -1,0 +1,34 @@
+//! How much room is left on a disk.
+
+use crate::SandboxError;
+use rustix::fs::statvfs;
+use std::path::Path;
+
+/// How many files more it must be possible to make.
+const FILES: u64 = 1_000;
+
+/// Whether there is room to begin with.
+///
+/// # Errors
+/// [`SandboxError::Room`].
+pub(super) fn check(path: &Path, needed: u64) -> Result<(), SandboxError> {
+    match left(path) {
+        Some((bytes, files)) if bytes < needed || files < FILES => {
+            let path = path.to_owned();
+            Err(SandboxError::Room { path, bytes, needed, files })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether less than this is left on a file system, or hardly a file more can be made.
+pub(super) fn is_short(path: &Path, needed: u64) -> bool {
+    check(path, needed).is_err()
+}
+
+/// How many bytes, and how many files. Where files are not counted, there are any number.
+fn left(path: &Path) -> Option<(u64, u64)> {
+    let at = statvfs(path).ok()?;
+    let files = if at.f_files > 0 { at.f_favail } else { u64::MAX };
+    Some((at.f_bavail.saturating_mul(at.f_frsize), files))
+}

@@ -1,0 +1,98 @@
+//! What a command may do.
+
+use crate::{Command, Finished, Limits, SandboxError, system};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// What a command may do: nothing but what is granted here.
+///
+/// Each run is given an empty folder of its own, which is removed after it; `TMPDIR` and, where nothing
+/// else was said, `HOME` name it.
+#[derive(Clone, Debug, Default)]
+pub struct Sandbox {
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+    pub(crate) system: bool,
+    pub(crate) network: bool,
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) limits: Limits,
+}
+
+impl Sandbox {
+    /// Nothing may be read, written, reached or known, within the [default limits](Limits::default).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether commands can be held here, and if not, why: some containers forbid a part of it. The first
+    /// time, a command that does nothing is run to find out.
+    ///
+    /// # Errors
+    /// [`SandboxError::Unavailable`].
+    pub fn available() -> Result<(), SandboxError> {
+        system::available()
+    }
+
+    /// The same, and what is under this path may be read and run.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// The same, and what is under this path may be read, run, written, made and removed: also what others
+    /// run from there later, as git does the programs in `.git/hooks`.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// The same, and the system's programs and libraries may be read and run, with those of its settings
+    /// that programs expect to find, and that hold no secrets.
+    #[must_use]
+    pub fn read_system(mut self) -> Self {
+        self.system = true;
+        self
+    }
+
+    /// The same, and the network may be reached: TCP and UDP, this machine's own servers included.
+    #[must_use]
+    pub fn allow_network(mut self, allow: bool) -> Self {
+        self.network = allow;
+        self
+    }
+
+    /// The same with this variable in the environment, which is empty but for `PATH`, `HOME` and `TMPDIR`.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same with this variable as it stands in the environment of the process, if it does.
+    #[must_use]
+    pub fn pass_env(self, name: impl AsRef<OsStr>) -> Self {
+        match std::env::var_os(name.as_ref()) {
+            Some(value) => self.env(name.as_ref(), value),
+            None => self,
+        }
+    }
+
+    /// The same within these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs a command, and waits until it and all that it started are gone. It blocks its thread.
+    ///
+    /// # Errors
+    /// When it could not be run. A command that fails is no error: see [`Finished::status`].
+    pub fn run(&self, command: &Command) -> Result<Finished, SandboxError> {
+        system::run(self, command)
+    }
+}
