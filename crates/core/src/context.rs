@@ -9,6 +9,9 @@ use std::sync::Arc;
 ///
 /// The loop records every message as it arrives, asks for a prompt before each call to the model,
 /// and hands calls of [`tools`](Self::tools) to [`call`](Self::call).
+///
+/// A wrapper forwards every method, those with a default as well: a default stands for a policy that
+/// keeps no such thing.
 pub trait ContextManager: Send {
     /// The todo that this context belongs to.
     fn todo(&self) -> &TodoId;
@@ -78,13 +81,31 @@ pub trait ContextManager: Send {
         Ok(false)
     }
 
-    /// Lets another todo read these blocks and payloads, and says whether the policy keeps such a
-    /// thing.
+    /// Lets another todo read these blocks and payloads, this one's own or returned by an item of its
+    /// list, and says whether the policy keeps such a thing.
     ///
     /// # Errors
-    /// When a reference leads nowhere or is not this todo's, or the store behind the policy fails.
+    /// When a reference leads nowhere or is neither, or the store behind the policy fails.
     fn grant(&mut self, _to: &TodoId, _references: &[Reference]) -> Result<bool, ContextError> {
         Ok(false)
+    }
+
+    /// What other todos have let this one read, the oldest first.
+    ///
+    /// # Errors
+    /// When the store behind the policy fails.
+    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+        Ok(Vec::new())
+    }
+
+    /// The work on this todo is over, at least for now: closes what is open, so that it can be named.
+    /// Gives the block that the last message stands in, where the policy keeps such a thing; asked
+    /// again, the same.
+    ///
+    /// # Errors
+    /// When the store behind the policy fails.
+    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
+        Ok(None)
     }
 
     /// The model calls that the policy made, or that its stand-in for a model stood for, since this

@@ -25,6 +25,7 @@ mod content;
 mod context;
 mod embedder;
 mod id;
+mod line;
 mod literal;
 mod message;
 mod message_json;
@@ -47,6 +48,7 @@ pub use context::{
 };
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
+pub use line::one_line;
 pub use literal::{Escape, decode_literal, escape_into};
 pub use message::{Message, MessageError, Role, ToolCall};
 pub use object::Object;

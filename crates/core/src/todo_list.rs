@@ -1,5 +1,7 @@
 //! The list of a task's sub-tasks: ordered, with states, and with what each one returned.
 
+mod text;
+
 use crate::{Reference, TodoId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +76,12 @@ impl ItemState {
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
+    }
+
+    /// Whether an item that has come to an end is taken up again by going to `next`.
+    #[must_use]
+    pub fn is_reopened_by(self, next: Self) -> bool {
+        !self.is_open() && next.is_open()
     }
 
     /// The name as it is serialised.
@@ -241,7 +249,7 @@ impl TodoList {
         !self.items.is_empty() && 2 * open <= self.items.len() && !self.items.iter().any(is_pending)
     }
 
-    /// Lets the item go to `state`.
+    /// Lets the item go to `state`. One that is taken up again has no result any more.
     ///
     /// # Errors
     /// When there is no such item, the state does not follow on the one that it has, or the item
@@ -249,7 +257,11 @@ impl TodoList {
     pub fn set_state(&mut self, id: &TodoId, state: ItemState) -> Result<(), TodoListError> {
         let before = self.clone();
         let item = self.items.iter_mut().find(|item| item.id == *id);
-        item.ok_or_else(|| TodoListError::Unknown(id.clone()))?.state = state;
+        let item = item.ok_or_else(|| TodoListError::Unknown(id.clone()))?;
+        if item.state.is_reopened_by(state) {
+            item.result = None;
+        }
+        item.state = state;
         self.check_change(&before).inspect_err(|_| *self = before.clone())
     }
 

@@ -61,6 +61,7 @@
 //! ```
 
 mod live_view;
+mod look_alikes;
 mod opening;
 mod render;
 mod suffix;
@@ -83,7 +84,6 @@ mod tools;
 mod config;
 mod error;
 mod snapshot;
-mod todo_list;
 
 mod cut;
 mod raw;
@@ -97,7 +97,6 @@ pub use live_view::LiveView;
 pub use quote::Fragment;
 pub use schedule::{CacheAware, Schedule};
 pub use snapshot::Snapshot;
-pub use todo_list::todo_list_text;
 pub use tools::{
     Answer, Argument, ArgumentKind, Grants, Shelf, Tool, definitions, recall_note, run_tool, tools,
 };

@@ -101,7 +101,10 @@ pub enum Error {
         reference: Reference,
     },
     /// A todo is not a child of the one whose list names it.
-    #[error("todo {todo} was not begun as a child of {parent}, so nothing passes between the two")]
+    #[error(
+        "todo {todo} was not begun as a child of {parent}, so nothing passes between the two; give new work \
+         an id of its own"
+    )]
     NotChild {
         /// The todo with the list.
         parent: TodoId,

@@ -2,10 +2,10 @@
 
 use crate::live::Live;
 use crate::memory::Shared;
-use crate::{Error, Outcome, texts};
+use crate::{Close, Error, Memory, Outcome, texts};
 use foldback_core::{
-    Block, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt, Recorded,
-    Reference, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
+    Block, BlockId, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt,
+    Recorded, Reference, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
 };
 use foldback_disclosure::{Answer, Shelf, run_tool};
 use foldback_kv::Todo;
@@ -224,7 +224,13 @@ impl ContextManager for Session {
     }
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        Ok(Box::new(self.child_session(&todo)?))
+        let child = self.child_session(&todo)?;
+        // One with a life of its own is opened for its host, and for nobody's sub-task.
+        if child.parent()?.as_ref() != Some(Self::todo(self)) {
+            let parent = Self::todo(self).clone();
+            return Err(Error::NotChild { parent, todo }.into());
+        }
+        Ok(Box::new(child))
     }
 
     fn todo_list(&self) -> TodoList {
@@ -249,7 +255,32 @@ impl ContextManager for Session {
     }
 
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        Self::grant(self, to, references)?;
+        let memory = Memory { shared: self.memory.clone() };
+        let mut own = references.to_vec();
+        // What an item has returned is handed on, and nothing else of it.
+        for item in self.live.list.items() {
+            let returned: Vec<Reference> =
+                own.extract_if(.., |one| item.references.contains(one)).collect();
+            if !returned.is_empty() {
+                memory.grant(&item.id, to, &returned)?;
+            }
+        }
+        if !own.is_empty() {
+            Self::grant(self, to, &own)?;
+        }
         Ok(true)
+    }
+
+    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+        let grants = Memory { shared: self.memory.clone() }.grants(Self::todo(self))?;
+        let received = grants.into_iter().filter(|grant| grant.to == *Self::todo(self));
+        Ok(received.map(|grant| grant.reference).collect())
+    }
+
+    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
+        self.close(Close::End)?;
+        let last =
+            (self.blocks() > 0).then(|| BlockId::new(Self::todo(self).clone(), self.blocks()));
+        Ok(last)
     }
 }

@@ -8,7 +8,6 @@ use crate::record::Draft;
 use crate::{Error, Grant, Memory, Session};
 use foldback_chunker::Event;
 use foldback_core::{ItemState, Reference, TodoId, TodoList, TodoListError};
-use foldback_disclosure::todo_list_text;
 use foldback_kv::{Error as KvError, Key, Space, Todo};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -247,7 +246,7 @@ impl Live {
     pub(crate) fn take_list(&mut self, list: TodoList, memory: &Shared) {
         self.chunker.push(Event::OpenItems(list.open()));
         self.chunker.push(Event::Closing(list.is_closing()));
-        let text = todo_list_text(&list, memory.tokens.as_ref());
+        let text = list.text(memory.tokens.as_ref());
         self.view.set_todo_list(Some(text));
         self.list = Arc::new(list);
     }
@@ -312,6 +311,8 @@ fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
         }
         item.references = returned.to_vec();
         if item.result.is_none() {
+            // What an item failed with is no longer true of it once it is taken up again.
+            let known = known.filter(|known| !known.state.is_reopened_by(item.state));
             item.result = known.and_then(|known| known.result.clone());
         }
     }

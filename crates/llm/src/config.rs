@@ -4,7 +4,7 @@ mod sources;
 
 pub use sources::{ModelFlags, ModelSources};
 
-use crate::{ApiKey, ModelError, ModelErrorKind, RetryPolicy};
+use crate::{ApiKey, ModelError, ModelErrorKind, RetryPolicy, TokenPrices};
 use foldback_core::Prices;
 use serde::Deserialize;
 use std::fmt;
@@ -96,8 +96,10 @@ pub struct ModelConfig {
     pub timeouts: Timeouts,
     /// How often to ask again.
     pub retry: RetryPolicy,
-    /// What its input tokens cost.
+    /// What its input tokens cost, relative to each other.
     pub prices: Prices,
+    /// What its tokens cost in money, where that was told.
+    pub token_prices: Option<TokenPrices>,
     /// Whether the model goes on from the beginning of an answer. Many refuse.
     pub prefill: bool,
     /// Whether `tool_choice` may name a set of tools (`allowed_tools`).
@@ -146,6 +148,7 @@ impl ModelConfig {
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             prices: usual_prices(provider, name),
+            token_prices: None,
             prefill: false,
             allowed_tools: provider == Provider::OpenAi,
             cache_marks: match provider {
@@ -217,6 +220,16 @@ impl ModelConfig {
         config.session_header = settings.session_header;
         if config.long_cache && config.provider == Provider::Anthropic {
             config.prices.write *= LONG_CACHE_WRITE;
+        }
+        if let Some(prices) = settings.token_prices {
+            if !prices.is_sound() {
+                return Err(wrong(format!(
+                    "the token prices of the model {name:?} are numbers of 0 or more, and input is more \
+                     than 0, not {prices:?}"
+                )));
+            }
+            config.prices = prices.of_input();
+            config.token_prices = Some(prices);
         }
         if let Some(prices) = settings.prices {
             if !prices.is_sound() {
@@ -302,6 +315,7 @@ impl fmt::Debug for ModelConfig {
             .field("timeouts", &self.timeouts)
             .field("retry", &self.retry)
             .field("prices", &self.prices)
+            .field("token_prices", &self.token_prices)
             .field("prefill", &self.prefill)
             .field("allowed_tools", &self.allowed_tools)
             .field("cache_marks", &self.cache_marks)

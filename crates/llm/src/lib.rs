@@ -19,6 +19,7 @@ mod request;
 mod response;
 mod retry;
 mod scripted;
+mod token_prices;
 mod tool_choice;
 mod tool_names;
 
@@ -48,4 +49,5 @@ pub use request::{AllowedTools, ChatRequest, Sampling, ToolChoice};
 pub use response::{ChatChunk, ChatResponse, ChatStream, StopReason, Usage};
 pub use retry::{RetryPolicy, Retrying};
 pub use scripted::{Answer, ScriptedModel};
+pub use token_prices::TokenPrices;
 pub use tool_names::ToolNames;

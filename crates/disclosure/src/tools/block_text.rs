@@ -143,7 +143,7 @@ fn weave_content(
         Content::Parts(parts) => {
             for (index, part) in (0_u32..).zip(parts) {
                 if index > 0 {
-                    woven.push("\n");
+                    woven.end_part();
                 }
                 match part {
                     Part::Text(text) => woven.push_quote(text, source(Site::Part(index))),

@@ -1,7 +1,7 @@
 //! Where settings come from.
 
 use super::{Provider, public_url, wrong};
-use crate::{ApiKey, ModelError};
+use crate::{ApiKey, ModelError, TokenPrices};
 use figment::error::Kind;
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
@@ -90,6 +90,7 @@ pub(super) struct Settings {
     pub(super) long_cache: Option<bool>,
     pub(super) session_header: Option<String>,
     pub(super) prices: Option<Prices>,
+    pub(super) token_prices: Option<TokenPrices>,
 }
 
 impl ModelSources {

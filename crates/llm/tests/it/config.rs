@@ -1,7 +1,9 @@
 //! Settings by flag, environment and file.
 
 use foldback_core::Prices;
-use foldback_llm::{ApiKey, ModelConfig, ModelErrorKind, ModelFlags, ModelSources, Provider};
+use foldback_llm::{
+    ApiKey, ModelConfig, ModelErrorKind, ModelFlags, ModelSources, Provider, Usage,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -230,6 +232,24 @@ fn errors_name_source_and_key() {
 
     let prices = "[model]\nname = \"gpt-5\"\napi_key = \"k\"\nprices = { read = 0.1, write = -1.0, plain = 1.0 }";
     assert!(file(prices).contains("numbers of 0 or more"));
+    let prices = "[model]\nname = \"gpt-5\"\napi_key = \"k\"\ntoken_prices = { input = 0.0, output = 1.0, cached_read = 0.0, cached_write = 0.0 }";
+    assert!(file(prices).contains("input is more than 0"));
+}
+
+/// Prices in money say what input costs relative to each other as well, unless that is given by itself.
+#[test]
+fn prices_in_money_are_prices_of_input_as_well() {
+    let money = "[model]\nname = \"m\"\nbase_url = \"http://localhost/v1\"\ntoken_prices = { input = 3.0, output = 15.0, cached_read = 0.3, cached_write = 3.75 }\n";
+    let config = load(ModelFlags::default(), &[], Some(money)).unwrap();
+    let usage = Usage { input: 3_000, output: 200, cached_read: 1_000, cached_write: 500 };
+    let cost = config.token_prices.unwrap().cost(&usage);
+    assert!((cost - (1_500.0 * 3.0 + 200.0 * 15.0 + 300.0 + 1_875.0) / 1e6).abs() < 1e-12);
+    assert_eq!(config.prices, Prices { read: 0.3, write: 3.75, plain: 3.0 });
+
+    let both = format!("{money}prices = {{ read = 1.0, write = 1.0, plain = 1.0 }}");
+    let config = load(ModelFlags::default(), &[], Some(&both)).unwrap();
+    assert_eq!(config.prices, Prices { read: 1.0, write: 1.0, plain: 1.0 });
+    assert!(config.token_prices.is_some());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The todo list as the model reads it.
 
-use crate::cut::one_line;
-use foldback_core::{ItemState, TodoItem, TodoList, TokenCounter};
+use super::{ItemState, TodoItem, TodoList};
+use crate::{TokenCounter, one_line};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest number of tokens of a list's text, but for one line that says what is left out.
@@ -16,46 +16,48 @@ const NEXT: usize = 8;
 /// References of one item that are named.
 const REFERENCES: usize = 4;
 
-/// The list in at most about 800 tokens, one line an item, in the list's order. Where not all fit,
-/// what is being worked on comes first, then failures, the next items, what those wait for, the other
-/// items to do, and what was settled last.
-///
-/// ```text
-/// 1. [x] Read the report (read): three pages; load b_read_001, store://read/1-k4qd
-/// 2. [>] Sum it up (sum-up), after 1
-/// 3. [ ] Send it (send), after 2
-/// ```
-#[must_use]
-pub fn todo_list_text(list: &TodoList, tokens: &dyn TokenCounter) -> String {
-    let numbers: BTreeMap<_, usize> =
-        list.items().iter().zip(1..).map(|(item, number)| (&item.id, number)).collect();
-    let mut order: Vec<usize> = (0..list.items().len()).collect();
-    let ranks = ranks(list);
-    order.sort_by_key(|at| ranks.get(*at).copied());
-    let mut left = BUDGET;
-    let mut kept: BTreeMap<usize, String> = BTreeMap::new();
-    for at in order {
-        let Some(item) = list.items().get(at) else { continue };
-        let after = item.depends_on.iter().filter_map(|on| numbers.get(on));
-        let after: Vec<String> = after.take(8).map(usize::to_string).collect();
-        let line = line(at + 1, item, &after.join(", "));
-        let Some(rest) = left.checked_sub(tokens.count(&line) + GAP) else { break };
-        left = rest;
-        kept.insert(at, line);
-    }
-    let mut out = String::new();
-    let mut next = 0;
-    let end = list.items().len();
-    for (at, line) in kept.into_iter().chain([(end, String::new())]) {
-        match at - next {
-            0 => {}
-            1 => out.push_str("(1 item is left out)\n"),
-            hidden => out.push_str(&format!("({hidden} items are left out)\n")),
+impl TodoList {
+    /// The list in at most about 800 tokens, one line an item, in the list's order. Where not all fit,
+    /// what is being worked on comes first, then failures, the next items, what those wait for, the other
+    /// items to do, and what was settled last.
+    ///
+    /// ```text
+    /// 1. [x] Read the report (read): three pages; load b_read_001, store://read/1-k4qd
+    /// 2. [>] Sum it up (sum-up), after 1
+    /// 3. [ ] Send it (send), after 2
+    /// ```
+    #[must_use]
+    pub fn text(&self, tokens: &dyn TokenCounter) -> String {
+        let numbers: BTreeMap<_, usize> =
+            self.items().iter().zip(1..).map(|(item, number)| (&item.id, number)).collect();
+        let mut order: Vec<usize> = (0..self.items().len()).collect();
+        let ranks = ranks(self);
+        order.sort_by_key(|at| ranks.get(*at).copied());
+        let mut left = BUDGET;
+        let mut kept: BTreeMap<usize, String> = BTreeMap::new();
+        for at in order {
+            let Some(item) = self.items().get(at) else { continue };
+            let after = item.depends_on.iter().filter_map(|on| numbers.get(on));
+            let after: Vec<String> = after.take(8).map(usize::to_string).collect();
+            let line = line(at + 1, item, &after.join(", "));
+            let Some(rest) = left.checked_sub(tokens.count(&line) + GAP) else { break };
+            left = rest;
+            kept.insert(at, line);
         }
-        out.push_str(&line);
-        next = at + 1;
+        let mut out = String::new();
+        let mut next = 0;
+        let end = self.items().len();
+        for (at, line) in kept.into_iter().chain([(end, String::new())]) {
+            match at - next {
+                0 => {}
+                1 => out.push_str("(1 item is left out)\n"),
+                hidden => out.push_str(&format!("({hidden} items are left out)\n")),
+            }
+            out.push_str(&line);
+            next = at + 1;
+        }
+        out
     }
-    out
 }
 
 /// How dispensable each item is: the least is shown first.
@@ -85,7 +87,8 @@ fn line(number: usize, item: &TodoItem, after: &str) -> String {
         ItemState::Failed => '!',
         ItemState::Cancelled => '-',
     };
-    let (title, id) = (one_line(&item.title, 120), one_line(item.id.as_str(), 60));
+    // A name that is cut short would be another's.
+    let (title, id) = (one_line(&item.title, 120), &item.id);
     let mut line = format!("{number}. [{mark}] {title} ({id})");
     if item.state.is_open() && !after.is_empty() {
         line.push_str(&format!(", after {after}"));
@@ -107,7 +110,7 @@ fn line(number: usize, item: &TodoItem, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_core::{Estimate, TodoId};
+    use crate::{Estimate, TodoId};
 
     fn id(text: &str) -> TodoId {
         TodoId::new(text).unwrap()
@@ -123,7 +126,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(
-            todo_list_text(&list, &Estimate),
+            list.text(&Estimate),
             "1. [ ] 读 报告 (read)\n2. [ ] Sum it up (sum-up), after 1\n\
              3. [ ] Send it (send), after 2, 1\n"
         );
@@ -135,11 +138,11 @@ mod tests {
         list.add_result(&read, Some("三页"), &references).unwrap();
         list.set_state(&id("sum-up"), ItemState::InProgress).unwrap();
         assert_eq!(
-            todo_list_text(&list, &Estimate),
+            list.text(&Estimate),
             "1. [x] 读 报告 (read): 三页; load b_read_001, store://read/1-k4qd\n\
              2. [>] Sum it up (sum-up), after 1\n3. [ ] Send it (send), after 2, 1\n"
         );
-        assert_eq!(todo_list_text(&TodoList::default(), &Estimate), "");
+        assert_eq!(TodoList::default().text(&Estimate), "");
     }
 
     /// TD4: a long list is told in bounded room, and what is being worked on is always in it.
@@ -158,7 +161,7 @@ mod tests {
                 item.result = Some("结果 result ".repeat(100));
             }
             items[501].depends_on.push(id("item-3"));
-            let text = todo_list_text(&TodoList::new(items).unwrap(), &Estimate);
+            let text = TodoList::new(items).unwrap().text(&Estimate);
             let count = Estimate.count(&text);
             assert!((300..=BUDGET + GAP).contains(&count), "{count}");
             assert!(text.contains("501. [>]") && text.contains("502. [ ]"), "{text}");
