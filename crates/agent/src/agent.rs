@@ -1,19 +1,28 @@
 //! What a strategy works with: a model, an executor with its tools, and standing instructions.
 
 use crate::call_ids::CallIds;
+use crate::deep_search::DeepSearch;
+use crate::flow::FlowSettings;
 use crate::one_plan::OnePlanSettings;
 use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{AgentEvent, ContextHandle, Executor, Host, Observer, Purse, RunError, Trace};
-use foldback_core::{Budget, ContextError, ContextManager, Message, TodoId};
+use crate::{ContextHandle, Executor, Host, Observer, Purse, PurseError, RunError, Trace, Watch};
+use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
 use foldback_planner::Validator;
 use std::fmt;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A model with tools, ready to work on requests by either strategy:
-/// [`one_plan`](Self::one_plan) or [`react`](Self::react).
+/// The standing instructions of the reference agent: how it works with a todo list, tools and a memory.
+/// What it works for, and where, is added by whoever runs it.
+#[must_use]
+pub fn reference_head() -> &'static str {
+    include_str!("prompts/agent.md").trim_ascii_end()
+}
+
+/// A model with tools, ready to work on requests: [`run`](Self::run) does, by any
+/// [`Strategy`](crate::Strategy).
 ///
 /// The [crate's page](crate) has an example.
 #[derive(Clone)]
@@ -23,6 +32,8 @@ pub struct Agent {
     pub(crate) head: String,
     pub(crate) react: ReactSettings,
     pub(crate) one_plan: OnePlanSettings,
+    pub(crate) flow: FlowSettings,
+    pub(crate) deep_search: Option<DeepSearch>,
 }
 
 /// One piece of work.
@@ -56,11 +67,9 @@ impl Task {
         Host { context, observer: self.observer.clone(), purse: self.purse.clone() }
     }
 
-    /// Tells whoever watches.
-    pub(crate) fn tell(&self, todo: &TodoId, event: &AgentEvent) {
-        if let Some(observer) = &self.observer {
-            observer.observe(todo, event);
-        }
+    /// Who watches the task's run, which belongs to this todo.
+    pub(crate) fn watch(&self, todo: &TodoId) -> Watch {
+        Watch::new(todo.clone(), self.observer.clone())
     }
 }
 
@@ -112,6 +121,53 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
+    /// What it may spend is no bound.
+    #[error(transparent)]
+    Purse(#[from] PurseError),
+    /// The agent was given nothing to search with.
+    #[error("a deep search needs something to search; give the agent one by `with_deep_search`")]
+    NothingToSearch,
+    /// A run of this name was begun for something else, or in another way.
+    #[error(
+        "run {run:?} was begun {found}; give it the request and the strategy that it had, or begin a run \
+         of another name"
+    )]
+    OtherTask {
+        /// The run.
+        run: String,
+        /// What the journal says of it.
+        found: String,
+    },
+    /// The context does not stand where the run left it.
+    #[error(
+        "todo {todo} does not stand where run {run:?} left it: {detail}; begin a run of another name"
+    )]
+    ContextMoved {
+        /// The todo.
+        todo: TodoId,
+        /// The run.
+        run: String,
+        /// What was found there.
+        detail: String,
+    },
+}
+
+impl AgentError {
+    /// As the failure of a context, from which [`out_of_context`](Self::out_of_context) brings it back.
+    pub(crate) fn into_context(self) -> ContextError {
+        ContextError { message: self.to_string(), source: Some(Box::new(self)) }
+    }
+
+    /// The error itself, where it came as the failure of a context.
+    pub(crate) fn out_of_context(self) -> Self {
+        let Self::Context(ContextError { message, source: Some(source) }) = self else {
+            return self;
+        };
+        match source.downcast() {
+            Ok(own) => *own,
+            Err(source) => Self::Context(ContextError { message, source: Some(source) }),
+        }
+    }
 }
 
 impl Agent {
@@ -119,7 +175,8 @@ impl Agent {
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, executor: Executor) -> Self {
         let (react, one_plan) = (ReactSettings::default(), OnePlanSettings::default());
-        Self { model, executor, head: String::new(), react, one_plan }
+        let flow = FlowSettings::default();
+        Self { model, executor, head: String::new(), react, one_plan, flow, deep_search: None }
     }
 
     /// The same with standing instructions: who it works for, and how. `<!-- CACHE_BREAKPOINT -->` in
@@ -146,6 +203,18 @@ impl Agent {
     #[must_use]
     pub fn with_one_plan(self, one_plan: OnePlanSettings) -> Self {
         Self { one_plan, ..self }
+    }
+
+    /// The same with other settings for [flows](Self::flow).
+    #[must_use]
+    pub fn with_flow(self, flow: FlowSettings) -> Self {
+        Self { flow, ..self }
+    }
+
+    /// The same, able to [search](Self::deep_search).
+    #[must_use]
+    pub fn with_deep_search(self, deep_search: DeepSearch) -> Self {
+        Self { deep_search: Some(deep_search), ..self }
     }
 
     /// Checks plans against the agent's tools, within the executor's limits.
@@ -188,7 +257,7 @@ impl Agent {
         system: &str,
         request: &str,
     ) -> Result<CallIds, AgentError> {
-        let has_begun = !context.prompt(&Budget::default()).messages.is_empty();
+        let has_begun = context.recorded() > 0;
         if !has_begun && !system.is_empty() {
             context.record(Message::system(system))?;
         }

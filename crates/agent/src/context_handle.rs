@@ -1,9 +1,11 @@
 //! A tool's way to the context of the loop that calls it.
 
+use crate::executor::panic_text;
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
 };
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::{mpsc, oneshot};
 
 /// A tool's way to the context of the loop that calls it.
@@ -36,6 +38,11 @@ impl ContextHandle {
         &self.todo
     }
 
+    /// Whether both lead to the same loop.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.requests.same_channel(&other.requests)
+    }
+
     /// A context of its own for a sub-task; see [`ContextManager::child`].
     ///
     /// # Errors
@@ -58,6 +65,30 @@ impl ContextHandle {
     /// As there, and when the loop has ended.
     pub async fn set_todo_list(&self, list: TodoList) -> Result<bool, ContextError> {
         self.ask(move |context| context.set_todo_list(&list)).await
+    }
+
+    /// Makes another list of the todo list as it stands, and takes that, in one step: nobody else's
+    /// change comes between. Gives the list as it was taken, or what `change` found wrong.
+    ///
+    /// # Errors
+    /// As [`set_todo_list`](Self::set_todo_list), and when `change` panics: the list is as it was then.
+    pub async fn change_todo_list<E: Send + 'static>(
+        &self,
+        change: impl FnOnce(TodoList) -> Result<TodoList, E> + Send + 'static,
+    ) -> Result<Result<TodoList, E>, ContextError> {
+        self.ask(move |context| {
+            let list = context.todo_list();
+            let changed = catch_unwind(AssertUnwindSafe(|| change(list))).map_err(|panic| {
+                let message =
+                    format!("a change of the todo list panicked: {}", panic_text(&*panic));
+                ContextError { message, source: None }
+            })?;
+            if let Ok(list) = &changed {
+                context.set_todo_list(list)?;
+            }
+            Ok(changed)
+        })
+        .await
     }
 
     /// Takes what a sub-task handed back; see [`ContextManager::finish_item`].

@@ -54,7 +54,7 @@ pub(crate) fn shares(sizes: &[usize], budget: usize) -> Vec<usize> {
 const BYTES_A_TOKEN: usize = 16;
 
 /// Where the longest beginning of at most `max` tokens ends.
-fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
+pub(crate) fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
     let bound = text.floor_char_boundary(max.saturating_mul(BYTES_A_TOKEN));
     let fits = |end: usize| text.get(..end).is_none_or(|head| counter.count(head) <= max);
     if fits(bound) {

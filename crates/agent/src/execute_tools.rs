@@ -4,12 +4,11 @@ use crate::Toolbox;
 use crate::agent::AgentError;
 use crate::observation;
 use crate::one_plan::request::{tool_line, under};
-use crate::react::Walk;
-use crate::trajectory::Purpose;
+use crate::walk::Walk;
 use foldback_core::ContextManager;
 use foldback_planner::{
-    Catalog, ExecuteTools, Finding, Findings, Form, ParseError, Plan, parse_execute_tools,
-    render_tool_results,
+    Catalog, ExecuteTools, Finding, Findings, Form, ParseError, Plan, StepResult,
+    parse_execute_tools, render_tool_results,
 };
 
 const INSTRUCTIONS: &str = include_str!("prompts/execute_tools.md");
@@ -31,6 +30,8 @@ pub(crate) enum Taken {
     Misplaced,
     /// What the model is told: one list of results, or everything that was wrong.
     Told(String),
+    /// The run was cancelled, and a resumed one makes the calls that are left before anything is told.
+    LeftOpen,
 }
 
 /// Runs the block of a message, all of it or, where anything is wrong with it, nothing.
@@ -55,13 +56,19 @@ pub(crate) async fn run(
         }
     };
     walk.recorder.classify(turn, plan.form, plan.steps.len());
-    walk.recorder.planned(turn, Purpose::React, &plan, findings.clone());
+    walk.planned(turn, &plan, findings.clone());
     if !findings.is_empty() {
         return Ok(Taken::Told(observation::of_refused_block(&findings)));
     }
-    let options = walk.run_options(turn, context);
-    let outcome = walk.agent.executor.run(&plan, options).await?;
-    walk.ran(turn, &outcome);
+    let mut outcome = walk.run(context, turn, &plan).await?;
+    if outcome.results.values().any(|result| walk.is_open(result)) {
+        return Ok(Taken::LeftOpen);
+    }
+    for (step, result) in &mut outcome.results {
+        if let StepResult::Success { data } = result {
+            data.text = walk.shown(turn, *step, std::mem::take(&mut data.text));
+        }
+    }
     Ok(Taken::Told(render_tool_results(outcome.results.values())))
 }
 
@@ -113,15 +120,53 @@ impl OwnWords {
         self.text.match_indices("<execute_tools").map(|(at, _)| at)
     }
 
-    /// Whether nothing stands before a place on its line, outside of code fences.
+    /// Whether nothing stands before a place on its line, and the line is no code: neither indented like
+    /// it nor in a fence.
     fn begins_line(&self, at: usize) -> bool {
-        let before = self.text.get(..at).unwrap_or_default();
-        let is_fence = |line: &&str| {
-            line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
-        };
-        line_before(&self.text, at).trim().is_empty()
-            && before.lines().filter(is_fence).count() % 2 == 0
+        let line = line_before(&self.text, at);
+        let before = self.text.get(..at - line.len()).unwrap_or_default();
+        line.trim().is_empty()
+            && indentation(line) < CODE
+            && !is_fenced(before, |line| (indentation(line) < CODE).then(|| line.trim_start()))
+            && !is_fenced(before, |line| Some(line.trim_start_matches(is_marker)))
     }
+}
+
+/// How many columns of white space make a line code.
+const CODE: usize = 4;
+
+fn indentation(line: &str) -> usize {
+    let blank = line.chars().take_while(|c| c.is_whitespace());
+    blank.fold(0, |column, c| if c == '\t' { column / CODE * CODE + CODE } else { column + 1 })
+}
+
+/// What may stand before a fence that belongs to an item of a list, or to a quotation.
+fn is_marker(c: char) -> bool {
+    c.is_whitespace() || c.is_ascii_digit() || "-*+>.)".contains(c)
+}
+
+/// Whether a code fence is open behind these lines; `begins` says what a line that can be one begins
+/// with. One is closed by its own character only, at least as often, with nothing behind it.
+fn is_fenced(before: &str, begins: impl Fn(&str) -> Option<&str>) -> bool {
+    let mut open: Option<(char, usize)> = None;
+    for line in before.lines() {
+        let Some(line) = begins(line) else { continue };
+        let Some(mark) = line.chars().next().filter(|c| ['`', '~'].contains(c)) else { continue };
+        let rest = line.trim_start_matches(mark);
+        let count = line.len() - rest.len();
+        match open {
+            Some((other, least)) => {
+                if mark == other && count >= least && rest.trim().is_empty() {
+                    open = None;
+                }
+            }
+            None if count >= 3 && !(mark == '`' && rest.contains('`')) => {
+                open = Some((mark, count))
+            }
+            None => {}
+        }
+    }
+    open.is_some()
 }
 
 /// What stands before a place on its line.
@@ -195,6 +240,19 @@ mod tests {
             (format!("好的。{BLOCK}"), "misplaced"),
             (format!("- {BLOCK}"), "misplaced"),
             (format!("```xml\n{BLOCK}\n```"), "misplaced"),
+            (format!("````\n你好\n```\n{BLOCK}\n```\n````"), "misplaced"),
+            (format!("````\n```\n{BLOCK}\n````"), "misplaced"),
+            (format!("~~~\n```\n{BLOCK}\n~~~"), "misplaced"),
+            (format!("```\n``` no end\n{BLOCK}\n```"), "misplaced"),
+            (format!("    ```\n```\n{BLOCK}\n```"), "misplaced"),
+            (format!("```\n    ```\n{BLOCK}\n```"), "misplaced"),
+            (format!("- ```\n  {BLOCK}\n  ```"), "misplaced"),
+            (format!("It says:\n\n    {BLOCK}"), "misplaced"),
+            (format!("It says:\n\n \t{BLOCK}"), "misplaced"),
+            (format!("~~~\n```\n~~~\n{BLOCK}"), "run"),
+            (format!("```\nx\n`````  \n   {BLOCK}"), "run"),
+            (format!("```inline``` code\n{BLOCK}"), "run"),
+            (format!("1. ```\n   x\n   ```\n{BLOCK}"), "run"),
         ] {
             assert_eq!(taken(&text), expected, "{text}");
         }

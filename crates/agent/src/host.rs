@@ -1,6 +1,6 @@
 //! What stands around a run, lent to the tools that it calls.
 
-use crate::{ContextHandle, Observer, Purse};
+use crate::{ContextHandle, Observer, Purse, Watch};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,6 +16,15 @@ pub struct Host {
     pub observer: Option<Arc<dyn Observer>>,
     /// What was spent, and what may be.
     pub purse: Purse,
+}
+
+impl Host {
+    /// Who watches the run that makes the call; `None` where no loop does.
+    #[must_use]
+    pub fn watch(&self) -> Option<Watch> {
+        let todo = self.context.as_ref()?.todo().clone();
+        Some(Watch::new(todo, self.observer.clone()))
+    }
 }
 
 impl fmt::Debug for Host {

@@ -1,19 +1,34 @@
 //! Runs tools and plans beside a model.
 //!
-//! An [`Agent`] has a model, an [`Executor`] with its tools, and standing instructions. It works on a
-//! [`Task`] by one of two strategies: [`one_plan`](Agent::one_plan) has all steps planned in one call and
-//! asks again only where the plan says so or where something failed; [`react`](Agent::react) goes step
-//! by step. Either is given a context of any policy (`foldback_core::ContextManager`), and leaves the
-//! conversation in it.
+//! An [`Agent`] has a model, an [`Executor`] with its tools, and standing instructions.
+//! [`Agent::run`] works on a [`Task`] by a [`Strategy`], in a context of any policy
+//! (`foldback_core::ContextManager`), and leaves the conversation in it:
+//!
+//! | [`Strategy`] | how it goes about the request |
+//! |---|---|
+//! | [`Adaptive`](Strategy::Adaptive) | by one plan or step by step, whichever the request allows |
+//! | [`React`](Strategy::React) | step by step: the model calls tools, and sees what came of them |
+//! | [`OnePlan`](Strategy::OnePlan) | all steps planned in one call; it asks again where the plan says so, or where something failed |
+//! | [`Flow`](Strategy::Flow) | a list of steps, each worked on by itself |
+//! | [`DeepSearch`](Strategy::DeepSearch) | queries, searches beside each other, an answer with its sources |
 //!
 //! - A [`Tool`] is something that a model can call; a [`Toolbox`] holds them.
 //! - The [`Executor`] runs a plan's steps as they become ready, within limits, with retries, approval and
 //!   a [`Journal`] from which a killed run goes on. It works without a model as well.
+//! - A [`Purse`] counts what a task spends, and an [`Allowance`] bounds it: calls, tokens, money, time.
+//! - An [`Observer`] is told of each [`AgentEvent`] as it happens.
+//! - A [`Host`] is what a tool is lent of the run that calls it: a [`ContextHandle`] to the context, who
+//!   watches, and the purse.
+//! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
+//!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
+//!   [`think`] and [`AskPerson`] are tools that any agent can be given.
 //! - A [`Report`] is what became of a task: the answer, and its [`Trajectory`], which tells every plan,
 //!   call, result, time and token. [`judge`] rates it, [`Replay`] does it once more.
 //!
 //! ```
-//! use foldback_agent::{Agent, Executor, FunctionTool, Task, Tool, ToolOutput, Toolbox};
+//! use foldback_agent::{
+//!     Agent, Allowance, Executor, FunctionTool, Purse, Strategy, Task, Tool, ToolOutput, Toolbox,
+//! };
 //! use foldback_baselines::Full;
 //! use foldback_core::{Estimate, TodoId, ToolDefinition};
 //! use foldback_llm::ScriptedModel;
@@ -39,60 +54,89 @@
 //! ]);
 //! let agent = Agent::new(Arc::new(model), Executor::new(toolbox));
 //! let mut context = Full.start(TodoId::new("trip")?, Arc::new(Estimate));
-//! let report = agent.one_plan(context.as_mut(), &Task::new("trip", "杭州天气?")).await?;
+//! let few = Allowance { model_calls: Some(10), ..Allowance::default() };
+//! let task = Task { purse: Purse::new(few, None)?, ..Task::new("trip", "杭州天气?") };
+//! let report = agent.run(Strategy::OnePlan, context.as_mut(), &task).await?;
 //! assert_eq!(report.answer(), Some("It rains in Hangzhou."));
-//! assert_eq!(report.trajectory.tool_calls().count(), 1);
-//! assert_eq!(report.trajectory.spent().calls, 2);
+//! assert_eq!((task.purse.spent().model_calls, task.purse.spent().tool_calls), (2, 1));
 //! # Ok(())
 //! # }
 //! ```
 
+mod adaptive;
 mod agent;
 mod approval;
-mod ask;
+mod asker;
 mod call_ids;
 mod context_handle;
+pub mod deep_search;
 mod excerpt;
 mod execute_tools;
 mod executor;
 mod facts;
+mod flow;
 mod host;
 mod journal;
 mod json_line;
+mod loop_tools;
+mod maintenance;
 mod native_turn;
+mod notes;
 mod observation;
 mod observer;
 mod one_plan;
+mod own_tool;
+mod person;
+mod planning;
 mod purse;
 mod react;
+mod reciting;
+mod resumed;
 mod rewards;
+mod run;
+mod run_context;
 pub mod spans;
+mod state;
+mod stuck;
+mod sub_agents;
+mod think;
+mod todo;
 mod tool;
 mod toolbox;
 mod trajectory;
+mod walk;
 
-pub use agent::{Agent, AgentError, Report, Task};
+pub use agent::{Agent, AgentError, Report, Task, reference_head};
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use context_handle::ContextHandle;
 pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
     Trace, Trigger,
 };
+pub use flow::{FlowSettings, PlanShown, StepContext, StepExecutor, StepStrategy};
+pub use foldback_llm::TokenPrices;
 pub use host::Host;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
-pub use observer::{AgentEvent, Observer, PlannedStep};
+pub use observer::{AgentEvent, Observer, PlannedStep, Watch};
 pub use one_plan::OnePlanSettings;
-pub use purse::{Allowance, Purse, Resource, Spending, TokenPrices};
+pub use person::{AskPerson, Person, Question};
+pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
+pub use purse::{Allowance, BegunCall, Purse, PurseError, Resource, Spending};
 pub use react::{CallForm, ReactSettings};
 pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
     guessed_rashly, judge, own_judges,
 };
+pub use state::AgentState;
+
+pub use sub_agents::{SubAgentTool, SubAgents};
+pub use think::think;
+pub use todo::{memory_share, todo_write};
 pub use tool::{CallContext, FunctionTool, Tool, ToolError, ToolErrorKind, ToolOutput};
 pub use toolbox::{DuplicateTool, Toolbox};
 pub use trajectory::{
     CallRecord, CallTime, DegradeReason, Degraded, Ending, LanguageRecord, ModelCall, ModelFailure,
     PlanRecord, Purpose, Replay, ResultRecord, Situation, Spent, Stop, Strategy, StrategyRecord,
-    TRAJECTORY_VERSION, Timing, ToolCallRecord, ToolRecord, Trajectory, TrajectoryError, TurnClass,
-    TurnRecord, read_trajectories, write_trajectory,
+    TRAJECTORY_VERSION, TerminateStatus, Timing, ToolCallRecord, ToolRecord, Trajectory,
+    TrajectoryError, TurnClass, TurnRecord, read_trajectories, write_trajectory,
 };

@@ -24,6 +24,15 @@ pub(crate) fn of_failure(failure: &Failure) -> String {
     format!("Error ({kind}): {}", failure.message)
 }
 
+/// The beginning of a text, for whoever watches.
+pub(crate) fn beginning(text: &str) -> String {
+    const CHARACTERS: usize = 500;
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A block that was not run, with everything that was found.
 pub(crate) fn of_refused_block(findings: &[String]) -> String {
     let mut text = "No call of your <execute_tools> block was run:\n".to_owned();
@@ -40,8 +49,8 @@ pub(crate) fn of_unreadable_answer(why: &str) -> String {
 }
 
 /// A block that stands where it might be quoted.
-pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it stands behind other words on its line, or in a code \
-     fence, as a quotation would. Begin a line with it, outside of code fences, or answer without one.";
+pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it stands behind other words on its line, in a code \
+     fence or indented, as a quotation would. Begin a line with it, outside of code, or answer without one.";
 
 /// A block beside tool calls.
 pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, the block was \
@@ -57,3 +66,15 @@ pub(crate) const EMPTY_ANSWER: &str =
 /// An answer that was cut off before it said anything whole.
 pub(crate) const CUT_OFF: &str = "[Your last message reached the greatest length of an answer and was cut off there. \
      Go on from where it ends, or write less at once.]";
+
+/// An answer in words where a call was due.
+pub(crate) const CALL_REQUIRED: &str =
+    "[Your last message called no tool. You have to call one in each message.]";
+
+/// The result of a call that the model may not make.
+pub(crate) const NOT_ALLOWED: &str = "Error (denied): this tool may not be called now; answer in words, or call one that you may call.";
+
+/// The same was said and called again and again.
+pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, and it brought you \
+     no further. Change your strategy: look at what the results say, try another way, or tell what keeps \
+     you from going on.]";

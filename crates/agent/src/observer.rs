@@ -4,13 +4,57 @@ use crate::trajectory::{Purpose, Stop, Strategy};
 use crate::{Resource, Spending};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList};
 use foldback_llm::Usage;
-use foldback_planner::StepId;
+use foldback_planner::{Action, Step, StepId};
 use serde::Serialize;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Who is told of what happens in a run, as it happens. It is called inside the loop, and must be quick.
 pub trait Observer: Send + Sync {
     /// Something happened in the run of `todo`: the agent's own, or a sub-agent's.
     fn observe(&self, todo: &TodoId, event: &AgentEvent);
+}
+
+/// Who watches the run of a todo. An observer that panics is not heard, and breaks nothing.
+#[derive(Clone)]
+pub struct Watch {
+    todo: TodoId,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Watch {
+    /// Tells an observer, if there is one, of what happens in the run of a todo.
+    #[must_use]
+    pub fn new(todo: TodoId, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { todo, observer }
+    }
+
+    /// Tells of an event.
+    pub fn tell(&self, event: &AgentEvent) {
+        if let Some(observer) = &self.observer {
+            let told = AssertUnwindSafe(|| observer.observe(&self.todo, event));
+            if catch_unwind(told).is_err() {
+                tracing::warn!(todo = %self.todo, "an observer panicked");
+            }
+        }
+    }
+
+    /// Tells of an event that is put together only where somebody watches.
+    pub fn tell_of(&self, event: impl FnOnce() -> AgentEvent) {
+        if self.observer.is_some() {
+            self.tell(&event());
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("todo", &self.todo)
+            .field("observed", &self.observer.is_some())
+            .finish()
+    }
 }
 
 /// A thing that happens while an agent works on a task. As JSON an object whose `event` names the kind.
@@ -171,4 +215,14 @@ pub struct PlannedStep {
     pub tool: Option<String>,
     /// The steps that it waits for.
     pub after: Vec<StepId>,
+}
+
+impl From<&Step> for PlannedStep {
+    fn from(step: &Step) -> Self {
+        let tool = match &step.action {
+            Action::Call { function, .. } => Some(function.clone()),
+            Action::Anchor { .. } => None,
+        };
+        Self { step: step.id, tool, after: step.after.clone() }
+    }
 }

@@ -1,6 +1,7 @@
 //! What a run may spend, and what it has spent.
 
-use foldback_llm::Usage;
+use foldback_core::ContextManager;
+use foldback_llm::{TokenPrices, Usage};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,6 +10,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// What a run may spend at most; what is not given is not bounded.
+///
+/// Calls are counted before they are made, so that no more of them are made than these. What a call of
+/// the model takes is known when it has been answered: one begins while less than the bound was spent,
+/// with the estimated input of those under way counted as spent. So tokens and money are overshot by
+/// what the last call takes, and by what the answers that were under way beside it come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Allowance {
@@ -18,38 +24,10 @@ pub struct Allowance {
     pub tool_calls: Option<u64>,
     /// Tokens of the model, in and out.
     pub tokens: Option<u64>,
-    /// Money, in the currency of [`TokenPrices`].
+    /// Money, in the currency of [`TokenPrices`]: 0 or more.
     pub cost: Option<f64>,
     /// Time.
     pub time: Option<Duration>,
-}
-
-/// What a model's tokens cost, per million, in any one currency.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenPrices {
-    /// A million tokens of input that the cache has no part in.
-    pub input: f64,
-    /// A million tokens of output.
-    pub output: f64,
-    /// A million tokens that are read from the cache.
-    pub cached_read: f64,
-    /// A million tokens that are written into the cache.
-    pub cached_write: f64,
-}
-
-impl TokenPrices {
-    /// What these tokens cost.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        let plain =
-            usage.input.saturating_sub(usage.cached_read.saturating_add(usage.cached_write));
-        let million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-        million(plain, self.input)
-            + million(usage.output, self.output)
-            + million(usage.cached_read, self.cached_read)
-            + million(usage.cached_write, self.cached_write)
-    }
 }
 
 /// What was spent so far.
@@ -93,6 +71,24 @@ impl fmt::Display for Resource {
     }
 }
 
+/// Why a bound would not hold.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PurseError {
+    /// The bound of money is none.
+    #[error("at most {0} is to be spent; expected a sum of money, 0 or more")]
+    Cost(f64),
+    /// A price is none.
+    #[error("a million tokens cost {0}; expected a price, 0 or more")]
+    Price(f64),
+    /// Nothing says what tokens cost.
+    #[error(
+        "at most {0} of money is to be spent, and nothing says what tokens cost; give prices, or bound \
+         tokens instead"
+    )]
+    NoPrices(f64),
+}
+
 /// An account with a bound. What is spent from a [share](Self::share) is spent from all purses that it
 /// came from as well. Clones are the same purse; the default has no bound.
 #[derive(Clone, Debug, Default)]
@@ -105,8 +101,39 @@ struct Inner {
     allowance: Allowance,
     prices: Option<TokenPrices>,
     began: Instant,
-    spent: Mutex<Spending>,
+    account: Mutex<Account>,
     from: Option<Purse>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    spent: Spending,
+    /// The estimated input tokens of the calls of a model that are under way.
+    under_way: u64,
+}
+
+/// A call of a model that is being made. Until it is [charged](Self::charge) or dropped, its estimated
+/// input counts as spent.
+#[derive(Debug)]
+#[must_use = "what the call takes is charged to it"]
+pub struct BegunCall {
+    purse: Purse,
+    estimate: u64,
+}
+
+impl BegunCall {
+    /// Takes the tokens of the call; says what they cost, where that is known.
+    pub fn charge(self, usage: Usage) -> Option<f64> {
+        self.purse.charge(usage)
+    }
+}
+
+impl Drop for BegunCall {
+    fn drop(&mut self) {
+        let estimate = self.estimate;
+        self.purse
+            .change(&|account| account.under_way = account.under_way.saturating_sub(estimate));
+    }
 }
 
 impl Default for Inner {
@@ -115,7 +142,7 @@ impl Default for Inner {
             allowance: Allowance::default(),
             prices: None,
             began: Instant::now(),
-            spent: Mutex::default(),
+            account: Mutex::default(),
             from: None,
         }
     }
@@ -123,62 +150,179 @@ impl Default for Inner {
 
 impl Purse {
     /// An account with a bound; without prices nothing costs money.
-    #[must_use]
-    pub fn new(allowance: Allowance, prices: Option<TokenPrices>) -> Self {
-        Self { inner: Arc::new(Inner { allowance, prices, ..Inner::default() }) }
+    ///
+    /// # Errors
+    /// When a price or the bound of money is negative or no number, and when money is bounded and there
+    /// are no prices: such a bound would never hold.
+    pub fn new(allowance: Allowance, prices: Option<TokenPrices>) -> Result<Self, PurseError> {
+        let is_sum = |sum: &f64| sum.is_finite() && *sum >= 0.0;
+        if let Some(TokenPrices { input, output, cached_read, cached_write }) = prices
+            && let Some(price) =
+                [input, output, cached_read, cached_write].into_iter().find(|price| !is_sum(price))
+        {
+            return Err(PurseError::Price(price));
+        }
+        match allowance.cost {
+            Some(cost) if !is_sum(&cost) => Err(PurseError::Cost(cost)),
+            Some(cost) if prices.is_none() => Err(PurseError::NoPrices(cost)),
+            _ => Ok(Self { inner: Arc::new(Inner { allowance, prices, ..Inner::default() }) }),
+        }
     }
 
     /// A part of this purse with a bound of its own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), with the prices of this purse.
+    pub fn share(&self, allowance: Allowance) -> Result<Self, PurseError> {
+        let own = Self::new(allowance, self.inner.prices)?;
+        let Inner { allowance, prices, .. } = *own.inner;
+        let from = Some(self.clone());
+        Ok(Self { inner: Arc::new(Inner { allowance, prices, from, ..Inner::default() }) })
+    }
+
+    /// A part of this purse without a bound of its own: it tells what was spent by way of it.
     #[must_use]
-    pub fn share(&self, allowance: Allowance) -> Self {
+    pub fn counting(&self) -> Self {
         let (prices, from) = (self.inner.prices, Some(self.clone()));
-        Self { inner: Arc::new(Inner { allowance, prices, from, ..Inner::default() }) }
+        Self { inner: Arc::new(Inner { prices, from, ..Inner::default() }) }
     }
 
     /// What was spent from this purse and its shares.
     #[must_use]
     pub fn spent(&self) -> Spending {
-        *self.inner.spent.lock()
+        self.inner.account.lock().spent
     }
 
     /// Of what there is nothing left, here or where this came from; `None` where the run may go on.
     #[must_use]
     pub fn exhausted(&self) -> Option<Resource> {
-        let Inner { allowance, began, from, .. } = &*self.inner;
-        let spent = self.spent();
-        let tokens = spent.usage.input.saturating_add(spent.usage.output);
-        let reached = |most: Option<u64>, spent: u64| most.is_some_and(|most| spent >= most);
-        let own = [
-            (reached(allowance.model_calls, spent.model_calls), Resource::ModelCalls),
-            (reached(allowance.tool_calls, spent.tool_calls), Resource::ToolCalls),
-            (reached(allowance.tokens, tokens), Resource::Tokens),
-            (allowance.cost.is_some_and(|most| spent.cost >= most), Resource::Cost),
-            (allowance.time.is_some_and(|most| began.elapsed() >= most), Resource::Time),
-        ];
-        let own = own.into_iter().find_map(|(is_gone, what)| is_gone.then_some(what));
-        own.or_else(|| from.as_ref()?.exhausted())
+        let own = self.inner.exhausted(&self.inner.account.lock()).next();
+        own.or_else(|| self.inner.from.as_ref()?.exhausted())
     }
 
-    /// The model was asked and took these tokens; says what they cost, where that is known.
+    /// When the time is up, here or where this came from; `None` where it is not bounded.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let Inner { allowance, began, from, .. } = &*self.inner;
+        // A time that lies beyond the end of time is no bound.
+        let own = allowance.time.and_then(|time| began.checked_add(time));
+        let outer = from.as_ref().and_then(Self::deadline);
+        own.into_iter().chain(outer).min()
+    }
+
+    /// Counts a call of the model that is about to be made, unless there is nothing left for it, here or
+    /// where this came from. Calls beside each other cannot both take the last one, nor the last tokens:
+    /// until the call is charged, the `estimate` of its input in tokens counts as spent. That no tool may
+    /// be called any more is no reason: the model can still answer.
+    ///
+    /// # Errors
+    /// Of what there is nothing left; nothing is counted then.
+    pub fn begin_model_call(&self, estimate: u64) -> Result<BegunCall, Resource> {
+        let count = |account: &mut Account| {
+            account.spent.model_calls += 1;
+            account.under_way = account.under_way.saturating_add(estimate);
+        };
+        let uncount = |account: &mut Account| {
+            account.spent.model_calls -= 1;
+            account.under_way = account.under_way.saturating_sub(estimate);
+        };
+        self.begin_call(Resource::ModelCalls, &count, &uncount)?;
+        Ok(BegunCall { purse: self.clone(), estimate })
+    }
+
+    /// Counts a call of a tool that is about to be made, as [`begin_model_call`](Self::begin_model_call).
+    /// That the model may not be asked any more is no reason against what it asked for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_tool_call(&self) -> Result<(), Resource> {
+        let count = |account: &mut Account| account.spent.tool_calls += 1;
+        let uncount = |account: &mut Account| account.spent.tool_calls -= 1;
+        self.begin_call(Resource::ToolCalls, &count, &uncount)
+    }
+
+    /// The model was asked and took these tokens, whatever there was left; says what they cost, where
+    /// that is known.
     pub fn model_called(&self, usage: Usage) -> Option<f64> {
+        self.change(&|account| account.spent.model_calls += 1);
+        self.charge(usage)
+    }
+
+    /// A tool was called, whatever there was left.
+    pub fn tool_called(&self) {
+        self.change(&|account| account.spent.tool_calls += 1);
+    }
+
+    /// An earlier process has spent this, whatever there is left. What it cost is what it would cost now.
+    pub(crate) fn was_spent(&self, before: &Spending) {
+        self.change(&|account| {
+            account.spent.model_calls += before.model_calls;
+            account.spent.tool_calls += before.tool_calls;
+        });
+        self.charge(before.usage);
+    }
+
+    /// Takes the calls of a model that a context's policy made for its own ends.
+    pub(crate) fn charge_side_calls(&self, context: &mut dyn ContextManager) {
+        for call in context.side_calls() {
+            let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
+            self.model_called(Usage { input, output, ..Usage::default() });
+        }
+    }
+
+    fn charge(&self, usage: Usage) -> Option<f64> {
         let cost = self.inner.prices.map(|prices| prices.cost(&usage));
-        self.spend(&|spent| {
-            spent.model_calls += 1;
-            spent.usage += usage;
-            spent.cost += cost.unwrap_or_default();
+        self.change(&|account| {
+            account.spent.usage += usage;
+            account.spent.cost += cost.unwrap_or_default();
         });
         cost
     }
 
-    /// A tool was called.
-    pub fn tool_called(&self) {
-        self.spend(&|spent| spent.tool_calls += 1);
+    fn begin_call(
+        &self,
+        kind: Resource,
+        count: &dyn Fn(&mut Account),
+        uncount: &dyn Fn(&mut Account),
+    ) -> Result<(), Resource> {
+        {
+            // Looked at and counted under one lock.
+            let mut account = self.inner.account.lock();
+            let calls = [Resource::ModelCalls, Resource::ToolCalls];
+            let mut gone = self.inner.exhausted(&account);
+            if let Some(what) = gone.find(|what| *what == kind || !calls.contains(what)) {
+                return Err(what);
+            }
+            count(&mut account);
+        }
+        let Some(from) = &self.inner.from else { return Ok(()) };
+        let counted = from.begin_call(kind, count, uncount);
+        counted.inspect_err(|_| uncount(&mut self.inner.account.lock()))
     }
 
-    fn spend(&self, change: &dyn Fn(&mut Spending)) {
-        change(&mut self.inner.spent.lock());
+    fn change(&self, change: &dyn Fn(&mut Account)) {
+        change(&mut self.inner.account.lock());
         if let Some(from) = &self.inner.from {
-            from.spend(change);
+            from.change(change);
         }
+    }
+}
+
+impl Inner {
+    /// Of what there is nothing left here, with what is under way.
+    fn exhausted(&self, account: &Account) -> impl Iterator<Item = Resource> + use<> {
+        let (allowance, Account { spent, under_way }) = (&self.allowance, account);
+        let tokens = spent.usage.input.saturating_add(spent.usage.output);
+        let coming = Usage { input: *under_way, ..Usage::default() };
+        let cost = spent.cost + self.prices.map_or(0.0, |prices| prices.cost(&coming));
+        let reached = |most: Option<u64>, spent: u64| most.is_some_and(|most| spent >= most);
+        let bounds = [
+            (reached(allowance.model_calls, spent.model_calls), Resource::ModelCalls),
+            (reached(allowance.tool_calls, spent.tool_calls), Resource::ToolCalls),
+            (reached(allowance.tokens, tokens.saturating_add(*under_way)), Resource::Tokens),
+            (allowance.cost.is_some_and(|most| cost >= most), Resource::Cost),
+            (allowance.time.is_some_and(|most| self.began.elapsed() >= most), Resource::Time),
+        ];
+        bounds.into_iter().filter_map(|(is_gone, what)| is_gone.then_some(what))
     }
 }

@@ -4,7 +4,10 @@ use super::executor::Shared;
 use super::lanes::{Again, Rest};
 use super::status::says_fail;
 use crate::spans;
-use crate::{CallContext, Host, JournalError, Record, Tool, ToolError, ToolErrorKind, ToolOutput};
+use crate::{
+    CallContext, Host, JournalError, Record, Spending, Tool, ToolError, ToolErrorKind, ToolOutput,
+    Watch,
+};
 use foldback_planner::{Data, Effect, Failure, FailureKind, StepId, StepResult};
 use futures::FutureExt;
 use std::any::Any;
@@ -44,6 +47,8 @@ pub(super) struct Surroundings {
     pub(super) cancelled: CancellationToken,
     pub(super) global_context: Option<Arc<str>>,
     pub(super) host: Host,
+    /// Who is told of the steps, and as steps of which turn.
+    pub(super) told: Option<(u32, Watch)>,
     /// Tells the run of calls that wait for their next attempt.
     pub(super) rests: mpsc::UnboundedSender<Rest>,
 }
@@ -80,15 +85,19 @@ impl Call {
         if around.cancelled.is_cancelled() {
             // The record says that it began: another one has to say that it was not made.
             let message = "the run was cancelled before the call was made";
-            let (result, error) = self.end(around, 0, failure(FailureKind::Cancelled, message));
+            let result = failure(FailureKind::Cancelled, message);
+            let (result, error) = self.end(around, 0, result, Spending::default());
             return (0, result, error);
         }
-        let (attempts, result) = self.attempts(around).await;
+        // What is spent by way of the host that the call is lent, a resumed run has spent as well.
+        let purse = around.host.purse.counting();
+        let host = Host { purse: purse.clone(), ..around.host.clone() };
+        let (attempts, result) = self.attempts(around, &host).await;
         if has_kind(&result, FailureKind::Cancelled) {
             // Without an end in the journal, a resumed run makes the call again if that does no harm.
             return (attempts, result, None);
         }
-        let (result, error) = self.end(around, attempts, result);
+        let (result, error) = self.end(around, attempts, result, purse.spent());
         (attempts, result, error)
     }
 
@@ -98,9 +107,11 @@ impl Call {
         around: &Surroundings,
         attempts: u32,
         result: StepResult,
+        spent: Spending,
     ) -> (StepResult, Option<JournalError>) {
         let (step, key) = (self.step, self.key.clone());
-        let ended = Record::Ended { step, key, attempts, result: result.clone() };
+        let spent = Some(spent).filter(|spent| *spent != Spending::default());
+        let ended = Record::Ended { step, key, attempts, result: result.clone(), spent };
         let error = around.append(&ended).err();
         (result, error)
     }
@@ -118,12 +129,12 @@ impl Call {
     }
 
     /// Tries until it works, or another attempt does not help. Answers the number of attempts, too.
-    async fn attempts(&self, around: &Surroundings) -> (u32, StepResult) {
+    async fn attempts(&self, around: &Surroundings, host: &Host) -> (u32, StepResult) {
         let retry = around.shared.settings.retry;
         let may_repeat = self.tool.spec().effect != Effect::Effectful;
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(around, attempt).await {
+            let error = match self.attempt(around, host, attempt).await {
                 Ok(output) => return (attempt, self.answer(output, around)),
                 Err(error) => error,
             };
@@ -159,7 +170,12 @@ impl Call {
         let _ = may_go.await;
     }
 
-    async fn attempt(&self, around: &Surroundings, attempt: u32) -> Result<ToolOutput, Failed> {
+    async fn attempt(
+        &self,
+        around: &Surroundings,
+        host: &Host,
+        attempt: u32,
+    ) -> Result<ToolOutput, Failed> {
         let spec = self.tool.spec();
         let cancelled = around.cancelled.child_token();
         let context = CallContext {
@@ -168,7 +184,7 @@ impl Call {
             cancelled: cancelled.clone(),
             global_context: self.global_context.clone(),
             depth: around.depth,
-            host: around.host.clone(),
+            host: host.clone(),
         };
         // The call itself is inside as well: a tool may panic before it answers a future.
         let call = AssertUnwindSafe(async { self.tool.call(&self.arguments, &context).await });
@@ -213,7 +229,7 @@ impl Call {
                 ),
             );
         }
-        if says_fail(&data) {
+        if !self.tool.spec().answers_data && says_fail(&data) {
             return failure(FailureKind::Status, data.text);
         }
         StepResult::Success { data }
@@ -292,7 +308,7 @@ pub(super) fn doubt(effect: Effect) -> &'static str {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")

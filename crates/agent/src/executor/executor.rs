@@ -6,7 +6,7 @@ use super::event::Trace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::journal::{Past, PastPlan};
-use crate::{Approver, CallContext, Host, Journal, JournalError, Toolbox};
+use crate::{Approver, CallContext, Host, Journal, JournalError, Record, Toolbox};
 use foldback_planner::{LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,6 +82,9 @@ pub struct RunOptions {
     pub depth: u32,
     /// What stands around it otherwise: lent to the tools.
     pub host: Host,
+    /// The turn that its steps belong to, as the [host's watcher](Host::watch) is told; without one nobody
+    /// is told of them.
+    pub turn: Option<u32>,
 }
 
 impl RunOptions {
@@ -94,6 +97,7 @@ impl RunOptions {
             global_context: call.global_context.clone(),
             depth: call.depth,
             host: call.host.clone(),
+            turn: None,
         }
     }
 }
@@ -229,6 +233,30 @@ impl Executor {
         Self { shared: Arc::new(Shared { approver, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
+    /// The same with other tools.
+    #[must_use]
+    pub fn with_toolbox(self, toolbox: Toolbox) -> Self {
+        Self { shared: Arc::new(Shared { toolbox, ..Arc::unwrap_or_clone(self.shared) }) }
+    }
+
+    /// The journal, where there is one.
+    pub(crate) fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.shared.journal.as_ref()
+    }
+
+    /// What the journal holds of a run; nothing without a journal.
+    pub(crate) fn records(&self, run: &str) -> Result<Vec<Record>, RunError> {
+        Ok(self.journal().map_or(Ok(Vec::new()), |journal| journal.records(run))?)
+    }
+
+    /// Whether a run of this name is going on with the journal, or without one with this executor.
+    pub(crate) fn is_running(&self, run: &str) -> bool {
+        match self.journal() {
+            Some(journal) => Claim::is_held(journal, run),
+            None => !run.is_empty() && Claim::is_held(&self.shared, run),
+        }
+    }
+
     /// The tools.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
@@ -273,6 +301,31 @@ impl Executor {
         self.begin(Schedule::open(), options)
     }
 
+    /// The same for a run whose name is [held](Self::hold) by whoever opens it.
+    pub(crate) fn open_held(&self, options: RunOptions) -> Result<Run, RunError> {
+        let past = match &self.shared.journal {
+            Some(journal) => Past::of(journal.records(&options.id)?),
+            None => Past::default(),
+        };
+        Ok(self.run_of(Schedule::open(), options, past, None))
+    }
+
+    /// Takes a run's name for as long as the claim is kept, and reads what the journal holds of it.
+    /// Without a journal a run needs no name; where it has one, it is in use with this executor.
+    pub(crate) fn hold(&self, run: &str, depth: u32) -> Result<Held, RunError> {
+        self.check_depth(depth)?;
+        let journal = self.shared.journal.clone();
+        let claim = match &journal {
+            Some(_) if run.is_empty() => return Err(RunError::Unnamed),
+            None if run.is_empty() => return Ok((None, None, Vec::new())),
+            Some(journal) => Claim::new(journal, run),
+            None => Claim::new(&self.shared, run),
+        };
+        let claim = claim.ok_or_else(|| RunError::InUse { run: run.to_owned() })?;
+        let records = journal.as_ref().map_or(Ok(Vec::new()), |journal| journal.records(run))?;
+        Ok((Some(claim), journal, records))
+    }
+
     /// Goes on with a run that the journal holds, with the plans that it holds.
     ///
     /// # Errors
@@ -298,21 +351,29 @@ impl Executor {
     }
 
     fn begin(&self, schedule: Schedule, options: RunOptions) -> Result<Run, RunError> {
-        let RunOptions { id: run, cancelled, global_context, depth, host } = options;
-        let limit = self.shared.settings.quota.depth;
-        if depth >= limit {
-            return Err(RunError::Depth { depth, limit });
-        }
+        let run = &options.id;
         let (past, claim) = match &self.shared.journal {
-            Some(_) if run.is_empty() => return Err(RunError::Unnamed),
-            Some(journal) => {
-                let Some(claim) = Claim::new(journal, &run) else {
-                    return Err(RunError::InUse { run });
-                };
-                (Past::of(journal.records(&run)?), Some(claim))
+            Some(_) => {
+                let (claim, _, records) = self.hold(run, options.depth)?;
+                (Past::of(records), claim)
             }
-            None => (Past::default(), None),
+            // Runs beside each other may share a name that is written down nowhere.
+            None => {
+                self.check_depth(options.depth)?;
+                (Past::default(), None)
+            }
         };
+        Ok(self.run_of(schedule, options, past, claim))
+    }
+
+    fn run_of(
+        &self,
+        schedule: Schedule,
+        options: RunOptions,
+        past: Past,
+        claim: Option<Claim>,
+    ) -> Run {
+        let RunOptions { id: run, cancelled, global_context, depth, host, turn } = options;
         let (sender, rests) = mpsc::unbounded_channel();
         let around = Surroundings {
             shared: Arc::clone(&self.shared),
@@ -321,12 +382,21 @@ impl Executor {
             // Its own token, so that a run that ends early does not cancel what stands around it.
             cancelled: cancelled.child_token(),
             global_context,
+            told: turn.zip(host.watch()),
             host,
             rests: sender,
         };
-        Ok(Run::new(schedule, past, around, rests, claim))
+        Run::new(schedule, past, around, rests, claim)
+    }
+
+    fn check_depth(&self, depth: u32) -> Result<(), RunError> {
+        let limit = self.shared.settings.quota.depth;
+        if depth >= limit { Err(RunError::Depth { depth, limit }) } else { Ok(()) }
     }
 }
+
+/// A run's name, where it has one; the journal, where there is one; and the records of the run in it.
+type Held = (Option<Claim>, Option<Arc<dyn Journal>>, Vec<Record>);
 
 /// A schedule that takes whole plans.
 fn sealed() -> Schedule {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -38,10 +38,37 @@ pub struct FileJournal {
 struct State {
     /// How many records there are.
     records: u64,
-    /// The runs that have any.
-    runs: BTreeSet<String>,
+    /// How many bytes they and the first line take.
+    bytes: u64,
+    /// Where each run's records stand.
+    runs: BTreeMap<String, Vec<Place>>,
     /// A write or a sync failed: nobody knows what the file ends with.
     broken: bool,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Its number.
+    n: u64,
+    /// Where its line begins, in bytes, and how long that is with its end.
+    at: u64,
+    length: usize,
+}
+
+impl State {
+    /// One more record, of `length` bytes.
+    fn add(&mut self, run: &str, length: usize) {
+        let place = Place { n: self.records, at: self.bytes, length };
+        match self.runs.get_mut(run) {
+            Some(places) => places.push(place),
+            None => {
+                self.runs.insert(run.to_owned(), vec![place]);
+            }
+        }
+        self.records += 1;
+        self.bytes += length as u64;
+    }
 }
 
 /// The first line.
@@ -92,30 +119,25 @@ impl FileJournal {
         let locked = Locked(file);
         let mut file = &locked.0;
 
-        let mut runs = BTreeSet::new();
-        let end = read(&path, |run, _| {
-            if !runs.contains(run) {
-                runs.insert(run.to_owned());
-            }
-            Ok(())
-        })?;
+        let mut state = read(&path)?;
         let length = file.metadata().map_err(io("measure"))?.len();
         let mut header = serde_json::to_vec(&Header { journal: VERSION })?;
         header.push(b'\n');
-        if end.bytes == 0 {
+        let whole = state.bytes;
+        if whole == 0 {
             check_is_torn_header(&path, &header)?;
         }
-        if end.bytes < length {
-            file.set_len(end.bytes).map_err(io("cut the torn end off"))?;
+        if whole < length {
+            file.set_len(whole).map_err(io("cut the torn end off"))?;
         }
-        if end.bytes == 0 {
+        if whole == 0 {
             file.write_all(&header).map_err(io("write"))?;
+            state.bytes = header.len() as u64;
         }
-        if end.bytes < length || end.bytes == 0 {
+        if whole < length || whole == 0 {
             file.sync_all().map_err(io("sync"))?;
             sync_folder_of(&path).map_err(io("sync the folder of"))?;
         }
-        let state = State { records: end.records, runs, broken: false };
         Ok(Self {
             path,
             file: Arc::new(locked),
@@ -164,10 +186,7 @@ impl Journal for FileJournal {
             state.broken = true;
             return Err(self.io("write")(source));
         }
-        state.records += 1;
-        if !state.runs.contains(run) {
-            state.runs.insert(run.to_owned());
-        }
+        state.add(run, line.len());
         Ok(())
     }
 
@@ -202,35 +221,32 @@ impl Journal for FileJournal {
     }
 
     fn records(&self, run: &str) -> Result<Vec<Record>, JournalError> {
-        let mut records = Vec::new();
-        // Held so that no line is half written while the file is read.
-        let state = self.state.lock();
-        if state.runs.contains(run) {
-            read(&self.path, |of, record| {
-                if of == run {
-                    records.push(serde_json::from_str(record)?);
-                }
-                Ok(())
-            })?;
+        let places = self.state.lock().runs.get(run).cloned().unwrap_or_default();
+        if places.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(records)
+        let io = |source| self.io("read")(source);
+        let mut reader = BufReader::new(File::open(&self.path).map_err(io)?);
+        let (mut line, mut position) = (Vec::new(), 0_u64);
+        let record = |Place { n, at, length }: Place| {
+            // Lines near each other are read from one buffer.
+            reader.seek_relative(at.cast_signed() - position.cast_signed()).map_err(io)?;
+            line.resize(length, 0);
+            reader.read_exact(&mut line).map_err(io)?;
+            position = at + length as u64;
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            let damaged = |why| JournalError::Damaged { path: self.path.clone(), line: n + 2, why };
+            read_line(line, n, |_, record| serde_json::from_str(record)).map_err(damaged)
+        };
+        places.into_iter().map(record).collect()
     }
 }
 
-/// How far a journal is whole.
-struct End {
-    records: u64,
-    bytes: u64,
-}
-
-/// Gives each record, with its run and as JSON text, to `each`.
-fn read(
-    path: &Path,
-    mut each: impl FnMut(&str, &str) -> Result<(), serde_json::Error>,
-) -> Result<End, JournalError> {
+/// Reads a journal as far as it is whole.
+fn read(path: &Path) -> Result<State, JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(io)?);
-    let mut end = End { records: 0, bytes: 0 };
+    let mut state = State { records: 0, bytes: 0, runs: BTreeMap::new(), broken: false };
     let mut line = Vec::new();
     for number in 1_u64.. {
         line.clear();
@@ -240,14 +256,18 @@ fn read(
         }
         if number == 1 {
             check_header(path, &line)?;
+            state.bytes = length as u64;
         } else {
             let damaged = |why| JournalError::Damaged { path: path.to_owned(), line: number, why };
-            read_line(&line, end.records, &mut each).map_err(damaged)?;
-            end.records += 1;
+            let expected = state.records;
+            let add = |run: &str, _: &str| {
+                state.add(run, length);
+                Ok(())
+            };
+            read_line(&line, expected, add).map_err(damaged)?;
         }
-        end.bytes += length as u64;
     }
-    Ok(end)
+    Ok(state)
 }
 
 fn check_header(path: &Path, line: &[u8]) -> Result<(), JournalError> {
@@ -272,11 +292,12 @@ fn not_a_journal(path: &Path, beginning: &[u8]) -> JournalError {
     JournalError::Version { path: path.to_owned(), expected: VERSION, found }
 }
 
-fn read_line(
+/// Gives the run and the record of a line, as JSON text, to `take`.
+fn read_line<T>(
     line: &[u8],
     expected: u64,
-    each: &mut impl FnMut(&str, &str) -> Result<(), serde_json::Error>,
-) -> Result<(), String> {
+    take: impl FnOnce(&str, &str) -> Result<T, serde_json::Error>,
+) -> Result<T, String> {
     let words = |error: serde_json::Error| error.to_string();
     let Line { n, check: found, entry } = serde_json::from_slice(line).map_err(words)?;
     if n != expected {
@@ -287,7 +308,7 @@ fn read_line(
         return Err(format!("its checksum is {computed}, and it says {found}"));
     }
     let entry: Entry<'_> = serde_json::from_str(entry.get()).map_err(words)?;
-    each(&entry.run, entry.record.get()).map_err(words)
+    take(&entry.run, entry.record.get()).map_err(words)
 }
 
 /// The checksum of a record: half of a BLAKE3 hash is plenty against accidents.

@@ -9,7 +9,7 @@ pub use file::FileJournal;
 pub use memory::MemoryJournal;
 pub(crate) use past::{Past, PastPlan};
 
-use crate::Decision;
+use crate::{Decision, Spending};
 use foldback_planner::{Step, StepId, StepResult};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,9 @@ pub enum Record {
         attempts: u32,
         /// What became of it.
         result: StepResult,
+        /// What was spent by way of the [host](crate::Host) that it was lent, where it was anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spending>,
     },
     /// Something that whoever drives the run wants to find again, such as a model's answer.
     Note {
@@ -141,6 +144,16 @@ pub enum JournalError {
     Broken {
         /// The file.
         path: PathBuf,
+    },
+    /// What a run noted for itself is not as this version writes it.
+    #[error("what run {run:?} noted as {kind} cannot be read: {why}; begin a run of another name")]
+    Note {
+        /// The run.
+        run: String,
+        /// What it was noted as.
+        kind: &'static str,
+        /// What is wrong with it.
+        why: String,
     },
     /// A record could not be put into words.
     #[error("a record cannot be written: {0}")]

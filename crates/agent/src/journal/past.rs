@@ -1,8 +1,8 @@
 //! What a journal says of a run so far.
 
 use super::Record;
-use crate::Decision;
 use crate::executor::has_kind;
+use crate::{Decision, Spending};
 use foldback_planner::{FailureKind, Step, StepId, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +43,8 @@ pub(crate) struct PastCall {
     pub(crate) began: Option<(String, String)>,
     /// How many attempts it took, and what became of it.
     pub(crate) ended: Option<(u32, StepResult)>,
+    /// What was spent by what it called.
+    pub(crate) spent: Option<Spending>,
 }
 
 impl Past {
@@ -71,13 +73,14 @@ impl Past {
                     call.began = Some((function, arguments));
                     (call.key, call.at) = (key, at);
                 }
-                Record::Ended { step, key, attempts, result } => {
+                Record::Ended { step, key, attempts, result, spent } => {
                     let call = past.calls.entry(step).or_default();
                     if attempts == 0 && has_kind(&result, FailureKind::Cancelled) {
                         // It was called off before it was made.
                         call.began = None;
                     } else {
                         call.ended = Some((attempts, result));
+                        call.spent = spent;
                         (call.key, call.at) = (key, at);
                     }
                 }

@@ -1,21 +1,23 @@
 //! A planned run: the executor and the model, each told what the other brought.
 
 use super::history::Round;
-use super::noted::Answers;
-use super::question::{Question, Reply};
+use super::question::{Heard, Question};
 use super::reading::{Reading, read};
 use super::request::{Reason, Requests, State};
 use crate::agent::{Agent, AgentError, Task};
+use crate::asker::{Asker, Reply};
 use crate::facts::facts;
 use crate::journal::PastPlan;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
-use crate::{Eager, Event, Outcome, Run, RunOptions, Trigger};
-use foldback_llm::{ChatRequest, ChatResponse, ModelError, ModelErrorKind, StopReason};
+use crate::{
+    AgentEvent, Eager, Event, Host, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch,
+};
+use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{
     Action, Effect, FailureKind, Form, Plan, Progress, ReplanReason, Replans, Step, StepId,
     StepResult, StepState,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All plans of a run are one turn.
@@ -36,7 +38,12 @@ pub(super) struct Drive<'a> {
     recorder: Recorder,
     run: Run,
     rounds: Vec<Round>,
-    answers: Answers,
+    watch: Watch,
+    /// Whether the request follows on a conversation.
+    follows: bool,
+    asker: Arc<Asker>,
+    /// How often the model was asked for each purpose.
+    asked: BTreeMap<Purpose, u32>,
     question: Option<Question<'a>>,
     replans: Replans,
     /// Failed and refused steps that a planner was told of.
@@ -68,10 +75,20 @@ pub(super) struct Done {
     pub(super) undecided: BTreeSet<StepId>,
 }
 
+/// What stands around a run.
+pub(super) struct Around {
+    pub(super) asker: Arc<Asker>,
+    pub(super) recorder: Recorder,
+    pub(super) host: Host,
+    pub(super) watch: Watch,
+    /// Whether the request follows on a conversation.
+    pub(super) follows: bool,
+}
+
 /// Why no more plans are made; what is under way goes on to its end.
 enum Closed {
     Degraded(Degraded),
-    Failed(String),
+    Ended(Stop),
 }
 
 impl<'a> Drive<'a> {
@@ -79,24 +96,29 @@ impl<'a> Drive<'a> {
         agent: &'a Agent,
         task: &'a Task,
         session: &'a str,
-        recorder: Recorder,
+        around: Around,
         global_context: Option<Arc<str>>,
     ) -> Result<Self, AgentError> {
         let settings = &agent.one_plan;
+        let Around { asker, recorder, host, watch, follows } = around;
         let requests = Requests::new(agent, &task.request, session);
-        let run = agent.executor.open(RunOptions {
+        let run = agent.executor.open_held(RunOptions {
             id: task.run.clone(),
             cancelled: task.cancelled.clone(),
             global_context,
             depth: task.depth,
-            host: task.host(None),
+            host,
+            turn: Some(TURN),
         })?;
         Ok(Self {
             agent,
             task,
             requests,
             recorder,
-            answers: Answers::of(&run),
+            watch,
+            follows,
+            asker,
+            asked: BTreeMap::new(),
             run,
             rounds: Vec::new(),
             question: None,
@@ -120,13 +142,13 @@ impl<'a> Drive<'a> {
         match self.closed.take() {
             None => self.answer().await,
             Some(Closed::Degraded(degraded)) => Ok(Finish::StepByStep(degraded)),
-            Some(Closed::Failed(message)) => Ok(ended_badly(message)),
+            Some(Closed::Ended(stop)) => Ok(Finish::Ended(Ending { stop, answer: None })),
         }
     }
 
     /// Ends the run; what has not started never will.
     pub(super) async fn end(self) -> Result<Done, AgentError> {
-        let Self { run, rounds, mut recorder, undecided, .. } = self;
+        let Self { run, rounds, recorder, undecided, .. } = self;
         let outcome = run.finish().await?;
         recorder.ran(TURN, &outcome);
         Ok(Done { rounds, recorder, outcome, undecided })
@@ -135,7 +157,7 @@ impl<'a> Drive<'a> {
     /// Asks for the first plan. Where an earlier run was killed while the model still wrote it, what had
     /// begun by then is a fact, and what is still to do is planned beside it.
     fn begin_planning(&mut self) -> Result<(), AgentError> {
-        let broke_off = match self.answers.next() {
+        let broke_off = match self.next_noted() {
             Some((_, reason)) => reason.broken_off,
             None => true,
         };
@@ -148,7 +170,7 @@ impl<'a> Drive<'a> {
             let request = self.requests.replan(&state, &reason, false);
             self.ask(Purpose::Planner, reason, request);
         } else {
-            self.ask(Purpose::Planner, Reason::default(), self.requests.plan());
+            self.ask(Purpose::Planner, Reason::default(), self.requests.plan(self.follows));
         }
         Ok(())
     }
@@ -180,9 +202,9 @@ impl<'a> Drive<'a> {
                 biased;
                 event = self.run.next(), if !self.is_idle => self.happened(event),
                 () = cancelled.cancelled(), if self.question.is_some() => self.question = None,
-                Some(reply) = reply(&mut self.question) => match reply {
-                    Reply::Steps(steps) => self.start_early(steps)?,
-                    Reply::Whole(answer) => self.answered(*answer)?,
+                Some(heard) = heard(&mut self.question) => match heard {
+                    Heard::Steps(steps) => self.start_early(steps)?,
+                    Heard::Whole(reply) => self.answered((*reply)?)?,
                 },
             }
         }
@@ -224,8 +246,8 @@ impl<'a> Drive<'a> {
 
     /// Why a new plan is due now. A resumed run asks in the order of the one that was killed.
     fn due(&self, progress: &Progress) -> Option<Reason> {
-        if let Some((Purpose::Replan, noted)) = self.answers.next() {
-            return noted.is_due(progress, self.is_idle).then(|| noted.clone());
+        if let Some((Purpose::Replan, noted)) = self.next_noted() {
+            return noted.is_due(progress, self.is_idle).then_some(noted);
         }
         let anchor = match self.replans.due(progress)? {
             ReplanReason::Anchor { step, .. } => Some(step),
@@ -254,17 +276,20 @@ impl<'a> Drive<'a> {
 
     /// Puts a question to the model, or finds the answer that it gave before the run was killed.
     fn ask(&mut self, purpose: Purpose, reason: Reason, request: ChatRequest) {
-        self.question = Some(if let Some(answer) = self.answers.take(purpose) {
-            Question::answered(purpose, reason, request, answer)
-        } else {
-            let asked = self.recorder.ask(purpose, &request);
-            let is_first = purpose == Purpose::Planner && !reason.broken_off;
-            if is_first && self.agent.one_plan.stream {
-                Question::ask_for_steps(self.agent, request, asked)
-            } else {
-                Question::ask(self.agent, purpose, reason, request, asked)
-            }
-        });
+        let count = self.asked.entry(purpose).or_default();
+        *count += 1;
+        let key = count.to_string();
+        let is_first = purpose == Purpose::Planner && !reason.broken_off;
+        let streamed = is_first && self.agent.one_plan.stream;
+        let from = (Arc::clone(&self.asker), self.recorder.clone());
+        let question = Question::ask(self.agent, from, (purpose, key), reason, request, streamed);
+        self.question = Some(question);
+    }
+
+    /// What the next answer that the journal holds was asked for, and why.
+    fn next_noted(&self) -> Option<(Purpose, Reason)> {
+        let (purpose, reason) = self.asker.next_noted()?;
+        Some((purpose, Reason::of(reason.as_deref())))
     }
 
     /// Starts steps of a plan that is still being written: those that are sound by themselves and may
@@ -295,20 +320,19 @@ impl<'a> Drive<'a> {
     }
 
     /// The model has answered.
-    fn answered(&mut self, answer: Result<ChatResponse, ModelError>) -> Result<(), AgentError> {
+    fn answered(&mut self, reply: Reply) -> Result<(), AgentError> {
         let Some(question) = self.question.take() else { return Ok(()) };
-        let Question { purpose, reason, mut request, asked, .. } = question;
-        let was_noted = asked.is_none();
-        if let Some(asked) = asked {
-            self.recorder.answered(asked, &answer);
-            Answers::note(&mut self.run, purpose, &reason, &answer)?;
-        }
-        let (text, is_cut) = match answer {
-            Ok(answer) => (answer.message.text().into_owned(), answer.stop == StopReason::Length),
+        let Question { purpose, reason, mut request, was_noted, .. } = question;
+        let (text, is_cut) = match reply {
+            Reply::Answer(answer) => {
+                (answer.message.text().into_owned(), answer.stop == StopReason::Length)
+            }
             // What the model wrote cannot be read: that is mended like a plan that cannot be read.
-            Err(error) if error.kind == ModelErrorKind::Response => (String::new(), false),
-            Err(error) => {
-                self.closed = Some(Closed::Failed(error.message));
+            Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
+                (String::new(), false)
+            }
+            other => {
+                self.closed = Some(Closed::Ended(stop_of(other)));
                 return Ok(());
             }
         };
@@ -341,7 +365,7 @@ impl<'a> Drive<'a> {
     /// What an answer came to in the run that was killed: more may have ended by now than had when it
     /// was read then, and what fits or does not fit must not change with it.
     fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
-        let was_mended = matches!(self.answers.next(), Some((Purpose::Repair, _)));
+        let was_mended = matches!(self.next_noted(), Some((Purpose::Repair, _)));
         let is_nothing = match &reading {
             Reading::Plan(plan) => plan.steps.is_empty(),
             Reading::StepByStep(_) => true,
@@ -392,7 +416,7 @@ impl<'a> Drive<'a> {
             return Ok(());
         }
         let is_first = purpose == Purpose::Planner && !reason.broken_off;
-        if is_first && was_noted && self.answers.next().is_none_or(|(_, r)| !r.unsound.is_empty()) {
+        if is_first && was_noted && self.next_noted().is_none_or(|(_, r)| !r.unsound.is_empty()) {
             self.recall_early()?;
         }
         if is_first && !self.early.steps.is_empty() {
@@ -416,6 +440,8 @@ impl<'a> Drive<'a> {
     /// Carries out a plan beside what there is.
     fn take_plan(&mut self, purpose: Purpose, text: String, plan: &Plan) -> Result<(), AgentError> {
         self.recorder.planned(TURN, purpose, plan, Vec::new());
+        let told = || plan.steps.iter().map(PlannedStep::from).collect();
+        self.watch.tell_of(|| AgentEvent::Planned { turn: TURN, steps: told() });
         let calls = plan.steps.iter().filter(|step| matches!(step.action, Action::Call { .. }));
         self.recorder.classify(TURN, plan.form, calls.count());
         let steps = plan.steps.clone();
@@ -447,18 +473,14 @@ impl<'a> Drive<'a> {
         let mut why = "the model wrote no answer".to_owned();
         for _ in 0..ANSWER_ATTEMPTS {
             self.ask(Purpose::Answer, Reason::default(), request.clone());
-            let reply = reply(&mut self.question);
-            let reply = self.task.cancelled.run_until_cancelled(reply).await.flatten();
-            let asked = self.question.take().and_then(|question| question.asked);
-            let Some(Reply::Whole(answer)) = reply else {
+            let heard = heard(&mut self.question);
+            let heard = self.task.cancelled.run_until_cancelled(heard).await.flatten();
+            self.question = None;
+            let Some(Heard::Whole(reply)) = heard else {
                 return Ok(Finish::Ended(Ending { stop: Stop::Cancelled, answer: None }));
             };
-            if let Some(asked) = asked {
-                self.recorder.answered(asked, &answer);
-                Answers::note(&mut self.run, Purpose::Answer, &Reason::default(), &answer)?;
-            }
-            match *answer {
-                Ok(response) => {
+            match (*reply)? {
+                Reply::Answer(response) => {
                     let text = response.message.text();
                     let is_cut = response.stop == StopReason::Length;
                     if !text.trim().is_empty() && !is_cut {
@@ -471,13 +493,20 @@ impl<'a> Drive<'a> {
                         longer(&mut request);
                     }
                 }
-                Err(error) if error.kind == ModelErrorKind::Response => why = error.message,
-                Err(error) => return Ok(ended_badly(error.message)),
+                Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
+                    why = error.message;
+                }
+                other => {
+                    return Ok(Finish::Ended(Ending { stop: stop_of(other), answer: cut }));
+                }
             }
         }
         Ok(match cut {
             Some(_) => Finish::Ended(Ending { stop: Stop::CutOff, answer: cut }),
-            None => ended_badly(why),
+            None => {
+                let stop = Stop::ModelFailed { message: why };
+                Finish::Ended(Ending { stop, answer: None })
+            }
         })
     }
 }
@@ -517,14 +546,20 @@ fn longer(request: &mut ChatRequest) {
     *bound = bound.map(|tokens| tokens.saturating_mul(2));
 }
 
-/// What comes of a question, where there is one.
-async fn reply(question: &mut Option<Question<'_>>) -> Option<Reply> {
+/// What is heard of a question, where there is one.
+async fn heard(question: &mut Option<Question<'_>>) -> Option<Heard> {
     match question {
         Some(question) => Some(question.reply().await),
         None => None,
     }
 }
 
-fn ended_badly(message: String) -> Finish {
-    Finish::Ended(Ending { stop: Stop::ModelFailed { message }, answer: None })
+/// Why a run ends that was given no answer.
+fn stop_of(reply: Reply) -> Stop {
+    match reply {
+        Reply::Answer(_) => Stop::Answered,
+        Reply::Failed(error) => Stop::ModelFailed { message: error.message },
+        Reply::Cancelled => Stop::Cancelled,
+        Reply::Exhausted(resource) => Stop::Exhausted { resource },
+    }
 }

@@ -23,16 +23,8 @@ pub(super) fn handover(
     rounds: &[Round],
     outcome: &Outcome,
 ) -> String {
-    let detail = excerpt(degraded.detail.trim(), DETAIL_TOKENS, &Estimate).text;
-    let mut text = match degraded.because {
-        DegradeReason::Declared => "[The steps of this task cannot be planned ahead".to_owned(),
-        DegradeReason::InvalidPlan => "[Neither the plan nor its repair can be run".to_owned(),
-        DegradeReason::ReplansSpent => "[No further plan is made".to_owned(),
-    };
-    if !detail.is_empty() {
-        let _ = write!(text, ": {detail}");
-    }
-    text.push_str(". Plans are over; from here the work goes on step by step.]\n");
+    let why = why(degraded);
+    let mut text = format!("[{why}. Plans are over; from here the work goes on step by step.]\n");
     let open = decisions(undecided, rounds, outcome);
     if !open.is_empty() {
         let open = excerpt(&open, DECISIONS_TOKENS, &Estimate).text;
@@ -49,6 +41,19 @@ pub(super) fn handover(
     }
     text.push_str("Call what you need now, look at what it brings, and answer when you are done.");
     text
+}
+
+/// Why plans are over.
+pub(super) fn why(degraded: &Degraded) -> String {
+    let why = match degraded.because {
+        DegradeReason::Declared => "The steps of this task cannot be planned ahead",
+        DegradeReason::InvalidPlan => "Neither the plan nor its repair can be run",
+        DegradeReason::ReplansSpent => "No further plan is made",
+    };
+    match excerpt(degraded.detail.trim(), DETAIL_TOKENS, &Estimate).text {
+        detail if detail.is_empty() => why.to_owned(),
+        detail => format!("{why}: {detail}"),
+    }
 }
 
 /// The decisions that no plan has made, one a line.

@@ -6,7 +6,7 @@ use crate::call_ids::CallIds;
 use crate::json_line::compact;
 use crate::observation;
 use foldback_core::{ContextError, ContextManager, Message, ToolCall};
-use foldback_planner::{Action, Step, StepId, StepResult};
+use foldback_planner::{Action, FailureKind, Step, StepId, StepResult};
 
 /// A plan that was made, as the model wrote it.
 #[derive(Clone, Debug)]
@@ -43,6 +43,19 @@ pub(super) fn record(
         }
     }
     Ok(())
+}
+
+/// The first plans of a run, as far as nothing of what became of their steps can change any more: a
+/// resumed run makes the calls that were cancelled, or kept back for a bound of the run.
+pub(super) fn ended<'a>(rounds: &'a [Round], outcome: &Outcome) -> &'a [Round] {
+    let is_open = |step: &Step| match outcome.results.get(&step.id) {
+        Some(StepResult::Error { failure }) => {
+            matches!(failure.kind, FailureKind::Cancelled | FailureKind::Quota)
+        }
+        result => result.is_none(),
+    };
+    let ended = rounds.iter().take_while(|round| !round.steps.iter().any(is_open)).count();
+    rounds.get(..ended).unwrap_or_default()
 }
 
 /// A step's call, with references unfilled where they never were filled, and what became of it.

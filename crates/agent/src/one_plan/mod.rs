@@ -4,19 +4,23 @@
 mod drive;
 mod handover;
 mod history;
-pub(crate) mod noted;
 mod question;
 mod reading;
 pub(crate) mod request;
 
+use crate::adaptive::Choice;
 use crate::agent::{Agent, AgentError, Report, Task};
+use crate::asker::Asker;
+use crate::context_handle::serve;
 use crate::facts::conversation;
-use crate::spans;
+use crate::notes::settle;
+use crate::react::Begun;
 use crate::trajectory::{Ending, Recorder, Strategy};
-use drive::{Drive, Finish};
+use crate::{AgentEvent, AgentState, ContextHandle, spans};
+use drive::{Around, Drive, Finish};
 use foldback_core::{ContextManager, Message};
 use foldback_llm::Sampling;
-use handover::handover;
+use handover::{handover, why};
 use std::sync::Arc;
 use tracing::Instrument;
 
@@ -61,8 +65,9 @@ impl Agent {
     /// after the last replan. Other than that, what follows the last replan is the answer.
     ///
     /// Request, calls, results and answer are recorded in `context` at the end of the run, or when it
-    /// goes on step by step. With a journal, a run of the same name goes on where it was killed: calls
-    /// with a result and answers of the model are not asked for again.
+    /// goes on step by step. With a journal, a run of the same name goes on where it was killed or stopped:
+    /// calls with a result and answers of the model are not asked for again, and a plan of which not every
+    /// call has come to its end is recorded then.
     ///
     /// # Errors
     /// When the context or the journal fails.
@@ -71,40 +76,77 @@ impl Agent {
         context: &mut dyn ContextManager,
         task: &Task,
     ) -> Result<Report, AgentError> {
-        let span = spans::invoke_agent("one_plan", &context.todo().to_string());
-        let report = self.plan_and_run(context, task).instrument(span.clone()).await?;
+        self.run(Strategy::OnePlan, context, task).await
+    }
+
+    /// The same in the context of a run, inside a span; `chosen` says why it is done by one plan.
+    pub(crate) async fn plan_and_run(
+        &self,
+        context: &mut dyn ContextManager,
+        task: &Task,
+        chosen: Option<Choice>,
+    ) -> Result<Report, AgentError> {
+        let span = spans::invoke_agent("one_plan", context.todo().as_str());
+        let report = self.plan_in_span(context, task, chosen).instrument(span.clone()).await?;
         spans::record_usage(&span, &report.trajectory.spent().usage);
         Ok(report)
     }
 
-    async fn plan_and_run(
+    async fn plan_in_span(
         &self,
         context: &mut dyn ContextManager,
         task: &Task,
+        chosen: Option<Choice>,
     ) -> Result<Report, AgentError> {
         self.check(context)?;
+        let asker = Arc::new(Asker::open(self, task, context.todo())?);
         let recorder = Recorder::begin(self.situation(&task.request), Strategy::OnePlan);
-        let session = context.todo().to_string();
+        let follows = chosen.as_ref().is_some_and(|choice| choice.follows);
+        if let Some(Choice { because, .. }) = chosen {
+            recorder.chosen_because(because);
+        }
+        let (session, watch) = (context.todo().to_string(), task.watch(context.todo()));
         let context_told = self.global_context(context, &task.request);
-        let mut drive = Drive::begin(self, task, &session, recorder, context_told)?;
-        let finish = drive.carry_out().await?;
-        let done = drive.end().await?;
+        let (handle, mut requests) = ContextHandle::new(context.todo().clone());
+        let around = Around {
+            asker: Arc::clone(&asker),
+            recorder,
+            host: task.host(Some(handle)),
+            watch: watch.clone(),
+            follows,
+        };
+        let mut drive = Drive::begin(self, task, &session, around, context_told)?;
+        let finish = serve(context, &mut requests, drive.carry_out()).await?;
+        let done = serve(context, &mut requests, drive.end()).await?;
         let mut ids = self.open(context, &self.react_system(), &task.request)?;
-        history::record(context, &done.rounds, &done.outcome, &mut ids)?;
-        let mut recorder = done.recorder;
+        let is_over = match &finish {
+            Finish::Ended(ending) => AgentState::after(&ending.stop) == AgentState::Finished,
+            Finish::StepByStep(_) => true,
+        };
+        // A run that can go on records what changes no more; the rest when it has come to its end.
+        let stays = is_over || self.executor.journal().is_none();
+        let rounds = if stays { &done.rounds } else { history::ended(&done.rounds, &done.outcome) };
+        if stays {
+            settle(&self.executor, &task.run, &done.outcome)?;
+        }
+        history::record(context, rounds, &done.outcome, &mut ids)?;
+        let recorder = done.recorder;
         match finish {
             Finish::Ended(Ending { stop, answer }) => {
-                if let Some(answer) = &answer {
+                if let Some(answer) = answer.as_ref().filter(|_| stays) {
                     context.record(Message::assistant(answer))?;
                 }
                 let trajectory = recorder.finish(Ending { stop, answer });
                 Ok(Report { trajectory, traces: vec![done.outcome.trace] })
             }
             Finish::StepByStep(degraded) => {
+                let because = why(&degraded);
+                watch.tell(&AgentEvent::Chose { strategy: Strategy::React, because });
                 let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
                 context.record(Message::user(&told))?;
                 recorder.degraded(degraded);
-                self.go_on(context, task, recorder, vec![done.outcome.trace], ids).await
+                let begun = Begun { recorder, traces: vec![done.outcome.trace], ids, asker };
+                self.go_on(context, task, begun).await
             }
         }
     }

@@ -1,13 +1,14 @@
 //! A question that is with the model while the executor goes on.
 
 use super::request::Reason;
-use crate::agent::Agent;
-use crate::ask::{ask, streamed};
-use crate::trajectory::{Asked, Purpose};
-use foldback_llm::{ChatRequest, ChatResponse, ModelError};
+use crate::agent::{Agent, AgentError};
+use crate::asker::{self, Asker, Reply};
+use crate::trajectory::{Purpose, Recorder};
+use foldback_llm::ChatRequest;
 use foldback_planner::{OnePlanEvent, OnePlanReader, Step};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// A question that is with the model.
@@ -15,9 +16,9 @@ pub(super) struct Question<'a> {
     pub(super) purpose: Purpose,
     pub(super) reason: Reason,
     pub(super) request: ChatRequest,
-    /// Its place in the record; `None` of one that an earlier run has asked.
-    pub(super) asked: Option<Asked>,
-    answer: BoxFuture<'a, Result<ChatResponse, ModelError>>,
+    /// Whether an earlier run has asked it.
+    pub(super) was_noted: bool,
+    answer: BoxFuture<'a, Result<Reply, AgentError>>,
     written: Option<Written>,
 }
 
@@ -27,59 +28,43 @@ struct Written {
     reader: OnePlanReader,
 }
 
-/// What comes of a question.
-pub(super) enum Reply {
+/// What is heard of a question.
+pub(super) enum Heard {
     /// These steps of the plan are written; there will be more.
     Steps(Vec<Step>),
     /// All of the answer.
-    Whole(Box<Result<ChatResponse, ModelError>>),
+    Whole(Box<Result<Reply, AgentError>>),
 }
 
 impl<'a> Question<'a> {
-    /// Asks the model.
+    /// Asks the model. A plan that is `streamed` is read while it is being written.
     pub(super) fn ask(
         agent: &'a Agent,
-        purpose: Purpose,
+        (asker, recorder): (Arc<Asker>, Recorder),
+        (purpose, key): (Purpose, String),
         reason: Reason,
         request: ChatRequest,
-        asked: Asked,
+        streamed: bool,
     ) -> Self {
-        let model = &*agent.model;
-        let own = request.clone();
-        let answer = async move { ask(model, &own).await }.boxed();
-        Self { purpose, reason, request, asked: Some(asked), answer, written: None }
-    }
-
-    /// Asks the model for a plan that is read while it is being written.
-    pub(super) fn ask_for_steps(agent: &'a Agent, request: ChatRequest, asked: Asked) -> Self {
+        let was_noted = asker.holds(purpose, &key);
         let (sender, pieces) = unbounded_channel();
-        let model = &*agent.model;
-        let own = request.clone();
+        let written = streamed.then(|| Written { pieces, reader: OnePlanReader::new() });
+        let (own, noted) = (request.clone(), reason.noted());
         let answer = async move {
+            let question = asker::Question { purpose, key: &key, reason: noted, request: own };
             // Nobody listens any more when the run is over; the answer does not matter then.
-            streamed(model, &own, |text| drop(sender.send(text))).await
+            let mut told = |text| drop(sender.send(text));
+            let told: Option<asker::Told<'_>> = if streamed { Some(&mut told) } else { None };
+            asker.put(&*agent.model, &recorder, question, told).await
         };
-        let written = Some(Written { pieces, reader: OnePlanReader::new() });
-        let (purpose, reason) = (Purpose::Planner, Reason::default());
-        Self { purpose, reason, request, asked: Some(asked), answer: answer.boxed(), written }
-    }
-
-    /// A question that an earlier run was answered.
-    pub(super) fn answered(
-        purpose: Purpose,
-        reason: Reason,
-        request: ChatRequest,
-        answer: Result<ChatResponse, ModelError>,
-    ) -> Self {
-        let answer = async move { answer }.boxed();
-        Self { purpose, reason, request, asked: None, answer, written: None }
+        Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
     }
 
     /// What comes next. Loses nothing when it is dropped; must not be asked again behind the whole
     /// answer.
-    pub(super) async fn reply(&mut self) -> Reply {
+    pub(super) async fn reply(&mut self) -> Heard {
         let Some(written) = &mut self.written else {
-            return Reply::Whole(Box::new((&mut self.answer).await));
+            return Heard::Whole(Box::new((&mut self.answer).await));
         };
         loop {
             tokio::select! {
@@ -93,10 +78,10 @@ impl<'a> Question<'a> {
                     });
                     let steps: Vec<Step> = steps.collect();
                     if !steps.is_empty() {
-                        return Reply::Steps(steps);
+                        return Heard::Steps(steps);
                     }
                 }
-                answer = &mut self.answer => return Reply::Whole(Box::new(answer)),
+                answer = &mut self.answer => return Heard::Whole(Box::new(answer)),
             }
         }
     }

@@ -8,11 +8,16 @@ use foldback_core::{Estimate, Message, TokenCounter};
 use foldback_llm::{ChatRequest, Sampling, ToolChoice, canonical_schema};
 use foldback_planner::{Language, StepId, ToolSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use std::fmt::Write;
 use std::sync::Arc;
 
 const PLANNER: &str = include_str!("../prompts/planner.md");
 const ANSWER: &str = include_str!("../prompts/answer.md");
+
+/// What is said of a conversation that the planner does not see.
+const UNSEEN: &str = "[A conversation stands before this request, and you do not see it. If the request \
+     cannot be understood without it, answer {\"mode\": \"react\", \"reason\": \"...\"}.]";
 
 /// A plan up to this many bytes is shown whole to whoever repairs it.
 const WHOLE_BYTES: usize = 1 << 16;
@@ -49,6 +54,18 @@ pub(crate) struct Reason {
     pub(crate) unsound: Vec<String>,
 }
 
+impl Reason {
+    /// As it is written down; nothing, where there is none.
+    pub(super) fn noted(&self) -> Option<Box<RawValue>> {
+        if *self == Self::default() { None } else { to_raw_value(self).ok() }
+    }
+
+    /// As it was written down.
+    pub(super) fn of(noted: Option<&RawValue>) -> Self {
+        noted.and_then(|noted| serde_json::from_str(noted.get()).ok()).unwrap_or_default()
+    }
+}
+
 /// Writes requests of one run. All that ask for a plan begin with the same bytes.
 #[derive(Debug)]
 pub(crate) struct Requests<'a> {
@@ -75,9 +92,15 @@ impl<'a> Requests<'a> {
         Self { planner, writer, request, session, sampling: &settings.sampling }
     }
 
-    /// The first plan: instructions, tools and the request, nothing of any history.
-    pub(crate) fn plan(&self) -> ChatRequest {
-        self.of(vec![Arc::clone(&self.planner), Arc::new(Message::user(self.request))])
+    /// The first plan: instructions, tools and the request, nothing of any history; only, where the
+    /// request `follows` on a conversation, that there is one.
+    pub(crate) fn plan(&self, follows: bool) -> ChatRequest {
+        let told = if follows {
+            Message::user(&format!("{}\n\n{UNSEEN}", self.request))
+        } else {
+            Message::user(self.request)
+        };
+        self.of(vec![Arc::clone(&self.planner), Arc::new(told)])
     }
 
     /// What follows, from what is known now.

@@ -6,7 +6,7 @@ mod replay;
 mod tool_record;
 
 pub use json_lines::{TrajectoryError, read_trajectories, write_trajectory};
-pub(crate) use recorder::{Asked, Recorder};
+pub(crate) use recorder::Recorder;
 pub use replay::Replay;
 pub use tool_record::{LanguageRecord, ToolRecord};
 
@@ -16,6 +16,7 @@ use foldback_planner::{Form, Step, StepId, StepResult};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// The version of the record's shape. A reader refuses a greater one.
@@ -105,6 +106,9 @@ impl Strategy {
 pub struct StrategyRecord {
     /// How it began.
     pub chosen: Strategy,
+    /// Why it began so, where that was chosen for the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// Why it went on step by step, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,
@@ -229,6 +233,9 @@ pub struct ModelCall {
     /// Why there is no message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ModelFailure>,
+    /// Whether an earlier process was given it, and the journal held it: it took no time now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_journal: bool,
 }
 
 /// A call of the model that failed.
@@ -264,6 +271,25 @@ pub enum Purpose {
     Research,
     /// What a deep search still lacks.
     Reflection,
+}
+
+impl Purpose {
+    /// Its name, as a record writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Repair => "repair",
+            Self::Replan => "replan",
+            Self::Answer => "answer",
+            Self::React => "react",
+            Self::Flow => "flow",
+            Self::Summary => "summary",
+            Self::Queries => "queries",
+            Self::Research => "research",
+            Self::Reflection => "reflection",
+        }
+    }
 }
 
 /// A tool's call as it was made.
@@ -343,8 +369,6 @@ pub enum Stop {
     Answered,
     /// The greatest number of turns was reached.
     MaxSteps,
-    /// The greatest number of tokens was used.
-    TokenBudget,
     /// Something may not be spent any more.
     Exhausted {
         /// What.
@@ -358,8 +382,65 @@ pub enum Stop {
     /// The model's answer was cut off at its greatest length, again when it was asked once more; what
     /// there is of it is the answer.
     CutOff,
+    /// The model ended the run by calling `terminate`.
+    Terminated {
+        /// How it went, by its own word.
+        status: TerminateStatus,
+    },
     /// Whoever asked gave up.
     Cancelled,
+    /// The context or the journal failed. Such a run has no record.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// How a run went, by the word of the model that ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TerminateStatus {
+    /// What was asked for is done.
+    Success,
+    /// It cannot be done.
+    Failure,
+}
+
+impl fmt::Display for TerminateStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+        })
+    }
+}
+
+impl fmt::Display for Stop {
+    /// A sentence for whoever asked.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered => f.write_str("Answered"),
+            Self::MaxSteps => f.write_str("Terminated: Reached max steps"),
+            Self::Exhausted { resource } => {
+                write!(f, "Terminated: the run may spend no more {resource}")
+            }
+            Self::ModelFailed { message } => write!(f, "The model failed: {message}"),
+            Self::CutOff => f.write_str("The answer was cut off at its greatest length"),
+            Self::Terminated { status } => {
+                write!(f, "Terminated by the model with status: {status}")
+            }
+            Self::Cancelled => f.write_str("Cancelled"),
+            Self::Failed { message } => write!(f, "The run failed: {message}"),
+        }
+    }
+}
+
+impl Ending {
+    /// What is told to whoever asked: the answer, or why there is none.
+    #[must_use]
+    pub fn told(&self) -> String {
+        self.answer.clone().unwrap_or_else(|| self.stop.to_string())
+    }
 }
 
 impl Trajectory {

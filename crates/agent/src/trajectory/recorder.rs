@@ -1,5 +1,7 @@
 //! A record as it grows beside a run.
 
+mod absorb;
+
 use super::{
     CallRecord, CallTime, Degraded, Ending, ModelCall, ModelFailure, PlanRecord, Purpose,
     ResultRecord, Situation, Spent, Strategy, StrategyRecord, Timing, ToolCallRecord, Trajectory,
@@ -10,14 +12,22 @@ use crate::json_line::compact;
 use foldback_core::Message;
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
 use foldback_planner::{Form, Plan, StepId, StepResult};
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Writes down what happens, as it happens.
-#[derive(Debug)]
+/// Writes down what happens, as it happens. Clones write into the same record.
+#[derive(Clone, Debug)]
 pub(crate) struct Recorder {
+    record: Arc<Mutex<Growing>>,
+}
+
+/// The record so far.
+#[derive(Debug)]
+struct Growing {
     began: Instant,
     situation: Situation,
     strategy: StrategyRecord,
@@ -38,45 +48,59 @@ pub(crate) struct Asked {
 
 impl Recorder {
     pub(crate) fn begin(situation: Situation, chosen: Strategy) -> Self {
-        Self {
+        let record = Growing {
             began: Instant::now(),
             situation,
-            strategy: StrategyRecord { chosen, degraded: None, turns: Vec::new() },
+            strategy: StrategyRecord { chosen, because: None, degraded: None, turns: Vec::new() },
             plan: Vec::new(),
             calls: Vec::new(),
             times: Vec::new(),
             running: HashMap::new(),
             results: BTreeMap::new(),
             tokens: BTreeMap::new(),
-        }
+        };
+        Self { record: Arc::new(Mutex::new(record)) }
     }
 
     /// The number of the next turn with tool calls.
     pub(crate) fn next_turn(&self) -> u32 {
-        let planned = self.plan.last().map(|plan| plan.turn);
-        let done = self.results.last_key_value().map(|((turn, _), _)| *turn);
+        let record = self.record.lock();
+        let planned = record.plan.last().map(|plan| plan.turn);
+        let done = record.results.last_key_value().map(|((turn, _), _)| *turn);
         planned.max(done).map_or(0, |last| last + 1)
     }
 
     /// A call of the model begins.
-    pub(crate) fn ask(&mut self, purpose: Purpose, request: &ChatRequest) -> Asked {
+    pub(crate) fn ask(&self, purpose: Purpose, request: &ChatRequest) -> Asked {
+        self.begin_call(purpose, Some(hash(request)), false)
+    }
+
+    /// The journal holds what the model answered an earlier process.
+    pub(crate) fn recalled(&self, purpose: Purpose, answer: &Result<ChatResponse, ModelError>) {
+        let asked = self.begin_call(purpose, None, true);
+        self.answered(asked, answer);
+    }
+
+    fn begin_call(&self, purpose: Purpose, request: Option<String>, from_journal: bool) -> Asked {
         let call = ModelCall {
             purpose,
-            request: Some(hash(request)),
+            request,
             message: None,
             stop: None,
             usage: Usage::default(),
             error: None,
+            from_journal,
         };
-        Asked { index: self.start(CallRecord::Model(call)), purpose }
+        Asked { index: self.record.lock().start(CallRecord::Model(call)), purpose }
     }
 
     /// It has ended.
-    pub(crate) fn answered(&mut self, asked: Asked, answer: &Result<ChatResponse, ModelError>) {
-        self.end(asked.index);
-        let spent = self.tokens.entry(asked.purpose).or_default();
+    pub(crate) fn answered(&self, asked: Asked, answer: &Result<ChatResponse, ModelError>) {
+        let record = &mut *self.record.lock();
+        record.end(asked.index);
+        let spent = record.tokens.entry(asked.purpose).or_default();
         spent.calls += 1;
-        let Some(CallRecord::Model(call)) = self.calls.get_mut(asked.index) else { return };
+        let Some(CallRecord::Model(call)) = record.calls.get_mut(asked.index) else { return };
         match answer {
             Ok(response) => {
                 spent.usage += response.usage;
@@ -92,109 +116,110 @@ impl Recorder {
     }
 
     /// A plan was made. `findings` are what keeps it from being run.
-    pub(crate) fn planned(
-        &mut self,
-        turn: u32,
-        purpose: Purpose,
-        plan: &Plan,
-        findings: Vec<String>,
-    ) {
+    pub(crate) fn planned(&self, turn: u32, purpose: Purpose, plan: &Plan, findings: Vec<String>) {
         let steps = plan.steps.clone();
-        self.plan.push(PlanRecord { turn, form: plan.form, purpose, findings, steps });
+        let plan = PlanRecord { turn, form: plan.form, purpose, findings, steps };
+        self.record.lock().plan.push(plan);
     }
 
     /// A turn's calls are known, so is its class. A planned run is one turn, whose later plans add their
     /// calls; whatever its number of calls, all of them were planned at once.
-    pub(crate) fn classify(&mut self, turn: u32, form: Form, calls: usize) {
+    pub(crate) fn classify(&self, turn: u32, form: Form, calls: usize) {
         let class = match form {
             Form::OnePlan => TurnClass::PlanOnce,
             Form::ExecuteTools | Form::Native => TurnClass::of(calls),
         };
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        match self.strategy.turns.last_mut().filter(|last| last.turn == turn) {
+        let mut record = self.record.lock();
+        match record.strategy.turns.last_mut().filter(|last| last.turn == turn) {
             Some(last) => last.calls = last.calls.saturating_add(calls),
-            None => self.strategy.turns.push(TurnRecord { turn, class, calls }),
+            None => record.strategy.turns.push(TurnRecord { turn, class, calls }),
         }
         if form != Form::OnePlan {
-            self.log(turn);
+            record.log(turn);
         }
     }
 
+    /// Why the strategy was chosen for the request.
+    pub(crate) fn chosen_because(&self, because: String) {
+        self.record.lock().strategy.because = Some(because);
+    }
+
+    /// The run goes on step by step.
+    pub(crate) fn degraded(&self, degraded: Degraded) {
+        tracing::info!(because = ?degraded.because, detail = %degraded.detail, "degraded to react");
+        self.record.lock().strategy.degraded = Some(degraded);
+    }
+
+    /// A tool begins.
+    pub(crate) fn step_began(&self, turn: u32, step: StepId, function: &str, arguments: &str) {
+        let mut record = self.record.lock();
+        let place = record.tool_call(turn, step, function, arguments);
+        record.running.insert((turn, step), place);
+    }
+
+    /// The executor has ended a turn's steps: what each came to, and when its call was made.
+    pub(crate) fn ran(&self, turn: u32, outcome: &Outcome) {
+        let mut record = self.record.lock();
+        let began = record.now().saturating_sub(micros(outcome.elapsed));
+        for (step, call) in &outcome.calls {
+            let place = match record.running.remove(&(turn, *step)) {
+                Some(place) => place,
+                None => record.tool_call(turn, *step, &call.function, &call.arguments),
+            };
+            if let Some(time) = record.times.get_mut(place) {
+                time.start_us = began + micros(call.started);
+                time.end_us = began + micros(call.ended);
+            }
+        }
+        for (step, result) in &outcome.results {
+            record.results.insert((turn, *step), result.clone());
+        }
+        if record.plan.iter().any(|plan| plan.turn == turn && plan.form == Form::OnePlan) {
+            record.log(turn);
+        }
+    }
+
+    /// A step that was refused before it came to the executor.
+    pub(crate) fn refused(&self, turn: u32, step: StepId, result: StepResult) {
+        self.record.lock().results.insert((turn, step), result);
+    }
+
+    /// A step that [began](Self::step_began) beside the executor has ended.
+    pub(crate) fn step_ended(&self, turn: u32, step: StepId, result: StepResult) {
+        let mut record = self.record.lock();
+        if let Some(place) = record.running.remove(&(turn, step)) {
+            record.end(place);
+        }
+        record.results.insert((turn, step), result);
+    }
+
+    /// The record, with the run at its end. What clones of this write afterwards is in no record.
+    pub(crate) fn finish(self, outcome: Ending) -> Trajectory {
+        let mut record = self.record.lock();
+        let results = std::mem::take(&mut record.results).into_iter();
+        let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
+        Trajectory {
+            situation: record.situation.clone(),
+            strategy: record.strategy.clone(),
+            plan: std::mem::take(&mut record.plan),
+            calls: std::mem::take(&mut record.calls),
+            results: results.collect(),
+            timing: Timing { total_us: record.now(), calls: std::mem::take(&mut record.times) },
+            tokens: std::mem::take(&mut record.tokens),
+            rewards: BTreeMap::new(),
+            outcome,
+        }
+    }
+}
+
+impl Growing {
     fn log(&self, turn: u32) {
         let Some(record) = self.strategy.turns.iter().find(|record| record.turn == turn) else {
             return;
         };
         let TurnRecord { class, calls, .. } = record;
         tracing::info!(turn, class = class.name(), calls, "turn classified");
-    }
-
-    /// The run goes on step by step.
-    pub(crate) fn degraded(&mut self, degraded: Degraded) {
-        tracing::info!(because = ?degraded.because, detail = %degraded.detail, "degraded to react");
-        self.strategy.degraded = Some(degraded);
-    }
-
-    /// A tool begins.
-    pub(crate) fn step_began(&mut self, turn: u32, step: StepId, function: &str, arguments: &str) {
-        let place = self.tool_call(turn, step, function, arguments);
-        self.running.insert((turn, step), place);
-    }
-
-    /// The executor has ended a turn's steps: what each came to, and when its call was made.
-    pub(crate) fn ran(&mut self, turn: u32, outcome: &Outcome) {
-        let began = self.now().saturating_sub(micros(outcome.elapsed));
-        for (step, call) in &outcome.calls {
-            let place = match self.running.remove(&(turn, *step)) {
-                Some(place) => place,
-                None => self.tool_call(turn, *step, &call.function, &call.arguments),
-            };
-            if let Some(time) = self.times.get_mut(place) {
-                time.start_us = began + micros(call.started);
-                time.end_us = began + micros(call.ended);
-            }
-        }
-        for (step, result) in &outcome.results {
-            self.results.insert((turn, *step), result.clone());
-        }
-        if self.plan.iter().any(|plan| plan.turn == turn && plan.form == Form::OnePlan) {
-            self.log(turn);
-        }
-    }
-
-    /// A step that was refused before it came to the executor.
-    pub(crate) fn refused(&mut self, turn: u32, step: StepId, result: StepResult) {
-        self.results.insert((turn, step), result);
-    }
-
-    /// A step that [began](Self::step_began) beside the executor has ended.
-    pub(crate) fn step_ended(&mut self, turn: u32, step: StepId, result: StepResult) {
-        if let Some(place) = self.running.remove(&(turn, step)) {
-            self.end(place);
-        }
-        self.results.insert((turn, step), result);
-    }
-
-    /// The record, with the run at its end.
-    pub(crate) fn finish(self, outcome: Ending) -> Trajectory {
-        let total_us = self.now();
-        let results = self.results.into_iter();
-        let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
-        Trajectory {
-            situation: self.situation,
-            strategy: self.strategy,
-            plan: self.plan,
-            calls: self.calls,
-            results: results.collect(),
-            timing: Timing { total_us, calls: self.times },
-            tokens: self.tokens,
-            rewards: BTreeMap::new(),
-            outcome,
-        }
-    }
-
-    /// The tokens that the model took so far, in and out.
-    pub(crate) fn tokens(&self) -> u64 {
-        self.tokens.values().map(|spent| spent.usage.input + spent.usage.output).sum()
     }
 
     fn tool_call(&mut self, turn: u32, step: StepId, function: &str, arguments: &str) -> usize {

@@ -35,6 +35,9 @@ pub struct ToolRecord {
     /// Whether it is given the whole context.
     #[serde(default)]
     pub global_context: bool,
+    /// Whether its answers say nothing about their own failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers_data: bool,
 }
 
 /// A language, in a record.
@@ -82,6 +85,7 @@ impl From<&ToolSpec> for ToolRecord {
             effect: spec.effect,
             concurrency: spec.concurrency,
             global_context: spec.global_context,
+            answers_data: spec.answers_data,
         }
     }
 }
@@ -98,6 +102,7 @@ impl From<&ToolRecord> for ToolSpec {
             effect: record.effect,
             concurrency: record.concurrency,
             global_context: record.global_context,
+            answers_data: record.answers_data,
             ..Self::new(ToolDefinition {
                 name: record.name,
                 description: record.description,

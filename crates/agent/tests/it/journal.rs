@@ -1,7 +1,9 @@
 //! The journal: what it holds, what it forgives, and what it refuses.
 
 use crate::toolkit::{pause, plan};
-use foldback_agent::{Decision, FileJournal, Journal, JournalError, MemoryJournal, Record};
+use foldback_agent::{
+    Decision, FileJournal, Journal, JournalError, MemoryJournal, Record, Spending,
+};
 use foldback_planner::{Data, Failure, FailureKind, StepId, StepResult};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,12 +33,14 @@ fn records() -> Vec<Record> {
             key: key(),
             attempts: 2,
             result: StepResult::Success { data },
+            spent: Some(Spending { model_calls: 2, cost: 0.25, ..Spending::default() }),
         },
         Record::Ended {
             step: StepId(2),
             key: key(),
             attempts: 1,
             result: StepResult::Error { failure },
+            spent: None,
         },
         Record::Replanned { step: StepId(7) },
         Record::Note { kind: "planner".to_owned(), body: nasty },

@@ -2,23 +2,46 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 
+mod adaptive;
+mod agent_states;
 mod approval;
+mod context_handle;
 mod contexts;
 mod crash;
+mod deep_search;
+mod deep_search_runs;
 mod execute_tools;
 mod executor;
+mod flow;
+mod flow_resumed;
 mod injections;
 mod journal;
+mod keeping;
+mod long_results;
+mod maintenance;
+mod observations;
 mod one_plan;
 mod one_plan_resumed;
 mod one_plan_told;
 mod payloads;
+mod person;
 mod planned_runs;
+mod planning;
 mod properties;
+mod purse;
 mod react;
+mod reciting;
+mod reference_agent;
 mod resume;
 mod rewards;
 mod script;
 mod spans;
+mod stopped;
+mod stuck;
+mod sub_agents;
+mod think;
+mod todo;
+mod tool_choice;
 mod toolkit;
 mod trajectory;
+mod watching;

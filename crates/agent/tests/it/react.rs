@@ -6,8 +6,8 @@ use crate::script::{
 };
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentError, Executor, Purpose, ReactSettings, Settings, Stop, ToolOutput, Toolbox,
-    TurnClass,
+    Agent, AgentError, Allowance, Executor, Purpose, Purse, ReactSettings, Resource, Settings,
+    Stop, Task, ToolOutput, Toolbox, TurnClass,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
@@ -181,15 +181,19 @@ async fn et10_runs_end_at_their_bounds() {
             call(&format!("c{}", request.messages.len()), "a", "{}").into()
         })
     };
-    for (settings, stop) in [
-        (ReactSettings { max_steps: 4, ..ReactSettings::default() }, Stop::MaxSteps),
-        (ReactSettings { max_tokens: Some(200), ..ReactSettings::default() }, Stop::TokenBudget),
+    let of_tokens = Allowance { tokens: Some(200), ..Allowance::default() };
+    for (max_steps, allowance, stop) in [
+        (4, Allowance::default(), Stop::MaxSteps),
+        (30, of_tokens, Stop::Exhausted { resource: Resource::Tokens }),
     ] {
         let model = Arc::new(looping());
-        let (report, messages) =
-            walk(&agent(&model, vec![says("a", 1, "ok")]).with_react(settings)).await;
+        let settings = ReactSettings { max_steps, ..ReactSettings::default() };
+        let agent = agent(&model, vec![says("a", 1, "ok")]).with_react(settings);
+        let task = Task { purse: Purse::new(allowance, None).unwrap(), ..task("go") };
+        let mut context = full();
+        let report = agent.react(context.as_mut(), &task).await.unwrap();
         assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
-        assert_eq!(results(&messages).len(), model.calls());
+        assert_eq!(results(&conversation(context.as_ref())).len(), model.calls());
         assert!((2..30).contains(&model.calls()), "{}", model.calls());
     }
     let model = Arc::new(looping());

@@ -299,7 +299,7 @@ async fn r12_another_plan_under_the_same_name_is_refused() {
 }
 
 /// A journal that takes so many records.
-struct Full(MemoryJournal, Mutex<usize>);
+pub(crate) struct Full(pub(crate) MemoryJournal, pub(crate) Mutex<usize>);
 
 impl Journal for Full {
     fn append(&self, run: &str, record: &Record) -> Result<(), JournalError> {

@@ -1,9 +1,9 @@
 //! Ending a run before its plan ends.
 
 use super::Run;
-use crate::JournalError;
 use crate::executor::call::{doubt, failure};
 use crate::executor::event::Event;
+use crate::{JournalError, Resource};
 use foldback_planner::{Effect, FailureKind, StepId, StepResult};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,8 +35,12 @@ impl Run {
 
     pub(super) fn end_by_wall_time(&mut self) {
         self.wall = None;
-        let limit = self.around.shared.settings.quota.wall_time.unwrap_or_default();
-        self.end_early(FailureKind::Quota, format!("the run reached its limit of {limit:?}"));
+        let is_spent = self.around.host.purse.deadline().is_some_and(|end| end <= Instant::now());
+        let reason = match self.around.shared.settings.quota.wall_time {
+            Some(limit) if !is_spent => format!("the run reached its limit of {limit:?}"),
+            _ => format!("the run may spend no more {}", Resource::Time),
+        };
+        self.end_early(FailureKind::Quota, reason);
     }
 
     /// Starts nothing more, tells what is running, and gives it the settings' grace.

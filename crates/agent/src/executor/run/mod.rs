@@ -1,6 +1,7 @@
 //! A run: the steps of a plan, being executed.
 
 mod ending;
+mod observed;
 mod results;
 mod start;
 
@@ -71,7 +72,9 @@ impl Run {
         claim: Option<Claim>,
     ) -> Self {
         let began = Instant::now();
-        let wall = around.shared.settings.quota.wall_time;
+        // A limit that lies beyond the end of time is none.
+        let wall = around.shared.settings.quota.wall_time.and_then(|wall| began.checked_add(wall));
+        let wall = wall.into_iter().chain(around.host.purse.deadline()).min();
         Self {
             _cancel_on_drop: around.cancelled.clone().drop_guard(),
             around: Arc::new(around),
@@ -94,10 +97,7 @@ impl Run {
             began,
             call_count: 0,
             output_bytes: 0,
-            // A limit that lies beyond the end of time is none.
-            wall: wall
-                .and_then(|wall| began.checked_add(wall))
-                .map(|end| Box::pin(tokio::time::sleep_until(end))),
+            wall: wall.map(|end| Box::pin(tokio::time::sleep_until(end))),
             ending: None,
             error: None,
             halts: Vec::new(),
@@ -315,6 +315,7 @@ impl Run {
     }
 
     fn tell(&mut self, event: Event) {
+        self.tell_observer(&event);
         self.trace.push(self.began.elapsed(), event.clone());
         self.events.push_back(event);
     }

@@ -186,8 +186,15 @@ impl Run {
         }
         let call = self.past.take_call(step)?;
         let (attempts, result) = call.ended?;
-        let (function, arguments) = call.began.unwrap_or_default();
-        self.call_count += 1;
+        // One that was refused before it began is no call.
+        let Some((function, arguments)) = call.began else { return Some((call.at, result)) };
+        if attempts > 0 {
+            self.call_count += 1;
+            self.around.host.purse.tool_called();
+        }
+        if let Some(spent) = &call.spent {
+            self.around.host.purse.was_spent(spent);
+        }
         self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
         let now = self.began.elapsed();
         let report = CallReport {

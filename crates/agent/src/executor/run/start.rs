@@ -228,7 +228,11 @@ impl Run {
     pub(super) fn spawn(&mut self, mut call: Call) {
         let step = call.step;
         self.admitted.remove(&step);
-        if let Some(message) = self.spent() {
+        let spent = self.spent().or_else(|| {
+            let resource = self.around.host.purse.begin_tool_call().err()?;
+            Some(format!("not called: the run may spend no more {resource}"))
+        });
+        if let Some(message) = spent {
             self.lanes.end();
             self.settle(step, failure(FailureKind::Quota, message));
             return;

@@ -1,56 +1,16 @@
-//! Asking the model.
+//! Where the cached prefixes of a request end.
 
-use crate::spans;
-use foldback_llm::{
-    CACHE_BREAKPOINT, Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, MarkLimits,
-    ModelError, ModelErrorKind, place_cache_marks,
-};
-use futures::StreamExt;
+use foldback_llm::{CACHE_BREAKPOINT, Capabilities, ChatRequest, MarkLimits, place_cache_marks};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tracing::{Instrument, Span};
 
 /// Marks that serve every provider: as many as the strictest takes, and each end of a prefix marked,
 /// whether or not the provider looks for it by itself.
 const MARKS: MarkLimits = MarkLimits::OPENAI;
 
-/// Asks the model, inside a span of its own.
-pub(crate) async fn ask(
-    model: &dyn ChatModel,
-    request: &ChatRequest,
-) -> Result<ChatResponse, ModelError> {
-    let span = spans::chat(model.name());
-    let request = &marked(request, model.capabilities());
-    let answer = model.complete(request).instrument(span.clone()).await;
-    note(&span, answer)
-}
-
-/// The same, with the text as it is being written.
-pub(crate) async fn streamed(
-    model: &dyn ChatModel,
-    request: &ChatRequest,
-    mut told: impl FnMut(String) + Send,
-) -> Result<ChatResponse, ModelError> {
-    let span = spans::chat(model.name());
-    let request = &marked(request, model.capabilities());
-    let answer = async {
-        let mut stream = model.stream(request).await?;
-        while let Some(chunk) = stream.next().await {
-            match chunk? {
-                ChatChunk::Text(text) => told(text),
-                ChatChunk::ToolCall { .. } => {}
-                ChatChunk::Done(response) => return Ok(*response),
-            }
-        }
-        let message = "the answer broke off: its stream ended without an end";
-        Err(ModelError::new(ModelErrorKind::Response, message))
-    };
-    note(&span, answer.instrument(span.clone()).await)
-}
-
 /// The request with its cache marks: those of whoever wrote it first, and of the others as many as the
 /// provider takes. Where it takes none, the marks stay as they are.
-fn marked(request: &ChatRequest, offered: Capabilities) -> ChatRequest {
+pub(super) fn marked(request: &ChatRequest, offered: Capabilities) -> ChatRequest {
     let unmarked = ChatRequest { cache_marks: Vec::new(), ..request.clone() };
     let mut placed = place_cache_marks(unmarked, MARKS);
     let given = moved(request);
@@ -90,12 +50,4 @@ fn moved(request: &ChatRequest) -> Vec<usize> {
     }
     let mark = |at: &usize| ends.get(*at).and_then(|end| end.checked_sub(1));
     request.cache_marks.iter().filter_map(mark).collect()
-}
-
-fn note(span: &Span, answer: Result<ChatResponse, ModelError>) -> Result<ChatResponse, ModelError> {
-    match &answer {
-        Ok(response) => spans::record_usage(span, &response.usage),
-        Err(error) => spans::record_error(span, error.kind.as_str()),
-    }
-    answer
 }

@@ -1,0 +1,252 @@
+//! One plan where that can be made, step by step where it cannot.
+
+use crate::AgentEvent;
+use crate::agent::{Agent, AgentError, Report, Task};
+use crate::notes::Notes;
+use crate::trajectory::Strategy;
+use foldback_core::{Budget, ContextManager};
+use serde::{Deserialize, Serialize};
+
+/// What a choice is written down as.
+const KIND: &str = "strategy";
+
+/// A request of fewer words stands by itself only where nothing was said before it.
+const FEW_WORDS: usize = 5;
+
+/// Words that point back to what was said. They need not: going step by step is always right.
+const BACK: &[&str] = &[
+    "it",
+    "its",
+    "that",
+    "this",
+    "these",
+    "those",
+    "they",
+    "them",
+    "their",
+    "he",
+    "him",
+    "his",
+    "she",
+    "her",
+    "you",
+    "your",
+    "we",
+    "us",
+    "our",
+    "again",
+    "above",
+    "previous",
+    "previously",
+    "earlier",
+    "before",
+    "same",
+    "continue",
+    "also",
+    "instead",
+    "another",
+    "other",
+    "others",
+    "rest",
+    "still",
+    "already",
+    "former",
+    "latter",
+];
+
+/// The same in languages that are written without spaces, or join words.
+const BACK_WITHIN: &[&str] = &[
+    "它",
+    "这",
+    "那",
+    "她",
+    "他",
+    "你",
+    "您",
+    "我们",
+    "咱们",
+    "刚才",
+    "刚刚",
+    "上面",
+    "上述",
+    "以上",
+    "之前",
+    "先前",
+    "前面",
+    "继续",
+    "同样",
+    "其他",
+    "其余",
+    "剩下",
+    "這",
+    "們",
+    "剛才",
+    "繼續",
+    "これ",
+    "それ",
+    "あれ",
+    "この",
+    "その",
+    "あの",
+    "さっき",
+    "先ほど",
+    "前の",
+    "上記",
+    "続け",
+    "同じ",
+    "그것",
+    "이것",
+    "저것",
+    "이전",
+    "아까",
+    "위의",
+    "계속",
+    "같은",
+];
+
+/// A strategy, and why it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    pub(crate) strategy: Strategy,
+    pub(crate) because: String,
+    /// Whether a conversation stands before the request that a planner does not see.
+    pub(crate) follows: bool,
+}
+
+/// What there is to choose by.
+#[derive(Clone, Copy, Debug)]
+struct Given<'a> {
+    request: &'a str,
+    /// How many tools the agent has.
+    tools: usize,
+    /// Whether the context holds a conversation.
+    follows: bool,
+}
+
+/// Chooses how to go about a request.
+///
+/// | the agent has tools | a conversation stands before | the request points back | |
+/// |---|---|---|---|
+/// | no | | | step by step |
+/// | yes | no | | one plan |
+/// | yes | yes | yes | step by step: the planner sees nothing of the conversation |
+/// | yes | yes | no | one plan, and the planner may say that it needs the conversation |
+///
+/// What a plan turns out not to be able to do, [one plan](Agent::one_plan) finds out itself.
+fn choose(given: Given<'_>) -> Choice {
+    let Given { request, tools, follows } = given;
+    let (strategy, because) = if tools == 0 {
+        (Strategy::React, "there are no tools whose calls could be planned")
+    } else if !follows {
+        (Strategy::OnePlan, "nothing was said before: the planner sees all that there is")
+    } else if points_back(request) {
+        (
+            Strategy::React,
+            "the request points back to the conversation, which a planner does not see",
+        )
+    } else {
+        (Strategy::OnePlan, "the request can be understood without the conversation before it")
+    };
+    Choice { strategy, because: because.to_owned(), follows }
+}
+
+/// Whether a request may need what was said before it to be understood.
+fn points_back(request: &str) -> bool {
+    let request = request.to_lowercase();
+    let words = || request.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // A word of a script without spaces is as long as a sentence.
+    let count: usize =
+        words().map(|word| 1 + word.chars().filter(|c| is_dense(*c)).count() / 2).sum();
+    count < FEW_WORDS
+        || words().any(|word| BACK.contains(&word))
+        || BACK_WITHIN.iter().any(|back| request.contains(back))
+}
+
+/// Whether a letter is of a script that puts no spaces between words.
+fn is_dense(letter: char) -> bool {
+    matches!(letter, '\u{e00}'..='\u{eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+impl Agent {
+    /// Works on a task by one plan, or step by step, whichever the request allows.
+    pub(crate) async fn adapt(
+        &self,
+        context: &mut dyn ContextManager,
+        task: &Task,
+        notes: &Notes,
+    ) -> Result<Report, AgentError> {
+        let choice = match notes.past(KIND).last() {
+            Some(choice) => choice,
+            None => {
+                let given = Given {
+                    request: &task.request,
+                    tools: self.executor.toolbox().specs().count(),
+                    follows: has_conversation(context),
+                };
+                let choice = choose(given);
+                notes.note(KIND, &choice)?;
+                choice
+            }
+        };
+        tracing::info!(strategy = choice.strategy.name(), because = choice.because, "chosen");
+        let (strategy, because) = (choice.strategy, choice.because.clone());
+        task.watch(context.todo()).tell(&AgentEvent::Chose { strategy, because });
+        match strategy {
+            Strategy::OnePlan => self.plan_and_run(context, task, Some(choice)).await,
+            _ => self.step_by_step(context, task, Some(choice)).await,
+        }
+    }
+}
+
+/// Whether anything was said in a context but instructions.
+fn has_conversation(context: &dyn ContextManager) -> bool {
+    let prompt = context.prompt(&Budget::default());
+    let stays = prompt.messages.len().saturating_sub(prompt.volatile);
+    prompt.messages.iter().take(stays).any(|message| !message.role().is_instruction())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(request: &str, tools: usize, follows: bool) -> &'static str {
+        choose(Given { request, tools, follows }).strategy.name()
+    }
+
+    /// OP14, OP18: what is planned, and what is not.
+    #[test]
+    fn op18_a_request_is_planned_where_the_planner_sees_what_it_needs() {
+        let long = "Compare the weather in Oslo and Rome, and book the cheaper flight.";
+        let chinese = "查询北京和上海明天的天气，并预订更便宜的航班。";
+        for (request, tools, follows, expected) in [
+            (long, 0, false, "react"),
+            (long, 0, true, "react"),
+            (long, 3, false, "one-plan"),
+            (long, 3, true, "one-plan"),
+            (chinese, 3, false, "one-plan"),
+            (chinese, 3, true, "one-plan"),
+            ("Continue.", 3, false, "one-plan"),
+            ("Continue.", 3, true, "react"),
+            ("and Rome?", 3, true, "react"),
+            ("What did the data.txt we read conclude?", 3, true, "react"),
+            ("Write what you found into a file named notes.md, with headings.", 3, true, "react"),
+            ("Send IT to Ada, Bo, Cy, Di and Ed by noon.", 3, true, "react"),
+            ("把刚才的结果写进文件，然后发给王老师和李老师。", 3, true, "react"),
+            ("我们读过的 data.txt 的结论是什么？", 3, true, "react"),
+            ("好的，继续", 3, true, "react"),
+            ("それをファイルに書いて、田中さんに送ってください。", 3, true, "react"),
+            ("그것을 파일에 적어서 김 선생님께 보내 주세요 부탁합니다", 3, true, "react"),
+            ("", 3, true, "react"),
+            ("🧾🧾🧾🧾🧾🧾", 3, true, "react"),
+        ] {
+            assert_eq!(chosen(request, tools, follows), expected, "{request:?} {tools} {follows}");
+        }
+    }
+
+    /// A part of a word points nowhere: `item` is no `it`.
+    #[test]
+    fn op18_only_whole_words_point_back() {
+        assert!(!points_back("List every item with a thesis on tithes under heritage sites."));
+        assert!(points_back("List every item of it with a thesis on heritage sites."));
+    }
+}

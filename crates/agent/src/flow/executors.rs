@@ -1,0 +1,95 @@
+//! Who works on a step.
+
+use crate::Agent;
+use unicode_normalization::UnicodeNormalization;
+
+/// An agent that works on steps of a flow.
+#[derive(Clone, Debug)]
+pub struct StepExecutor {
+    /// The name by which steps call it, in brackets; upper and lower case are one.
+    pub name: String,
+    /// What it is good at, for whoever makes the plan.
+    pub description: String,
+    /// The agent. It works with the journal of the flow's agent.
+    pub agent: Agent,
+}
+
+impl StepExecutor {
+    /// An agent with a name.
+    #[must_use]
+    pub fn new(name: &str, description: &str, agent: Agent) -> Self {
+        Self { name: name.to_owned(), description: description.to_owned(), agent }
+    }
+
+    /// Agents without names of their own: `agent_0`, `agent_1`, ..
+    #[must_use]
+    pub fn numbered(agents: impl IntoIterator<Item = Agent>) -> Vec<Self> {
+        let numbered = agents.into_iter().enumerate();
+        numbered.map(|(n, agent)| Self::new(&format!("agent_{n}"), "", agent)).collect()
+    }
+
+    /// The name as a plan writes it.
+    pub(super) fn tag(&self) -> String {
+        self.name.to_uppercase()
+    }
+}
+
+/// Whom a step's text calls: the first name in brackets that one of them has. A step that calls nobody is
+/// the first one's.
+pub(super) fn executor_of<'a>(
+    step: &str,
+    executors: &'a [StepExecutor],
+) -> Option<&'a StepExecutor> {
+    tags(step).find_map(|tag| named(tag, executors)).or_else(|| executors.first())
+}
+
+/// The name that a step's text begins with, where nobody has it, and who works on the step then.
+pub(super) fn unknown<'s, 'e>(
+    step: &'s str,
+    executors: &'e [StepExecutor],
+) -> Option<(&'s str, &'e StepExecutor)> {
+    let tag = tags(step).next().filter(|_| step.trim_start().starts_with(OPENING))?;
+    let first = executors.first()?;
+    tags(step).all(|tag| named(tag, executors).is_none()).then_some((tag.trim(), first))
+}
+
+/// Who has a name, in whatever width and case it is written.
+fn named<'e>(tag: &str, executors: &'e [StepExecutor]) -> Option<&'e StepExecutor> {
+    let forms = |name: &str| {
+        let name: String = name.trim().nfkc().collect();
+        (name.to_lowercase(), name.to_uppercase())
+    };
+    let (lower, upper) = forms(tag);
+    executors.iter().find(|executor| {
+        let own = forms(&executor.name);
+        own.0 == lower || own.1 == upper
+    })
+}
+
+/// The brackets around a name.
+const OPENING: [char; 3] = ['[', '【', '［'];
+const CLOSING: [char; 3] = [']', '】', '］'];
+
+/// What stands in brackets, in order.
+fn tags(text: &str) -> impl Iterator<Item = &str> {
+    let openings = text.match_indices(OPENING);
+    openings.filter_map(|(at, bracket)| {
+        let rest = text.get(at + bracket.len()..)?;
+        let end = rest.find(CLOSING)?;
+        rest.get(..end)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn om9_what_stands_in_brackets_is_found() {
+        let found = |text| tags(text).collect::<Vec<_>>();
+        assert_eq!(found("[AGENT_0] look"), ["AGENT_0"]);
+        assert_eq!(found("see [1], then 【研究员】 [code"), ["1", "研究员"]);
+        assert_eq!(found("[a [b]"), ["a [b", "b"]);
+        assert!(found("nothing ] here [").is_empty());
+    }
+}

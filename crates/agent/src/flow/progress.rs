@@ -1,0 +1,106 @@
+//! The plan of a flow as the todo list of its context.
+
+use super::requests::Results;
+use crate::todo::child_id;
+use crate::{StepStatus, TextPlan};
+use foldback_core::{
+    ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList,
+};
+
+/// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.
+pub(super) fn step_todo(todo: &TodoId, run: &str, at: usize, attempt: u32) -> TodoId {
+    // Often a run is named like its todo.
+    let run = if run == todo.as_str() || run.is_empty() { "" } else { &format!("{run}:") };
+    let attempt = if attempt > 1 { &format!(":try-{attempt}") } else { "" };
+    child_id(todo, &format!("{run}step-{}{attempt}", at + 1))
+}
+
+/// The plan as a todo list, with what came of its steps. What is worked on waits for all that is done
+/// before it: so it may read what that returned.
+pub(super) fn todo_list(
+    plan: &TextPlan,
+    todo: impl Fn(usize) -> TodoId,
+    results: &Results,
+) -> Result<TodoList, ContextError> {
+    let mut done = Vec::new();
+    let items = plan.steps.iter().enumerate().map(|(at, step)| {
+        let mut item = TodoItem::new(todo(at), &beginning(step.text.trim(), TodoList::MAX_TITLE));
+        let result = results.get(&at);
+        item.result = result.map(|result| beginning(&result.text, TodoList::MAX_RESULT));
+        item.references.extend(result.and_then(|result| result.reference.clone()));
+        item.state = match step.status {
+            StepStatus::NotStarted => ItemState::Pending,
+            StepStatus::InProgress => ItemState::InProgress,
+            StepStatus::Completed => ItemState::Completed,
+            StepStatus::Blocked => ItemState::Failed,
+        };
+        if step.status == StepStatus::InProgress {
+            let first = done.len().saturating_sub(TodoList::MAX_DEPENDENCIES);
+            item = item.after(done.iter().skip(first).cloned());
+        } else if step.status == StepStatus::Completed {
+            done.push(item.id.clone());
+        }
+        item
+    });
+    TodoList::new(items.collect()).map_err(|error| ContextError {
+        message: format!("the plan cannot be the todo list: {error}"),
+        source: Some(Box::new(error)),
+    })
+}
+
+/// Gives the context the list. One that a killed run left further on is not taken back; the run comes
+/// there again.
+pub(super) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<(), ContextError> {
+    if list.check_change(&context.todo_list()).is_ok() {
+        context.set_todo_list(list)?;
+    }
+    Ok(())
+}
+
+/// Gives the context what an item came to, and says whether it keeps the reference. What a killed run
+/// left there is not taken back.
+pub(super) fn finish(
+    context: &mut dyn ContextManager,
+    item: &TodoItem,
+    reference: Option<&Reference>,
+) -> Result<bool, ContextError> {
+    let list = context.todo_list();
+    let may_end = |known: &TodoItem| known.state.may_become(item.state);
+    if !list.item(&item.id).is_some_and(may_end) {
+        return Ok(false);
+    }
+    let (result, references) =
+        (item.result.as_deref(), reference.map_or(&[][..], std::slice::from_ref));
+    context.finish_item(&item.id, item.state, result, references)
+}
+
+/// A text up to so many characters.
+fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        // One character is the mark.
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::requests::StepResult;
+
+    #[test]
+    fn om9_a_plan_is_a_todo_list_whatever_its_texts_are() {
+        let mut plan =
+            TextPlan::new("p", "T", ["一".repeat(600), format!("{}👩‍👩‍👧 ok", " ".repeat(600))]);
+        plan.steps[0].status = StepStatus::Blocked;
+        let todo = TodoId::new("task").unwrap();
+        let results = Results::from([(0, StepResult::of(&"因".repeat(5_000)))]);
+        let list = todo_list(&plan, |at| step_todo(&todo, "run", at, 1), &results).unwrap();
+        let [first, second] = list.items() else { panic!("{list:?}") };
+        assert_eq!((first.id.as_str(), first.state), ("task.run:step-1", ItemState::Failed));
+        assert_eq!(first.title.chars().count(), TodoList::MAX_TITLE);
+        assert_eq!(first.result.as_ref().unwrap().chars().count(), TodoList::MAX_RESULT);
+        assert_eq!((second.title.as_str(), &second.result), ("👩‍👩‍👧 ok", &None));
+        assert_eq!(step_todo(&todo, "task", 1, 3).as_str(), "task.step-2:try-3");
+    }
+}

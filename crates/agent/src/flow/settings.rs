@@ -1,0 +1,95 @@
+//! How an agent works by a flow.
+
+use super::executors::StepExecutor;
+use crate::{Allowance, Strategy};
+use foldback_llm::Sampling;
+use std::time::Duration;
+
+/// How an agent works by a flow.
+#[derive(Clone, Debug)]
+pub struct FlowSettings {
+    /// Who works on steps; a step that names none is the first one's. Without any, the agent itself.
+    pub executors: Vec<StepExecutor>,
+    /// How a step is gone about.
+    pub by: StepStrategy,
+    /// Where a step is worked on.
+    pub context: StepContext,
+    /// How much of the plan a step sees.
+    pub shown: PlanShown,
+    /// How often a step that failed is tried again, before the rest of the plan is made anew.
+    pub max_retries: u32,
+    /// How often the rest of the plan is made anew because of a failure, in the whole run.
+    pub max_replans: u32,
+    /// Whether the model looks at the rest of the plan after each step that is done, and may change it.
+    pub replan_after_each: bool,
+    /// About how many tokens of what came of the steps before it a step sees. What is left out is
+    /// marked.
+    pub results_tokens: usize,
+    /// The same for whoever writes the answer.
+    pub summary_tokens: usize,
+    /// What the run may spend, beside the bounds of its task. When its time is over, what goes on is
+    /// cancelled; a run that is gone on with has it once more.
+    pub allowance: Allowance,
+    /// How plans and the answer are drawn.
+    pub sampling: Sampling,
+}
+
+impl Default for FlowSettings {
+    /// The agent itself, step by step, in a context of its own for each step, which sees the whole plan;
+    /// two retries, three replans, 4,000 tokens of results, 12,000 for the answer, one hour.
+    fn default() -> Self {
+        Self {
+            executors: Vec::new(),
+            by: StepStrategy::default(),
+            context: StepContext::default(),
+            shown: PlanShown::default(),
+            max_retries: 2,
+            max_replans: 3,
+            replan_after_each: false,
+            results_tokens: 4_000,
+            summary_tokens: 12_000,
+            allowance: Allowance { time: Some(Duration::from_secs(3_600)), ..Allowance::default() },
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+/// How a step is gone about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepStrategy {
+    /// A turn at a time.
+    #[default]
+    React,
+    /// By one plan of calls.
+    OnePlan,
+}
+
+impl StepStrategy {
+    pub(super) fn strategy(self) -> Strategy {
+        match self {
+            Self::React => Strategy::React,
+            Self::OnePlan => Strategy::OnePlan,
+        }
+    }
+}
+
+/// Where a step is worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepContext {
+    /// In a context of its own, below the flow's: nothing of what other steps did stands in it but what
+    /// came of them.
+    #[default]
+    Isolated,
+    /// In the flow's context: everything that the steps before it did stands there.
+    Shared,
+}
+
+/// How much of the plan a step sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanShown {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The steps up to its own: a model that sees what comes next may run ahead and do it.
+    UpToStep,
+}

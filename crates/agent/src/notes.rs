@@ -1,0 +1,144 @@
+//! What a run writes down of itself, beside its calls and the model's answers.
+
+use crate::agent::{AgentError, Task};
+use crate::journal::Past;
+use crate::trajectory::Strategy;
+use crate::{Executor, Journal, JournalError, Outcome, Record, RunError};
+use foldback_planner::{FailureKind, StepId, StepResult};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a run is written down as.
+const KIND: &str = "task";
+
+/// What a run of a name is about.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    strategy: Strategy,
+    /// A hash.
+    request: String,
+}
+
+impl Identity {
+    fn of(task: &Task, strategy: Strategy) -> Self {
+        let hash = blake3::hash(task.request.as_bytes()).to_hex();
+        Self { strategy, request: hash.get(..16).unwrap_or_default().to_owned() }
+    }
+}
+
+/// Whether these records are of a run for this request by this strategy, as far as they tell.
+///
+/// # Errors
+/// When they are of another: its answers are not this one's, and its effects would be had again.
+pub(crate) fn check_task(
+    records: &[Record],
+    task: &Task,
+    strategy: Strategy,
+) -> Result<(), AgentError> {
+    let noted = records.iter().find_map(|record| match record {
+        Record::Note { kind, body } if kind == KIND => serde_json::from_str::<Identity>(body).ok(),
+        _ => None,
+    });
+    let given = Identity::of(task, strategy);
+    let found = match noted {
+        Some(noted) if noted.strategy != strategy => {
+            format!("by the strategy {}, and not by {}", noted.strategy.name(), strategy.name())
+        }
+        Some(noted) if noted != given => "with another request".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(AgentError::OtherTask { run: task.run.clone(), found })
+}
+
+/// What a run writes down of itself, and what earlier processes wrote. Without a journal it is nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Notes {
+    run: String,
+    journal: Option<Arc<dyn Journal>>,
+    /// Kind and body.
+    past: Arc<[(String, String)]>,
+}
+
+impl Notes {
+    /// Those of the run of this name. A run without a name has none.
+    pub(crate) fn open(executor: &Executor, run: &str) -> Result<Self, AgentError> {
+        let journal = executor.journal().filter(|_| !run.is_empty()).cloned();
+        let records = match &journal {
+            Some(journal) => journal.records(run).map_err(RunError::from)?,
+            None => Vec::new(),
+        };
+        let past = records.into_iter().filter_map(|record| match record {
+            Record::Note { kind, body } => Some((kind, body)),
+            _ => None,
+        });
+        Ok(Self { run: run.to_owned(), journal, past: past.collect() })
+    }
+
+    /// Writes down what the run is about, where that has not been done.
+    pub(crate) fn begin(&self, task: &Task, strategy: Strategy) -> Result<(), AgentError> {
+        if self.past.iter().any(|(kind, _)| kind == KIND) {
+            return Ok(());
+        }
+        self.note(KIND, &Identity::of(task, strategy))
+    }
+
+    /// The name of the run.
+    pub(crate) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// What earlier processes wrote down of a kind, in order.
+    pub(crate) fn past<T: DeserializeOwned>(&self, kind: &str) -> impl Iterator<Item = T> {
+        let bodies = self.past.iter().filter(move |(other, _)| other == kind);
+        bodies.filter_map(|(_, body)| serde_json::from_str(body).ok())
+    }
+
+    /// Writes something down.
+    pub(crate) fn note(&self, kind: &str, what: &impl Serialize) -> Result<(), AgentError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let body =
+            serde_json::to_string(what).map_err(JournalError::from).map_err(RunError::from)?;
+        let note = Record::Note { kind: kind.to_owned(), body };
+        Ok(journal.append(&self.run, &note).map_err(RunError::from)?)
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Notes").field(&self.run).finish()
+    }
+}
+
+/// Writes down what is told of calls that were not made, or were stopped at a bound of the run: that
+/// stands, and a resumed run that may do more does not make them behind the model's back. Calls that were
+/// cancelled are not told of, and are made then.
+pub(crate) fn settle(executor: &Executor, run: &str, outcome: &Outcome) -> Result<(), AgentError> {
+    let Some(journal) = executor.journal() else { return Ok(()) };
+    let is_told = |step: &StepId, result: &StepResult| match result {
+        StepResult::Error { failure } => match failure.kind {
+            FailureKind::Cancelled => false,
+            FailureKind::Quota => true,
+            _ => !outcome.calls.contains_key(step),
+        },
+        _ => false,
+    };
+    let mut told = outcome.results.iter().filter(|(step, result)| is_told(step, result)).peekable();
+    if told.peek().is_none() {
+        return Ok(());
+    }
+    let past = Past::of(journal.records(run).map_err(RunError::from)?);
+    for (step, result) in told {
+        if past.call(*step).is_some_and(|call| call.ended.is_some()) {
+            continue;
+        }
+        let call = outcome.calls.get(step);
+        let (key, attempts) =
+            call.map(|call| (call.key.clone(), call.attempts)).unwrap_or_default();
+        let ended =
+            Record::Ended { step: *step, key, attempts, result: result.clone(), spent: None };
+        journal.append(run, &ended).map_err(RunError::from)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! What the agent's own tools have in common: how they are declared, read their arguments and find the
+//! context of whoever calls.
+
+use crate::{AgentEvent, CallContext, ContextHandle, ToolError};
+use foldback_core::ToolDefinition;
+use foldback_planner::ToolSpec;
+use serde::de::DeserializeOwned;
+
+/// What a planner has to know of a tool of this name.
+pub(crate) fn spec(name: &str, description: &str, parameters: &str) -> ToolSpec {
+    ToolSpec::new(ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: parameters.to_owned(),
+    })
+}
+
+/// The arguments of a call.
+pub(crate) fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
+    serde_json::from_str(arguments)
+        .map_err(|error| ToolError::arguments(format!("the arguments cannot be read: {error}")))
+}
+
+/// The context of whoever calls.
+pub(crate) fn context_of<'a>(
+    call: &'a CallContext,
+    tool: &str,
+) -> Result<&'a ContextHandle, ToolError> {
+    let nowhere =
+        || ToolError::permanent(format!("{tool} works for an agent, and no agent makes this call"));
+    call.host.context.as_ref().ok_or_else(nowhere)
+}
+
+/// Tells whoever watches the caller.
+pub(crate) fn tell(call: &CallContext, event: &AgentEvent) {
+    if let Some(watch) = call.host.watch() {
+        watch.tell(event);
+    }
+}

@@ -1,0 +1,144 @@
+//! `ask_person`: the model asks whoever it works for.
+
+use crate::own_tool::{read, spec};
+use crate::{CallContext, Tool, ToolError, ToolOutput};
+use foldback_core::TodoId;
+use foldback_planner::{Effect, ToolSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Whoever can be asked while an agent works: at a terminal, in a chat, or a test.
+pub trait Person: Send + Sync {
+    /// Asks, and waits for the answer; `None` when there will be none. Dropped when nobody waits for the
+    /// answer any more.
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<String>>;
+}
+
+/// What a person is asked. A model wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The todo of the agent that asks, where an agent does.
+    pub todo: Option<TodoId>,
+    /// The question.
+    pub text: String,
+    /// Answers to choose from; another one may be given all the same.
+    pub options: Vec<String>,
+}
+
+const DESCRIPTION: &str = "Asks the person you work for, and waits for the answer. Use it where the request can be understood in \
+     ways that lead to different work, or where a decision is theirs; not for what you can find out yourself.";
+
+const PARAMETERS: &str = r#"{
+    "type": "object",
+    "required": ["question"],
+    "additionalProperties": false,
+    "properties": {
+        "question": {"type": "string", "minLength": 1},
+        "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from, if there are few."}
+    }
+}"#;
+
+#[derive(Deserialize)]
+struct Arguments {
+    question: String,
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+/// The tool by which a model asks a person. Without one, and when no answer comes in time, the call fails
+/// and says so. One question is asked at a time, whichever agents ask.
+pub struct AskPerson {
+    spec: ToolSpec,
+    person: Option<Arc<dyn Person>>,
+    timeout: Duration,
+    /// Held by whoever asks.
+    turn: Mutex<()>,
+}
+
+impl AskPerson {
+    /// How long an answer is waited for, where nothing else is set: ten minutes.
+    pub const TIMEOUT: Duration = Duration::from_secs(600);
+
+    /// Asks this person, and waits as long as [`TIMEOUT`](Self::TIMEOUT).
+    #[must_use]
+    pub fn new(person: Arc<dyn Person>) -> Self {
+        Self { person: Some(person), ..Self::nobody() }
+    }
+
+    /// A tool that tells that there is nobody to be asked.
+    #[must_use]
+    pub fn nobody() -> Self {
+        // A question may be asked again, and is not asked before its time.
+        let spec =
+            ToolSpec { effect: Effect::Idempotent, ..spec("ask_person", DESCRIPTION, PARAMETERS) };
+        Self { spec, person: None, timeout: Self::TIMEOUT, turn: Mutex::default() }
+    }
+
+    /// The same with another bound on the time of an answer.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    async fn ask(&self, arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolError> {
+        let Arguments { question, options } = read(arguments)?;
+        let Some(person) = &self.person else {
+            let message = "there is nobody to be asked; decide by what you know, and say in your answer what \
+                           you took for granted";
+            return Err(ToolError::permanent(message));
+        };
+        let todo = call.host.context.as_ref().map(|context| context.todo().clone());
+        let question = Question { todo, text: question, options };
+        let asked = async {
+            let _turn = self.turn.lock().await;
+            tokio::time::timeout(self.timeout, person.ask(&question)).await
+        };
+        let Some(answer) = call.cancelled.run_until_cancelled(asked).await else {
+            return Err(ToolError::permanent("the question was taken back"));
+        };
+        match answer {
+            Ok(Some(answer)) => Ok(ToolOutput::text(answer)),
+            Ok(None) => Err(ToolError::permanent(
+                "the person gives no answer; decide by what you know, and say in your answer what you took \
+                 for granted",
+            )),
+            Err(_) => Err(ToolError::permanent(format!(
+                "the person did not answer within {:?}; decide by what you know, and say in your answer \
+                 what you took for granted",
+                self.timeout
+            ))),
+        }
+    }
+}
+
+impl Tool for AskPerson {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// As long as it takes: others may be asking.
+    fn timeout(&self, _arguments: &str) -> Option<Duration> {
+        Some(Duration::MAX)
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.ask(arguments, context).boxed()
+    }
+}
+
+impl fmt::Debug for AskPerson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &mut f.debug_struct("AskPerson");
+        text.field("person", &self.person.is_some()).field("timeout", &self.timeout);
+        text.finish_non_exhaustive()
+    }
+}

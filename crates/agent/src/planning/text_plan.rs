@@ -1,0 +1,171 @@
+//! A plan whose steps are texts, and how it reads.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A plan whose steps are texts, worked on one after the other.
+///
+/// Shown, it is a page with a title, the progress and a line a step:
+///
+/// ```
+/// use foldback_agent::{StepStatus, TextPlan};
+///
+/// let mut plan = TextPlan::new("trip", "杭州两日游", ["查天气", "Book a hotel"]);
+/// plan.steps[0].status = StepStatus::Completed;
+/// plan.steps[0].notes = "小雨".to_owned();
+/// assert_eq!(plan.to_string(), "\
+/// Plan: 杭州两日游 (ID: trip)
+/// =======================
+///
+/// Progress: 1/2 steps completed (50.0%)
+/// Status: 1 completed, 0 in progress, 0 blocked, 1 not started
+///
+/// Steps:
+/// 0. [✓] 查天气
+///    Notes: 小雨
+/// 1. [ ] Book a hotel
+/// ");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextPlan {
+    /// Its name among the plans of whoever keeps it.
+    pub id: String,
+    /// What it is for, in a few words.
+    pub title: String,
+    /// The steps, in order; a step's number is its place, from 0 on.
+    pub steps: Vec<TextStep>,
+}
+
+/// A step of such a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextStep {
+    /// What is to be done.
+    pub text: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// What is worth knowing of it; empty where there is nothing.
+    pub notes: String,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Nobody has begun it.
+    #[default]
+    NotStarted,
+    /// Somebody works on it.
+    InProgress,
+    /// It is done.
+    Completed,
+    /// It cannot be done as things are.
+    Blocked,
+}
+
+impl StepStatus {
+    /// Every status, in the order in which a step goes through them.
+    pub const ALL: [Self; 4] = [Self::NotStarted, Self::InProgress, Self::Completed, Self::Blocked];
+
+    /// The name, as a model writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not_started",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// The status of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// The mark before a step's text.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::NotStarted => "[ ]",
+            Self::InProgress => "[→]",
+            Self::Completed => "[✓]",
+            Self::Blocked => "[!]",
+        }
+    }
+
+    /// Whether something is left to be done.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::NotStarted | Self::InProgress)
+    }
+}
+
+impl TextStep {
+    /// A step that nobody has begun.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), status: StepStatus::NotStarted, notes: String::new() }
+    }
+}
+
+impl TextPlan {
+    /// A plan that nobody has begun.
+    #[must_use]
+    pub fn new<T: Into<String>>(id: &str, title: &str, steps: impl IntoIterator<Item = T>) -> Self {
+        let steps = steps.into_iter().map(TextStep::new).collect();
+        Self { id: id.to_owned(), title: title.to_owned(), steps }
+    }
+
+    /// How many steps stand there.
+    #[must_use]
+    pub fn count(&self, status: StepStatus) -> usize {
+        self.steps.iter().filter(|step| step.status == status).count()
+    }
+
+    /// The number of the first step that is not begun, or under way.
+    #[must_use]
+    pub fn next_open(&self) -> Option<usize> {
+        self.steps.iter().position(|step| step.status.is_open())
+    }
+
+    /// Takes other steps. Status and notes stay where the text at a place is the same as before.
+    pub(crate) fn replace_steps(&mut self, texts: Vec<String>) {
+        let mut before = std::mem::take(&mut self.steps).into_iter();
+        let step = |text| match before.next() {
+            Some(step) if step.text == text => step,
+            _ => TextStep::new(text),
+        };
+        self.steps = texts.into_iter().map(step).collect();
+    }
+}
+
+impl fmt::Display for TextPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = format!("Plan: {} (ID: {})\n", self.title, self.id);
+        // The rule is as long as the line above it, its end included.
+        let rule = "=".repeat(title.chars().count());
+        let [not_started, in_progress, completed, blocked] =
+            StepStatus::ALL.map(|status| self.count(status));
+        let total = self.steps.len();
+        let percent = match total {
+            0 => "0".to_owned(),
+            _ => format!("{:.1}", completed as f64 / total as f64 * 100.0),
+        };
+        writeln!(f, "{title}{rule}\n")?;
+        writeln!(f, "Progress: {completed}/{total} steps completed ({percent}%)")?;
+        writeln!(
+            f,
+            "Status: {completed} completed, {in_progress} in progress, {blocked} blocked, \
+             {not_started} not started\n"
+        )?;
+        writeln!(f, "Steps:")?;
+        for (at, step) in self.steps.iter().enumerate() {
+            writeln!(f, "{at}. {} {}", step.status.mark(), step.text)?;
+            if !step.notes.is_empty() {
+                writeln!(f, "   Notes: {}", step.notes)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The planning tool: plans that a model keeps by calling it.
+
+use super::command::{PlanCommand, PlanError};
+use super::plans::Plans;
+use crate::{CallContext, Journal, JournalError, Record, Tool, ToolError, ToolOutput};
+use foldback_core::ToolDefinition;
+use foldback_planner::{Concurrency, Effect, ToolSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+/// The tool's name.
+pub(crate) const PLANNING: &str = "planning";
+
+/// Of so many calls it is known what they were answered.
+const MAX_ANSWERS: usize = 1_000;
+
+/// What changes are noted as in a journal.
+const KIND: &str = "plan";
+
+/// Keeps plans whose steps are texts, for a model that works through something long.
+///
+/// One tool keeps the plans of one run. [Kept in the run's journal](Self::kept_in) they survive the end
+/// of the process: each change is written down, with the call that made it, before the call is
+/// answered. The plans are what the changes make of none. A call that was made and whose answer was
+/// lost is answered again, and changes nothing twice.
+///
+/// Calls of one turn are carried out in their order.
+pub struct PlanningTool {
+    spec: ToolSpec,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    plans: Plans,
+    /// What changes were answered, by the keys of their calls.
+    answered: BTreeMap<String, String>,
+    /// These keys, the oldest first.
+    keys: VecDeque<String>,
+    /// Where changes are written down, and as whose.
+    journal: Option<(Arc<dyn Journal>, String)>,
+}
+
+/// A change, as it stands in a journal.
+#[derive(Serialize, Deserialize)]
+struct Change {
+    key: String,
+    command: PlanCommand,
+}
+
+impl PlanningTool {
+    /// A tool without plans, which ends with its process.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec(), kept: Arc::default() }
+    }
+
+    /// A tool whose plans are kept in `journal` beside the records of `run`, with those that are there.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn kept_in(journal: Arc<dyn Journal>, run: &str) -> Result<Self, JournalError> {
+        let name = format!("{run}/plans");
+        let mut kept = Kept::default();
+        for record in journal.records(&name)? {
+            let Record::Note { kind, body } = record else { continue };
+            if kind == KIND {
+                kept.again(serde_json::from_str(&body)?);
+            }
+        }
+        kept.journal = Some((journal, name));
+        Ok(Self { spec: spec(), kept: Arc::new(Mutex::new(kept)) })
+    }
+
+    /// The plans as they stand.
+    #[must_use]
+    pub fn plans(&self) -> Plans {
+        self.kept.lock().plans.clone()
+    }
+
+    /// What a model is told of the tool.
+    pub(crate) fn definition() -> ToolDefinition {
+        ToolDefinition {
+            name: PLANNING.to_owned(),
+            description:
+                "Keeps plans for tasks of many steps: make a plan, change its steps, mark how \
+                          far each one is, and look at where everything stands."
+                    .to_owned(),
+            parameters: PARAMETERS.to_owned(),
+        }
+    }
+}
+
+impl Kept {
+    /// Carries a command out, and writes it down where it changed something.
+    fn carry_out(&mut self, key: &str, command: PlanCommand) -> Result<String, ToolError> {
+        if let Some(answer) = self.answered.get(key) {
+            return Ok(answer.clone());
+        }
+        let mut plans = self.plans.clone();
+        let answer = plans.apply(&command).map_err(of_plan_error)?;
+        let changes = command.changes();
+        if let Some((journal, run)) = self.journal.as_ref().filter(|_| changes) {
+            let change = Change { key: key.to_owned(), command };
+            let body = serde_json::to_string(&change).map_err(JournalError::from);
+            let note = body.map(|body| Record::Note { kind: KIND.to_owned(), body });
+            note.and_then(|note| journal.append(run, &note)).map_err(|error| {
+                ToolError::permanent(format!("the plan was not changed: {error}"))
+            })?;
+        }
+        self.plans = plans;
+        if changes {
+            self.remember(key, &answer);
+        }
+        Ok(answer)
+    }
+
+    /// Remembers what a call was answered, of the latest calls.
+    fn remember(&mut self, key: &str, answer: &str) {
+        if key.is_empty() {
+            return;
+        }
+        self.answered.insert(key.to_owned(), answer.to_owned());
+        self.keys.push_back(key.to_owned());
+        if self.keys.len() > MAX_ANSWERS
+            && let Some(oldest) = self.keys.pop_front()
+        {
+            self.answered.remove(&oldest);
+        }
+    }
+
+    /// Makes a change of an earlier life once more.
+    fn again(&mut self, Change { key, command }: Change) {
+        // What could be carried out then can be carried out now.
+        if let Ok(answer) = self.plans.apply(&command) {
+            self.remember(&key, &answer);
+        }
+    }
+}
+
+impl Tool for PlanningTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            let command = PlanCommand::from_json(arguments).map_err(of_plan_error)?;
+            let (kept, key) = (Arc::clone(&self.kept), context.idempotency_key.clone());
+            // The journal may be a file.
+            let told = tokio::task::spawn_blocking(move || kept.lock().carry_out(&key, command));
+            let told = told.await.map_err(|error| ToolError::permanent(error.to_string()))??;
+            Ok(ToolOutput::text(told))
+        }
+        .boxed()
+    }
+}
+
+fn of_plan_error(error: PlanError) -> ToolError {
+    ToolError::arguments(error.to_string())
+}
+
+fn spec() -> ToolSpec {
+    ToolSpec {
+        effect: Effect::Idempotent,
+        concurrency: Concurrency::Exclusive,
+        ..ToolSpec::new(PlanningTool::definition())
+    }
+}
+
+impl Default for PlanningTool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for PlanningTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanningTool").field("plans", &self.kept.lock().plans).finish()
+    }
+}
+
+const PARAMETERS: &str = r#"{
+  "type": "object",
+  "properties": {
+    "command": {
+      "type": "string",
+      "enum": ["create", "update", "list", "get", "set_active", "mark_step", "delete"],
+      "description": "What to do."
+    },
+    "plan_id": {
+      "type": "string",
+      "description": "The plan's id. Required by create, update, set_active and delete; get and mark_step take the active plan without it."
+    },
+    "title": {
+      "type": "string",
+      "description": "The plan's title. Required by create, optional for update."
+    },
+    "steps": {
+      "type": "array",
+      "items": {"type": "string"},
+      "description": "The plan's steps, in order. Required by create, optional for update: a step whose text stays the same at its place keeps its status and notes."
+    },
+    "step_index": {
+      "type": "integer",
+      "description": "The step's number, from 0 on. Required by mark_step."
+    },
+    "step_status": {
+      "type": "string",
+      "enum": ["not_started", "in_progress", "completed", "blocked"],
+      "description": "Where the step stands now, for mark_step."
+    },
+    "step_notes": {
+      "type": "string",
+      "description": "What is worth knowing of the step, for mark_step."
+    }
+  },
+  "required": ["command"],
+  "additionalProperties": false
+}"#;

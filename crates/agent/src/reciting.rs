@@ -1,0 +1,99 @@
+//! The todo list at the end of each prompt, where the context's policy does not show it.
+
+use crate::agent::AgentError;
+use crate::notes::Notes;
+use foldback_core::{
+    Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Reference, TodoId,
+    TodoList, TodoListError, message_tokens,
+};
+use std::sync::Arc;
+
+/// What the list is written down as.
+const KIND: &str = "todo_list";
+
+/// A todo list that a policy does not keep: recited as the last message of each prompt, so that nothing
+/// before it changes when an item is ticked.
+#[derive(Debug)]
+pub(crate) struct Recital {
+    notes: Notes,
+    /// The list, where the policy keeps none.
+    list: Option<TodoList>,
+}
+
+impl Recital {
+    /// The list as earlier processes left it.
+    pub(crate) fn new(notes: Notes) -> Self {
+        let list = notes.past(KIND).last();
+        Self { notes, list }
+    }
+
+    /// The list as it stands.
+    pub(crate) fn list(&self, context: &dyn ContextManager) -> TodoList {
+        self.list.clone().unwrap_or_else(|| context.todo_list())
+    }
+
+    /// Takes the list as it stands now, where the policy does not. It is shown either way.
+    pub(crate) fn set(
+        &mut self,
+        context: &mut dyn ContextManager,
+        list: &TodoList,
+    ) -> Result<bool, ContextError> {
+        if context.set_todo_list(list)? {
+            self.list = None;
+            return Ok(true);
+        }
+        list.check_change(&self.list.clone().unwrap_or_default()).map_err(refused)?;
+        self.keep(list.clone())?;
+        Ok(true)
+    }
+
+    /// Takes what a sub-task handed back. Where the policy does not, the references lead nowhere and
+    /// are not told.
+    pub(crate) fn finish_item(
+        &mut self,
+        context: &mut dyn ContextManager,
+        item: &TodoId,
+        state: ItemState,
+        result: Option<&str>,
+        references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        if context.finish_item(item, state, result, references)? {
+            return Ok(true);
+        }
+        let Some(mut list) = self.list.clone() else { return Ok(false) };
+        list.set_state(item, state).map_err(refused)?;
+        list.add_result(item, result, &[]).map_err(refused)?;
+        self.keep(list)?;
+        Ok(false)
+    }
+
+    fn keep(&mut self, list: TodoList) -> Result<(), ContextError> {
+        self.notes.note(KIND, &list).map_err(AgentError::into_context)?;
+        self.list = Some(list);
+        Ok(())
+    }
+
+    /// What the context shows within a bound, with the list behind it.
+    pub(crate) fn prompt(&self, budget: &Budget, shown: impl Fn(&Budget) -> Prompt) -> Prompt {
+        let Some(told) = self.list.as_ref().and_then(told) else { return shown(budget) };
+        let tokens = message_tokens(&Estimate, &told);
+        let left = budget.tokens.map(|bound| bound.saturating_sub(tokens));
+        let mut prompt = shown(&Budget { tokens: left });
+        prompt.messages.push(Arc::new(told));
+        prompt.tokens += tokens;
+        prompt.volatile += 1;
+        prompt
+    }
+}
+
+/// The list as a message; an empty one is none.
+fn told(list: &TodoList) -> Option<Message> {
+    let text = list.text(&Estimate);
+    let told =
+        format!("[state of the work, not said by the user]\nTodo list:\n{}", text.trim_end());
+    (!text.is_empty()).then(|| Message::user(&told))
+}
+
+fn refused(error: TodoListError) -> ContextError {
+    ContextError { message: error.to_string(), source: Some(Box::new(error)) }
+}

@@ -1,0 +1,149 @@
+//! The context of a run: somebody's policy, with what a run needs around it.
+
+use crate::agent::AgentError;
+use crate::maintenance::Upkeep;
+use crate::notes::Notes;
+use crate::reciting::Recital;
+use crate::resumed::Resumed;
+use crate::{AgentEvent, Watch};
+use foldback_core::{
+    BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Maintenance,
+    MaintenanceDone, Message, Prompt, Recorded, Reference, SeqNo, SideCall, TodoId, TodoList,
+    ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+
+/// The context of a run, whatever its policy: what the context holds of the run is not
+/// [recorded again](Resumed), the todo list is [recited](Recital), the policy's work beside the loop is
+/// [done](Upkeep), and whoever watches is told of what is closed.
+pub(crate) struct RunContext<'a> {
+    policy: &'a mut dyn ContextManager,
+    watch: Watch,
+    /// The estimated tokens of everything that was recorded.
+    recorded_tokens: u64,
+    resumed: Resumed,
+    recital: Recital,
+    upkeep: Upkeep,
+    /// What did not fit into a prompt, as whoever watches was told.
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl<'a> RunContext<'a> {
+    /// The context of the run that these notes are of.
+    ///
+    /// # Errors
+    /// When the context has lost a part of what it held before the run.
+    pub(crate) fn new(
+        policy: &'a mut dyn ContextManager,
+        notes: Notes,
+        watch: Watch,
+    ) -> Result<Self, AgentError> {
+        let resumed = Resumed::begin(policy, notes.clone())?;
+        let recital = Recital::new(notes);
+        let recorded_tokens = policy.prompt(&Budget::default()).tokens as u64;
+        let upkeep = Upkeep::default();
+        let told = Mutex::default();
+        Ok(Self { policy, watch, recorded_tokens, resumed, recital, upkeep, told })
+    }
+
+    /// Waits a moment for the policy's work beside the loop: what is not done then is lost.
+    pub(crate) async fn settle(&mut self) -> Result<(), ContextError> {
+        self.upkeep.settle(self.policy).await
+    }
+
+    /// Writes down that the run is left with everything recorded that it said.
+    pub(crate) fn leave(&self) -> Result<(), AgentError> {
+        self.resumed.leave()
+    }
+}
+
+impl ContextManager for RunContext<'_> {
+    fn todo(&self) -> &TodoId {
+        self.policy.todo()
+    }
+
+    fn recorded(&self) -> u64 {
+        self.resumed.recorded()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        let tokens = message_tokens(&Estimate, &message) as u64;
+        let recorded = self.resumed.record(self.policy, message)?;
+        self.recorded_tokens = self.recorded_tokens.saturating_add(tokens);
+        if !recorded.closed.is_empty() {
+            let (blocks, recorded_tokens) = (recorded.closed.clone(), self.recorded_tokens);
+            self.watch.tell(&AgentEvent::Folded { blocks, recorded_tokens });
+        }
+        self.upkeep.tend(self.policy)?;
+        Ok(recorded)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        let prompt = self.recital.prompt(budget, |budget| self.resumed.prompt(self.policy, budget));
+        for text in &prompt.unfit {
+            if self.told.lock().insert(text.clone()) {
+                self.watch.tell(&AgentEvent::Noted { text: text.clone() });
+            }
+        }
+        prompt
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        self.policy.tools()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.resumed.call(self.policy, call)
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.policy.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.policy.child(todo)
+    }
+
+    fn todo_list(&self) -> TodoList {
+        self.recital.list(self.policy)
+    }
+
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+        self.recital.set(self.policy, list)
+    }
+
+    fn finish_item(
+        &mut self,
+        item: &TodoId,
+        state: ItemState,
+        result: Option<&str>,
+        references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        self.recital.finish_item(self.policy, item, state, result, references)
+    }
+
+    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
+        self.policy.grant(to, references)
+    }
+
+    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+        self.policy.granted()
+    }
+
+    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
+        self.policy.conclude()
+    }
+
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        self.policy.side_calls()
+    }
+
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        self.policy.maintenance()
+    }
+
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+        self.policy.absorb(done)
+    }
+}

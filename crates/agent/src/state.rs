@@ -1,0 +1,146 @@
+//! Where a run stands, and the beginning and end of one under the eyes of whoever watches.
+
+use crate::agent::{Agent, AgentError, Report, Task};
+use crate::executor::Claim;
+use crate::notes::check_task;
+use crate::trajectory::{Stop, Strategy};
+use crate::{AgentEvent, Journal, JournalError, Record, RunError, Watch};
+use foldback_core::TodoId;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the states of a run are noted as.
+const KIND: &str = "state";
+
+/// Where a run stands. It begins from [`Idle`](Self::Idle) only: one that is running is refused with
+/// [`RunError::InUse`], and what a journal holds as finished gives the same answer again without asking
+/// or calling anybody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Nothing is going on: it has not begun, or was cancelled, killed or out of steps or means, and can
+    /// go on.
+    #[default]
+    Idle,
+    /// It is going on.
+    Running,
+    /// It came to an end of its own.
+    Finished,
+    /// The model, the context or the journal failed it. It can be tried again.
+    Error,
+}
+
+impl AgentState {
+    /// The state of a run that ended so.
+    #[must_use]
+    pub fn after(stop: &Stop) -> Self {
+        match stop {
+            Stop::Answered | Stop::CutOff | Stop::Terminated { .. } => Self::Finished,
+            Stop::ModelFailed { .. } | Stop::Failed { .. } => Self::Error,
+            Stop::MaxSteps | Stop::Exhausted { .. } | Stop::Cancelled => Self::Idle,
+        }
+    }
+
+    /// What a journal holds of it.
+    fn noted(records: &[Record]) -> Self {
+        let noted = records.iter().rev().find_map(|record| match record {
+            Record::Note { kind, body } if kind == KIND => serde_json::from_str(body).ok(),
+            _ => None,
+        });
+        // Whoever noted that it runs was killed, unless it still does.
+        noted.filter(|state| *state != Self::Running).unwrap_or_default()
+    }
+
+    fn note(self, journal: &dyn Journal, run: &str) -> Result<(), JournalError> {
+        let body = serde_json::to_string(&self)?;
+        journal.append(run, &Record::Note { kind: KIND.to_owned(), body })
+    }
+}
+
+impl Agent {
+    /// Where the run of this name stands. Without a journal, one that has ended is idle.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn state(&self, run: &str) -> Result<AgentState, AgentError> {
+        if self.executor.is_running(run) {
+            return Ok(AgentState::Running);
+        }
+        let records = self.executor.records(run)?;
+        Ok(AgentState::noted(&records))
+    }
+}
+
+/// A run from its beginning to its end: whoever watches is told of both, what it spends is counted by
+/// itself, and the journal holds where it stands.
+pub(crate) struct Watched {
+    /// The task, with a purse that is a share of its own.
+    pub(crate) task: Task,
+    watch: Watch,
+    journal: Option<Arc<dyn Journal>>,
+    /// What the journal holds of where it stands.
+    noted: AgentState,
+    /// The run's name is in use until it has ended.
+    _claim: Option<Claim>,
+}
+
+impl Watched {
+    /// Takes the run's name, and tells that it begins, or goes on.
+    ///
+    /// # Errors
+    /// When a run of this name is going on, it stands inside too many others, or the journal fails.
+    pub(crate) fn begin(
+        agent: &Agent,
+        task: &Task,
+        todo: &TodoId,
+        strategy: Strategy,
+    ) -> Result<Self, AgentError> {
+        let run = &task.run;
+        let (claim, journal, records) = agent.executor.hold(run, task.depth)?;
+        check_task(&records, task, strategy)?;
+        let mut noted = AgentState::noted(&records);
+        // One that is tried again runs. One that is finished stays that, whoever asks for its answer.
+        if let Some(journal) = &journal
+            && noted == AgentState::Error
+        {
+            noted = AgentState::Running;
+            noted.note(&**journal, run).map_err(RunError::from)?;
+        }
+        let task = Task { purse: task.purse.counting(), ..task.clone() };
+        let watch = task.watch(todo);
+        let watched = Self { task, watch, journal, noted, _claim: claim };
+        let task = &watched.task;
+        let (request, resumed) = (task.request.clone(), !records.is_empty());
+        watched.watch.tell(&AgentEvent::Began { request, strategy, resumed });
+        Ok(watched)
+    }
+
+    /// Tells that it has ended.
+    ///
+    /// # Errors
+    /// What ended the run; or when the journal fails now.
+    pub(crate) fn end(self, ended: Result<Report, AgentError>) -> Result<Report, AgentError> {
+        let (stop, answer) = match &ended {
+            Ok(report) => {
+                (report.trajectory.outcome.stop.clone(), report.answer().map(str::to_owned))
+            }
+            Err(error) => (Stop::Failed { message: error.to_string() }, None),
+        };
+        let state = AgentState::after(&stop);
+        if let Stop::Exhausted { resource } = stop {
+            self.watch.tell(&AgentEvent::Exhausted { resource });
+        }
+        let spent = self.task.purse.spent();
+        self.watch.tell(&AgentEvent::Ended { stop, answer, spent });
+        let noted = match &self.journal {
+            Some(journal) if state != AgentState::Idle && state != self.noted => {
+                state.note(&**journal, &self.task.run)
+            }
+            _ => Ok(()),
+        };
+        // An error that is known already is the one that counts.
+        let report = ended?;
+        noted.map_err(RunError::from)?;
+        Ok(report)
+    }
+}

@@ -1,0 +1,104 @@
+//! One item in the hands of a sub-agent.
+
+use crate::agent::{Agent, AgentError, Report};
+use crate::json_line::quoted;
+use crate::todo::short_name;
+use crate::trajectory::{Stop, TerminateStatus};
+use crate::{RunError, ToolError};
+use foldback_core::{ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList};
+
+/// The most characters of a title that is made of a task.
+const TITLE: usize = 80;
+
+/// An item that is given to a sub-agent.
+pub(super) struct Assignment {
+    /// What the sub-agent is to do.
+    pub(super) task: String,
+    /// What the model calls the item, where ids cannot hold that.
+    pub(super) given_name: Option<String>,
+    /// Parts of the caller's conversation that it may read.
+    pub(super) references: Vec<Reference>,
+    /// Names and families of the tools that it needs; all, where none are given.
+    pub(super) tools: Option<Vec<String>>,
+    /// The name of its run.
+    pub(super) run: String,
+    /// Whether the item was worked on before, so that its conversation goes on.
+    pub(super) was_begun: bool,
+    /// Who works on it, and the conversation; both go to the work when that begins. An item that an
+    /// earlier run has ended needs none.
+    pub(super) worker: Option<(Agent, Box<dyn ContextManager>)>,
+}
+
+/// A few words for the list.
+pub(super) fn title(given: Option<&str>, task: &str) -> String {
+    let given = given.map(str::trim).filter(|title| !title.is_empty());
+    let line = given.or_else(|| task.lines().map(str::trim).find(|line| !line.is_empty()));
+    let line = line.unwrap_or_default();
+    let bound = if given.is_some() { TodoList::MAX_TITLE } else { TITLE };
+    match line.char_indices().nth(bound) {
+        Some(_) => line.chars().take(bound - 1).chain(['…']).collect(),
+        None => line.to_owned(),
+    }
+}
+
+impl Assignment {
+    /// What the sub-agent is asked: its task, what the items before it brought, and what it may read.
+    pub(super) fn request(&self, parent: &TodoId, item: &TodoItem, list: &TodoList) -> String {
+        let mut request = self.task.trim().to_owned();
+        let before = item.depends_on.iter().filter_map(|id| list.item(id));
+        let before: Vec<&TodoItem> =
+            before.filter(|item| item.state == ItemState::Completed).collect();
+        if !before.is_empty() {
+            request.push_str("\n\nWhat the items before this one brought, as data:");
+        }
+        for item in before {
+            let name = short_name(parent, &item.id);
+            let result = item.result.as_deref().unwrap_or_default();
+            request.push_str(&format!("\n- {name} ({}): {}", item.title, quoted(result)));
+            if !item.references.is_empty() {
+                request.push_str(&format!("; read {}", joined(&item.references)));
+            }
+        }
+        if !self.references.is_empty() {
+            request.push_str(&format!("\n\nYou can read: {}", joined(&self.references)));
+        }
+        request
+    }
+}
+
+fn joined(references: &[Reference]) -> String {
+    references.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a run of a sub-agent came to: whether it did what it was asked, and its words; of one that did
+/// not, why, and the words that there are.
+///
+/// # Errors
+/// When the store or the journal failed: that says nothing of the work, which goes on with the caller's
+/// run.
+pub(super) fn ended(report: Result<Report, AgentError>) -> Result<(ItemState, String), ToolError> {
+    let report = match report {
+        Ok(report) => report,
+        Err(
+            error @ (AgentError::Context(_)
+            | AgentError::ContextMoved { .. }
+            | AgentError::Run(RunError::Journal { .. })),
+        ) => return Err(ToolError::permanent(error.to_string())),
+        Err(error) => return Ok((ItemState::Failed, error.to_string())),
+    };
+    let answer = report.answer().unwrap_or_default().trim().to_owned();
+    let stop = &report.trajectory.outcome.stop;
+    Ok(match (stop, answer.is_empty()) {
+        (Stop::Answered | Stop::Terminated { status: TerminateStatus::Success }, false) => {
+            (ItemState::Completed, answer)
+        }
+        // It was said to be a success, in so many words.
+        (Stop::Terminated { status: TerminateStatus::Success }, true) => {
+            (ItemState::Completed, format!("{stop}, without words"))
+        }
+        (Stop::Answered, true) => (ItemState::Failed, "the answer is empty".to_owned()),
+        (Stop::CutOff, false) => (ItemState::Failed, format!("cut off; its last words: {answer}")),
+        (_, true) => (ItemState::Failed, stop.to_string()),
+        (_, false) => (ItemState::Failed, format!("{stop}; its last words: {answer}")),
+    })
+}

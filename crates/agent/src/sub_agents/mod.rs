@@ -1,0 +1,216 @@
+//! Agents that work for an agent: on items of its todo list, or as a tool.
+
+mod assignment;
+mod conclusion;
+mod delegate;
+mod delegation;
+mod report;
+mod sub_agent_tool;
+
+pub use sub_agent_tool::SubAgentTool;
+
+use crate::agent::{Agent, AgentError, Report, Task};
+use crate::{Allowance, CallContext, Strategy, Tool, Toolbox};
+use delegate::Delegate;
+use foldback_core::{ContextManager, TodoId, ToolDefinition};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// What every sub-agent is told beside the standing instructions of its template.
+const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
+
+/// How agents that work for an agent are made: from a template, each with a context, a budget and a run
+/// of its own.
+///
+/// [`delegate`](Self::delegate) is the tool by which a model gives them items of its todo list. A
+/// [`SubAgentTool`] is one that answers a call and knows nothing but its arguments.
+///
+/// ```
+/// use foldback_agent::{Agent, Allowance, Executor, SubAgents, Toolbox, todo_write};
+/// use foldback_llm::ScriptedModel;
+/// use std::sync::Arc;
+///
+/// let model = Arc::new(ScriptedModel::new([]));
+/// let template = Agent::new(model.clone(), Executor::new(Toolbox::new([todo_write()])?));
+/// let sub_agents = SubAgents::new(template)
+///     .with_allowance(Allowance { model_calls: Some(20), ..Allowance::default() })
+///     .with_max_parallel(3);
+/// let toolbox = Toolbox::new([todo_write(), sub_agents.delegate()])?;
+/// let agent = Agent::new(model, Executor::new(toolbox));
+/// # let _ = agent;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct SubAgents {
+    template: Agent,
+    strategy: Strategy,
+    allowance: Allowance,
+    max_parallel: usize,
+    levels: u32,
+    conclusion_tokens: usize,
+    reported: Option<Arc<Reported>>,
+}
+
+/// Who is given the report of each sub-agent.
+type Reported = dyn Fn(&TodoId, &Report) + Send + Sync;
+
+impl SubAgents {
+    /// Sub-agents with the model, the tools, the instructions and the settings of `template`. A tool
+    /// named `delegate` is not among theirs; see [`with_levels`](Self::with_levels).
+    #[must_use]
+    pub fn new(template: Agent) -> Self {
+        let head = [template.head.trim_end(), INSTRUCTIONS.trim_end()];
+        let head = head.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>();
+        Self {
+            template: template.clone().with_head(&head.join("\n\n")),
+            strategy: Strategy::Adaptive,
+            allowance: Allowance::default(),
+            max_parallel: 4,
+            levels: 1,
+            conclusion_tokens: 400,
+            reported: None,
+        }
+    }
+
+    /// The same, going about their work otherwise than [`Strategy::Adaptive`].
+    #[must_use]
+    pub fn with_strategy(self, strategy: Strategy) -> Self {
+        Self { strategy, ..self }
+    }
+
+    /// The same with a bound on what each of them may spend. It is spent from whoever calls, too.
+    #[must_use]
+    pub fn with_allowance(self, allowance: Allowance) -> Self {
+        Self { allowance, ..self }
+    }
+
+    /// The same, so many of one call working at once, and not 4.
+    #[must_use]
+    pub fn with_max_parallel(self, max_parallel: usize) -> Self {
+        Self { max_parallel: max_parallel.max(1), ..self }
+    }
+
+    /// The same in so many levels below the agent: with 2, sub-agents can delegate, and theirs cannot.
+    /// One, unless told.
+    #[must_use]
+    pub fn with_levels(self, levels: u32) -> Self {
+        Self { levels: levels.max(1), ..self }
+    }
+
+    /// The same with a conclusion of so many tokens, and not 400: what the caller's conversation grows
+    /// by. A longer one is cut in its middle, and says so.
+    #[must_use]
+    pub fn with_conclusion_tokens(self, conclusion_tokens: usize) -> Self {
+        Self { conclusion_tokens, ..self }
+    }
+
+    /// The same, telling `reported` what became of each sub-agent and where its conversation is.
+    #[must_use]
+    pub fn with_reports(self, reported: impl Fn(&TodoId, &Report) + Send + Sync + 'static) -> Self {
+        Self { reported: Some(Arc::new(reported)), ..self }
+    }
+
+    /// The tool `delegate`: gives items of the caller's todo list to sub-agents.
+    ///
+    /// Each item is worked on in its own todo, a child of the caller's, with its own conversation and
+    /// budget. Those that wait for nothing work beside each other; one that waits for others is told
+    /// what those brought, and one that waits for a failed one fails without being begun. The caller
+    /// is told a short conclusion of each; what else a sub-agent wrote stays in its todo, and can be
+    /// read by the references that come with the conclusion.
+    ///
+    /// With a journal, a call that was killed goes on: what an item came to is not worked on again, and
+    /// what was being worked on goes on where it stood.
+    #[must_use]
+    pub fn delegate(self) -> Arc<dyn Tool> {
+        Arc::new(Delegate::new(self))
+    }
+
+    /// The tools that sub-agents have, before anything is left out.
+    fn toolbox(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let own = self.template.executor.toolbox();
+        let own = own.specs().filter(|spec| spec.name() != delegate::NAME);
+        let own = own.filter_map(|spec| self.template.executor.toolbox().get(spec.name())).cloned();
+        let below =
+            (self.levels > 1).then(|| Self { levels: self.levels - 1, ..self.clone() }.delegate());
+        own.chain(below)
+    }
+
+    /// A sub-agent with the tools of these names and families (`file_`), or with all of them where none
+    /// are named. Those of the context's policy it has whatever is named.
+    ///
+    /// # Errors
+    /// With the first name that no tool and no family has.
+    fn agent(&self, tools: Option<&[String]>, policy: &[ToolDefinition]) -> Result<Agent, String> {
+        let all: Vec<Arc<dyn Tool>> = self.toolbox().collect();
+        let chosen: Vec<Arc<dyn Tool>> = match tools.filter(|names| !names.is_empty()) {
+            None => all,
+            Some(names) => {
+                let is_named = |tool: &Arc<dyn Tool>, name: &String| {
+                    let own = tool.spec().name();
+                    own == name || (name.ends_with('_') && own.starts_with(name.as_str()))
+                };
+                let is_known = |name: &String| {
+                    all.iter().any(|tool| is_named(tool, name))
+                        || policy.iter().any(|tool| tool.name == *name)
+                };
+                let unknown = names.iter().find(|name| !is_known(name));
+                if let Some(unknown) = unknown {
+                    return Err(no_tool(unknown, &all));
+                }
+                let is_chosen =
+                    |tool: &Arc<dyn Tool>| names.iter().any(|name| is_named(tool, name));
+                all.into_iter().filter(is_chosen).collect()
+            }
+        };
+        let toolbox = Toolbox::new(chosen).map_err(|error| error.to_string())?;
+        let executor = self.template.executor.clone().with_toolbox(toolbox);
+        Ok(Agent { executor, ..self.template.clone() })
+    }
+
+    /// Lets an agent work on a request in a context of its own, below the call.
+    async fn work(
+        &self,
+        agent: &Agent,
+        call: &CallContext,
+        context: &mut dyn ContextManager,
+        (run, request): (String, String),
+    ) -> Result<Report, AgentError> {
+        let task = Task {
+            request,
+            run,
+            cancelled: call.cancelled.child_token(),
+            depth: call.depth,
+            observer: call.host.observer.clone(),
+            purse: call.host.purse.share(self.allowance)?,
+        };
+        let report = agent.run(self.strategy, context, &task).await?;
+        if let Some(reported) = &self.reported {
+            reported(context.todo(), &report);
+        }
+        Ok(report)
+    }
+}
+
+/// That there is no such tool, and which there are.
+fn no_tool(name: &str, all: &[Arc<dyn Tool>]) -> String {
+    let names: BTreeSet<&str> = all.iter().map(|tool| tool.spec().name()).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    format!(
+        "there is no tool and no family of tools named {name:?}; give names of these, or a beginning of \
+         names that ends in _: {names}"
+    )
+}
+
+impl fmt::Debug for SubAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubAgents")
+            .field("template", &self.template)
+            .field("strategy", &self.strategy)
+            .field("allowance", &self.allowance)
+            .field("max_parallel", &self.max_parallel)
+            .field("levels", &self.levels)
+            .field("conclusion_tokens", &self.conclusion_tokens)
+            .finish_non_exhaustive()
+    }
+}

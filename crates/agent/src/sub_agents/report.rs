@@ -1,0 +1,69 @@
+//! What a caller is told of the items that it gave away.
+
+use super::assignment::Assignment;
+use crate::json_line::quoted;
+use crate::todo::short_name;
+use crate::{ToolError, ToolOutput};
+use foldback_core::{ItemState, TodoId, TodoItem};
+use serde::Serialize;
+
+/// Said where there are no references.
+const WORDS_ONLY: &str =
+    "These words are all there is: nothing of the sub-agents' work is kept that could be read.";
+
+#[derive(Serialize)]
+struct Told<'a> {
+    /// Ahead of the words, which may be too many to be shown whole.
+    states: String,
+    items: Vec<ToldItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct ToldItem<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    state: ItemState,
+    result: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    references: Vec<String>,
+}
+
+/// The items with what came of them, as JSON. Where none was completed, the call has failed.
+pub(super) fn told(
+    parent: &TodoId,
+    items: &[TodoItem],
+    assignments: &[Assignment],
+) -> Result<ToolOutput, ToolError> {
+    let told = items.iter().zip(assignments).map(|(item, assignment)| ToldItem {
+        id: short_name(parent, &item.id),
+        name: assignment.given_name.as_deref(),
+        state: item.state,
+        result: item.result.as_deref().unwrap_or_default(),
+        references: item.references.iter().map(ToString::to_string).collect(),
+    });
+    let keeps_nothing = items.iter().all(|item| item.references.is_empty());
+    let states =
+        items.iter().map(|item| format!("{}={}", short_name(parent, &item.id), item.state));
+    let states = states.collect::<Vec<_>>().join(" ");
+    let told = Told { states, items: told.collect(), note: keeps_nothing.then_some(WORDS_ONLY) };
+    if !items.iter().any(|item| item.state == ItemState::Completed) {
+        let lines = told.items.iter().map(|item| {
+            let read = if item.references.is_empty() {
+                String::new()
+            } else {
+                format!(" (read {})", item.references.join(", "))
+            };
+            let name = item.name.map(|name| format!(" ({name})")).unwrap_or_default();
+            format!("\n- {}{name}: {}{read}", item.id, quoted(item.result))
+        });
+        let states = &told.states;
+        let message = format!("no item was completed: {states}{}", lines.collect::<String>());
+        return Err(ToolError::permanent(message));
+    }
+    let json = serde_json::to_string(&told)
+        .map_err(|error| ToolError::permanent(format!("what came out cannot be told: {error}")))?;
+    Ok(ToolOutput::json(json))
+}

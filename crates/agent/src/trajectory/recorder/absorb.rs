@@ -1,0 +1,41 @@
+//! A run inside a run, in the record of the whole.
+
+use super::Recorder;
+use crate::trajectory::{CallRecord, CallTime, Trajectory};
+
+impl Recorder {
+    /// Takes the record of a run that stood inside this one and ended just now: its turns follow on those
+    /// that there are.
+    pub(crate) fn absorb(&self, run: Trajectory) {
+        let first = self.next_turn();
+        let record = &mut *self.record.lock();
+        let began = record.now().saturating_sub(run.timing.total_us);
+        record.plan.extend(run.plan.into_iter().map(|mut plan| {
+            plan.turn += first;
+            plan
+        }));
+        record.strategy.turns.extend(run.strategy.turns.into_iter().map(|mut turn| {
+            turn.turn += first;
+            turn
+        }));
+        record.calls.extend(run.calls.into_iter().map(|mut call| {
+            if let CallRecord::Tool(call) = &mut call {
+                call.turn += first;
+            }
+            call
+        }));
+        let times = run.timing.calls.into_iter();
+        record.times.extend(times.map(|CallTime { start_us, end_us }| CallTime {
+            start_us: began + start_us,
+            end_us: began + end_us,
+        }));
+        for result in run.results {
+            record.results.insert((result.turn + first, result.step), result.result);
+        }
+        for (purpose, spent) in run.tokens {
+            let sum = record.tokens.entry(purpose).or_default();
+            sum.calls += spent.calls;
+            sum.usage += spent.usage;
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Flows that are killed and gone on with: nothing that was answered is asked again, nothing that ran runs
+//! again, and the conversations become those of a flow that nobody killed.
+
+use crate::flow::{name, names, planning};
+use crate::keeping::{Keeping, calling};
+use crate::script::{running, task};
+use crate::toolkit::{ms, spec, tool};
+use foldback_agent::{
+    Executor, FlowSettings, Journal, JournalError, MemoryJournal, ReactSettings, Record, Report,
+    StepContext, StepExecutor, Stop, Tool, ToolOutput, Toolbox,
+};
+use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
+use foldback_planner::Effect;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A journal whose process dies when it is about to write one record more than it may.
+struct Dying {
+    kept: Arc<MemoryJournal>,
+    left: Mutex<usize>,
+}
+
+impl Journal for Dying {
+    fn append(&self, run: &str, record: &Record) -> Result<(), JournalError> {
+        let mut left = self.left.lock();
+        let Some(fewer) = left.checked_sub(1) else {
+            return Err(JournalError::Broken { path: "gone".into() });
+        };
+        *left = fewer;
+        self.kept.append(run, record)
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
+        self.kept.sync()
+    }
+
+    fn records(&self, run: &str) -> Result<Vec<Record>, JournalError> {
+        self.kept.records(run)
+    }
+}
+
+/// What is answered: a plan; a step with calls; one that fails twice, and is planned around; a call in the
+/// new step; a last step that two executors could do.
+fn answer(name: &str) -> Answer {
+    let answer = match name {
+        "flow/plan" => planning(&["查天气 [AGENT_1]", "订酒店", "写"]),
+        "step-1.1/react/1" => calling("look", json!({"q": "天气"})),
+        "step-1.1/react/2" => calling("look", json!({"q": "潮位"})),
+        "step-2.1/react/1" => calling("book", json!({"hotel": "一"})),
+        "step-2.1/react/2" => "BLOCKED: 满房".into(),
+        "step-2.2/react/1" => calling("terminate", json!({"status": "failure"})),
+        "flow/replan-1" => {
+            calling("planning", json!({"command": "update", "steps": ["换一家", "写"]}))
+        }
+        "step-3.1/react/1" => calling("book", json!({"hotel": "二"})),
+        _ => Answer::text(&format!("said {name}")),
+    };
+    answer.after(ms(10))
+}
+
+/// A flow in several lives.
+struct Lives {
+    context: StepContext,
+    journal: Arc<MemoryJournal>,
+    /// Which tool was called with which key, how often.
+    called: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// What the model was asked, how often.
+    asked: Arc<Mutex<BTreeMap<String, u32>>>,
+}
+
+impl Lives {
+    fn new(context: StepContext) -> Self {
+        Self { context, journal: Arc::default(), called: Arc::default(), asked: Arc::default() }
+    }
+
+    fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        let called = self.called.clone();
+        let named = name.to_owned();
+        tool(spec(name, Effect::Idempotent), move |arguments, call| {
+            *called.lock().entry(format!("{named} {}", call.idempotency_key)).or_default() += 1;
+            async move {
+                tokio::time::sleep(ms(10)).await;
+                Ok(ToolOutput::text(format!("brought {arguments}")))
+            }
+        })
+    }
+
+    /// One life, with so many records to write and so much time.
+    async fn live(&self, records: usize, time: Duration, context: &mut Keeping) -> Option<Report> {
+        let asked = self.asked.clone();
+        let model = Arc::new(ScriptedModel::answering(move |request| {
+            let name = name(request);
+            *asked.lock().entry(name.clone()).or_default() += 1;
+            answer(&name)
+        }));
+        let left = Mutex::new(records);
+        let journal = Arc::new(Dying { kept: self.journal.clone(), left });
+        let tools = || Toolbox::new([self.tool("look"), self.tool("book")]).unwrap();
+        let agent = || running(&model, Executor::new(tools()));
+        let react = ReactSettings { terminate: true, ..ReactSettings::default() };
+        let executors = (0..2).map(|_| agent().with_react(react.clone()));
+        let executors = StepExecutor::numbered(executors);
+        let flow = FlowSettings {
+            executors,
+            context: self.context,
+            max_retries: 1,
+            replan_after_each: true,
+            ..FlowSettings::default()
+        };
+        let agent = running(&model, Executor::new(tools()).with_journal(journal)).with_flow(flow);
+        let task = task("杭州两日游");
+        let run = agent.flow(context, &task);
+        tokio::time::timeout(time, run).await.ok().and_then(Result::ok)
+    }
+}
+
+/// What a flow leaves: every conversation, the todo list, the answer.
+#[derive(Debug, PartialEq)]
+struct Left {
+    conversations: Vec<(String, Vec<String>)>,
+    list: String,
+    answer: Option<String>,
+    stop: Stop,
+}
+
+impl Left {
+    fn of(report: &Report, context: &Keeping) -> Self {
+        let todos = context.todos();
+        Self {
+            conversations: todos.into_iter().map(|id| (id.clone(), context.said(&id))).collect(),
+            list: serde_json::to_string(&context.list()).unwrap(),
+            answer: report.answer().map(str::to_owned),
+            stop: report.trajectory.outcome.stop.clone(),
+        }
+    }
+}
+
+const FOREVER: Duration = Duration::from_secs(10_000_000);
+
+/// Kills a flow, goes on with it, and compares what it leaves with what one leaves that nobody killed.
+async fn check(context: StepContext, is_lost: bool, records: usize, time: Duration) -> bool {
+    let what = format!("{context:?}, lost {is_lost}, {records} records, {time:?}");
+    let (undisturbed, mut whole) = (Lives::new(context), Keeping::new());
+    let report = undisturbed.live(usize::MAX, FOREVER, &mut whole).await.unwrap();
+    let expected = Left::of(&report, &whole);
+    assert_eq!(expected.stop, Stop::Answered);
+
+    let (lives, mut kept) = (Lives::new(context), Keeping::new());
+    let first = lives.live(records, time, &mut kept).await;
+    let mut kept = if is_lost { Keeping::new() } else { kept.reopened() };
+    let report = lives.live(usize::MAX, FOREVER, &mut kept).await;
+    let report = report.unwrap_or_else(|| panic!("{what}: it cannot be gone on with"));
+    assert_eq!(Left::of(&report, &kept), expected, "{what}");
+
+    let (calls, known) = (lives.called.lock().clone(), undisturbed.called.lock().clone());
+    assert!(calls.keys().eq(known.keys()), "{what}: {calls:?}");
+    let again = calls.values().filter(|times| **times > 1).count();
+    assert!(again <= 1 && calls.values().all(|times| *times <= 2), "{what}: {calls:?}");
+    let (asked, known) = (lives.asked.lock().clone(), undisturbed.asked.lock().clone());
+    assert!(asked.keys().eq(known.keys()), "{what}: {asked:?}");
+    let again = asked.values().filter(|times| **times > 1).count();
+    assert!(again <= 1 && asked.values().all(|times| *times <= 2), "{what}: {asked:?}");
+    first.is_none()
+}
+
+/// OM9, OM11, R12: killed before any record of its journal, a flow goes on at the step where it was,
+/// whether its context is kept or lost, and leaves what a flow leaves that nobody killed. At most what was
+/// under way is asked or called a second time.
+#[tokio::test(start_paused = true)]
+async fn om9_a_flow_killed_at_any_record_goes_on() {
+    for context in [StepContext::Isolated, StepContext::Shared] {
+        for is_lost in [false, true] {
+            let mut kills = 0;
+            while check(context, is_lost, kills, FOREVER).await {
+                kills += 1;
+            }
+            assert!(kills > 40, "{context:?}: {kills} records");
+        }
+    }
+}
+
+/// OM9, OM11, R12: the same at any moment.
+#[tokio::test(start_paused = true)]
+async fn om9_a_flow_killed_at_any_moment_goes_on() {
+    for context in [StepContext::Isolated, StepContext::Shared] {
+        for is_lost in [false, true] {
+            let mut moment = 0;
+            while check(context, is_lost, usize::MAX, ms(moment)).await {
+                moment += 5;
+            }
+            assert!(moment >= 150, "{context:?}: {moment} ms");
+        }
+    }
+}
+
+/// OM9, R12: killed again and again, it comes to its end.
+#[tokio::test(start_paused = true)]
+async fn om9_a_flow_that_is_killed_often_comes_to_its_end() {
+    for context in [StepContext::Isolated, StepContext::Shared] {
+        let (lives, mut kept) = (Lives::new(context), Keeping::new());
+        let mut deaths = 0;
+        let report = loop {
+            if let Some(report) = lives.live(usize::MAX, ms(15), &mut kept).await {
+                break report;
+            }
+            deaths += 1;
+            assert!(deaths < 100, "{context:?}: it does not get on");
+            kept = kept.reopened();
+        };
+        assert!(deaths > 5, "{context:?}: {deaths}");
+        assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
+        assert!(lives.called.lock().values().all(|times| *times <= 2), "{:?}", lives.called.lock());
+    }
+}
+
+/// OM11: an attempt that the model refused to go on with stays a failed one when the flow is resumed,
+/// though no journal has the refusal as an answer: what came after it stands.
+#[tokio::test]
+async fn om11_a_refused_attempt_is_not_made_again() {
+    let journal = Arc::new(MemoryJournal::default());
+    let mut kept = Keeping::new();
+    let too_long = || ModelError::new(ModelErrorKind::ContextLength, "300000 tokens");
+    let gone = || ModelError::new(ModelErrorKind::Unavailable, "gone");
+    let mut lives = Vec::new();
+    for is_second in [false, true] {
+        let model = Arc::new(ScriptedModel::answering(move |request| match &*name(request) {
+            "flow/plan" => planning(&["一"]),
+            "step-1.1/react/1" if is_second => "done after all".into(),
+            "step-1.1/react/1" => too_long().into(),
+            "step-1.2/react/1" if !is_second => gone().into(),
+            other => Answer::text(other),
+        }));
+        let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
+        let agent = running(&model, executor);
+        let report = agent.flow(&mut kept, &task("go")).await.unwrap();
+        kept = kept.reopened();
+        lives.push((names(&model), report.trajectory.outcome.stop));
+    }
+    let gone = Stop::ModelFailed { message: "gone".to_owned() };
+    let first = ["flow/plan", "step-1.1/react/1", "step-1.2/react/1"].map(str::to_owned).to_vec();
+    let second = ["step-1.2/react/1", "summary/summary"].map(str::to_owned).to_vec();
+    assert_eq!(lives, [(first, gone), (second, Stop::Answered)]);
+}

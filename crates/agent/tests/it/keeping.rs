@@ -1,0 +1,239 @@
+//! Contexts that keep todo lists, what sub-tasks hand back, and every conversation; and a model with a
+//! script for each of them.
+
+use crate::script::full;
+use foldback_agent::{AgentEvent, Observer};
+use foldback_baselines::Full;
+use foldback_core::{
+    BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Recorded,
+    Reference, Role, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolDefinition,
+};
+use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// What all contexts of one family keep.
+#[derive(Default)]
+pub(crate) struct Kept {
+    lists: BTreeMap<TodoId, TodoList>,
+    conversations: BTreeMap<TodoId, Vec<Message>>,
+    /// Who may read what: `from -> to: reference`.
+    pub(crate) grants: Vec<String>,
+    /// How often something was handed back.
+    pub(crate) finished: usize,
+    /// A todo whose conversation takes the request, and nothing more.
+    pub(crate) broken: Option<TodoId>,
+}
+
+/// A context that shows everything, and keeps what a store would. Each todo has the blocks 1 to 9 and no
+/// others; the last message stands in block 1.
+pub(crate) struct Keeping {
+    inner: Box<dyn ContextManager>,
+    pub(crate) kept: Arc<Mutex<Kept>>,
+    /// Whether it keeps references.
+    shares: bool,
+}
+
+impl Keeping {
+    pub(crate) fn new() -> Self {
+        Self { inner: full(), kept: Arc::default(), shares: true }
+    }
+
+    /// Keeps lists, and nothing that could be granted.
+    pub(crate) fn words_only() -> Self {
+        Self { shares: false, ..Self::new() }
+    }
+
+    /// The same as another process finds it.
+    pub(crate) fn reopened(self) -> Self {
+        let mut inner = full();
+        for message in self.kept.lock().conversations.get(inner.todo()).into_iter().flatten() {
+            inner.record(message.clone()).unwrap();
+        }
+        Self { inner, ..self }
+    }
+
+    pub(crate) fn list(&self) -> TodoList {
+        self.todo_list()
+    }
+
+    /// What was said in a todo, as `role: text` or the calls' arguments.
+    pub(crate) fn said(&self, id: &str) -> Vec<String> {
+        let kept = self.kept.lock();
+        let said = kept.conversations.get(&todo(id)).into_iter().flatten();
+        said.map(|message| {
+            let calls = message.tool_calls().iter().map(|call| call.arguments.as_str());
+            let calls = calls.collect::<Vec<_>>().join(" ");
+            format!("{}: {}{calls}", message.role().as_str(), message.text())
+        })
+        .collect()
+    }
+
+    /// The todos that were begun.
+    pub(crate) fn todos(&self) -> Vec<String> {
+        self.kept.lock().conversations.keys().map(ToString::to_string).collect()
+    }
+}
+
+fn wrong(message: String) -> ContextError {
+    ContextError { message, source: None }
+}
+
+impl ContextManager for Keeping {
+    fn todo(&self) -> &TodoId {
+        self.inner.todo()
+    }
+
+    fn recorded(&self) -> u64 {
+        self.inner.recorded()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        let todo = self.todo().clone();
+        if *message.role() == Role::Assistant && self.kept.lock().broken.as_ref() == Some(&todo) {
+            return Err(wrong("the store is gone".to_owned()));
+        }
+        self.kept.lock().conversations.entry(todo).or_default().push(message.clone());
+        self.inner.record(message)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        self.inner.prompt(budget)
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        self.inner.tools()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.inner.call(call)
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.inner.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        let mut inner = Full.start(todo.clone(), Arc::new(Estimate));
+        for message in self.kept.lock().conversations.get(&todo).into_iter().flatten() {
+            inner.record(message.clone())?;
+        }
+        Ok(Box::new(Self { inner, kept: self.kept.clone(), shares: self.shares }))
+    }
+
+    fn todo_list(&self) -> TodoList {
+        self.kept.lock().lists.get(self.todo()).cloned().unwrap_or_default()
+    }
+
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+        let before = self.todo_list();
+        list.check_change(&before).map_err(|error| wrong(error.to_string()))?;
+        let returned = |item: &foldback_core::TodoItem| {
+            before.item(&item.id).map(|item| item.references.clone()).unwrap_or_default()
+        };
+        let made_up = list.items().iter().find(|item| item.references != returned(item));
+        if let Some(item) = made_up {
+            return Err(wrong(format!("{} claims to have returned what it has not", item.id)));
+        }
+        self.kept.lock().lists.insert(self.todo().clone(), list.clone());
+        Ok(true)
+    }
+
+    fn finish_item(
+        &mut self,
+        item: &TodoId,
+        state: ItemState,
+        result: Option<&str>,
+        references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        if !self.shares {
+            return Ok(false);
+        }
+        self.kept.lock().finished += 1;
+        let mut list = self.todo_list();
+        for reference in references {
+            let Reference::Block(block) = reference else {
+                return Err(wrong(format!("there is no {reference}")));
+            };
+            if block.n() > 9 {
+                return Err(wrong(format!("there is no {reference}")));
+            }
+        }
+        list.add_result(item, result, references).map_err(|error| wrong(error.to_string()))?;
+        list.set_state(item, state).map_err(|error| wrong(error.to_string()))?;
+        self.kept.lock().lists.insert(self.todo().clone(), list);
+        Ok(true)
+    }
+
+    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
+        if !self.shares {
+            return Ok(false);
+        }
+        let mut kept = self.kept.lock();
+        for reference in references {
+            if matches!(reference, Reference::Block(block) if block.n() > 9) {
+                return Err(wrong(format!("there is no {reference}")));
+            }
+            kept.grants.push(format!("{} -> {to}: {reference}", self.inner.todo()));
+        }
+        Ok(true)
+    }
+
+    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
+        Ok(self.shares.then(|| BlockId::new(self.todo().clone(), 1)))
+    }
+}
+
+pub(crate) fn todo(id: &str) -> TodoId {
+    TodoId::new(id).unwrap()
+}
+
+/// A model that answers each session by a script of its own, in order.
+pub(crate) fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<ScriptedModel> {
+    let scripts = scripts.map(|(session, answers)| (session.to_owned(), VecDeque::from(answers)));
+    let scripts = Mutex::new(BTreeMap::from(scripts));
+    Arc::new(ScriptedModel::answering(move |request| {
+        let session = request.session.clone().unwrap_or_default();
+        let answer = scripts.lock().get_mut(&session).and_then(VecDeque::pop_front);
+        answer.unwrap_or_else(|| panic!("{session} has no answer left: {request:?}"))
+    }))
+}
+
+/// The last result of a tool that a request shows; behind it, the todo list may be recited.
+pub(crate) fn last_result(request: &ChatRequest) -> String {
+    let result = request.messages.iter().rfind(|message| message.tool_call_id().is_some());
+    result.map(|message| message.text().into_owned()).unwrap_or_default()
+}
+
+/// An answer that calls one tool.
+pub(crate) fn calling(tool: &str, arguments: serde_json::Value) -> Answer {
+    ToolCall::new(&format!("call-{tool}"), tool, &arguments.to_string()).into()
+}
+
+/// Keeps what it is told, as lines.
+#[derive(Default)]
+pub(crate) struct Watching(pub(crate) Mutex<Vec<(String, AgentEvent)>>);
+
+impl Observer for Watching {
+    fn observe(&self, todo: &TodoId, event: &AgentEvent) {
+        self.0.lock().push((todo.to_string(), event.clone()));
+    }
+}
+
+impl Watching {
+    /// The states of the todo list, as often as it changed: `read=completed draft=pending`.
+    pub(crate) fn lists(&self, id: &str) -> Vec<String> {
+        let mut lists: Vec<String> = Vec::new();
+        for (todo, event) in &*self.0.lock() {
+            let AgentEvent::Todos { list } = event else { continue };
+            assert_eq!(todo, id, "a list is told by whoever's it is");
+            let items = list.items().iter().map(|item| format!("{}={}", item.id, item.state));
+            let line = items.collect::<Vec<_>>().join(" ");
+            if lists.last() != Some(&line) {
+                lists.push(line);
+            }
+        }
+        lists
+    }
+}

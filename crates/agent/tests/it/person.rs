@@ -1,0 +1,102 @@
+//! Asking a person.
+
+use crate::keeping::{calling, scripts};
+use crate::script::{agent, full, task};
+use foldback_agent::{AskPerson, Person, Question, Task};
+use foldback_core::ToolCall;
+use foldback_llm::Answer;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Answers after a while, and notes what was asked when.
+struct Answering {
+    answer: Option<&'static str>,
+    after: Duration,
+    began: Instant,
+    asked: Mutex<Vec<(u64, Question)>>,
+}
+
+impl Answering {
+    fn new(answer: Option<&'static str>, seconds: u64) -> Arc<Self> {
+        let (after, began) = (Duration::from_secs(seconds), Instant::now());
+        Arc::new(Self { answer, after, began, asked: Mutex::default() })
+    }
+}
+
+impl Person for Answering {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<String>> {
+        async move {
+            self.asked.lock().push((self.began.elapsed().as_secs(), question.clone()));
+            tokio::time::sleep(self.after).await;
+            self.answer.map(str::to_owned)
+        }
+        .boxed()
+    }
+}
+
+/// What a model that asks is told.
+async fn told(tool: AskPerson, task: &Task) -> String {
+    let question = json!({"question": "哪一天出发?", "options": ["周六", "周日"]});
+    let model = scripts([("task", vec![calling("ask_person", question), "done".into()])]);
+    let agent = agent(&model, vec![Arc::new(tool)]);
+    agent.react(full().as_mut(), task).await.unwrap();
+    let requests = model.requests();
+    requests.get(1).map(|r| r.messages.last().unwrap().text().into_owned()).unwrap_or_default()
+}
+
+/// A person is asked in whatever time it takes, also more than other tools may take.
+#[tokio::test(start_paused = true)]
+async fn a_person_is_asked() {
+    let person = Answering::new(Some("周六 👍"), 500);
+    assert_eq!(told(AskPerson::new(person.clone()), &task("go")).await, "周六 👍");
+    let asked = person.asked.lock();
+    let (_, question) = &asked[0];
+    assert_eq!(question.todo.as_ref().unwrap().as_str(), "task");
+    assert_eq!((question.text.as_str(), question.options.len()), ("哪一天出发?", 2));
+}
+
+/// Nobody is there, the person has no answer, or takes too long: the model is told, and goes on.
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_the_model_is_told() {
+    let told_nobody = told(AskPerson::nobody(), &task("go")).await;
+    assert!(told_nobody.contains("nobody to be asked; decide by what you know"), "{told_nobody}");
+    let silent = told(AskPerson::new(Answering::new(None, 1)), &task("go")).await;
+    assert!(silent.contains("gives no answer"), "{silent}");
+    let slow =
+        AskPerson::new(Answering::new(Some("周六"), 61)).with_timeout(Duration::from_secs(60));
+    let slow = told(slow, &task("go")).await;
+    assert!(slow.contains("did not answer within 60s"), "{slow}");
+}
+
+/// Two agents that ask at once are answered one after the other.
+#[tokio::test(start_paused = true)]
+async fn one_question_is_asked_at_a_time() {
+    let person = Answering::new(Some("周六"), 10);
+    let asks = ["c1", "c2"].map(|id| ToolCall::new(id, "ask_person", r#"{"question": "哪一天?"}"#));
+    let model = scripts([("task", vec![Answer::calls("", asks.to_vec()), "done".into()])]);
+    let agent = agent(&model, vec![Arc::new(AskPerson::new(person.clone()))]);
+    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    let asked: Vec<u64> = person.asked.lock().iter().map(|(at, _)| *at).collect();
+    assert_eq!(asked, [0, 10]);
+}
+
+/// A question is taken back when the run is cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_question_is_taken_back() {
+    let person = Answering::new(Some("周六"), 10_000);
+    let task = task("go");
+    let cancelled = task.cancelled.clone();
+    let began = Instant::now();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        cancelled.cancel();
+    });
+    let tool = AskPerson::new(person).with_timeout(Duration::from_secs(20_000));
+    assert_eq!(told(tool, &task).await, "", "the model is not asked again");
+    assert!(began.elapsed() < Duration::from_secs(7));
+}

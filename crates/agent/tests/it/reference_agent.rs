@@ -1,0 +1,31 @@
+//! The reference agent's standing instructions, and the names of its questions.
+
+use crate::script::{agent, full, model, says, task};
+use foldback_agent::reference_head;
+use foldback_core::{Estimate, Role, TokenCounter, ToolCall};
+
+/// OM12: the instructions are short, begin the conversation as they are, and tell no time.
+#[tokio::test(start_paused = true)]
+async fn om12_the_reference_agent_is_told_how_to_work() {
+    let head = reference_head();
+    assert!(Estimate.count(head) < 350, "{}", Estimate.count(head));
+    assert_eq!(head.trim(), head);
+    let script = model(["done".into()]);
+    let agent = agent(&script, vec![]).with_head(head);
+    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    let first = &script.requests()[0].messages[0];
+    assert_eq!((first.role(), &*first.text()), (&Role::System, head));
+}
+
+/// R12: each question has a name of its own in the run, the same when the run is done once more.
+#[tokio::test(start_paused = true)]
+async fn r12_questions_have_names() {
+    let ask = async || {
+        let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
+        let agent = agent(&script, vec![says("read", 1, "ok")]);
+        agent.react(full().as_mut(), &task("go")).await.unwrap();
+        script.requests().into_iter().map(|request| request.id.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask().await, ["run/react/1", "run/react/2"]);
+    assert_eq!(ask().await, ask().await);
+}

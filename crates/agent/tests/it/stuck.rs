@@ -1,0 +1,61 @@
+//! A model that repeats itself.
+
+use crate::keeping::Watching;
+use crate::script::{agent, conversation, full, model, says, task};
+use foldback_agent::{AgentEvent, ReactSettings, Task};
+use foldback_core::{Role, ToolCall};
+use foldback_llm::{Answer, ScriptedModel};
+use std::sync::Arc;
+
+/// Works through a script of calls of `read`, and gives where in the conversation the model was told to
+/// change its strategy, and how often whoever watches was told.
+async fn told(script: &Arc<ScriptedModel>, settings: ReactSettings) -> (Vec<usize>, usize) {
+    let watching = Arc::new(Watching::default());
+    let agent = agent(script, vec![says("read", 1, "同样")]).with_react(settings);
+    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    let mut context = full();
+    agent.react(context.as_mut(), &task).await.unwrap();
+    let messages = conversation(context.as_ref());
+    let is_told = |at: &usize| {
+        *messages[*at].role() == Role::User && messages[*at].text().contains("Change your strategy")
+    };
+    let told = (0..messages.len()).filter(is_told).collect();
+    let stuck = watching.0.lock().iter().filter(|(_, event)| *event == AgentEvent::Stuck).count();
+    (told, stuck)
+}
+
+fn script(arguments: &[&str]) -> Arc<ScriptedModel> {
+    let call = |(at, arguments): (usize, &&str)| -> Answer {
+        Answer::calls("再试", vec![ToolCall::new(&format!("c{at}"), "read", arguments)])
+    };
+    model(arguments.iter().enumerate().map(call).chain(["done".into()]))
+}
+
+/// OM15, B9: a model that says and calls the same for the third time is told once, behind the results,
+/// and not again as long as it goes on so: the reference tells it again and again, at the head of
+/// everything.
+#[tokio::test(start_paused = true)]
+async fn om15_a_model_that_repeats_itself_is_told_once() {
+    let same = "{}";
+    // Request, then a call and its result each; the notice stands behind the third result.
+    assert_eq!(told(&script(&[same; 8]), ReactSettings::default()).await, (vec![7], 1));
+    assert_eq!(told(&script(&[same; 2]), ReactSettings::default()).await, (vec![], 0));
+}
+
+/// OM15: something else ends the episode; a new one is told again.
+#[tokio::test(start_paused = true)]
+async fn om15_a_new_episode_is_told_again() {
+    let (a, b) = ("{}", r#"{"n": 1}"#);
+    let (told, stuck) = told(&script(&[a, a, a, a, b, a]), ReactSettings::default()).await;
+    // 1-6 three calls, 7 the notice, 8-9 the fourth, 10-11 another, 12-13 the first again.
+    assert_eq!((told, stuck), (vec![7, 14], 2));
+}
+
+/// OM15: other arguments are another call; and it can be switched off.
+#[tokio::test(start_paused = true)]
+async fn om15_other_arguments_are_no_repetition() {
+    let different = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#];
+    assert_eq!(told(&script(&different), ReactSettings::default()).await.0, Vec::<usize>::new());
+    let off = ReactSettings { stuck_after: None, ..ReactSettings::default() };
+    assert_eq!(told(&script(&["{}"; 6]), off).await.0, Vec::<usize>::new());
+}

@@ -1,0 +1,91 @@
+//! Whether the model may, must or must not call a tool.
+
+use crate::script::{Remembering, agent, model, says, task, walk};
+use foldback_agent::{ReactSettings, Stop};
+use foldback_core::ToolCall;
+use foldback_llm::{AllowedTools, Answer, ScriptedModel, ToolChoice};
+use foldback_planner::{FailureKind, StepId, StepResult};
+
+fn choosing(tool_choice: ToolChoice) -> ReactSettings {
+    ReactSettings { tool_choice, terminate: true, ..ReactSettings::default() }
+}
+
+fn read(id: &str) -> ToolCall {
+    ToolCall::new(id, "read", "{}")
+}
+
+fn asked_with(script: &ScriptedModel) -> Vec<ToolChoice> {
+    script.requests().into_iter().map(|request| request.tool_choice).collect()
+}
+
+/// OM13: auto with words and no call ends the turn, at once: the reference goes on to its last step.
+#[tokio::test(start_paused = true)]
+async fn om13_auto_with_words_and_no_call_ends_the_turn() {
+    let script = model(["你好".into(), "never".into()]);
+    let (report, _) = walk(&agent(&script, vec![says("read", 1, "ok")])).await;
+    assert_eq!((report.answer(), script.calls()), (Some("你好"), 1));
+    assert_eq!(asked_with(&script), [ToolChoice::Auto]);
+}
+
+/// OM13: where a call is required, words alone end nothing; `terminate` does.
+#[tokio::test(start_paused = true)]
+async fn om13_required_wants_a_call() {
+    let end = ToolCall::new("c", "terminate", r#"{"status":"success"}"#);
+    let script = model(["我想想".into(), read("c").into(), end.into()]);
+    let agent = agent(&script, vec![says("read", 1, "ok")]);
+    let (report, messages) = walk(&agent.with_react(choosing(ToolChoice::Required))).await;
+    assert!(matches!(report.trajectory.outcome.stop, Stop::Terminated { .. }));
+    assert_eq!(asked_with(&script), vec![ToolChoice::Required; 3]);
+    assert_eq!(
+        messages[2].text(),
+        "[Your last message called no tool. You have to call one in each message.]"
+    );
+}
+
+/// OM13: a model that never calls where it has to ends the run in bounded time.
+#[tokio::test(start_paused = true)]
+async fn om13_words_again_and_again_end_the_run() {
+    let script = model((0..9).map(|n| Answer::text(&format!("nothing but words {n}"))));
+    let agent = agent(&script, vec![]).with_react(choosing(ToolChoice::Required));
+    let (report, _) = walk(&agent).await;
+    assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
+    assert_eq!(script.calls(), 3);
+}
+
+/// OM13: where no tool may be called, a call that comes all the same is not made, and has a result that
+/// says so.
+#[tokio::test(start_paused = true)]
+async fn om13_none_makes_no_call() {
+    let script = model([read("c").into(), "in words".into()]);
+    let agent_ = agent(&script, vec![says("read", 1, "ok")]);
+    let (report, _) = walk(&agent_.with_react(choosing(ToolChoice::ReplyOnly))).await;
+    assert_eq!(report.answer(), Some("in words"));
+    let Some(StepResult::Error { failure }) = report.trajectory.result(0, StepId(1)) else {
+        panic!("it was called")
+    };
+    assert_eq!(failure.kind, FailureKind::Denied);
+    assert_eq!(report.trajectory.tool_calls().count(), 0);
+    assert_eq!(report.trajectory.spent().calls, 2);
+}
+
+/// OM13, MC6: of all declared tools some may be called; the others are refused one by one, those of the
+/// policy as well.
+#[tokio::test(start_paused = true)]
+async fn om13_a_part_of_the_tools_may_be_called() {
+    let calls =
+        vec![read("c1"), ToolCall::new("c2", "load", "{}"), ToolCall::new("c3", "写", "{}")];
+    let script = model([calls.into(), "done".into()]);
+    let names = vec!["写".to_owned()];
+    let allowed = AllowedTools { names, required: false, preferred: None };
+    let agent_ = agent(&script, vec![says("read", 1, "ok"), says("写", 1, "写好了")]);
+    let agent_ = agent_.with_react(choosing(ToolChoice::Allowed(allowed)));
+    let mut context = Remembering::new("recalled");
+    let report = agent_.react(&mut context, &task("go")).await.unwrap();
+    let kinds: Vec<bool> = (1..=3)
+        .map(|step| {
+            matches!(report.trajectory.result(0, StepId(step)), Some(StepResult::Success { .. }))
+        })
+        .collect();
+    assert_eq!(kinds, [false, false, true]);
+    assert_eq!(report.answer(), Some("done"));
+}
