@@ -1,1 +1,71 @@
 //! Tools that an agent works with.
+//!
+//! Nothing is permitted until [`Permissions`] say so, and [`toolset`] gives the tools that they permit:
+//!
+//! - `file_read`, `file_write`, `file_edit`, `file_list`, `file_grep` reach the folders of a
+//!   [`Workspace`] and nothing else, whatever a path says.
+//! - `shell_run` runs a command in the sandbox of `foldback_sandbox`; where there is none, [`toolset`]
+//!   says so and no command is run.
+//! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
+//! - A [`DocumentFolder`] is what a deep search looks into: passages of texts and code, with the bytes
+//!   where they stand.
+//!
+//! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
+//! do next.
+//!
+//! ```
+//! use foldback_agent::{CallContext, Toolbox};
+//! use foldback_tools::{Permissions, toolset};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let toolbox = Toolbox::new(toolset(&Permissions::in_workspace(folder.path()))?)?;
+//! let call = async |tool: &str, arguments: &str| {
+//!     let tool = toolbox.get(tool).expect("the tool is permitted");
+//!     tool.call(arguments, &CallContext::default()).await
+//! };
+//! let made = call("file_write", r#"{"path": "笔记/杭州.md", "content": "小雨\n"}"#).await?;
+//! assert_eq!(made.data.text, "made 笔记/杭州.md: 7 bytes");
+//! assert_eq!(call("file_grep", r#"{"pattern": "雨"}"#).await?.data.text, "笔记/杭州.md:1:小雨");
+//!
+//! let refused = call("file_read", r#"{"path": "/etc/passwd"}"#).await.unwrap_err();
+//! assert_eq!(
+//!     refused.message,
+//!     "reading /etc/passwd is not permitted; permitted: everything in the workspace"
+//! );
+//! # Ok(())
+//! # }
+//! ```
+
+mod documents;
+mod files;
+mod permissions;
+mod shell;
+mod web;
+mod workspace;
+
+pub use documents::{
+    DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, PassageUrlError, Skipped,
+};
+pub use permissions::{
+    FilePermissions, Permissions, PermissionsError, Refused, ShellPermissions, WebPermissions,
+};
+pub use workspace::{Access, Place, Workspace};
+
+use foldback_agent::Tool;
+use std::sync::Arc;
+
+/// The tools that these permissions allow, in the order of their names.
+///
+/// # Errors
+/// When a folder cannot be opened, a bound leaves nothing, or a tool that is permitted cannot be had.
+pub fn toolset(permissions: &Permissions) -> Result<Vec<Arc<dyn Tool>>, PermissionsError> {
+    permissions.check()?;
+    let workspace = Arc::new(Workspace::open(permissions)?);
+    let mut tools = files::tools(&workspace, &permissions.files);
+    tools.extend(shell::tool(permissions)?);
+    tools.extend(web::tool(permissions)?);
+    tools.sort_by(|tool, other| tool.spec().name().cmp(other.spec().name()));
+    Ok(tools)
+}

@@ -1,0 +1,77 @@
+//! A tool of a server.
+
+use crate::McpError;
+use crate::answer::answer;
+use crate::client::Inner;
+use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
+use foldback_planner::ToolSpec;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A tool of a server.
+pub(crate) struct McpTool {
+    spec: ToolSpec,
+    /// The name that the server knows it by.
+    own_name: String,
+    server: Arc<Inner>,
+}
+
+impl McpTool {
+    pub(crate) fn new(spec: ToolSpec, own_name: String, server: Arc<Inner>) -> Self {
+        Self { spec, own_name, server }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self, _arguments: &str) -> Option<Duration> {
+        // The call ends itself in time, and tells the server so; it may have to be started before.
+        let config = &self.server.config;
+        Some(config.timeout.saturating_add(config.start_timeout).saturating_add(MARGIN))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            let arguments = serde_json::from_str(arguments).map_err(|error| {
+                ToolError::arguments(format!("the arguments are no JSON object: {error}"))
+            })?;
+            tokio::select! {
+                biased;
+                () = context.cancelled.cancelled() => {
+                    Err(ToolError::permanent("the call was cancelled, and the server told so"))
+                }
+                result = self.server.call(&self.own_name, arguments) => match result {
+                    Ok(result) => answer(result),
+                    Err(error) => Err(failed(&error)),
+                },
+            }
+        }
+        .boxed()
+    }
+}
+
+/// What is left to a call for telling the server that its time is over.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// What a model is told when a server fails, and whether another attempt may help.
+fn failed(error: &McpError) -> ToolError {
+    match error {
+        McpError::Ended { .. } => ToolError::transient(format!(
+            "{error}. Whether the call was done is not known; see before you make it again"
+        )),
+        McpError::Timeout { .. } => ToolError::transient(format!(
+            "{error}, and was told to stop. Whether the call was done is not known"
+        )),
+        McpError::Start { .. } => ToolError::transient(error.to_string()),
+        McpError::Config(_) | McpError::Refused { .. } => ToolError::permanent(error.to_string()),
+    }
+}

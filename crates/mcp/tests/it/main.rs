@@ -1,0 +1,9 @@
+//! Tests of the public face.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod config;
+mod hostile;
+mod in_process;
+mod programs;
+mod python;

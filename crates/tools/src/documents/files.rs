@@ -1,0 +1,172 @@
+//! The files of a folder that are documents.
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use ignore::WalkBuilder;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+/// Which files of a folder are documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DocumentSettings {
+    /// The endings of their names, without a dot and in small letters.
+    pub extensions: BTreeSet<String>,
+    /// How large a document may be, in bytes.
+    pub max_file_bytes: u64,
+    /// How many documents there may be; those first by their path are taken.
+    pub max_files: usize,
+}
+
+/// Plain text, Markdown and its like, tables, and source code.
+const EXTENSIONS: &[&str] = &[
+    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "go", "h", "hpp", "html", "java", "js", "json",
+    "kt", "log", "lua", "markdown", "md", "mdx", "org", "php", "proto", "py", "rb", "rs", "rst",
+    "sh", "sql", "swift", "tex", "text", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+];
+
+impl Default for DocumentSettings {
+    /// Texts and code of up to 2 MiB, 20,000 of them.
+    fn default() -> Self {
+        Self {
+            extensions: EXTENSIONS.iter().map(|ending| (*ending).to_owned()).collect(),
+            max_file_bytes: 2 << 20,
+            max_files: 20_000,
+        }
+    }
+}
+
+/// A file that is no document, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its path from the folder on.
+    pub path: String,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+/// A folder that is held open: what is read of it stands inside it, whatever links say.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    dir: Dir,
+}
+
+/// A document's text.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// Its path from the folder on, with `/` between its parts.
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) is_markdown: bool,
+}
+
+impl Folder {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
+        Ok(Self { path, dir })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Hands each document to `take`, in the order of their paths. Hidden files, those that an ignore
+    /// file names, links, and files that have another ending are passed over; what looks like a document
+    /// and is none is given back.
+    pub(super) fn documents<E>(
+        &self,
+        settings: &DocumentSettings,
+        mut take: impl FnMut(Document) -> Result<(), E>,
+    ) -> Result<Vec<Skipped>, E> {
+        let walk = WalkBuilder::new(&self.path)
+            .require_git(false)
+            .parents(false)
+            .git_global(false)
+            .sort_by_file_name(Ord::cmp)
+            .build();
+        let (mut skipped, mut taken) = (Vec::new(), 0);
+        for entry in walk {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    skipped.push(Skipped { path: String::new(), why: error.to_string() });
+                    continue;
+                }
+            };
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let ending = entry.path().extension().and_then(|ending| ending.to_str());
+            let Some(ending) = ending.map(str::to_lowercase) else { continue };
+            if !settings.extensions.contains(&ending) {
+                continue;
+            }
+            let Ok(within) = entry.path().strip_prefix(&self.path) else { continue };
+            let path = joined(within);
+            let text = match &path {
+                Some(_) if taken >= settings.max_files => {
+                    Err(format!("there are {} documents before it already", settings.max_files))
+                }
+                Some(_) => self.text(within, settings.max_file_bytes),
+                None => Err("its name is no Unicode text".to_owned()),
+            };
+            let path = path.unwrap_or_else(|| within.to_string_lossy().into_owned());
+            match text {
+                Ok(text) => {
+                    taken += 1;
+                    let is_markdown = matches!(ending.as_str(), "md" | "markdown" | "mdx");
+                    take(Document { path, text, is_markdown })?;
+                }
+                Err(why) => skipped.push(Skipped { path, why }),
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// The text of a file, or why it is none.
+    fn text(&self, path: &Path, most: u64) -> Result<String, String> {
+        let read = || -> io::Result<Vec<u8>> {
+            let file = self.dir.open(path)?;
+            let mut bytes = Vec::new();
+            file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|error| format!("it cannot be read: {error}"))?;
+        if bytes.len() as u64 > most {
+            return Err(format!("it has more than {most} bytes"));
+        }
+        if bytes.contains(&0) {
+            return Err("it holds bytes that no text has".to_owned());
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            format!("it is no UTF-8 from byte {at} on")
+        })
+    }
+
+    /// Whether these bytes of a file are this text.
+    pub(super) fn holds(&self, path: &str, bytes: &Range<u64>, text: &str) -> bool {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = self.dir.open(path)?;
+            file.seek(SeekFrom::Start(bytes.start))?;
+            let mut read = Vec::with_capacity(text.len());
+            file.take(bytes.end.saturating_sub(bytes.start)).read_to_end(&mut read)?;
+            Ok(read)
+        };
+        read().is_ok_and(|read| read == text.as_bytes())
+    }
+}
+
+/// A path with `/` between its parts, where it is Unicode text.
+fn joined(path: &Path) -> Option<String> {
+    let parts = path.components().map(|part| match part {
+        Component::Normal(part) => part.to_str(),
+        _ => None,
+    });
+    Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
+}

@@ -1,0 +1,225 @@
+//! The passages of documents in a memory: each is a message, and a block of its own.
+
+use super::files::Document;
+use super::passages::{Cut, cut};
+use foldback::core::{Message, SeqNo, TodoId};
+use foldback::{
+    ChunkerConfig, Close, Error, Hit, Memory, OffloadPolicy, Options, SearchRequest, Session,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// The passages of one folder's documents.
+///
+/// The memory is all there is: where a passage came from stands in its message. Messages stay as they
+/// are, so a document that changed is recorded anew and its old passages are passed over; once most of
+/// them are old, all is recorded anew.
+pub(super) struct Index {
+    memory: Memory,
+    todo: TodoId,
+    session: Session,
+    /// Every version of a document that is recorded, and its messages.
+    versions: BTreeMap<Version, Range<u64>>,
+    /// The versions that the folder holds now.
+    current: BTreeSet<Version>,
+}
+
+/// A document with a certain content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    path: String,
+    hash: String,
+}
+
+/// What a passage's message tells beside its text.
+#[derive(Debug, Serialize, Deserialize)]
+struct Origin {
+    path: String,
+    title: String,
+    /// The hash of the document.
+    hash: String,
+    /// Where in the document the passage stands, in bytes.
+    bytes: Range<u64>,
+    /// How many passages the document has, and the place of this one among them.
+    of: u64,
+    at: u64,
+    /// How many bytes stand before the passage in the message.
+    skip: usize,
+}
+
+/// A passage as it is recorded.
+#[derive(Serialize, Deserialize)]
+struct Recorded {
+    role: String,
+    content: String,
+    document: Origin,
+}
+
+/// A passage that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    pub(super) path: String,
+    pub(super) title: String,
+    pub(super) bytes: Range<u64>,
+    pub(super) text: String,
+}
+
+/// A passage with less to do with a query than this is none that it asked for.
+const CUTOFF: f32 = 0.2;
+
+/// One that has no word of the query needs more: an embedder places a language that it does not know
+/// anywhere.
+const WITHOUT_WORDS: f32 = 0.5;
+
+/// More old messages than this, and than new ones, are cleared away.
+const MANY_OLD: u64 = 1_000;
+
+impl Index {
+    /// What the options of a memory have to be: each message a block, and all of it in its record.
+    pub(super) fn options(options: Options) -> Result<Options, Error> {
+        let chunker = ChunkerConfig::default().with_sizes(1, 1)?.with_look_ahead(0)?;
+        let offload = OffloadPolicy { tokens: usize::MAX, ..OffloadPolicy::default() };
+        Ok(Options { chunker, offload, ..options })
+    }
+
+    pub(super) fn open(memory: Memory, todo: TodoId) -> Result<Self, Error> {
+        let session = memory.session(&todo)?;
+        let mut versions = BTreeMap::new();
+        let mut seq = 0;
+        while seq < session.len() {
+            let Some(Recorded { document, .. }) = recorded(&memory, &todo, seq)? else {
+                seq += 1;
+                continue;
+            };
+            let first = seq.saturating_sub(document.at);
+            let messages = first..first + document.of.max(1);
+            seq = messages.end.max(seq + 1);
+            versions.insert(Version { path: document.path, hash: document.hash }, messages);
+        }
+        Ok(Self { memory, todo, session, versions, current: BTreeSet::new() })
+    }
+
+    /// Begins to take the documents of the folder: what is not [taken](Self::take) is not there any more.
+    pub(super) fn begin(&mut self) {
+        self.current.clear();
+    }
+
+    /// Takes a document, and says whether it had to be recorded.
+    pub(super) fn take(&mut self, document: &Document) -> Result<bool, Error> {
+        let hash = blake3::hash(document.text.as_bytes()).to_hex();
+        let hash = hash.get(..32).unwrap_or_default().to_owned();
+        let version = Version { path: document.path.clone(), hash };
+        self.current.insert(version.clone());
+        if self.versions.contains_key(&version) {
+            return Ok(false);
+        }
+        let messages = messages(document, &version.hash)?;
+        let count = messages.len() as u64;
+        let first = if messages.is_empty() {
+            self.session.len()
+        } else {
+            let recorded = self.session.record_all(messages)?;
+            self.session.close(Close::Switch)?;
+            recorded.first().map_or(0, |recorded| recorded.seq.0)
+        };
+        self.versions.insert(version, first..first + count);
+        Ok(count > 0)
+    }
+
+    /// Whether more of what is recorded is old than worth keeping.
+    pub(super) fn is_mostly_old(&self) -> bool {
+        let old = self.session.len().saturating_sub(self.passages());
+        old > MANY_OLD && old > self.passages()
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) -> Result<(), Error> {
+        self.memory.forget(&self.todo)?;
+        *self = Self::open(self.memory.clone(), self.todo.clone())?;
+        Ok(())
+    }
+
+    /// How many documents the folder holds, and how many passages they have.
+    pub(super) fn counts(&self) -> (usize, u64) {
+        (self.current.len(), self.passages())
+    }
+
+    fn passages(&self) -> u64 {
+        let current = self.current.iter().filter_map(|version| self.versions.get(version));
+        current.map(|messages| messages.end - messages.start).sum()
+    }
+
+    /// The passages of the documents that the folder holds that answer a query best, best first.
+    pub(super) fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, Error> {
+        let mut wanted = k;
+        loop {
+            let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
+            let hits = self.memory.search(&self.todo, &request)?;
+            let is_all = hits.len() < wanted || wanted >= SearchRequest::MAX_K;
+            let is_meant = |hit: &Hit| hit.bm25 > 0.0 || hit.relevance >= WITHOUT_WORDS;
+            let mut passages = Vec::new();
+            for hit in hits.into_iter().filter(is_meant) {
+                passages.extend(self.passage(hit.block.range.first())?);
+            }
+            if passages.len() >= k || is_all {
+                passages.truncate(k);
+                return Ok(passages);
+            }
+            wanted = (wanted * 4).min(SearchRequest::MAX_K);
+        }
+    }
+
+    /// A recorded passage, where its document is the one that the folder holds.
+    fn passage(&self, seq: SeqNo) -> Result<Option<Passage>, Error> {
+        let Some(Recorded { content, document, .. }) = recorded(&self.memory, &self.todo, seq.0)?
+        else {
+            return Ok(None);
+        };
+        let Origin { path, title, hash, bytes, skip, .. } = document;
+        let version = Version { path, hash };
+        // Of a version that was recorded twice, by two processes at once, one stands.
+        let is_current = self.current.contains(&version)
+            && self.versions.get(&version).is_some_and(|messages| messages.contains(&seq.0));
+        let text = content.get(skip..).unwrap_or_default().to_owned();
+        Ok(is_current.then_some(Passage { path: version.path, title, bytes, text }))
+    }
+}
+
+fn recorded(memory: &Memory, todo: &TodoId, seq: u64) -> Result<Option<Recorded>, Error> {
+    let message = memory.messages(todo, seq..seq + 1)?.pop();
+    Ok(message.and_then(|message| serde_json::from_str(message.json()).ok()))
+}
+
+/// A document's passages as messages: each begins with the title and the headings that it stands under,
+/// so that it is found by them.
+fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, Error> {
+    let Cut { title, passages } = cut(&document.text, document.is_markdown);
+    let name = document.path.rsplit('/').next().unwrap_or(&document.path);
+    let title = title.unwrap_or_else(|| name.to_owned());
+    let of = passages.len() as u64;
+    let messages = passages.into_iter().enumerate().map(|(at, passage)| {
+        let mut headings = passage.headings;
+        if headings.first() != Some(&title) {
+            headings.insert(0, title.clone());
+        }
+        let before = format!("{}\n", headings.join(" > "));
+        let text = document.text.get(passage.bytes.clone()).unwrap_or_default();
+        let recorded = Recorded {
+            role: "user".to_owned(),
+            content: format!("{before}{text}"),
+            document: Origin {
+                path: document.path.clone(),
+                title: title.clone(),
+                hash: hash.to_owned(),
+                bytes: passage.bytes.start as u64..passage.bytes.end as u64,
+                of,
+                at: at as u64,
+                skip: before.len(),
+            },
+        };
+        let json = serde_json::to_string(&recorded).unwrap_or_default();
+        Message::from_json(&json).unwrap_or_else(|_| Message::user(text))
+    });
+    Ok(messages.collect())
+}

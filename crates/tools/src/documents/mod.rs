@@ -1,0 +1,218 @@
+//! A folder of documents, to be searched.
+
+mod files;
+mod index;
+mod passage_url;
+mod passages;
+
+pub use files::{DocumentSettings, Skipped};
+pub use passage_url::{PassageUrl, PassageUrlError};
+
+use files::Folder;
+use foldback::core::TodoId;
+use foldback::{Memory, Options};
+use foldback_agent::ToolError;
+use foldback_agent::deep_search::{Found, SearchBackend};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use index::{Index, Passage};
+use parking_lot::RwLock;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder of documents (texts, Markdown, code) as something to search in: [`SearchBackend`].
+///
+/// Documents are cut into passages: paragraphs under their headings, up to 1,200 bytes. What a search
+/// finds has a [`PassageUrl`], whose bytes in the file are the passage's text: where they are not any more,
+/// the folder is read again first. Text that is new is found once the folder was
+/// [read again](Self::refresh). Any language that the store searches will do; Chinese too.
+///
+/// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents, nor are
+/// links, files that are too large, and such that are no UTF-8.
+///
+/// ```
+/// use foldback_agent::deep_search::SearchBackend;
+/// use foldback_tools::{DocumentFolder, DocumentSettings};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("租约.md"), "# 租约\n\n租约每十秒续期一次。\n")?;
+/// let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
+/// let found = documents.search("租约多久续期", 3).await?;
+/// assert_eq!(found[0].url, "租约.md#bytes=0-43");
+/// assert!(found[0].text.contains("每十秒"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct DocumentFolder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    folder: Folder,
+    settings: DocumentSettings,
+    /// Searches beside each other read; a folder that is read again is read alone.
+    state: RwLock<State>,
+}
+
+struct State {
+    index: Index,
+    indexed: Indexed,
+}
+
+/// What was read of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many documents it holds.
+    pub documents: usize,
+    /// How many passages they have.
+    pub passages: u64,
+    /// How many documents were new or changed, and had to be recorded.
+    pub recorded: usize,
+    /// What looks like a document and is none.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Documents that cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentsError {
+    /// The folder cannot be opened.
+    #[error("the documents in {path} cannot be read: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The store of their passages fails.
+    #[error("the store of documents: {0}")]
+    Store(#[from] foldback::Error),
+}
+
+impl DocumentFolder {
+    /// Reads the documents of a folder, and returns when all are read. Their passages are kept in memory.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn open(folder: &Path, settings: DocumentSettings) -> Result<Self, DocumentsError> {
+        let memory = Memory::in_memory(Index::options(Options::default())?)?;
+        Self::with_memory(folder, settings, memory)
+    }
+
+    /// The same, with the passages kept in the folder `store`, which may hold those of several folders of
+    /// documents: what did not change since is not recorded again.
+    ///
+    /// # Errors
+    /// When one of the folders cannot be used.
+    pub fn open_with_store(
+        folder: &Path,
+        settings: DocumentSettings,
+        store: &Path,
+    ) -> Result<Self, DocumentsError> {
+        let memory = Memory::open(store, Index::options(Options::default())?)?;
+        Self::with_memory(folder, settings, memory)
+    }
+
+    fn with_memory(
+        path: &Path,
+        settings: DocumentSettings,
+        memory: Memory,
+    ) -> Result<Self, DocumentsError> {
+        let cannot = |source| DocumentsError::Folder { path: path.to_owned(), source };
+        let folder = Folder::open(path).map_err(cannot)?;
+        let todo = TodoId::from_foreign(&format!("documents {}", folder.path().display()));
+        let index = Index::open(memory, todo)?;
+        let state = RwLock::new(State { index, indexed: Indexed::default() });
+        let documents = Self { shared: Arc::new(Shared { folder, settings, state }) };
+        documents.refresh()?;
+        Ok(documents)
+    }
+
+    /// Reads the folder again, and records what changed.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn refresh(&self) -> Result<Indexed, DocumentsError> {
+        self.shared.refresh()
+    }
+
+    /// What was read last.
+    #[must_use]
+    pub fn indexed(&self) -> Indexed {
+        self.shared.state.read().indexed.clone()
+    }
+}
+
+impl Shared {
+    fn refresh(&self) -> Result<Indexed, DocumentsError> {
+        let State { index, indexed } = &mut *self.state.write();
+        *indexed = self.read(index)?;
+        if index.is_mostly_old() {
+            index.clear()?;
+            *indexed = self.read(index)?;
+        }
+        Ok(indexed.clone())
+    }
+
+    fn read(&self, index: &mut Index) -> Result<Indexed, DocumentsError> {
+        index.begin();
+        let mut recorded = 0;
+        let skipped = self.folder.documents(&self.settings, |document| {
+            recorded += usize::from(index.take(&document)?);
+            Ok::<(), foldback::Error>(())
+        })?;
+        let (documents, passages) = index.counts();
+        Ok(Indexed { documents, passages, recorded, skipped })
+    }
+
+    /// The passages that answer best, as they stand in their files now.
+    fn search(&self, query: &str, k: usize) -> Result<Vec<Found>, DocumentsError> {
+        let found = || self.state.read().index.search(query, k);
+        let is_there =
+            |passage: &Passage| self.folder.holds(&passage.path, &passage.bytes, &passage.text);
+        let mut passages = found()?;
+        if !passages.iter().all(is_there) {
+            self.refresh()?;
+            passages = found()?;
+        }
+        Ok(passages.into_iter().filter(is_there).map(Found::from).collect())
+    }
+}
+
+impl From<Passage> for Found {
+    fn from(passage: Passage) -> Self {
+        let Passage { path, title, bytes, text } = passage;
+        let url = PassageUrl { path, bytes: bytes.clone() }.to_string();
+        Self { url, title, text, bytes: Some(bytes) }
+    }
+}
+
+impl SearchBackend for DocumentFolder {
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        k: usize,
+    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+        let (shared, query) = (Arc::clone(&self.shared), query.to_owned());
+        async move {
+            // Files and the store are waited for on another thread.
+            let search = move || shared.search(&query, k);
+            let found = tokio::task::spawn_blocking(search).await;
+            let found = found.map_err(|error| ToolError::permanent(error.to_string()))?;
+            found.map_err(|error| ToolError::permanent(error.to_string()))
+        }
+        .boxed()
+    }
+}
+
+impl fmt::Debug for DocumentFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DocumentFolder")
+            .field("folder", &self.shared.folder.path())
+            .finish_non_exhaustive()
+    }
+}

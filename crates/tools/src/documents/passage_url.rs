@@ -1,0 +1,91 @@
+//! Where a passage stands, as a URL.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Where a passage stands: `notes/lease.md#bytes=120-480`.
+///
+/// The path begins at the folder of documents; its parts are separated by `/`. The bytes are those from
+/// the first number up to, not including, the second, counted from 0 in the file. What cannot stand in a
+/// URL, or would end a Markdown link, is percent-encoded; Chinese and other letters stand as they are.
+///
+/// ```
+/// use foldback_tools::PassageUrl;
+///
+/// let place = PassageUrl { path: "租约/lease (1).md".to_owned(), bytes: 120..480 };
+/// assert_eq!(place.to_string(), "租约/lease%20%281%29.md#bytes=120-480");
+/// assert_eq!(place.to_string().parse(), Ok(place));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PassageUrl {
+    /// The file's path from the folder on.
+    pub path: String,
+    /// Its bytes there.
+    pub bytes: Range<u64>,
+}
+
+/// A text that is no URL of a passage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no URL of a passage; expected one like notes/lease.md#bytes=120-480")]
+pub struct PassageUrlError(String);
+
+impl fmt::Display for PassageUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.path.chars() {
+            if is_plain(c) {
+                write!(f, "{c}")?;
+                continue;
+            }
+            let mut buffer = [0; 4];
+            for byte in c.encode_utf8(&mut buffer).bytes() {
+                write!(f, "%{byte:02X}")?;
+            }
+        }
+        write!(f, "#bytes={}-{}", self.bytes.start, self.bytes.end)
+    }
+}
+
+/// Whether a character of a path stands in a URL as it is.
+fn is_plain(c: char) -> bool {
+    if c.is_ascii() {
+        c.is_ascii_alphanumeric() || "-._~/!$'*+,;=@".contains(c)
+    } else {
+        c.is_alphanumeric()
+    }
+}
+
+impl FromStr for PassageUrl {
+    type Err = PassageUrlError;
+
+    fn from_str(text: &str) -> Result<Self, PassageUrlError> {
+        parse(text).ok_or_else(|| PassageUrlError(text.chars().take(120).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<PassageUrl> {
+    let (path, bytes) = text.split_once("#bytes=")?;
+    let (start, end) = bytes.split_once('-')?;
+    let number = |digits: &str| {
+        let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|_| is_plain)
+    };
+    let (start, end) = (number(start)?, number(end)?);
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            decoded.push(*byte);
+            continue;
+        }
+        let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+        decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after.get(2..)?;
+    }
+    // It stands in the folder, whoever wrote the URL.
+    let path = String::from_utf8(decoded).ok().filter(|path| !path.is_empty())?;
+    let is_inside = !path.starts_with('/') && path.split('/').all(|part| part != "..");
+    is_inside.then_some(())?;
+    (start <= end).then_some(PassageUrl { path, bytes: start..end })
+}

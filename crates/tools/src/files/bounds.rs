@@ -1,0 +1,75 @@
+//! How far a call may go.
+
+use crate::FilePermissions;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How far a call may go.
+pub(super) struct Bounds {
+    /// How many bytes it answers.
+    pub(super) output_bytes: usize,
+    /// How many bytes a file may have that is written or edited.
+    pub(super) file_bytes: u64,
+    until: Option<Instant>,
+    cancelled: CancellationToken,
+}
+
+/// Why a call ends before it has seen everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The answer has no room for more.
+    Room,
+    /// Its time is over.
+    Time,
+    /// Nobody waits for the answer any more.
+    Cancelled,
+}
+
+impl Bounds {
+    pub(super) fn new(permissions: &FilePermissions, cancelled: CancellationToken) -> Self {
+        Self {
+            output_bytes: permissions.output_bytes,
+            file_bytes: permissions.file_bytes,
+            until: Instant::now().checked_add(Duration::from_secs(permissions.time_s)),
+            cancelled,
+        }
+    }
+
+    /// Why the call has to end now, if it has to.
+    pub(super) fn over(&self) -> Option<Cut> {
+        if self.cancelled.is_cancelled() {
+            return Some(Cut::Cancelled);
+        }
+        self.until.filter(|until| Instant::now() >= *until).map(|_| Cut::Time)
+    }
+
+    /// Whether the time is over, or nobody waits for the answer any more.
+    pub(super) fn are_over(&self) -> bool {
+        self.over().is_some()
+    }
+}
+
+impl Cut {
+    /// What a model is told; `room` is what helps where there was no room.
+    pub(super) fn told(self, room: String) -> String {
+        match self {
+            Self::Room => room,
+            Self::Time => "the time was over before all was seen; give a path further down".into(),
+            Self::Cancelled => "the call was cancelled before all was seen".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_over_is_told_as_time() {
+        let permissions = FilePermissions { time_s: 0, ..FilePermissions::default() };
+        let bounds = Bounds::new(&permissions, CancellationToken::new());
+        let cut = bounds.over().unwrap();
+        assert_eq!(cut, Cut::Time);
+        assert!(cut.told("there is more".into()).starts_with("the time was over"));
+    }
+}

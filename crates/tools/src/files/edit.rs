@@ -1,0 +1,132 @@
+//! `file_edit`: one text in a file instead of another.
+
+use super::near_miss::{LINES, nearest};
+use super::text::{ends_lines_as_windows, whole};
+use super::{Bounds, Kind, arguments, thousands};
+use crate::workspace::{Access, Workspace};
+use foldback_agent::{ToolError, ToolOutput};
+use foldback_planner::Effect;
+use serde::Deserialize;
+
+pub(super) const KIND: Kind = Kind {
+    name: "file_edit",
+    description: "Puts one text in the place of another in a file. The old text must stand there \
+        exactly, and only once, unless all is true.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"old":{"type":"string","description":"As file_read gives it, with enough around it to be unique."},"new":{"type":"string"},"all":{"type":["boolean","null"],"description":"Every place where it stands."}},"required":["path","old","new"],"additionalProperties":false}"#,
+    output: None,
+    primary: "path",
+    effect: Effect::Effectful,
+    run,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    old: String,
+    new: String,
+    all: Option<bool>,
+}
+
+/// How many lines are named where a text stands several times.
+const NAMED: usize = 10;
+
+fn run(
+    workspace: &Workspace,
+    bounds: &Bounds,
+    arguments_text: &str,
+) -> Result<ToolOutput, ToolError> {
+    let Arguments { path, mut old, mut new, all } = arguments(arguments_text)?;
+    if old.is_empty() {
+        return Err(ToolError::arguments("old is empty; file_write makes a new file"));
+    }
+    let _turn = workspace.writing();
+    let place = workspace.place(&path, Access::Write)?;
+    let shown = &place.shown;
+    let text = whole(place.open_file()?, bounds.file_bytes, shown)?;
+    // Where a file ends its lines as Windows does, whoever reads it sees no difference.
+    if ends_lines_as_windows(&text) {
+        (old, new) = (of_windows(&old), of_windows(&new));
+    }
+    let mut found = lines_of(&text, &old);
+    if found.is_empty() && text.contains("\r\n") && !old.contains('\r') {
+        // The place may still end its lines so.
+        (old, new) = (of_windows(&old), of_windows(&new));
+        found = lines_of(&text, &old);
+    }
+    if old == new {
+        return Err(ToolError::arguments("old and new are the same; nothing would change"));
+    }
+    let named = found.iter().take(NAMED).map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let more = if found.len() > NAMED { " and more" } else { "" };
+    match found.len() {
+        0 => return Err(not_found(shown, &text, &old)),
+        1 => {}
+        _ if all == Some(true) => {}
+        times => {
+            return Err(ToolError::permanent(format!(
+                "old stands {times} times in {shown}, at the lines {named}{more}. Give more of the \
+                 text around the one that is meant, or all: true."
+            )));
+        }
+    }
+    // Known before the edit is made: many places and a long text are more than any memory holds.
+    let kept = text.len().saturating_sub(old.len().saturating_mul(found.len()));
+    let size = new.len().saturating_mul(found.len()).saturating_add(kept);
+    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    if size > bounds.file_bytes {
+        return Err(ToolError::permanent(format!(
+            "{shown} would have {} bytes; files of up to {} bytes may be written",
+            thousands(size),
+            thousands(bounds.file_bytes)
+        )));
+    }
+    if bounds.are_over() {
+        return Err(ToolError::permanent(format!("{shown} was not changed: no time was left")));
+    }
+    place.write(text.replace(&old, &new).as_bytes())?;
+    let lines = if found.len() == 1 { "line" } else { "lines" };
+    Ok(ToolOutput::text(format!("changed {shown} at {lines} {named}{more}")))
+}
+
+/// A text whose lines all end as those of Windows.
+fn of_windows(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// The numbers of the lines in which a text begins, each place counted that does not overlap the one
+/// before it.
+fn lines_of(text: &str, part: &str) -> Vec<u64> {
+    let (mut line, mut counted) = (1, 0);
+    text.match_indices(part)
+        .map(|(at, _)| {
+            let newlines = text[counted..at].bytes().filter(|byte| *byte == b'\n').count();
+            line += u64::try_from(newlines).unwrap_or_default();
+            counted = at;
+            line
+        })
+        .collect()
+}
+
+fn not_found(shown: &str, text: &str, old: &str) -> ToolError {
+    let is_long = text.split_inclusive('\n').nth(LINES).is_some();
+    let lines = u64::try_from(LINES).unwrap_or(u64::MAX);
+    let part = if is_long {
+        format!(" Only the first {} lines were looked at.", thousands(lines))
+    } else {
+        String::new()
+    };
+    let next = match nearest(text, old) {
+        Some(near) => {
+            let but = if near.is_spacing { ", but with other spacing" } else { "" };
+            let cut =
+                if near.is_cut { " What ends with … goes on; file_read shows it." } else { "" };
+            format!(
+                "The nearest is at the lines {}-{}{but}:\n{}\nTake old from there.{cut}{part}",
+                near.first, near.last, near.text
+            )
+        }
+        None => format!("Nothing there is like it; file_grep finds where something stands.{part}"),
+    };
+    ToolError::permanent(format!("old does not stand in {shown}. {next}"))
+}

@@ -1,0 +1,279 @@
+//! `file_grep`: the lines of files that match.
+
+use super::globs::Glob;
+use super::text::Text;
+use super::walk::walk;
+use super::{Bounds, Cut, Kind, arguments, thousands};
+use crate::workspace::{self, Access, Workspace, failed};
+use cap_std::fs::File;
+use foldback_agent::{ToolError, ToolOutput};
+use foldback_planner::{Data, Effect};
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+pub(super) const KIND: Kind = Kind {
+    name: "file_grep",
+    description: "The lines of files that match a regular expression, as path:line:text. What \
+        .gitignore names is left out, and files that are no text.",
+    parameters: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression, held against each line; (?i) at its beginning for any case."},"path":{"type":["string","null"],"description":"A file or a folder; without it the workspace."},"glob":{"type":["string","null"],"description":"Only files that fit: \"*.rs\", \"src/**/*.md\"."},"context":{"type":["integer","null"],"minimum":0,"description":"How many lines around each match are given as well."},"ignored":{"type":["boolean","null"],"description":"Also what .gitignore names."}},"required":["pattern"],"additionalProperties":false}"#,
+    output: Some(
+        r#"{"type":"object","properties":{"matches":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"},"text":{"type":"string"}},"required":["path","line","text"]}}},"required":["matches"]}"#,
+    ),
+    primary: "pattern",
+    effect: Effect::ReadOnly,
+    run,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    context: Option<usize>,
+    ignored: Option<bool>,
+}
+
+/// How many lines around a match may be asked for.
+const MOST_CONTEXT: usize = 50;
+
+/// How many characters of a line are shown.
+const COLUMNS: usize = 400;
+
+/// How many bytes of a line are searched at once; a longer one is searched in parts.
+const LONGEST_PART: usize = 1 << 20;
+
+/// How large a compiled expression may be, in bytes.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+fn run(
+    workspace: &Workspace,
+    bounds: &Bounds,
+    arguments_text: &str,
+) -> Result<ToolOutput, ToolError> {
+    let Arguments { pattern, path, glob, context, ignored } = arguments(arguments_text)?;
+    let glob = glob.as_deref().map(Glob::new).transpose()?;
+    let regex = RegexBuilder::new(&pattern).size_limit(LARGEST_PATTERN).build().map_err(|error| {
+        let reason = error.to_string();
+        let hint = if reason.contains("not supported") {
+            "Patterns here are without look-around and back references: search for more, and read the \
+             lines that match"
+        } else {
+            "To search for its words as they are, put a backslash before each of .+*?()|[]{}^$"
+        };
+        ToolError::arguments(format!("pattern is no regular expression: {reason}. {hint}"))
+    })?;
+    let place = workspace.place(path.as_deref().unwrap_or("."), Access::Read)?;
+    let context = context.unwrap_or_default().min(MOST_CONTEXT);
+    let found = Found { is_of_lines: has_line_break(&pattern), ..Found::default() };
+    let mut search = Search { regex, context, bounds, found };
+    if place.exists() && !place.is_folder() {
+        let file = place.open_file()?;
+        let end = search.file(file, &place.shown).map_err(|error| failed(&place.shown, &error))?;
+        search.found.cut = end.break_value();
+        return Ok(search.found.answer());
+    }
+    let walked = walk(&place, usize::MAX, ignored == Some(true), bounds, &mut |entry| {
+        if entry.is_folder || glob.as_ref().is_some_and(|glob| !glob.fits(entry.within)) {
+            return ControlFlow::Continue(());
+        }
+        if entry.is_link {
+            // What it leads to is searched where it stands, if it may be.
+            search.found.links += 1;
+            return ControlFlow::Continue(());
+        }
+        let name = entry.within.file_name().map(Path::new).unwrap_or(entry.within);
+        let searched = workspace::open_file(entry.folder, name)
+            .and_then(|file| search.file(file, &entry.shown));
+        // What cannot be read is counted, and the rest is searched.
+        searched.unwrap_or_else(|_| {
+            search.found.unread += 1;
+            ControlFlow::Continue(())
+        })
+    })?;
+    search.found.cut = walked.cut;
+    search.found.left_out = walked.left_out();
+    search.found.unread += walked.not_entered;
+    Ok(search.found.answer())
+}
+
+struct Search<'a> {
+    regex: Regex,
+    context: usize,
+    bounds: &'a Bounds,
+    found: Found,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    text: String,
+    matches: Vec<Match>,
+    files: u64,
+    binary: u64,
+    unread: u64,
+    links: u64,
+    left_out: Option<String>,
+    cut: Option<Cut>,
+    /// Whether the pattern asks for more than one line.
+    is_of_lines: bool,
+}
+
+/// A line that matches.
+#[derive(Serialize)]
+struct Match {
+    path: String,
+    line: u64,
+    text: String,
+}
+
+impl Search<'_> {
+    /// Searches one file; breaks off when there is no room or no time for more.
+    fn file(&mut self, file: File, shown: &str) -> std::io::Result<ControlFlow<Cut>> {
+        let mut text = match Text::of(file, self.bounds.file_bytes)? {
+            Ok(text) => text,
+            Err(_) => {
+                self.found.binary += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+        };
+        self.found.files += 1;
+        // Lines before a match that are not told yet, and lines after one that are still to be told.
+        let mut before: VecDeque<(u64, String)> = VecDeque::new();
+        let (mut after, mut told) = (0, 0);
+        let mut bytes = Vec::new();
+        while let Some(number) = text.next(&mut bytes, LONGEST_PART)? {
+            if let Some(cut) = self.bounds.over() {
+                return Ok(ControlFlow::Break(cut));
+            }
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim_end_matches(['\n', '\r']);
+            // The mark at the beginning of a file is no part of its first line.
+            let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(line);
+            let Some(hit) = self.regex.find(line) else {
+                if after > 0 {
+                    after -= 1;
+                    told = number;
+                    let line = around(line, 0);
+                    if let end @ ControlFlow::Break(_) =
+                        self.found.tell(shown, number, '-', &line, self.bounds)
+                    {
+                        return Ok(end);
+                    }
+                } else if self.context > 0 {
+                    if before.len() == self.context {
+                        before.pop_front();
+                    }
+                    before.push_back((number, around(line, 0)));
+                }
+                continue;
+            };
+            let begins = before.front().map_or(number, |(first, _)| *first);
+            if self.context > 0 && (told == 0 || begins > told + 1) && !self.found.text.is_empty() {
+                self.found.text.push_str("--\n");
+            }
+            for (at, line) in before.drain(..) {
+                if let end @ ControlFlow::Break(_) =
+                    self.found.tell(shown, at, '-', &line, self.bounds)
+                {
+                    return Ok(end);
+                }
+            }
+            let line = around(line, hit.start());
+            if let end @ ControlFlow::Break(_) =
+                self.found.tell(shown, number, ':', &line, self.bounds)
+            {
+                return Ok(end);
+            }
+            self.found.matches.push(Match { path: shown.to_owned(), line: number, text: line });
+            (after, told) = (self.context, number);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Found {
+    /// Tells a line, where it has room.
+    fn tell(
+        &mut self,
+        shown: &str,
+        number: u64,
+        mark: char,
+        line: &str,
+        bounds: &Bounds,
+    ) -> ControlFlow<Cut> {
+        let length = shown.len() + line.len() + 24;
+        if self.text.len() + length > bounds.output_bytes && !self.text.is_empty() {
+            return ControlFlow::Break(Cut::Room);
+        }
+        // Writing into a string does not fail.
+        let _ = writeln!(self.text, "{shown}{mark}{number}{mark}{line}");
+        ControlFlow::Continue(())
+    }
+
+    fn answer(self) -> ToolOutput {
+        let mut text = self.text;
+        let mut notes = Vec::new();
+        if self.matches.is_empty() && self.cut.is_none() {
+            notes.push(format!("nothing matches; files searched: {}", thousands(self.files)));
+        }
+        if let Some(cut) = self.cut {
+            notes.push(cut.told(format!(
+                "there may be more after {} matches; give a narrower pattern, path or glob",
+                thousands(u64::try_from(self.matches.len()).unwrap_or(u64::MAX))
+            )));
+        }
+        if self.matches.is_empty() {
+            if self.is_of_lines {
+                let line_by_line = "each line is searched by itself, so a pattern with \\n matches \
+                                    nothing; give what stands in one line";
+                notes.push(line_by_line.to_owned());
+            }
+            notes.extend(self.left_out);
+            for (count, what) in [
+                (self.binary, "files that are no text"),
+                (self.links, "links that were not followed"),
+            ] {
+                if count > 0 {
+                    notes.push(format!("{what}: {}", thousands(count)));
+                }
+            }
+        }
+        if self.unread > 0 {
+            notes.push(format!(
+                "files or folders that could not be read: {}",
+                thousands(self.unread)
+            ));
+        }
+        for note in notes {
+            let _ = writeln!(text, "[{note}]");
+        }
+        text.truncate(text.trim_end_matches('\n').len());
+        let structured = serde_json::json!({ "matches": self.matches }).to_string();
+        ToolOutput { data: Data { text, structured: Some(structured) } }
+    }
+}
+
+/// Whether a pattern asks for the end of a line and what comes after it.
+fn has_line_break(pattern: &str) -> bool {
+    pattern.contains('\n') || (pattern.contains("\\n") && !pattern.contains("[^"))
+}
+
+/// A line, or of a long one the part around a byte of it.
+fn around(line: &str, at: usize) -> String {
+    if line.len() <= COLUMNS || line.chars().count() <= COLUMNS {
+        return line.to_owned();
+    }
+    let before = line.get(..at).unwrap_or_default();
+    let start = before.char_indices().rev().nth(COLUMNS / 4).map_or(0, |(start, _)| start);
+    let rest = line.get(start..).unwrap_or_default();
+    let (part, end) = match rest.char_indices().nth(COLUMNS) {
+        Some((end, _)) => (rest.get(..end).unwrap_or_default(), "…"),
+        None => (rest, ""),
+    };
+    format!("{}{part}{end}", if start > 0 { "…" } else { "" })
+}

@@ -1,0 +1,141 @@
+//! Tools for files: read, write, edit, list, search.
+
+mod bounds;
+mod edit;
+mod globs;
+mod grep;
+mod list;
+mod near_miss;
+mod read;
+mod text;
+mod walk;
+mod write;
+
+use crate::{FilePermissions, Workspace};
+use bounds::{Bounds, Cut};
+use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
+use foldback_core::ToolDefinition;
+use foldback_planner::{Concurrency, Effect, ToolSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The tools for the files of a workspace, as far as its folders and these permissions allow.
+pub(crate) fn tools(
+    workspace: &Arc<Workspace>,
+    permissions: &FilePermissions,
+) -> Vec<Arc<dyn Tool>> {
+    let writes = !permissions.write.is_empty();
+    let reads = writes || !permissions.read.is_empty();
+    let permitted = KINDS.iter().filter(|kind| match kind.effect {
+        Effect::ReadOnly => reads,
+        _ => writes,
+    });
+    permitted
+        .map(|kind| {
+            let tool = FileTool {
+                spec: kind.spec(),
+                run: kind.run,
+                workspace: Arc::clone(workspace),
+                permissions: permissions.clone(),
+            };
+            Arc::new(tool) as Arc<dyn Tool>
+        })
+        .collect()
+}
+
+/// One of the tools: what a model is told of it, and what it does. Each is one file.
+struct Kind {
+    name: &'static str,
+    description: &'static str,
+    /// The JSON schema of its arguments.
+    parameters: &'static str,
+    /// The JSON schema of its structured answer, where it gives one.
+    output: Option<&'static str>,
+    /// The argument that a call's body is for.
+    primary: &'static str,
+    effect: Effect,
+    run: Run,
+}
+
+type Run = fn(&Workspace, &Bounds, &str) -> Result<ToolOutput, ToolError>;
+
+const KINDS: [Kind; 5] = [edit::KIND, grep::KIND, list::KIND, read::KIND, write::KIND];
+
+impl Kind {
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(ToolDefinition {
+            name: self.name.to_owned(),
+            description: self.description.to_owned(),
+            parameters: self.parameters.to_owned(),
+        });
+        spec.output = self.output.map(str::to_owned);
+        spec.primary = Some(self.primary.to_owned());
+        spec.effect = self.effect;
+        // What stands in a file says nothing about the call.
+        spec.answers_data = true;
+        // What writes runs alone and in the order of the calls, so that two writes of one file end the
+        // same way each time, and a read beside them sees the one or the other.
+        spec.concurrency = match self.effect {
+            Effect::ReadOnly => Concurrency::Parallel,
+            _ => Concurrency::Exclusive,
+        };
+        spec
+    }
+}
+
+struct FileTool {
+    spec: ToolSpec,
+    run: Run,
+    workspace: Arc<Workspace>,
+    permissions: FilePermissions,
+}
+
+impl Tool for FileTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self, _arguments: &str) -> Option<Duration> {
+        // A call ends by itself once its time is over; this is for a disk that does not answer.
+        Some(Duration::from_secs(self.permissions.time_s).saturating_mul(2))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let bounds = Bounds::new(&self.permissions, context.cancelled.clone());
+        let (run, workspace) = (self.run, Arc::clone(&self.workspace));
+        let arguments = arguments.to_owned();
+        async move {
+            let work = move || run(&workspace, &bounds, &arguments);
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+                Err(ToolError::permanent("the tool broke down; do it another way"))
+            })
+        }
+        .boxed()
+    }
+}
+
+/// The arguments of a call.
+fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
+    serde_json::from_str(arguments)
+        .map_err(|error| ToolError::arguments(format!("the arguments do not fit: {error}")))
+}
+
+/// A number with its thousands apart: 1,234,567.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

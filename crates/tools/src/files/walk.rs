@@ -1,0 +1,167 @@
+//! A walk through the files of a folder.
+
+use super::{Bounds, Cut};
+use crate::workspace::Place;
+use cap_std::fs::Dir;
+use foldback_agent::ToolError;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// What a walk comes by.
+pub(super) struct Entry<'a> {
+    /// The folder it is in.
+    pub(super) folder: &'a Dir,
+    /// The way from where the walk began.
+    pub(super) within: &'a Path,
+    /// As a model is told of it.
+    pub(super) shown: String,
+    pub(super) is_folder: bool,
+    /// Whether it is a link, to whatever it may lead.
+    pub(super) is_link: bool,
+}
+
+/// How far a walk came.
+#[derive(Default)]
+pub(super) struct Walked {
+    /// Why it ended before it was through.
+    pub(super) cut: Option<Cut>,
+    /// How many files and folders the ignore files left out.
+    pub(super) left_out: u64,
+    /// How many folders could not be opened, or lie too deep.
+    pub(super) not_entered: u64,
+}
+
+/// How deep folders are entered; each holds a handle open.
+const DEEPEST: usize = 64;
+
+/// The files that say what to leave out; of one folder, what stands in the later one wins.
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+/// How many bytes of such a file are read.
+const LARGEST_IGNORE_FILE: u64 = 1 << 20;
+
+/// Comes by all that a folder holds down to `depth` levels, in the order of the names, folders before
+/// what is in them. What the ignore files name is left out unless `ignored` is wanted, and `.git`. Links
+/// are not followed.
+pub(super) fn walk(
+    place: &Place<'_>,
+    depth: usize,
+    ignored: bool,
+    bounds: &Bounds,
+    each: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<Cut>,
+) -> Result<Walked, ToolError> {
+    let folder = place.open_folder()?;
+    let path = place.path();
+    let rules = place.above().iter().filter_map(|(path, dir)| ignores(path, dir)).collect();
+    let shown = if place.shown == "." { String::new() } else { format!("{}/", place.shown) };
+    let walked = Walked::default();
+    let mut walk = Walk { bounds, shown, path, rules, ignored, each, walked };
+    let end = walk.enter(&folder, Path::new(""), depth.min(DEEPEST), depth > DEEPEST);
+    walk.walked.cut = end.break_value();
+    Ok(walk.walked)
+}
+
+struct Walk<'a> {
+    bounds: &'a Bounds,
+    /// The path of the folder, as it is shown before what is in it.
+    shown: String,
+    path: PathBuf,
+    /// What the ignore files around say.
+    rules: Vec<Gitignore>,
+    /// Whether what they name is wanted even so.
+    ignored: bool,
+    each: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<Cut>,
+    walked: Walked,
+}
+
+impl Walked {
+    /// What a model is told of what was left out.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let told =
+            || format!("left out by ignore files: {}; ask with ignored: true", self.left_out);
+        (self.left_out > 0).then(told)
+    }
+}
+
+impl Walk<'_> {
+    /// Comes by what is in a folder. `levels` may still be entered; `is_bounded` says that it was not
+    /// the caller who wanted no more.
+    fn enter(
+        &mut self,
+        folder: &Dir,
+        within: &Path,
+        levels: usize,
+        is_bounded: bool,
+    ) -> ControlFlow<Cut> {
+        let Ok(entries) = folder.entries() else {
+            self.walked.not_entered += 1;
+            return ControlFlow::Continue(());
+        };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let kind = entry.file_type().ok();
+            let is_folder = kind.is_some_and(|kind| kind.is_dir());
+            let is_link = kind.is_some_and(|kind| kind.is_symlink());
+            found.push((entry.file_name(), is_folder, is_link));
+            if let Some(cut) = self.bounds.over() {
+                return ControlFlow::Break(cut);
+            }
+        }
+        found.sort();
+        let own = ignores(&self.path.join(within), folder);
+        let is_told = own.is_some();
+        self.rules.extend(own);
+        for (name, is_folder, is_link) in found {
+            let inner = within.join(&name);
+            if is_folder && name == ".git" {
+                continue;
+            }
+            if !self.ignored && self.is_ignored(&inner, is_folder) {
+                self.walked.left_out += 1;
+                continue;
+            }
+            if let Some(cut) = self.bounds.over() {
+                return ControlFlow::Break(cut);
+            }
+            let shown = format!("{}{}", self.shown, inner.display());
+            (self.each)(&Entry { folder, within: &inner, shown, is_folder, is_link })?;
+            if !is_folder || (levels <= 1 && !is_bounded) {
+                continue;
+            }
+            match folder.open_dir(&name) {
+                Ok(next) if levels > 1 => self.enter(&next, &inner, levels - 1, is_bounded)?,
+                _ => self.walked.not_entered += 1,
+            }
+        }
+        if is_told {
+            self.rules.pop();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn is_ignored(&self, within: &Path, is_folder: bool) -> bool {
+        let path = self.path.join(within);
+        let said = self.rules.iter().rev().map(|rules| rules.matched(&path, is_folder));
+        said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
+    }
+}
+
+/// What the ignore files of a folder say.
+fn ignores(path: &Path, folder: &Dir) -> Option<Gitignore> {
+    let mut rules = GitignoreBuilder::new(path);
+    let mut is_told = false;
+    for name in IGNORE_FILES {
+        let Ok(file) = crate::workspace::open_file(folder, Path::new(name)) else { continue };
+        let mut bytes = Vec::new();
+        if file.take(LARGEST_IGNORE_FILE).read_to_end(&mut bytes).is_err() {
+            continue;
+        }
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            // A line that is no rule says nothing, as in git.
+            is_told |= rules.add_line(None, line).is_ok();
+        }
+    }
+    if is_told { rules.build().ok() } else { None }
+}

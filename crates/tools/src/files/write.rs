@@ -1,0 +1,73 @@
+//! `file_write`: a file, new or replaced.
+
+use super::text::ends_lines_as_windows;
+use super::{Bounds, Kind, arguments, thousands};
+use crate::workspace::{Access, Place, Workspace};
+use foldback_agent::{ToolError, ToolOutput};
+use foldback_planner::Effect;
+use serde::Deserialize;
+use std::io::Read;
+
+pub(super) const KIND: Kind = Kind {
+    name: "file_write",
+    description: "Writes a whole file: makes it, and the folders around it, or replaces it. To change \
+        a part of a file use file_edit.",
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"content":{"type":"string","description":"The whole content."}},"required":["path","content"],"additionalProperties":false}"#,
+    output: None,
+    primary: "path",
+    effect: Effect::Idempotent,
+    run,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+fn run(
+    workspace: &Workspace,
+    bounds: &Bounds,
+    arguments_text: &str,
+) -> Result<ToolOutput, ToolError> {
+    let Arguments { path, content } = arguments(arguments_text)?;
+    let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    if size > bounds.file_bytes {
+        return Err(ToolError::arguments(format!(
+            "the content has {} bytes; files of up to {} bytes may be written",
+            thousands(size),
+            thousands(bounds.file_bytes)
+        )));
+    }
+    let _turn = workspace.writing();
+    let place = workspace.place(&path, Access::Write)?;
+    if bounds.are_over() {
+        return Err(ToolError::permanent(format!(
+            "{} was not written: no time was left",
+            place.shown
+        )));
+    }
+    let is_new = !place.exists();
+    let was_of_windows = content.contains('\n')
+        && !content.contains("\r\n")
+        && beginning(&place).is_some_and(|text| ends_lines_as_windows(&text));
+    place.write(content.as_bytes())?;
+    let done = if is_new { "made" } else { "replaced" };
+    let ends = if was_of_windows {
+        ". Its lines ended with \\r\\n before, and end with \\n now"
+    } else {
+        ""
+    };
+    Ok(ToolOutput::text(format!("{done} {}: {} bytes{ends}", place.shown, thousands(size))))
+}
+
+/// The beginning of the file that is there.
+fn beginning(place: &Place<'_>) -> Option<String> {
+    let mut bytes = Vec::new();
+    place.open_file().ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// How many bytes of a file tell how it ends its lines.
+const HEAD: u64 = 64 << 10;

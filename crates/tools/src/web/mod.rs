@@ -1,0 +1,228 @@
+//! `web_fetch`: the text of a page.
+
+mod addresses;
+mod page;
+
+use crate::{Permissions, PermissionsError, WebPermissions};
+use addresses::{Resolver, is_public};
+use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
+use foldback_core::ToolDefinition;
+use foldback_planner::{Effect, ToolSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use page::Page;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::Deserialize;
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a server may send on to another address.
+const REDIRECTS: usize = 5;
+
+/// How many characters of an answer that says no are shown.
+const EXCERPT: usize = 500;
+
+/// The tool, if there is a host that may be fetched from.
+///
+/// # Errors
+/// When there is no HTTP client to be had.
+pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, PermissionsError> {
+    let web = &permissions.web;
+    if web.hosts.is_empty() {
+        return Ok(None);
+    }
+    // One provider of cryptography for the process; another that is there already is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .user_agent(concat!("foldback/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Resolver { private: web.private_addresses })
+        // Each address is checked, so each redirection is followed here; a proxy would look names up itself.
+        .redirect(Policy::none())
+        .no_proxy()
+        .build();
+    let client = client.map_err(|error| PermissionsError::Unavailable {
+        tool: "web_fetch",
+        reason: format!("there is no HTTP client: {error}"),
+    })?;
+    Ok(Some(Arc::new(Web { spec: spec(web), client, permissions: web.clone() })))
+}
+
+struct Web {
+    spec: ToolSpec,
+    client: Client,
+    permissions: WebPermissions,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    url: String,
+}
+
+fn spec(permissions: &WebPermissions) -> ToolSpec {
+    let hosts: Vec<_> = permissions.hosts.iter().map(String::as_str).collect();
+    let hosts = if hosts.contains(&"*") { "any host".to_owned() } else { hosts.join(", ") };
+    let mut spec = ToolSpec::new(ToolDefinition {
+        name: "web_fetch".to_owned(),
+        description: format!(
+            "The text of a page on the web, from {hosts}. Of HTML it is what a person would read, with \
+             its links numbered and listed at the end."
+        ),
+        parameters: r#"{"type":"object","properties":{"url":{"type":"string","description":"It begins with https:// or http://."}},"required":["url"],"additionalProperties":false}"#
+            .to_owned(),
+    });
+    spec.primary = Some("url".to_owned());
+    // What is asked for is seen by others: it may be asked again, and not for nothing.
+    spec.effect = Effect::Idempotent;
+    spec.answers_data = true;
+    spec
+}
+
+impl Tool for Web {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self, _arguments: &str) -> Option<Duration> {
+        // A call ends by itself before.
+        Some(Duration::from_secs(self.permissions.time_s) + Duration::from_secs(5))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let time = Duration::from_secs(self.permissions.time_s);
+        async move {
+            let Arguments { url } = serde_json::from_str(arguments).map_err(|error| {
+                ToolError::arguments(format!("the arguments do not fit: {error}"))
+            })?;
+            tokio::select! {
+                fetched = tokio::time::timeout(time, self.fetch(&url)) => {
+                    fetched.unwrap_or_else(|_| Err(ToolError::transient(format!(
+                        "{url} was not there within {} seconds",
+                        time.as_secs()
+                    ))))
+                }
+                () = context.cancelled.cancelled() => {
+                    Err(ToolError::permanent("the call was cancelled"))
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Web {
+    async fn fetch(&self, asked: &str) -> Result<ToolOutput, ToolError> {
+        let mut url = Url::parse(asked.trim())
+            .map_err(|error| ToolError::arguments(format!("{asked} is no URL: {error}")))?;
+        for _ in 0..=REDIRECTS {
+            self.check(&url)?;
+            let accept = "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1";
+            let sent = self.client.get(url.clone()).header(ACCEPT, accept).send().await;
+            let response = sent.map_err(|error| failed(&url, &error))?;
+            match next(&url, &response)? {
+                Some(next) => url = next,
+                None => return self.read(&url, response).await,
+            }
+        }
+        Err(ToolError::permanent(format!(
+            "{asked} was sent on more than {REDIRECTS} times; the last was {url}"
+        )))
+    }
+
+    /// Whether this address may be asked.
+    fn check(&self, url: &Url) -> Result<(), ToolError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(ToolError::arguments(format!(
+                "{url} begins with {}:; http: or https: was expected",
+                url.scheme()
+            )));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ToolError::arguments(
+                "a URL with a user's name or password is not fetched",
+            ));
+        }
+        let host = url.host_str().unwrap_or_default();
+        self.permissions.permits(host)?;
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if address.is_ok_and(|at| !self.permissions.private_addresses && !is_public(at)) {
+            return Err(ToolError::permanent(format!(
+                "{host} is no address on the public internet"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn read(&self, url: &Url, mut response: Response) -> Result<ToolOutput, ToolError> {
+        let status = response.status();
+        let media_type = response.headers().get(CONTENT_TYPE);
+        let media_type = media_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if status.is_success() {
+            page::check(media_type.as_deref())?;
+        }
+        let most = self.permissions.output_bytes;
+        let mut bytes = Vec::new();
+        let mut is_cut = false;
+        while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
+            let room = most - bytes.len();
+            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                is_cut = true;
+                break;
+            }
+        }
+        let page = Page { media_type, bytes, is_cut };
+        let end = Instant::now() + Duration::from_secs(self.permissions.time_s);
+        let text = tokio::task::spawn_blocking(move || page.text(end)).await;
+        let text = text.unwrap_or_else(|_| Err(ToolError::permanent("the page cannot be read")));
+        if !status.is_success() {
+            return Err(said_no(url, status, &text.unwrap_or_default()));
+        }
+        let mut text = format!("{url}\n\n{}", text?);
+        if is_cut {
+            text.push_str(&format!("\n[the page is longer; its first {most} bytes were taken]"));
+        }
+        Ok(ToolOutput::text(text))
+    }
+}
+
+/// Where the server sends on to, if it does.
+fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
+    let status = response.status();
+    let location = response.headers().get(LOCATION).filter(|_| status.is_redirection());
+    let Some(location) = location else { return Ok(None) };
+    let wrong = || ToolError::permanent(format!("{url} sends on to something that is no URL"));
+    let location = location.to_str().map_err(|_| wrong())?;
+    url.join(location).map(Some).map_err(|_| wrong())
+}
+
+fn said_no(url: &Url, status: StatusCode, text: &str) -> ToolError {
+    let text = text.trim();
+    let end = text.char_indices().nth(EXCERPT).map_or(text.len(), |(end, _)| end);
+    let message = format!("{url} answers {status}: {}", &text[..end]);
+    let passes = status.is_server_error()
+        || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+    if passes { ToolError::transient(message) } else { ToolError::permanent(message) }
+}
+
+/// A server that could not be reached, with the cause at the bottom of it.
+fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
+    let mut cause: &dyn Error = error;
+    let mut is_refused = false;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        is_refused |= cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    }
+    let message = format!("{url} cannot be fetched: {cause}");
+    if is_refused { ToolError::permanent(message) } else { ToolError::transient(message) }
+}

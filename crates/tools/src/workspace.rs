@@ -1,0 +1,374 @@
+//! The folders that file tools reach.
+
+use crate::{Permissions, PermissionsError, Refused};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions};
+use foldback_agent::ToolError;
+use parking_lot::{Mutex, MutexGuard};
+use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
+use unicode_normalization::UnicodeNormalization;
+
+/// The folders that file tools reach, held open.
+///
+/// Whatever a path says, nothing outside of them is opened: links and `..` are followed first, the
+/// place they lead to is looked for in the folders, and then it is opened from the folder that is held,
+/// which refuses to be left, also when a link was put there meanwhile.
+#[derive(Debug)]
+pub struct Workspace {
+    /// Where relative paths begin.
+    base: Option<PathBuf>,
+    roots: Vec<Root>,
+    writing: Mutex<()>,
+}
+
+/// A folder that may be used.
+#[derive(Debug)]
+struct Root {
+    /// Its path, free of links.
+    path: PathBuf,
+    dir: Dir,
+    is_writable: bool,
+}
+
+/// What is done with a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+}
+
+/// Where a path leads: into one of the folders.
+#[derive(Clone, Debug)]
+pub struct Place<'a> {
+    root: &'a Root,
+    /// The way from the folder, free of links; empty for the folder itself.
+    within: PathBuf,
+    /// As a model is told of it: from the workspace on where it is in there, else from the root.
+    pub shown: String,
+}
+
+impl Workspace {
+    /// Opens the folders that the permissions name.
+    ///
+    /// # Errors
+    /// When one of them is relative and there is no workspace, or cannot be opened.
+    pub fn open(permissions: &Permissions) -> Result<Self, PermissionsError> {
+        let files = &permissions.files;
+        let readable = files.read.iter().map(|folder| (folder, false));
+        let writable = files.write.iter().map(|folder| (folder, true));
+        let mut roots = Vec::new();
+        for (folder, is_writable) in readable.chain(writable) {
+            let folder = permissions.folder(folder)?;
+            let path = real(&folder)?;
+            let dir = Dir::open_ambient_dir(&path, ambient_authority())
+                .map_err(|source| PermissionsError::Folder { path: folder, source })?;
+            roots.push(Root { path, dir, is_writable });
+        }
+        let base = match &permissions.workspace {
+            Some(folder) => Some(real(folder)?),
+            None => None,
+        };
+        Ok(Self { base, roots, writing: Mutex::new(()) })
+    }
+
+    /// Where a path that a model gave leads.
+    ///
+    /// # Errors
+    /// When it is no path, or leads out of the folders that may be read or written.
+    pub fn place(&self, asked: &str, access: Access) -> Result<Place<'_>, ToolError> {
+        let path = self.absolute(asked)?;
+        let mut is_led_out = false;
+        let mut place = PathBuf::new();
+        for component in path.components() {
+            match component {
+                Component::Prefix(_) | Component::RootDir => place.push(component),
+                Component::CurDir => {}
+                // What was gone through so far is free of links.
+                Component::ParentDir => drop(place.pop()),
+                Component::Normal(name) => {
+                    let next = place.join(name);
+                    place = match std::fs::canonicalize(&next) {
+                        Ok(found) => {
+                            is_led_out |= self.root(&next, Access::Read).is_some()
+                                && self.root(&found, Access::Read).is_none();
+                            found
+                        }
+                        Err(_) if self.root(&next, Access::Read).is_none() => next,
+                        Err(error) if error.kind() == ErrorKind::NotFound => {
+                            if std::fs::symlink_metadata(&next).is_ok() {
+                                return Err(ToolError::permanent(format!(
+                                    "{asked} cannot be used: it goes through a link that leads nowhere"
+                                )));
+                            }
+                            self.same_name(&place, name).unwrap_or(next)
+                        }
+                        Err(error) => return Err(failed(asked, &error)),
+                    };
+                }
+            }
+        }
+        let refused = || self.refused(asked, access, is_led_out);
+        let root = self.root(&place, access).ok_or_else(refused)?;
+        let within = place.strip_prefix(&root.path).map_err(|_| refused())?.to_owned();
+        if access == Access::Write && is_of_git(&within) {
+            return Err(refused());
+        }
+        Ok(Place { root, within, shown: self.shown(&place) })
+    }
+
+    /// Takes the turn to write: between reading a file and writing it nobody else here writes.
+    pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
+    }
+
+    /// The path that was asked for, from the root of the file system on.
+    fn absolute(&self, asked: &str) -> Result<PathBuf, ToolError> {
+        let hint = if asked.is_empty() {
+            "a path was expected, and it is empty; \".\" is the workspace"
+        } else if asked.contains('\0') {
+            "a path has no NUL character"
+        } else if asked == "~" || asked.starts_with("~/") {
+            "~ does not stand for a folder here; give a path from the workspace on, or one that \
+             begins with /"
+        } else if asked.starts_with("file:/") {
+            "this is a URL; give the path alone"
+        } else if asked.len() > LONGEST_PATH {
+            "the path is longer than 4,096 bytes"
+        } else if let Some(base) = &self.base {
+            return Ok(base.join(asked));
+        } else if Path::new(asked).is_absolute() {
+            return Ok(asked.into());
+        } else {
+            "there is no workspace; give a path that begins with /"
+        };
+        Err(ToolError::arguments(format!("{:?} cannot be used: {hint}", shortened(asked))))
+    }
+
+    /// The innermost folder around a path, if it allows this. One that stands in both lists is written.
+    fn root(&self, path: &Path, access: Access) -> Option<&Root> {
+        let around = self.roots.iter().filter(|root| path.starts_with(&root.path));
+        around
+            .max_by_key(|root| (root.path.as_os_str().len(), root.is_writable))
+            .filter(|root| access == Access::Read || root.is_writable)
+    }
+
+    /// The entry of a folder that has this name in another normal form of Unicode: an e with an
+    /// accent may be written as one character or as two.
+    fn same_name(&self, folder: &Path, name: &OsStr) -> Option<PathBuf> {
+        let wanted = name.to_str().filter(|name| !name.is_ascii())?;
+        let root = self.root(folder, Access::Read)?;
+        let dir = open_folder(&root.dir, folder.strip_prefix(&root.path).ok()?).ok()?;
+        let mut same: Vec<_> = dir
+            .entries()
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.nfc().eq(wanted.nfc()))
+            .collect();
+        same.sort();
+        let found = folder.join(same.first()?);
+        // A link of that name is followed like any other.
+        std::fs::canonicalize(&found).ok()
+    }
+
+    fn refused(&self, asked: &str, access: Access, is_led_out: bool) -> ToolError {
+        let doing = if access == Access::Read { "reading" } else { "writing" };
+        let usable = self.roots.iter().filter(|root| access == Access::Read || root.is_writable);
+        let mut folders: Vec<_> = usable.map(|root| self.shown(&root.path)).collect();
+        folders.sort();
+        folders.dedup();
+        let but = if access == Access::Write { " but .git" } else { "" };
+        let folders = folders.into_iter().map(|folder| match folder.as_str() {
+            "." => format!("everything in the workspace{but}"),
+            _ => format!("everything in {folder}{but}"),
+        });
+        let mut what = format!("{doing} {}", shortened(asked));
+        if is_led_out {
+            what.push_str(", which goes through a link that leads out of the workspace,");
+        }
+        Refused { what, permitted: Refused::list(folders) }.into()
+    }
+
+    fn shown(&self, path: &Path) -> String {
+        let inner = self.base.as_ref().and_then(|base| path.strip_prefix(base).ok());
+        match inner {
+            Some(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
+            Some(inner) => inner.display().to_string(),
+            None => path.display().to_string(),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether there is something.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.within.as_os_str().is_empty() || self.root.dir.symlink_metadata(&self.within).is_ok()
+    }
+
+    /// Whether it is a folder.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        let within = &self.within;
+        within.as_os_str().is_empty()
+            || self.root.dir.symlink_metadata(within).is_ok_and(|meta| meta.is_dir())
+    }
+
+    /// Its path from the root of the file system on.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        if self.within.as_os_str().is_empty() {
+            self.root.path.clone()
+        } else {
+            self.root.path.join(&self.within)
+        }
+    }
+
+    /// The folders from the one that may be used down to this place, each with its path.
+    pub(crate) fn above(&self) -> Vec<(PathBuf, Dir)> {
+        let mut folders = Vec::new();
+        let mut path = self.root.path.clone();
+        let Ok(mut dir) = self.root.dir.try_clone() else { return folders };
+        for component in self.within.components() {
+            let Ok(next) = open_folder(&dir, component.as_ref()) else { break };
+            folders.push((path.clone(), std::mem::replace(&mut dir, next)));
+            path.push(component);
+        }
+        folders
+    }
+
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// When it is none, or the system does not allow it.
+    pub fn open_folder(&self) -> Result<Dir, ToolError> {
+        open_folder(&self.root.dir, &self.within).map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Opens the file to read it.
+    ///
+    /// # Errors
+    /// When there is none, when it is no file, or the system does not allow it.
+    pub fn open_file(&self) -> Result<File, ToolError> {
+        if self.is_folder() {
+            return Err(ToolError::permanent(format!(
+                "{} is a folder; a file was expected. file_list shows what is in it.",
+                self.shown
+            )));
+        }
+        open_file(&self.root.dir, &self.within).map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Writes the file: the whole of it, or nothing, also when the machine stops meanwhile. Folders
+    /// that are missing are made, and the rights of a file that is replaced are kept.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn write(&self, content: &[u8]) -> Result<(), ToolError> {
+        if self.is_folder() {
+            return Err(ToolError::permanent(format!(
+                "{} is a folder; the path of a file was expected",
+                self.shown
+            )));
+        }
+        replace(&self.root.dir, &self.within, content).map_err(|error| failed(&self.shown, &error))
+    }
+}
+
+/// Whether a path leads to what git keeps for itself: programs stand there that git runs for a person,
+/// outside of any sandbox.
+fn is_of_git(within: &Path) -> bool {
+    within.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+}
+
+/// The longest path that a Unix system takes, in bytes.
+const LONGEST_PATH: usize = 4_096;
+
+/// A folder's path without links.
+fn real(folder: &Path) -> Result<PathBuf, PermissionsError> {
+    std::fs::canonicalize(folder)
+        .map_err(|source| PermissionsError::Folder { path: folder.to_owned(), source })
+}
+
+fn open_folder(dir: &Dir, within: &Path) -> io::Result<Dir> {
+    if within.as_os_str().is_empty() { dir.try_clone() } else { dir.open_dir(within) }
+}
+
+/// Opens a file to read it, and nothing but a file: a pipe would keep its reader waiting.
+pub(crate) fn open_file(dir: &Dir, within: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+    }
+    let file = dir.open_with(within, &options)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
+}
+
+/// Puts a file with this content in the place of the one that is there.
+fn replace(dir: &Dir, within: &Path, content: &[u8]) -> io::Result<()> {
+    let parent = within.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        dir.create_dir_all(parent)?;
+    }
+    // A name that nobody else has; if somebody has it even so, nothing of theirs is touched.
+    let name = format!(".foldback-{:016x}.tmp", RandomState::new().hash_one(within));
+    let temporary = parent.map_or_else(|| PathBuf::from(&name), |parent| parent.join(&name));
+    let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
+    let mut write = || {
+        if let Ok(old) = dir.symlink_metadata(within)
+            && old.is_file()
+        {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(content)?;
+        file.sync_all()?;
+        dir.rename(&temporary, dir, within)
+    };
+    write().inspect_err(|_| {
+        // Nothing is left behind; the first error is the one to tell.
+        let _ = dir.remove_file(&temporary);
+    })
+}
+
+/// What the system said of a path, and what to do next.
+pub(crate) fn failed(shown: &str, error: &io::Error) -> ToolError {
+    let shown = shortened(shown);
+    let message = match error.kind() {
+        ErrorKind::NotFound => {
+            format!("there is no {shown}. file_list with a pattern finds files by name.")
+        }
+        ErrorKind::NotADirectory => {
+            format!("{shown} cannot be reached: a part of the path is a file, and no folder")
+        }
+        ErrorKind::PermissionDenied => {
+            format!("the system does not allow the use of {shown}; leave it as it is")
+        }
+        ErrorKind::InvalidFilename => {
+            format!("{shown} is no name that a file can have here; give a shorter one")
+        }
+        _ => format!("{shown} cannot be used: {error}"),
+    };
+    ToolError::permanent(message)
+}
+
+/// A path for a sentence: only as much of it as is needed to know it again.
+fn shortened(path: &str) -> String {
+    match path.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
+    }
+}
+
+/// How many characters of a path stand in an error.
+const LONGEST_SHOWN: usize = 200;

@@ -1,0 +1,145 @@
+//! Deep search: queries, searches beside each other, a look at what is missing, and an answer whose links
+//! lead to the bytes that it rests on.
+//!
+//! ```text
+//! cargo run -p foldback-tools --example deep_search
+//! ```
+//!
+//! A folder of a few documents, Chinese and English, is written and really searched. A script stands in
+//! the model's place: it copies sentences out of what it is shown, and marks where they stand.
+
+use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Task, Toolbox};
+use foldback_baselines::Full;
+use foldback_core::{Estimate, TodoId};
+use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tools::{DocumentFolder, DocumentSettings, PassageUrl};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const DOCUMENTS: [(&str, &str); 3] = [
+    (
+        "lease.md",
+        "# Leases of the notice service\n\nA worker takes a lease on a notice before it sends it.\n\n\
+         ## Renewal\n\nThe lease is renewed every ten seconds and expires after thirty.\n\n\
+         ## Expiry\n\nA notice whose lease has expired is given to another worker, so that it may be sent \
+         twice.\n",
+    ),
+    (
+        "发送.md",
+        "# 通知的发送\n\n## 耗时\n\n向港口系统发送一条通知最多需要四十五秒。\n\n## 重试\n\n发送失败后重试三次，每次间隔翻倍。\n",
+    ),
+    (
+        "log.txt",
+        "10:41:07 worker 3 sends notice 1187\n10:41:37 lease of notice 1187 expired\n10:41:38 worker 5 \
+         sends notice 1187\n10:41:49 worker 3 has sent notice 1187\n",
+    ),
+];
+
+const QUESTION: &str = "Why do some notices arrive twice? 为什么有的通知会送达两次？";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    println!("(a script stands in the model's place; the documents are really searched)\n");
+    let folder = tempfile::tempdir()?;
+    for (name, text) in DOCUMENTS {
+        fs::write(folder.path().join(name), text)?;
+    }
+    let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
+    let indexed = documents.indexed();
+    println!("{} documents, {} passages\n", indexed.documents, indexed.passages);
+
+    let settings = DeepSearchSettings { passages: 2, ..DeepSearchSettings::default() };
+    let settings = settings.with_effort(Effort::Medium);
+    let deep = DeepSearch::new(Arc::new(documents)).with_settings(settings);
+    let model = Arc::new(ScriptedModel::answering(script));
+    let agent = Agent::new(model, Executor::new(Toolbox::default())).with_deep_search(deep);
+    let mut context = Full.start(TodoId::new("notices")?, Arc::new(Estimate));
+    let task = Task { observer: Some(Arc::new(Printed)), ..Task::new("notices", QUESTION) };
+    let found = agent.deep_search_in_full(context.as_mut(), &task).await?;
+
+    println!("\n{}\n", found.report.answer().unwrap_or("no answer"));
+    println!("Where the links lead:");
+    for source in &found.sources {
+        println!("  {}: {:?}", source.url, bytes_at(folder.path(), &source.url)?);
+    }
+    let spent = found.report.trajectory.spent();
+    let searches = found.report.trajectory.tool_calls().count();
+    println!("\n{} calls of the model, {searches} searches", spent.calls);
+    Ok(())
+}
+
+/// The bytes of a file that the URL of a passage names.
+fn bytes_at(folder: &Path, url: &str) -> Result<String, Box<dyn Error>> {
+    let PassageUrl { path, bytes } = url.parse()?;
+    let file = fs::read(folder.join(path))?;
+    let bytes = usize::try_from(bytes.start)?..usize::try_from(bytes.end)?;
+    Ok(String::from_utf8_lossy(file.get(bytes).unwrap_or_default()).into_owned())
+}
+
+/// Prints the searches as they begin, and what is noted.
+struct Printed;
+
+impl Observer for Printed {
+    fn observe(&self, _todo: &TodoId, event: &AgentEvent) {
+        match event {
+            AgentEvent::CallBegan { turn, arguments, .. } => {
+                println!("round {}: {arguments}", turn + 1);
+            }
+            AgentEvent::Noted { text } => println!("({text})"),
+            _ => {}
+        }
+    }
+}
+
+/// What the model says, by what it is asked for.
+fn script(request: &ChatRequest) -> Answer {
+    let asked = request.messages.last().map(|message| message.text().into_owned());
+    let asked = asked.unwrap_or_default();
+    let id = request.id.as_deref().unwrap_or_default();
+    let text = match id.strip_prefix("notices/").unwrap_or(id) {
+        "queries/queries" => json!({
+            "rationale": "the lease, and what the log says of one notice",
+            "query": ["when does the lease of a notice expire", "log of a notice sent by two workers"],
+        })
+        .to_string(),
+        "reflection/round-1" => json!({
+            "is_sufficient": false,
+            "knowledge_gap": "how long sending takes",
+            "follow_up_queries": ["发送一条通知需要多少秒"],
+        })
+        .to_string(),
+        "reflection/round-2" => {
+            json!({"is_sufficient": true, "knowledge_gap": "", "follow_up_queries": []}).to_string()
+        }
+        "answer/answer" => {
+            let summaries = asked.split_once("The summaries:").map_or("", |(_, told)| told);
+            let sentence = |word: &str| {
+                let line = summaries.lines().find(|line| line.contains(word) && line.contains("]("));
+                line.unwrap_or_default().to_owned()
+            };
+            let (lease, sending, log) =
+                (sentence("expires after"), sentence("四十五秒"), sentence("1187"));
+            format!(
+                "Sending may take longer than the lease lasts, and then a second worker sends too. \
+                 发送时间可能超过租约时间。\n\n- {lease}\n- {sending}\n- {log}"
+            )
+        }
+        // A search's summary: a sentence of each source, with its mark.
+        _ => {
+            let sources = asked.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let lines = sources.filter_map(|source| {
+                let text = source["text"].as_str()?;
+                let words = ["expires after", "四十五秒", "1187 expired"];
+                let line = text.lines().find(|line| words.iter().any(|word| line.contains(word)))?;
+                Some(format!("{line} [citation:{}]", source["number"]))
+            });
+            let lines: Vec<String> = lines.collect();
+            if lines.is_empty() { "The sources do not say.".to_owned() } else { lines.join("\n") }
+        }
+    };
+    Answer::text(&text)
+}
