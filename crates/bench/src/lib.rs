@@ -4,6 +4,7 @@
 //!   that which was needed later was still to be had.
 //! - [`retrieval`]: how much of a question's evidence a search brings.
 //! - [`segmentation`]: how well changes of topic are found.
+//! - [`agent`]: one task, done by one agent with real tools under several context policies.
 //! - [`index`]: how quick the store is, beside others on the same files, and as it grows.
 //! - [`plans`]: how plans run, what they save against one step after the other, and whether mistakes
 //!   in them are seen.
@@ -15,10 +16,12 @@ mod calls;
 mod case;
 mod driven;
 mod error;
+mod means;
 mod meter;
 mod quantile;
 mod sheet;
 
+pub mod agent;
 pub mod index;
 pub mod plans;
 pub mod report;

@@ -33,7 +33,6 @@
 
 mod budget;
 mod facts;
-mod means;
 mod question;
 mod reach;
 mod run;

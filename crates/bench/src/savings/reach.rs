@@ -1,6 +1,6 @@
 //! What a policy's tools bring to whoever reads everything that they list.
 
-use super::means::{Means, call, next_call, payloads};
+use crate::means::{Means, call, next_call, payloads};
 use super::values::{Held, Values};
 use crate::{BenchError, Driven};
 use foldback_core::{Prompt, ToolCall};

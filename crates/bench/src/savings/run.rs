@@ -3,7 +3,7 @@
 use super::budget::{beginning, fits};
 use super::facts::{Fact, Facts, Need};
 use super::figures::Figures;
-use super::means::Means;
+use crate::means::Means;
 use super::question::question;
 use super::reach::Reach;
 use super::values::Values;

@@ -1,0 +1,96 @@
+//! A context whose policy's own calls to a model are billed.
+
+use super::model::Acting;
+use foldback_core::{
+    BlockId, Budget, ContextError, ContextManager, ItemState, Maintenance, MaintenanceDone,
+    Message, Prompt, Recorded, Reference, SeqNo, SideCall, TodoId, TodoList, ToolAnswer, ToolCall,
+    ToolDefinition,
+};
+use std::sync::Arc;
+
+/// A context whose policy's own calls to a model are billed where the agent's are. Everything else it
+/// hands on.
+pub(crate) struct Billed {
+    pub(crate) context: Box<dyn ContextManager>,
+    pub(crate) model: Arc<Acting>,
+}
+
+impl ContextManager for Billed {
+    fn todo(&self) -> &TodoId {
+        self.context.todo()
+    }
+
+    fn recorded(&self) -> u64 {
+        self.context.recorded()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        self.context.record(message)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        self.context.prompt(budget)
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        self.context.tools()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.context.call(call)
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.context.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.context.child(todo)
+    }
+
+    fn todo_list(&self) -> TodoList {
+        self.context.todo_list()
+    }
+
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+        self.context.set_todo_list(list)
+    }
+
+    fn finish_item(
+        &mut self,
+        item: &TodoId,
+        state: ItemState,
+        result: Option<&str>,
+        references: &[Reference],
+    ) -> Result<bool, ContextError> {
+        self.context.finish_item(item, state, result, references)
+    }
+
+    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
+        self.context.grant(to, references)
+    }
+
+    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+        self.context.granted()
+    }
+
+    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
+        self.context.conclude()
+    }
+
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        let calls = self.context.side_calls();
+        for call in &calls {
+            self.model.aside(call.input_tokens as u64, call.output_tokens as u64);
+        }
+        calls
+    }
+
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        self.context.maintenance()
+    }
+
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+        self.context.absorb(done)
+    }
+}

@@ -1,0 +1,53 @@
+//! One task under several policies.
+
+use foldback_bench::agent::{Agents, Config, Figures, measure};
+use foldback_bench::savings::Policy;
+use foldback_core::Prices;
+
+fn measured(policies: &[&str]) -> Agents {
+    let policies = policies.iter().map(|name| Policy::named(name).unwrap()).collect();
+    measure(&Config { policies, services: 6, seed: 3, prices: Prices::default() }).unwrap()
+}
+
+fn row<'a>(found: &'a Agents, policy: &str) -> &'a Figures {
+    found.policies.iter().find(|row| row.policy == policy).unwrap()
+}
+
+#[test]
+fn who_keeps_everything_has_everything_in_view() {
+    let found = measured(&["full"]);
+    let full = row(&found, "full");
+    assert_eq!((full.found.facts, full.found.visible), (30, 30), "24 in files, 6 in the answer");
+    assert_eq!((full.found.recalls, full.found.lost, full.right_reports), (0, 0, 24));
+    // A question for each turn: a first look, three of each service, a file for each fact, the answer.
+    assert_eq!(full.usage.calls, 1 + 3 * 6 + 24 + 1);
+    assert_eq!(full.tool_calls, 2 + 4 * 6 + 24);
+}
+
+/// TL8: the memory sends little, and what left its view is recalled; nothing is lost or read twice.
+#[test]
+fn tl8_the_memory_recalls_what_left_its_view() {
+    let found = measured(&["foldback", "full"]);
+    let (own, full) = (row(&found, "foldback"), row(&found, "full"));
+    assert!(own.found.recalled > 0, "{own:?}");
+    assert_eq!((own.found.lost, own.right_reports), (0, 24), "{own:?}");
+    assert!(own.usage.input_tokens < full.usage.input_tokens / 4, "{own:?} {full:?}");
+}
+
+/// What is gone is counted as lost, and the file that should hold it is not right.
+#[test]
+fn who_drops_results_loses_what_is_given_once() {
+    let found = measured(&["mask-observations"]);
+    let masking = row(&found, "mask-observations");
+    assert!(masking.found.lost > 0 && masking.found.read_again > 0, "{masking:?}");
+    assert!(masking.right_reports < 24, "{masking:?}");
+    let sum = masking.found.visible + masking.found.read_again + masking.found.lost;
+    assert_eq!((sum, masking.found.recalled), (masking.found.facts, 0));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let policies = ["foldback", "foldback-cache-aware", "deepagents", "summary-top-n", "stm-ltm"];
+    let (once, again) = (measured(&policies), measured(&policies));
+    assert_eq!(once.policies, again.policies);
+}
