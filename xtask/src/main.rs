@@ -1,7 +1,9 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks;
-//! `cargo run -p xtask -- picture` draws the README's pictures.
+//! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
+//! recording of the demo.
 
 mod picture;
+mod recording;
 mod tidy;
 
 use std::path::Path;
@@ -12,8 +14,9 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => tidy(&root),
         Some("picture") => picture(&root),
+        Some("recording") => recording(&root),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | picture");
+            eprintln!("usage: cargo run -p xtask -- tidy | picture | recording");
             ExitCode::from(2)
         }
     }
@@ -41,6 +44,19 @@ fn picture(root: &Path) -> ExitCode {
         }
         Err(error) => {
             eprintln!("the pictures could not be drawn: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn recording(root: &Path) -> ExitCode {
+    match recording::record(root) {
+        Ok(recording) => {
+            println!("{}", recording.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("the demo could not be recorded: {error}");
             ExitCode::FAILURE
         }
     }

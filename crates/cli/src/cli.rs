@@ -77,6 +77,7 @@ pub(crate) fn embedder(text: &str) -> Result<Choice, String> {
 
 const EXAMPLES: &str = "\
 Examples:
+  foldback run --demo                               watch an agent work with it, without a model
   foldback replay examples/coding-session.jsonl     watch a session fold, and see the proof
   foldback import examples/coding-session.jsonl     keep it in the store
   foldback search --todo coding-session \"retry limit\"

@@ -1,6 +1,8 @@
 //! What a command can end with.
 
+use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
+use foldback_tools::{DocumentsError, PermissionsError};
 use std::error::Error as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -52,6 +54,18 @@ pub(crate) enum CliError {
     /// A measurement could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// A run of the agent could not go on.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// What a run has done could not be written down, or read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The tools of a run cannot be had as they are permitted.
+    #[error(transparent)]
+    Permissions(#[from] PermissionsError),
+    /// The documents of a run cannot be read.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
     /// A file or folder of the user's could not be used.
     #[error("{what}: {source}")]
     Io {
@@ -98,8 +112,10 @@ impl CliError {
     /// 1 for what is not there or is damaged, 2 for what the caller has to change.
     fn code(&self) -> u8 {
         match self {
-            Self::NotFound(_) | Self::Unread(_) => 1,
+            Self::NotFound(_) | Self::Unread(_) | Self::Agent(_) => 1,
+            Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
+            Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,
             Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),
             Self::Bench(_) => 2,
         }

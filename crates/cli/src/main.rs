@@ -6,11 +6,13 @@
 
 mod cli;
 mod commands;
+mod demo;
 mod error;
 mod outfile;
 mod output;
 mod replay;
 mod report;
+mod run;
 mod sources;
 mod store;
 mod walk;

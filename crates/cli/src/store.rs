@@ -3,6 +3,7 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::{self, Output};
+use crate::replay::Policy;
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
@@ -38,6 +39,14 @@ pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory
     if options.engine == Engine::Memory {
         out.note("the memory engine keeps nothing once this command ends");
     }
+    let memory = Memory::open(&folder(globals)?, options)?;
+    check_embedder(&memory, globals, Mode::ReadWrite)?;
+    Ok(memory)
+}
+
+/// Opens the store for a run under a context policy, making it where there is none.
+pub(crate) fn open_for_run(globals: &Globals, policy: Policy) -> Result<Memory, CliError> {
+    let options = policy.options(options(globals, Mode::ReadWrite)?);
     let memory = Memory::open(&folder(globals)?, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)

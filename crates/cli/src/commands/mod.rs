@@ -14,8 +14,11 @@ mod import;
 mod load;
 mod record;
 mod replay;
+mod run;
 mod search;
+mod sessions;
 mod todos;
+mod trajectories;
 mod verify;
 mod view;
 
@@ -28,6 +31,10 @@ use foldback_core::TodoId;
 /// What foldback can do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Run(Box<run::Run>),
+    Sessions(sessions::Sessions),
+    #[command(subcommand)]
+    Trajectories(trajectories::Trajectories),
     Replay(replay::Replay),
     Import(import::Import),
     Record(record::Record),
@@ -55,6 +62,9 @@ pub(crate) fn run(
     out: &mut Output,
 ) -> Result<Outcome, CliError> {
     match command {
+        Command::Run(run) => run.run(globals, out),
+        Command::Sessions(sessions) => sessions.run(globals, out),
+        Command::Trajectories(trajectories) => trajectories.run(globals, out),
         Command::Replay(replay) => replay.run(globals, out),
         Command::Import(import) => import.run(globals, out),
         Command::Record(record) => record.run(globals, out),

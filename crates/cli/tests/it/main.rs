@@ -7,6 +7,7 @@
     reason = "tests may fail loudly"
 )]
 
+mod provider;
 mod shell;
 
 mod bad_input;
@@ -18,6 +19,7 @@ mod bench_savings;
 mod bench_segmentation;
 mod contract;
 mod corpus;
+mod demo;
 mod durable;
 mod embedder;
 mod engines;
@@ -28,5 +30,6 @@ mod load;
 mod record;
 mod replay;
 mod report;
+mod run;
 mod search;
 mod upkeep;

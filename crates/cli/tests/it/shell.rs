@@ -62,8 +62,11 @@ impl Shell {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foldback"));
         command.current_dir(self.dir.path());
-        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FOLDBACK_STORE"] {
+        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
             command.env_remove(name);
+        }
+        for name in ["STORE", "MODEL", "BASE_URL", "API_KEY", "PROVIDER", "SETTINGS"] {
+            command.env_remove(format!("FOLDBACK_{name}"));
         }
         command.env("HOME", self.dir.path()).env_remove("XDG_DATA_HOME");
         command.stdin(Stdio::null());

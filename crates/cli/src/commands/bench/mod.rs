@@ -1,5 +1,6 @@
 //! `foldback bench`: the measurements, one command each, and what they have in common.
 
+mod agent;
 mod index;
 mod plans;
 mod retrieval;
@@ -33,6 +34,7 @@ enum Which {
     Retrieval(retrieval::Retrieval),
     Segmentation(segmentation::Segmentation),
     Plans(plans::Plans),
+    Agent(agent::AgentTask),
     Index(index::Index),
 }
 
@@ -43,6 +45,7 @@ impl Bench {
             Which::Retrieval(retrieval) => retrieval.run(globals, out),
             Which::Segmentation(segmentation) => segmentation.run(globals, out),
             Which::Plans(plans) => plans.run(globals, out),
+            Which::Agent(agent) => agent.run(globals, out),
             Which::Index(index) => index.run(globals, out),
         }
     }

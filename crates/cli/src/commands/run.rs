@@ -1,0 +1,75 @@
+//! `foldback run`.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::run::{self, Limits, Order, RunSettings};
+use clap::Args;
+use foldback_core::TodoId;
+use foldback_kv::Engine;
+
+/// Let an agent work on a task
+///
+/// The agent works in a folder (--workspace) with a model of yours, step by step or by a plan, and its
+/// conversation is recorded and folded in the store: what is said in a run is the todo of the same name.
+/// It reads and writes in that folder and nowhere else, runs commands only in a sandbox without a
+/// network, and asks before it changes something (--yes: it does not). Ctrl-C stops it cleanly; --resume
+/// goes on, also after it was killed.
+///
+/// JSON, a line each: {"time", "todo", "event", ..} as things happen, then {"event": "report", "run",
+/// "state", "answer", "why", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost",
+/// "sent_tokens", "full_tokens", "blocks", ..}; `full_tokens` are what requests would have held, had
+/// everything been kept, and `sent_tokens` what they held, both estimated.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    /// What to do
+    #[arg(required_unless_present_any = ["resume", "demo"], conflicts_with_all = ["resume", "demo"])]
+    task: Option<String>,
+
+    /// Play recorded turns of a model against real tools, in a folder of its own: needs no model
+    #[arg(long)]
+    demo: bool,
+
+    /// Go on with this run, which was stopped or killed; `foldback sessions` lists those there are
+    #[arg(long, value_name = "ID")]
+    resume: Option<TodoId>,
+
+    /// The run's name [default: words of the task, and a few characters]
+    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    id: Option<TodoId>,
+
+    #[command(flatten)]
+    settings: RunSettings,
+
+    #[command(flatten)]
+    limits: Limits,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  foldback run --demo
+  foldback run --model gpt-5.6-mini \"Find out why the tests fail, and mend it\"
+  FOLDBACK_BASE_URL=http://127.0.0.1:8000/v1 foldback run --model qwen3-32b --context full \"...\"
+  foldback sessions
+  foldback run --resume find-out-why-the-tests-ab3fk";
+
+impl Run {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if globals.engine == Some(Engine::Memory) {
+            let what = "the memory engine keeps nothing, and a run is kept; use sqlite or sled";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let Self { task, demo, resume, id, settings, limits } = self;
+        match (resume, task) {
+            (Some(id), _) => run::resume(&id, limits, globals, out),
+            (None, Some(task)) if !demo => {
+                if task.trim().is_empty() {
+                    return Err(CliError::Usage("the task is empty; say what to do".to_owned()));
+                }
+                run::begin(Order { task, name: id, settings, limits }, globals, out)
+            }
+            _ => run::begin_demo(id, globals, out),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `foldback trajectories`.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::run::Runs;
+use clap::{Args, Subcommand};
+use foldback_core::TodoId;
+use std::io;
+
+/// What runs of the agent did, as records to be read, judged and learned from
+#[derive(Subcommand)]
+pub(crate) enum Trajectories {
+    Export(Export),
+}
+
+/// Write the trajectories of runs as JSON Lines, one run a line
+///
+/// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome.
+/// Without a name, those of all runs are written, the oldest first. A run that has not ended yet has
+/// none.
+#[derive(Args)]
+pub(crate) struct Export {
+    /// The runs; `foldback sessions` lists those there are
+    #[arg(value_name = "ID")]
+    runs: Vec<TodoId>,
+}
+
+impl Trajectories {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self {
+            Self::Export(export) => export.run(globals, out),
+        }
+    }
+}
+
+impl Export {
+    fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let runs = Runs::of(globals)?;
+        let is_all = self.runs.is_empty();
+        let found = match is_all {
+            true => runs.list()?,
+            false => self.runs.iter().map(|id| runs.open(id)).collect(),
+        };
+        let mut clean = true;
+        for run in found {
+            let (folder, record) = run?;
+            let path = folder.trajectory();
+            match std::fs::read(&path) {
+                Ok(line) => out.bytes(&line)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    // Of all runs, those that have one were asked for.
+                    clean &= is_all;
+                    let (id, state) = (&record.id, record.state.name());
+                    out.note(format_args!("the run {id} is {state}, and has no trajectory yet"));
+                }
+                Err(source) => {
+                    let what = format!("{} could not be read", path.display());
+                    return Err(CliError::Io { what, source });
+                }
+            }
+        }
+        Ok(Outcome::clean_if(clean))
+    }
+}

@@ -1,0 +1,65 @@
+//! The demo: recorded turns of a model against real tools, in a small invented project.
+
+mod project;
+mod script;
+
+pub(crate) use project::write_project;
+
+use crate::error::CliError;
+use foldback_agent::{FunctionTool, Strategy, TokenPrices, Tool, ToolError};
+use foldback_core::{Prices, ToolDefinition};
+use foldback_llm::ChatModel;
+use foldback_planner::ToolSpec;
+use script::Script;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the agent of the demo is asked.
+pub(crate) const TASK: &str = "The tide report shows impossible lows. Find out why, mend the report, have the docs \
+                               tell of the cause, and write down which correction the gauge at Holm needs.";
+
+/// How it goes about it.
+pub(crate) const STRATEGY: Strategy = Strategy::Adaptive;
+
+/// How its sub-agents go about their items: the recording has their turns one by one.
+pub(crate) const SUB_STRATEGY: Strategy = Strategy::React;
+
+/// The policy of its context.
+pub(crate) const CONTEXT: &str = "foldback";
+
+/// The recorded turns.
+const TURNS: &str = include_str!("turns.json");
+
+/// What input tokens cost, relative to each other: a model without a prompt cache.
+pub(crate) const PRICES: Prices = Prices { read: 1.0, write: 1.0, plain: 1.0 };
+
+/// What a million tokens would cost, so that there is something to save.
+pub(crate) const MONEY: TokenPrices =
+    TokenPrices { input: 3.0, output: 15.0, cached_read: 3.0, cached_write: 3.0 };
+
+/// The tool that runs commands.
+pub(crate) const SHELL: &str = "shell_run";
+
+/// A shell that refuses: it stands where no sandbox can be had, so that the demo shows what that is like.
+pub(crate) fn refused_shell() -> Arc<dyn Tool> {
+    let spec = ToolSpec::new(ToolDefinition {
+        name: SHELL.to_owned(),
+        description: "Runs a command in a sandbox.".to_owned(),
+        parameters: r#"{"type": "object", "required": ["command"]}"#.to_owned(),
+    });
+    Arc::new(FunctionTool::new(spec, |_, _| async {
+        Err(ToolError::permanent("no command can be run here: there is no sandbox for it"))
+    }))
+}
+
+/// How long the model thinks before a turn where somebody watches.
+const PACE: Duration = Duration::from_millis(900);
+
+/// The model of the demo. It thinks for a moment where somebody watches.
+pub(crate) fn model(is_watched: bool) -> Result<Arc<dyn ChatModel>, CliError> {
+    let pace = if is_watched { PACE } else { Duration::ZERO };
+    let script = Script::parse(TURNS, pace).map_err(|error| {
+        CliError::Usage(format!("the recorded turns of the demo cannot be read: {error}"))
+    })?;
+    Ok(Arc::new(script))
+}

@@ -1,0 +1,245 @@
+//! The folders of runs, inside the store's: a record, a journal and a trajectory each.
+
+use super::record::{RunRecord, RunState, VERSION};
+use crate::cli::Globals;
+use crate::error::CliError;
+use crate::{outfile, store};
+use data_encoding::BASE32_NOPAD;
+use foldback_agent::{FileJournal, Trajectory, write_trajectory};
+use foldback_core::TodoId;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The folders of a store's runs.
+pub(crate) struct Runs {
+    dir: PathBuf,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct RunFolder {
+    dir: PathBuf,
+}
+
+/// A run among others, or why it cannot be read.
+type Listed = Result<(RunFolder, RunRecord), CliError>;
+
+/// A run's name begins with so many characters of its task at most.
+const SLUG: usize = 28;
+
+impl Runs {
+    pub(crate) fn of(globals: &Globals) -> Result<Self, CliError> {
+        Ok(Self { dir: store::folder(globals)?.join("runs") })
+    }
+
+    /// A folder for a new run: of this name, or of one that is readable and new.
+    pub(crate) fn create(
+        &self,
+        task: &str,
+        name: Option<TodoId>,
+    ) -> Result<(TodoId, RunFolder), CliError> {
+        private_folder(&self.dir)?;
+        let mut attempt = 0;
+        loop {
+            let id = match &name {
+                Some(name) => name.clone(),
+                None => new_id(task, attempt)?,
+            };
+            let dir = self.dir.join(folder_name(&id));
+            match fs::create_dir(&dir) {
+                Ok(()) => return Ok((id, RunFolder { dir })),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match &name {
+                    Some(name) => {
+                        return Err(CliError::Usage(format!(
+                            "there is a run {name} already; `foldback run --resume {name}` goes on \
+                             with it"
+                        )));
+                    }
+                    None => attempt += 1,
+                },
+                Err(source) => return Err(failed(&dir, "made", source)),
+            }
+        }
+    }
+
+    /// The run of this name.
+    pub(crate) fn open(&self, id: &TodoId) -> Result<(RunFolder, RunRecord), CliError> {
+        let folder = RunFolder { dir: self.dir.join(folder_name(id)) };
+        match folder.read()? {
+            Some(record) => Ok((folder, record)),
+            None => Err(CliError::NotFound(format!(
+                "there is no run {id}; `foldback sessions` lists those there are"
+            ))),
+        }
+    }
+
+    /// Every run, the oldest first. What of one cannot be read is an error in its place.
+    pub(crate) fn list(&self) -> Result<Vec<Listed>, CliError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(failed(&self.dir, "read", source)),
+        };
+        let folders = entries.flatten().map(|entry| RunFolder { dir: entry.path() });
+        let mut runs: Vec<_> = folders
+            .filter_map(|folder| match folder.read() {
+                Ok(record) => Some(Ok((folder, record?))),
+                Err(error) => Some(Err(error)),
+            })
+            .collect();
+        let key =
+            |run: &Listed| run.as_ref().ok().map(|(_, record)| (record.began, record.id.clone()));
+        runs.sort_by_key(key);
+        Ok(runs)
+    }
+}
+
+impl RunFolder {
+    /// The run's own folder to work in, for one that is given none.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.dir.join("workspace")
+    }
+
+    fn record(&self) -> PathBuf {
+        self.dir.join("run.json")
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.join("journal")
+    }
+
+    pub(crate) fn trajectory(&self) -> PathBuf {
+        self.dir.join("trajectory.jsonl")
+    }
+
+    /// The run's journal, for this process alone.
+    pub(crate) fn journal(&self) -> Result<FileJournal, CliError> {
+        Ok(FileJournal::open(self.journal_path())?)
+    }
+
+    /// Keeps the record. It is written anew and takes the old one's place at once, so a kill leaves one
+    /// of the two.
+    pub(crate) fn save(&self, record: &RunRecord) -> Result<(), CliError> {
+        outfile::write(&self.record(), |out| {
+            let json = serde_json::to_string_pretty(record).map_err(io::Error::from);
+            let written = json.and_then(|json| writeln!(out, "{json}"));
+            written.map_err(|source| failed(&self.record(), "written", source))
+        })
+    }
+
+    /// Keeps the trajectory, in the place of one that an earlier part of the run has left.
+    pub(crate) fn save_trajectory(&self, trajectory: &Trajectory) -> Result<(), CliError> {
+        let path = self.trajectory();
+        outfile::write(&path, |out| {
+            write_trajectory(trajectory, out).map_err(|source| failed(&path, "written", source))
+        })
+    }
+
+    /// Removes the run, which must not have begun.
+    pub(crate) fn discard(&self) {
+        // What stays is an empty folder, which nothing reads.
+        drop(fs::remove_dir_all(&self.dir));
+    }
+
+    /// The record; `None` where there is none.
+    fn read(&self) -> Result<Option<RunRecord>, CliError> {
+        let path = self.record();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(source) => return Err(failed(&path, "read", source)),
+        };
+        let bad = |what: String| {
+            CliError::Usage(format!("{} is no record of a run: {what}", path.display()))
+        };
+        let mut record: RunRecord =
+            serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        if record.version != VERSION {
+            return Err(bad(format!("its version is {}, not {VERSION}", record.version)));
+        }
+        if record.state == RunState::Running && !self.is_at_work() {
+            record.state = RunState::Interrupted;
+        }
+        Ok(Some(record))
+    }
+
+    /// Whether a process has the run's journal.
+    fn is_at_work(&self) -> bool {
+        let Ok(journal) = File::open(self.journal_path()) else { return false };
+        matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn failed(path: &Path, what: &str, source: io::Error) -> CliError {
+    CliError::Io { what: format!("{} could not be {what}", path.display()), source }
+}
+
+/// Makes a folder that others cannot look into, as the store's is.
+fn private_folder(dir: &Path) -> Result<(), CliError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|source| failed(dir, "made", source))
+}
+
+/// The folder's name of a run: the same, without what some file systems do not take.
+fn folder_name(id: &TodoId) -> String {
+    id.as_str().replace(':', "+")
+}
+
+/// A name that can be read, and that no other run has: words of the task, and five characters.
+fn new_id(task: &str, attempt: u32) -> Result<TodoId, CliError> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = (since.as_nanos(), std::process::id(), attempt, task);
+    let hash = xxhash_rust::xxh3::xxh3_64(format!("{seed:?}").as_bytes()).to_le_bytes();
+    let unique = &BASE32_NOPAD.encode(&hash).to_lowercase()[..5];
+    let id = format!("{}-{unique}", slug(task));
+    TodoId::new(&id).map_err(|error| CliError::Usage(error.to_string()))
+}
+
+/// The first words of a task as part of a name; `run` for one without Latin letters.
+fn slug(task: &str) -> String {
+    let mut slug = String::new();
+    let words = task.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words {
+        let room = SLUG.saturating_sub(slug.len() + usize::from(!slug.is_empty()));
+        if word.len() > room && !slug.is_empty() {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&word.to_ascii_lowercase()[..word.len().min(room)]);
+    }
+    if slug.is_empty() { "run".to_owned() } else { slug }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_readable_and_of_any_task() {
+        assert_eq!(slug("Mend the tide report, please!"), "mend-the-tide-report-please");
+        assert_eq!(slug("把潮汐报告修好"), "run");
+        assert_eq!(slug("修好 report 3"), "report-3");
+        assert_eq!(slug("Donaudampfschifffahrtsgesellschaft"), "donaudampfschifffahrtsgesell");
+        assert_eq!(slug(""), "run");
+        let [one, two] = [0, 1].map(|attempt| new_id("a task", attempt).unwrap());
+        assert_ne!(one, two);
+        assert!(one.as_str().starts_with("a-task-"), "{one}");
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        assert!([".", "..", "...", "a/b", "a+b"].map(TodoId::new).iter().all(Result::is_err));
+        assert_eq!(folder_name(&TodoId::new("a:b.c").unwrap()), "a+b.c");
+    }
+}

@@ -1,0 +1,247 @@
+//! What happens in a run, as lines for a person.
+
+use crate::output::style::{self, paint};
+use crate::output::text;
+use foldback_agent::{AgentEvent, PlannedStep, Purpose};
+use foldback_core::{ItemState, TodoId, TodoItem, TodoList};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Who a line is about: nobody for the run itself, the item for a sub-agent.
+pub(crate) fn who(run: &TodoId, todo: &TodoId) -> String {
+    let (run, todo) = (run.as_str(), todo.as_str());
+    match todo.strip_prefix(run) {
+        Some("") => String::new(),
+        Some(item) => item.trim_start_matches(['.', '/', ':']).to_owned(),
+        None => todo.to_owned(),
+    }
+}
+
+/// What is known of an event beside it.
+pub(crate) struct Beside<'a> {
+    /// The sub-agent that it happened to; empty for the run itself.
+    pub(crate) who: &'a str,
+    /// The call that has ended, with what it is about.
+    pub(crate) call: Option<&'a str>,
+    /// The todo list as it stood before.
+    pub(crate) list: &'a TodoList,
+}
+
+/// The lines that tell of an event, none wider than `width`; most events have one, some have none.
+pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<String> {
+    let who = beside.who;
+    let lead = if who.is_empty() { String::new() } else { format!("{who} ") };
+    let room = width.saturating_sub(2 + text::columns(&lead));
+    let mark = |mark: &str, style, words: String| {
+        let lead = if who.is_empty() { String::new() } else { paint(style::NAME, &lead) };
+        format!("{} {lead}{words}", paint(style, mark))
+    };
+    let line = |sign: &str, style, words: String| vec![mark(sign, style, text::fit(&words, room))];
+    let dim = |sign: &str, words: String| {
+        let words = paint(style::DIM, text::fit(&words, room));
+        vec![mark(sign, style::DIM, words)]
+    };
+    match event {
+        AgentEvent::Began { strategy, resumed: true, .. } => {
+            dim("·", format!("goes on, {}", strategy.name()))
+        }
+        AgentEvent::Chose { strategy, because } => {
+            dim("·", format!("{}: {}", strategy.name(), text::one_line(because)))
+        }
+        AgentEvent::Answered { error: Some(error), .. } => {
+            line("✗", style::BAD, format!("the model: {}", text::one_line(error)))
+        }
+        AgentEvent::Answered { purpose: Purpose::React, text: words, .. } if !words.is_empty() => {
+            dim("…", text::one_line(words))
+        }
+        AgentEvent::Planned { steps, .. } if steps.len() > 1 => line("◆", style::HEAD, plan(steps)),
+        AgentEvent::CallEnded { tool, success, excerpt, took_us, from_journal, .. } => {
+            let came = match *from_journal {
+                true => "known from before".to_owned(),
+                false => elapsed(Duration::from_micros(*took_us)),
+            };
+            let (sign, style) = if *success { ("✓", style::GOOD) } else { ("✗", style::BAD) };
+            let call = text::fit(beside.call.unwrap_or(tool).trim_end(), room / 2);
+            line(sign, style, format!("{call}  {came}  {}", text::one_line(excerpt)))
+        }
+        AgentEvent::CallSkipped { step, because, .. } => {
+            dim("-", format!("step {} skipped, because of step {}", step.0, because.0))
+        }
+        AgentEvent::Recalled { tool, arguments, is_error, excerpt, .. } => {
+            let style = if *is_error { style::BAD } else { style::NAME };
+            let words = format!("{tool} {}  {}", brief(arguments), text::one_line(excerpt));
+            line("↺", style, words)
+        }
+        AgentEvent::Folded { blocks, recorded_tokens } => {
+            let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
+            let words = format!(
+                "closed {}, {} tokens recorded so far",
+                blocks.join(", "),
+                text::number(*recorded_tokens)
+            );
+            line("▣", style::NAME, words)
+        }
+        AgentEvent::Todos { list } => {
+            // What stands as it stood needs no line.
+            let is_new = |item: &&TodoItem| {
+                let before = beside.list.items().iter().find(|before| before.id == item.id);
+                before.is_none_or(|before| before.state != item.state)
+            };
+            let items = list.items().iter().filter(is_new);
+            items.map(|item| format!("  {}", todo(item, room))).collect()
+        }
+        AgentEvent::Delegated { item, request } => {
+            line("↘", style::HEAD, format!("a sub-agent takes {item}: {}", text::one_line(request)))
+        }
+        AgentEvent::HandedBack { item, state, result } => {
+            let style = if *state == ItemState::Completed { style::GOOD } else { style::BAD };
+            line("↖", style, format!("{item} {state}: {}", text::one_line(result)))
+        }
+        AgentEvent::Stuck => {
+            dim("·", "repeats itself, and was told to go about it otherwise".into())
+        }
+        AgentEvent::Exhausted { resource } => {
+            line("✗", style::BAD, format!("there are no more {resource} left to spend"))
+        }
+        AgentEvent::Noted { text: words } => dim("·", text::one_line(words)),
+        _ => Vec::new(),
+    }
+}
+
+/// An item of a todo list, on a line.
+pub(crate) fn todo(item: &TodoItem, width: usize) -> String {
+    let (sign, style) = match item.state {
+        ItemState::Pending => ("☐", style::DIM),
+        ItemState::InProgress => ("▶", style::NAME),
+        ItemState::Completed => ("☑", style::GOOD),
+        ItemState::Failed => ("✗", style::BAD),
+        ItemState::Cancelled => ("-", style::DIM),
+    };
+    let title = text::fit(&text::one_line(&item.title), width.saturating_sub(2));
+    match item.state {
+        ItemState::Pending | ItemState::Cancelled => paint(style, format!("{sign} {title}")),
+        _ => format!("{} {title}", paint(style, sign)),
+    }
+}
+
+/// `3 steps: 1 file_read · 2 shell_run after 1`.
+fn plan(steps: &[PlannedStep]) -> String {
+    let step = |step: &PlannedStep| {
+        let tool = step.tool.as_deref().unwrap_or("decide");
+        if step.after.is_empty() {
+            return tool.to_owned();
+        }
+        let after: Vec<String> = step.after.iter().map(|after| after.0.to_string()).collect();
+        format!("{tool} (after {})", after.join(", "))
+    };
+    let at_once = steps.iter().all(|step| step.after.is_empty());
+    let how = if at_once { "at once" } else { "planned" };
+    let listed: Vec<String> = steps.iter().map(step).collect();
+    format!("{} {how}: {}", text::count(steps.len() as u64, "step"), listed.join(" · "))
+}
+
+/// What a call is about: the texts and numbers among its arguments.
+pub(crate) fn brief(arguments: &str) -> String {
+    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else {
+        return text::one_line(arguments);
+    };
+    let words = arguments.values().filter_map(|value| match value {
+        Value::String(word) => Some(text::one_line(word)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Array(items) => Some(text::count(items.len() as u64, "item")),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// `42 ms`, `3.1 s`, `2 min 5 s`.
+pub(crate) fn elapsed(time: Duration) -> String {
+    let (millis, seconds) = (time.as_millis(), time.as_secs());
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_planner::StepId;
+
+    fn id(name: &str) -> TodoId {
+        TodoId::new(name).unwrap()
+    }
+
+    fn bare(lines: &[String]) -> String {
+        let lines = lines.join("\n");
+        anstream::adapter::strip_str(&lines).to_string()
+    }
+
+    #[test]
+    fn a_line_names_the_sub_agent_and_fits() {
+        let run = id("trip-1");
+        assert_eq!([who(&run, &run), who(&run, &id("trip-1.hotels"))], ["", "hotels"]);
+        let ended = AgentEvent::CallEnded {
+            turn: 0,
+            step: StepId(1),
+            tool: "file_read".to_owned(),
+            success: false,
+            excerpt: "杭州的天气\n很好".repeat(20),
+            took_us: 42_000,
+            from_journal: false,
+        };
+        let list = TodoList::default();
+        let beside = Beside { who: "hotels", call: Some("file_read a.md"), list: &list };
+        let lines = bare(&of(&beside, &ended, 60));
+        assert!(lines.starts_with("✗ hotels file_read a.md  42 ms  杭州的天气 很好"), "{lines}");
+        assert!(text::columns(&lines) <= 60, "{lines}");
+    }
+
+    #[test]
+    fn what_strangers_wrote_steers_no_terminal() {
+        let noted = AgentEvent::Noted { text: "a\u{1b}[2Jb\r\nc".to_owned() };
+        let list = TodoList::default();
+        let beside = Beside { who: "", call: None, list: &list };
+        assert_eq!(bare(&of(&beside, &noted, 60)), "· a␛[2Jb c");
+        assert_eq!(brief("{\"path\": \"a\\u001b[0m\", \"all\": true, \"n\": 3}"), "a␛[0m 3");
+        assert_eq!(brief("no \u{7}JSON"), "no ␇JSON");
+    }
+
+    #[test]
+    fn a_plan_says_what_waits_for_what() {
+        let step = |step, tool: Option<&str>, after: &[u32]| PlannedStep {
+            step: StepId(step),
+            tool: tool.map(str::to_owned),
+            after: after.iter().copied().map(StepId).collect(),
+        };
+        let alike = [step(1, Some("file_read"), &[]), step(2, Some("file_list"), &[])];
+        assert_eq!(plan(&alike), "2 steps at once: file_read · file_list");
+        let chained = [step(1, Some("file_read"), &[]), step(2, None, &[1])];
+        assert_eq!(plan(&chained), "2 steps planned: file_read · decide (after 1)");
+    }
+
+    #[test]
+    fn a_todo_list_shows_its_states() {
+        let mut list = TodoList::new(vec![
+            TodoItem::new(id("a"), "Read the report"),
+            TodoItem::new(id("b"), "总结 the long report of all stations"),
+        ])
+        .unwrap();
+        let before = list.clone();
+        list.set_state(&id("a"), ItemState::InProgress).unwrap();
+        let told = |before: &TodoList| {
+            let beside = Beside { who: "", call: None, list: before };
+            bare(&of(&beside, &AgentEvent::Todos { list: list.clone() }, 22))
+        };
+        let all = told(&TodoList::default());
+        assert_eq!(all, "  ▶ Read the report\n  ☐ 总结 the long rep…");
+        assert_eq!(told(&before), "  ▶ Read the report", "only what changed");
+    }
+
+    #[test]
+    fn times_are_short() {
+        let times = [0, 42, 3_100, 125_000].map(|ms| elapsed(Duration::from_millis(ms)));
+        assert_eq!(times, ["0 ms", "42 ms", "3.1 s", "2 min 5 s"]);
+    }
+}

@@ -1,0 +1,268 @@
+//! What a run sends and spends, and what keeping everything would have sent.
+
+use foldback_agent::{Purpose, TokenPrices};
+use foldback_core::{Estimate, Message, TodoId, TokenCounter as _, ToolCallId, message_tokens};
+use foldback_llm::{
+    Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError, Usage,
+};
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a run has sent and spent so far, its sub-agents' calls included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Account {
+    /// How often the model answered.
+    pub(crate) calls: u64,
+    /// Its tokens, as its provider counts them.
+    pub(crate) usage: Usage,
+    /// What they cost, where the prices are known.
+    pub(crate) cost: Option<f64>,
+    /// The estimated tokens of all requests.
+    pub(crate) sent: u64,
+    /// Those of the same work, had every request held everything that was recorded before it. A call
+    /// in which the model does nothing but look back would not have been made.
+    pub(crate) full: u64,
+}
+
+/// Counts for a run: what its contexts record, and what its model is asked.
+pub(crate) struct Meter {
+    prices: Option<TokenPrices>,
+    state: Mutex<State>,
+    /// Told of every answer.
+    changed: Mutex<Box<Told>>,
+}
+
+/// Whoever is told of the figures.
+type Told = dyn Fn(&Account) + Send;
+
+#[derive(Default)]
+struct State {
+    account: Account,
+    /// The estimated tokens that were recorded, by todo.
+    recorded: BTreeMap<TodoId, u64>,
+    /// The names of the tools by which policies let the model look back.
+    recall: BTreeSet<String>,
+}
+
+impl Meter {
+    /// Goes on from an account.
+    pub(crate) fn new(
+        account: Account,
+        prices: Option<TokenPrices>,
+        changed: impl Fn(&Account) + Send + 'static,
+    ) -> Self {
+        let state = State { account, ..State::default() };
+        Self { prices, state: Mutex::new(state), changed: Mutex::new(Box::new(changed)) }
+    }
+
+    pub(crate) fn account(&self) -> Account {
+        self.state.lock().account
+    }
+
+    /// These tools are of a context policy.
+    pub(crate) fn recalls_by(&self, tools: impl IntoIterator<Item = String>) {
+        self.state.lock().recall.extend(tools);
+    }
+
+    /// A todo's context is opened, and holds so many tokens.
+    pub(crate) fn opened(&self, todo: &TodoId, tokens: u64) {
+        self.state.lock().recorded.insert(todo.clone(), tokens);
+    }
+
+    /// Something was recorded.
+    pub(crate) fn recorded(&self, todo: &TodoId, tokens: u64) {
+        *self.state.lock().recorded.entry(todo.clone()).or_default() += tokens;
+    }
+
+    pub(crate) fn is_recall(&self, tool: &str) -> bool {
+        self.state.lock().recall.contains(tool)
+    }
+
+    fn answered(&self, request: &ChatRequest, response: &ChatResponse) {
+        {
+            let mut state = self.state.lock();
+            let looks_back = {
+                let calls = response.message.tool_calls();
+                !calls.is_empty() && calls.iter().all(|call| state.recall.contains(&call.name))
+            };
+            let sent = tokens(request, &BTreeSet::new());
+            let full = if looks_back { 0 } else { full(&state, request).unwrap_or(sent) };
+            let account = &mut state.account;
+            account.calls += 1;
+            account.usage += response.usage;
+            account.sent += sent;
+            account.full += full;
+            if let Some(prices) = self.prices {
+                let cost = account.cost.unwrap_or_default();
+                account.cost = Some(cost + prices.cost(&response.usage));
+            }
+        }
+        // One after the other, so that what is told last is the newest.
+        let changed = self.changed.lock();
+        changed(&self.account());
+    }
+}
+
+/// What a request would have held, had its context kept everything; `None` for one that was not made
+/// of a context.
+fn full(state: &State, request: &ChatRequest) -> Option<u64> {
+    // "<run>/<purpose>/<key>": a turn step by step is asked with the whole context.
+    let purpose = request.id.as_deref()?.rsplit('/').nth(1)?;
+    if purpose != step_by_step() {
+        return None;
+    }
+    let todo = TodoId::new(request.session.as_deref()?).ok()?;
+    let recorded = state.recorded.get(&todo)?;
+    let declared = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
+    Some(recorded + tokens(&declared, &state.recall))
+}
+
+/// The name of the purpose of such a turn, as requests carry it.
+fn step_by_step() -> String {
+    let name = serde_json::to_value(Purpose::React).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The estimated tokens of a request, without these tools.
+fn tokens(request: &ChatRequest, without: &BTreeSet<String>) -> u64 {
+    let messages = request.messages.iter().map(|message| message_tokens(&Estimate, message));
+    let tools = request.tools.iter().filter(|tool| !without.contains(&tool.name));
+    let texts = tools.flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
+    messages.chain(texts.map(|text| Estimate.count(text))).sum::<usize>() as u64
+}
+
+/// Which messages of a conversation would not be there, had the model everything before it: its looking
+/// back, and what that brought.
+#[derive(Default)]
+pub(crate) struct LookingBack(BTreeSet<ToolCallId>);
+
+impl LookingBack {
+    /// The tokens of the next message that would be there all the same.
+    pub(crate) fn tokens(&mut self, message: &Message, meter: &Meter) -> u64 {
+        let calls = message.tool_calls();
+        let recalls = calls.iter().filter(|call| meter.is_recall(&call.name));
+        let before = self.0.len();
+        self.0.extend(recalls.map(|call| call.id.clone()));
+        let only_looks_back = !calls.is_empty() && self.0.len() - before == calls.len();
+        let is_found = message.tool_call_id().is_some_and(|id| self.0.contains(id));
+        if only_looks_back || is_found { 0 } else { message_tokens(&Estimate, message) as u64 }
+    }
+}
+
+/// A model whose answers are counted.
+pub(crate) struct MeteredModel {
+    pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) meter: Arc<Meter>,
+}
+
+impl ChatModel for MeteredModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.model.capabilities()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        async move {
+            let response = self.model.complete(request).await?;
+            self.meter.answered(request, &response);
+            Ok(response)
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        async move {
+            let pieces = self.model.stream(request).await?;
+            let counted = pieces.inspect(move |piece| {
+                if let Ok(ChatChunk::Done(response)) = piece {
+                    self.meter.answered(request, response);
+                }
+            });
+            Ok(counted.boxed())
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback_core::{ToolCall, ToolDefinition};
+    use foldback_llm::ScriptedModel;
+
+    fn tool(name: &str) -> ToolDefinition {
+        let (description, parameters) = ("Does it.".to_owned(), "{}".to_owned());
+        ToolDefinition { name: name.to_owned(), description, parameters }
+    }
+
+    fn request(id: &str) -> ChatRequest {
+        ChatRequest {
+            messages: vec![Message::user("Which port?").into()],
+            tools: vec![tool("file_read"), tool("load")],
+            session: Some("trip".to_owned()),
+            id: Some(id.to_owned()),
+            ..ChatRequest::default()
+        }
+    }
+
+    /// A model behind a meter, whose context `trip` holds 10,000 tokens.
+    fn metered(answer: foldback_llm::Answer) -> MeteredModel {
+        let meter = Arc::new(Meter::new(Account::default(), None, |_| {}));
+        meter.recalls_by(["load".to_owned()]);
+        meter.opened(&TodoId::new("trip").unwrap(), 10_000);
+        MeteredModel { model: Arc::new(ScriptedModel::new([answer])), meter }
+    }
+
+    fn account(answer: foldback_llm::Answer, id: &str) -> Account {
+        let model = metered(answer);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(model.complete(&request(id))).unwrap();
+        model.meter.account()
+    }
+
+    #[test]
+    fn a_turn_is_compared_with_everything_that_was_recorded() {
+        let own = tokens(
+            &ChatRequest { tools: vec![tool("file_read")], ..Default::default() },
+            &BTreeSet::new(),
+        );
+        let spent = account("8443".into(), "trip/react/3");
+        assert_eq!((spent.calls, spent.full), (1, 10_000 + own));
+        assert_eq!(spent.sent, tokens(&request(""), &BTreeSet::new()));
+    }
+
+    #[test]
+    fn what_is_asked_without_the_context_is_the_same_under_any_policy() {
+        let spent = account("a plan".into(), "trip/planner/1");
+        assert_eq!(spent.full, spent.sent);
+    }
+
+    #[test]
+    fn looking_back_would_not_have_been_needed() {
+        let spent = account(ToolCall::new("c1", "load", "{}").into(), "trip/react/3");
+        assert_eq!((spent.calls, spent.full), (1, 0));
+        let meter = metered("".into()).meter;
+        let mut back = LookingBack::default();
+        let call = |name: &str, id: &str| ToolCall::new(id, name, "{}");
+        let mut counted = |message: Message| back.tokens(&message, &meter) > 0;
+        assert!(!counted(Message::calls("", vec![call("load", "c1")])));
+        assert!(!counted(Message::tool_result(&ToolCallId::new("c1"), "long ago")));
+        assert!(counted(Message::calls("", vec![call("load", "c2"), call("file_read", "c3")])));
+        assert!(!counted(Message::tool_result(&ToolCallId::new("c2"), "long ago")));
+        assert!(counted(Message::tool_result(&ToolCallId::new("c3"), "now")));
+    }
+}

@@ -1,0 +1,223 @@
+//! A run of the agent: begun or gone on with, watched, and kept in the store's folder.
+//!
+//! Each run has a folder of its own in the store's `runs`: a record of what it is and how it stands, a
+//! journal from which it goes on when its process was killed, and the trajectory of what it did. What
+//! was said in it is a todo of the store, which has the run's name.
+
+mod approvals;
+mod board;
+mod context;
+mod folder;
+mod interrupt;
+mod lines;
+mod meter;
+mod person;
+mod record;
+mod screen;
+mod settings;
+mod setup;
+mod summary;
+
+pub(crate) use folder::{RunFolder, Runs};
+pub(crate) use meter::Account;
+pub(crate) use record::{RunRecord, RunState};
+pub(crate) use settings::{Limits, RunSettings};
+
+use crate::cli::Globals;
+use crate::demo;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::store;
+use context::MeteredContext;
+use foldback_agent::{AgentError, Journal as _, Observer, Purse, Task, judge, own_judges};
+use foldback_core::TodoId;
+use record::VERSION;
+use screen::Screen;
+use setup::Model;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What is asked, and how to go about it.
+pub(crate) struct Order {
+    pub(crate) task: String,
+    /// The run's name, where whoever asks chose one.
+    pub(crate) name: Option<TodoId>,
+    pub(crate) settings: RunSettings,
+    pub(crate) limits: Limits,
+}
+
+/// Begins a run, and works on it until it ends.
+pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    order.settings.check()?;
+    let (model, settings) = Model::remote(order.settings.resolved()?)?;
+    let order = Order { settings, ..order };
+    if order.limits.bounds_cost() && model.money.is_none() {
+        return Err(CliError::Usage(NO_PRICES.to_owned()));
+    }
+    let policy = setup::policy(&order.settings, model.prices)?;
+    let (id, folder) = Runs::of(globals)?.create(&order.task, order.name.clone())?;
+    let record = RunRecord {
+        version: VERSION,
+        id,
+        strategy: order.settings.strategy()?.name().to_owned(),
+        context: policy.as_str().to_owned(),
+        model: model.model.name().to_owned(),
+        demo: false,
+        task: order.task,
+        settings: order.settings,
+        limits: order.limits,
+        state: RunState::Running,
+        answer: None,
+        why: None,
+        account: Account::default(),
+        blocks: 0,
+        began: record::now(),
+        changed: record::now(),
+    };
+    work(record, &folder, model, globals, out)
+}
+
+/// Begins the demo, and works on it until it ends.
+pub(crate) fn begin_demo(
+    name: Option<TodoId>,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let (id, folder) = Runs::of(globals)?.create("demo", name)?;
+    let workspace = folder.workspace();
+    if let Err(error) = demo::write_project(&workspace) {
+        folder.discard();
+        return Err(error);
+    }
+    let settings = RunSettings::in_workspace(&workspace, demo::STRATEGY, demo::CONTEXT);
+    let model = demo_model(out)?;
+    let record = RunRecord {
+        version: VERSION,
+        id,
+        strategy: demo::STRATEGY.name().to_owned(),
+        context: demo::CONTEXT.to_owned(),
+        model: model.model.name().to_owned(),
+        demo: true,
+        task: demo::TASK.to_owned(),
+        settings,
+        limits: Limits::approving(),
+        state: RunState::Running,
+        answer: None,
+        why: None,
+        account: Account::default(),
+        blocks: 0,
+        began: record::now(),
+        changed: record::now(),
+    };
+    work(record, &folder, model, globals, out)
+}
+
+/// Goes on with a run, with what was given anew in the place of what was given before.
+pub(crate) fn resume(
+    id: &TodoId,
+    limits: Limits,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let (folder, record) = Runs::of(globals)?.open(id)?;
+    let record = RunRecord { limits: record.limits.overlaid(limits), ..record };
+    if record.state == RunState::Done {
+        out.note(format_args!("the run {id} is done; this is what came of it"));
+        summary::print(&record, out)?;
+        return Ok(Outcome::Done);
+    }
+    let (model, record) = match record.demo {
+        true => (demo_model(out)?, record),
+        false => {
+            let (model, settings) = Model::remote(record.settings.clone())?;
+            (model, RunRecord { settings, ..record })
+        }
+    };
+    if record.limits.bounds_cost() && model.money.is_none() {
+        return Err(CliError::Usage(NO_PRICES.to_owned()));
+    }
+    work(record, &folder, model, globals, out)
+}
+
+/// Why a sum of money cannot bound a run.
+const NO_PRICES: &str = "--max-cost needs to know what the model's tokens cost: give the price of a million of \
+                         each kind as token_prices in the table [model] of the settings file";
+
+fn demo_model(out: &Output) -> Result<Model, CliError> {
+    use std::io::IsTerminal as _;
+    // Who watches wants to see what happens; nobody else waits for it.
+    let is_watched = std::io::stderr().is_terminal() && !out.is_quiet() && !out.is_json();
+    let model = demo::model(is_watched)?;
+    Ok(Model { model, prices: demo::PRICES, money: Some(demo::MONEY) })
+}
+
+/// Works on a run until it ends, and tells what came of it.
+fn work(
+    record: RunRecord,
+    folder: &RunFolder,
+    model: Model,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let journal = Arc::new(folder.journal()?);
+    let record = RunRecord { state: RunState::Running, why: None, ..record };
+    folder.save(&record)?;
+    let screen = Screen::new(out, &record.id);
+    let meter = setup::meter(&record, folder, model.money);
+    screen.meter(&meter);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io {
+        what: "the run's threads could not be started".to_owned(),
+        source,
+    })?;
+    let worked = runtime.block_on(async {
+        let policy = setup::policy(&record.settings, model.prices)?;
+        let memory = store::open_for_run(globals, policy)?;
+        let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
+        let servers = setup::servers(&record.settings, &screen).await?;
+        let parts = setup::Parts {
+            model: model.model,
+            meter: meter.clone(),
+            journal: journal.clone(),
+            screen: screen.clone(),
+            documents: setup::documents(&record.settings, globals)?,
+            foreign: servers.tools(),
+        };
+        let agent = parts.agent(&record)?;
+        let cancelled = CancellationToken::new();
+        let task = Task {
+            request: record.task.clone(),
+            run: record.id.to_string(),
+            cancelled: cancelled.clone(),
+            depth: 0,
+            observer: Some(Arc::clone(&screen) as Arc<dyn Observer>),
+            purse: Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?,
+        };
+        screen.say(&summary::head(&record));
+        let working = agent.run(record.settings.strategy()?, &mut context, &task);
+        let watching = interrupt::watch(&record.id, &cancelled, &screen);
+        let report = tokio::select! {
+            report = working => report,
+            never = watching => match never {},
+            never = screen.tick_along() => match never {},
+        };
+        servers.close().await;
+        journal.sync().await?;
+        let blocks = if policy.is_foldback() { memory.session(&record.id)?.blocks() } else { 0 };
+        Ok((report?, blocks))
+    });
+    // A person may still be thinking about an answer that nobody waits for any more.
+    runtime.shutdown_background();
+    screen.end();
+    let account = meter.account();
+    let record = match &worked {
+        Ok((report, blocks)) => record.ended(report, account, *blocks),
+        Err(error) => record.failed(CliError::sentence(error), account),
+    };
+    folder.save(&record)?;
+    let (mut report, _) = worked?;
+    judge(&mut report.trajectory, own_judges());
+    folder.save_trajectory(&report.trajectory)?;
+    summary::print(&record, out)?;
+    Ok(Outcome::clean_if(record.state == RunState::Done))
+}

@@ -1,0 +1,95 @@
+//! What is known of a run: kept in its folder, and listed by `foldback sessions`.
+
+use super::meter::Account;
+use super::settings::{Limits, RunSettings};
+use foldback_agent::{Report, Stop, TerminateStatus};
+use foldback_core::{Timestamp, TodoId};
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of the record's shape.
+pub(crate) const VERSION: u32 = 1;
+
+/// A run as its folder keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    pub(crate) version: u32,
+    /// Its name, which is that of its todo as well.
+    pub(crate) id: TodoId,
+    /// What is asked.
+    pub(crate) task: String,
+    /// Whether the model's turns are the recorded ones of the demo.
+    pub(crate) demo: bool,
+    /// The strategy, by name.
+    pub(crate) strategy: String,
+    /// The context policy, by name.
+    pub(crate) context: String,
+    /// The model.
+    pub(crate) model: String,
+    pub(crate) settings: RunSettings,
+    pub(crate) limits: Limits,
+    pub(crate) state: RunState,
+    /// What it came to: the answer, or why there is none.
+    pub(crate) answer: Option<String>,
+    pub(crate) why: Option<String>,
+    /// What was spent by it, in all its parts.
+    pub(crate) account: Account,
+    /// How many blocks of its conversation were closed.
+    pub(crate) blocks: u32,
+    pub(crate) began: Timestamp,
+    pub(crate) changed: Timestamp,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunState {
+    /// It is being worked on.
+    Running,
+    /// Its process ended without having said so: it was killed.
+    Interrupted,
+    /// There is an answer.
+    Done,
+    /// Whoever asked gave up for now.
+    Cancelled,
+    /// It ended without an answer.
+    Stopped,
+}
+
+impl RunState {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl RunRecord {
+    /// The same, at the end of its run.
+    pub(crate) fn ended(self, report: &Report, account: Account, blocks: u32) -> Self {
+        let (state, why) = match &report.trajectory.outcome.stop {
+            Stop::Answered | Stop::Terminated { status: TerminateStatus::Success } => {
+                (RunState::Done, None)
+            }
+            Stop::Cancelled => (RunState::Cancelled, None),
+            stop => (RunState::Stopped, Some(stop.to_string())),
+        };
+        let answer = report.answer().map(str::to_owned);
+        Self { state, answer, why, account, blocks, changed: now(), ..self }
+    }
+
+    /// The same, after its run failed.
+    pub(crate) fn failed(self, why: String, account: Account) -> Self {
+        Self { state: RunState::Stopped, why: Some(why), account, changed: now(), ..self }
+    }
+}
+
+/// The time, to the millisecond.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,121 @@
+//! What a run is about, and what it came to.
+
+use super::record::{RunRecord, RunState};
+use crate::error::CliError;
+use crate::output::table::{Column, Table};
+use crate::output::{Output, text};
+use serde::Serialize;
+
+/// The line at the beginning of a run.
+pub(super) fn head(record: &RunRecord) -> String {
+    let RunRecord { id, strategy, context, model, .. } = record;
+    format!(
+        "{id} · {strategy} · context {context} · model {model}\n{}",
+        text::one_line(&record.task)
+    )
+}
+
+/// What a program reads at the end of a run.
+#[derive(Serialize)]
+struct ReportLine<'a> {
+    event: &'static str,
+    run: &'a str,
+    state: &'static str,
+    answer: Option<&'a str>,
+    why: Option<&'a str>,
+    task: &'a str,
+    strategy: &'a str,
+    context: &'a str,
+    model: &'a str,
+    calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cost: Option<f64>,
+    sent_tokens: u64,
+    full_tokens: u64,
+    blocks: u32,
+    workspace: Option<String>,
+}
+
+/// Tells what a run came to: the answer, and a few figures.
+pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(&report(record));
+    }
+    if let Some(answer) = &record.answer {
+        if !out.is_quiet() {
+            out.line("")?;
+        }
+        out.line(text::plain(answer.trim_end()))?;
+    }
+    if out.is_quiet() {
+        return Ok(());
+    }
+    out.line("")?;
+    let mut table = Table::new(out, &[Column::Name(""), Column::Text("")]);
+    for (name, value) in figures(record) {
+        table.row([name.to_owned(), value]);
+    }
+    table.print(out)
+}
+
+fn report(record: &RunRecord) -> ReportLine<'_> {
+    let account = &record.account;
+    ReportLine {
+        event: "report",
+        run: record.id.as_str(),
+        state: record.state.name(),
+        answer: record.answer.as_deref(),
+        why: record.why.as_deref(),
+        task: &record.task,
+        strategy: &record.strategy,
+        context: &record.context,
+        model: &record.model,
+        calls: account.calls,
+        input_tokens: account.usage.input,
+        output_tokens: account.usage.output,
+        cached_tokens: account.usage.cached_read,
+        cost: account.cost,
+        sent_tokens: account.sent,
+        full_tokens: account.full,
+        blocks: record.blocks,
+        workspace: record.settings.workspace.as_ref().map(|dir| dir.display().to_string()),
+    }
+}
+
+/// The figures of a run, each with its name.
+fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let RunRecord { id, account, .. } = record;
+    let state = match &record.why {
+        Some(why) => format!("{}: {}", record.state.name(), text::one_line(why)),
+        None => record.state.name().to_owned(),
+    };
+    let mut tokens = format!(
+        "{} in, {} out",
+        text::number(account.usage.input),
+        text::number(account.usage.output)
+    );
+    if account.usage.cached_read > 0 {
+        let read = text::number(account.usage.cached_read);
+        tokens.push_str(&format!("; {read} of those in from the provider's cache"));
+    }
+    let mut figures =
+        vec![("run", format!("{id}, {state}")), ("model", text::count(account.calls, "call"))];
+    figures.push(("tokens", tokens));
+    figures.extend(account.cost.map(|cost| ("cost", format!("{cost:.4}"))));
+    if account.full > 0 && record.context != "full" {
+        let saved = text::saved(account.sent as f64, account.full as f64);
+        let (sent, full) = (text::number(account.sent), text::number(account.full));
+        let words = format!("{saved}: {sent} sent, {full} had everything been kept (estimated)");
+        figures.push(("saved", words));
+    }
+    if record.blocks > 0 {
+        let blocks = text::count(u64::from(record.blocks), "block");
+        figures.push(("look", format!("`foldback blocks --todo {id}` lists its {blocks}")));
+    }
+    if record.state != RunState::Done {
+        figures.push(("go on", format!("foldback run --resume {id}")));
+    }
+    figures
+}

@@ -1,0 +1,224 @@
+//! `foldback run --demo`: what it shows, what it leaves, and that it can be killed at any point.
+
+use crate::shell::{Ran, Shell};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+/// The run's name in these tests.
+const ID: &str = "tide";
+
+/// The todos that the demo leaves.
+const TODOS: [&str; 3] = ["tide", "tide.data", "tide.docs"];
+
+fn demo(shell: &Shell) -> Vec<Value> {
+    shell.ok(&["--json", "run", "--demo", "--id", ID]).json_lines()
+}
+
+fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event"] == kind).collect()
+}
+
+/// What was said in each todo, a message a line, with no time in it: neither a message's own, nor that of a
+/// block that was looked up.
+fn said(shell: &Shell) -> BTreeMap<String, Vec<String>> {
+    let time = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?").unwrap();
+    let todos = TODOS.iter().map(|todo| {
+        let exported: Value = shell.ok(&["export", "--todo", todo]).json();
+        let mut messages = exported["messages"].as_array().unwrap().clone();
+        for message in &mut messages {
+            message.as_object_mut().unwrap().remove("timestamp");
+        }
+        let timeless = |message: &Value| time.replace_all(&message.to_string(), "T").into_owned();
+        ((*todo).to_owned(), messages.iter().map(timeless).collect())
+    });
+    todos.collect()
+}
+
+#[test]
+fn the_demo_shows_what_an_agent_with_a_memory_does() {
+    let shell = Shell::new();
+    let events = demo(&shell);
+    let report = events.last().unwrap();
+    assert_eq!(report["event"], "report");
+    assert_eq!(report["state"], "done");
+    assert!(events.iter().all(|event| event["event"] == "report" || event["time"].is_string()));
+
+    // A todo list, and what became of it.
+    let lists = of_kind(&events, "todos");
+    let states = |list: &Value| -> Vec<String> {
+        let items = list["list"].as_array().unwrap().iter();
+        items.map(|item| item["state"].as_str().unwrap().to_owned()).collect()
+    };
+    let own: Vec<&&Value> = lists.iter().filter(|list| list["todo"] == ID).collect();
+    assert_eq!(states(own.first().unwrap())[0], "in_progress");
+    assert!(states(own.last().unwrap()).iter().all(|state| state == "completed"));
+
+    // Calls that run together, an error that is kept, a command in the sandbox or its refusal.
+    let planned = of_kind(&events, "planned");
+    assert!(planned.iter().any(|plan| plan["steps"].as_array().unwrap().len() >= 4));
+    let ended = of_kind(&events, "call_ended");
+    let failed = |tool: &str| ended.iter().any(|c| c["tool"] == tool && c["success"] == false);
+    assert!(failed("file_read"), "a file that is not there");
+    assert_eq!(ended.iter().filter(|call| call["tool"] == "shell_run").count(), 2);
+
+    // Two sub-agents, which work at the same time.
+    let delegated: Vec<&str> =
+        of_kind(&events, "delegated").iter().map(|e| e["item"].as_str().unwrap()).collect();
+    assert_eq!(delegated, ["tide.data", "tide.docs"]);
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    let place = |kind: &str| kinds.iter().position(|found| *found == kind).unwrap();
+    let second = kinds.iter().rposition(|found| *found == "delegated").unwrap();
+    assert!(second < place("handed_back"), "the second began before the first was done");
+
+    // Blocks close, and what left the view is found again and used.
+    assert!(!of_kind(&events, "folded").is_empty());
+    let recalled: Vec<&str> =
+        of_kind(&events, "recalled").iter().map(|e| e["tool"].as_str().unwrap()).collect();
+    assert_eq!(recalled, ["search_block", "load"]);
+    assert!(report["answer"].as_str().unwrap().contains("37 mm"), "{report}");
+    assert!(report["blocks"].as_u64().unwrap() >= 2, "{report}");
+
+    // It saves something.
+    let figure = |name: &str| report[name].as_u64().unwrap();
+    assert!(figure("sent_tokens") * 2 < figure("full_tokens"), "{report}");
+}
+
+#[test]
+fn the_demo_works_on_real_files() {
+    let shell = Shell::new();
+    let ran = shell.ok(&["run", "--demo", "--id", ID]);
+    assert!(ran.text().contains("add 37 mm"), "{}", ran.text());
+    let workspace = shell.store().join("runs").join(ID).join("workspace");
+    let read = |name: &str| std::fs::read_to_string(workspace.join(name)).unwrap();
+    assert!(read("report.awk").contains("$4 == -9999"));
+    assert!(read("docs/format.md").contains("-9999 for an hour"));
+    assert!(read("docs/stations.md").contains("add 37 mm to each"));
+    // Without a terminal there is a line for each thing that happens, and no control character.
+    assert!(ran.stderr.contains("file_read") && !ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    let ran = shell.ok(&["--quiet", "run", "--demo"]);
+    assert_eq!(ran.stderr, "");
+    assert_eq!(ran.text().lines().count(), 1, "the answer alone: {}", ran.text());
+}
+
+#[test]
+fn the_demo_leaves_a_store_that_can_be_looked_into() {
+    let shell = Shell::new();
+    demo(&shell);
+    let mut todos = shell.todos();
+    todos.sort();
+    assert_eq!(todos, TODOS);
+    // TD4: what a sub-agent did can be read by the name that its caller was told.
+    let told = said(&shell)[ID].join("\n");
+    assert!(told.contains("b_tide.data_001"), "{told}");
+    let blocks = shell.json(&["blocks", "--todo", ID]);
+    assert!(blocks.as_array().unwrap().len() >= 2, "{blocks}");
+    let found = shell.json(&["search", "--todo", ID, "correction for Holm"]);
+    let hits = found["hits"].as_array().unwrap();
+    assert!(hits.iter().any(|hit| hit["block_id"] == "b_tide_001"), "{found}");
+    shell.ok(&["verify"]);
+    assert_eq!(shell.json(&["doctor"])["clean"], true);
+    let listed = shell.json(&["sessions"]);
+    assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&json!(ID), &json!("done")));
+    assert!(listed[0]["task"].as_str().unwrap().starts_with("The tide report shows"), "{listed}");
+    let table = shell.ok(&["sessions"]);
+    assert!(table.text().lines().nth(1).unwrap().starts_with("tide  done"), "{}", table.text());
+    assert_eq!(shell.ok(&["trajectories", "export", ID]).json_lines().len(), 1);
+}
+
+/// What a call is told that a kill has cut short, where making it once more might do harm.
+const CUT_SHORT: &str = "an earlier run was killed while it called shell_run";
+
+/// Fails at the first message that differs. A command that was cut short is not run again; what follows may
+/// differ then. Says whether that was so.
+#[track_caller]
+fn assert_said(shell: &Shell, expected: &BTreeMap<String, Vec<String>>, when: &str) -> bool {
+    let mut cut_short = false;
+    for (todo, said) in said(shell) {
+        let whole = said.iter().take_while(|message| !message.contains(CUT_SHORT)).count();
+        cut_short |= whole < said.len();
+        for (n, (said, expected)) in said[..whole].iter().zip(&expected[&todo]).enumerate() {
+            assert_eq!(said, expected, "message {n} of {todo}, {when}");
+        }
+        assert_eq!(said.len(), expected[&todo].len(), "messages of {todo}, {when}");
+    }
+    cut_short
+}
+
+#[test]
+fn the_demo_says_the_same_each_time() {
+    let [one, other] = [Shell::new(), Shell::new()];
+    demo(&one);
+    demo(&other);
+    assert!(!assert_said(&other, &said(&one), "the second time"));
+}
+
+/// Kills the demo, or its going on, once it has told of `after` things. Says whether it was killed.
+fn killed_after(shell: &Shell, args: &[&str], after: usize) -> bool {
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).arg("--json").args(args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let told = lines.take(after).count();
+    // SIGKILL: nothing is brought to an end.
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    told == after && !status.success()
+}
+
+#[test]
+fn the_demo_is_killed_at_any_step_and_goes_on() {
+    let undisturbed = Shell::new();
+    let events = demo(&undisturbed).len();
+    let expected = said(&undisturbed);
+    let (mut killed, mut same) = (0, 0);
+    let points = 32;
+    for point in 0..points {
+        let shell = Shell::new();
+        let after = 1 + point * (events - 2) / points;
+        if killed_after(&shell, &["run", "--demo", "--id", ID], after) {
+            killed += 1;
+            let state = shell.json(&["sessions"])[0]["state"].clone();
+            assert!(state == "interrupted" || state == "done", "{after}: {state}");
+        }
+        let resume = ["run", "--resume", ID];
+        // And a second time, a little further on.
+        killed_after(&shell, &resume, 1 + after / 2);
+        let ran = shell.run(&resume);
+        assert_eq!(ran.code, 0, "killed after {after} of {events}: {ran:?}");
+        assert!(ran.text().contains("add 37 mm"), "{ran:?}");
+        let when = format!("killed after {after} of {events}");
+        same += usize::from(!assert_said(&shell, &expected, &when));
+        shell.ok(&["verify"]);
+    }
+    assert!(killed >= 20, "{killed} of {points} were killed in time");
+    assert!(same >= 20, "only {same} of {points} said the same");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_demo_is_stopped_and_goes_on() {
+    let shell = Shell::new();
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(["--json", "run", "--demo", "--id", ID]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_call = |line: &String| line.contains("\"call_ended\"");
+    lines.by_ref().map(Result::unwrap).find(is_call).unwrap();
+    let pid = child.id().to_string();
+    let interrupted = std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(interrupted.success());
+    let last = lines.map(Result::unwrap).last().unwrap_or_default();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let report: Value = serde_json::from_str(&last).unwrap();
+    if report["state"] == "done" {
+        // It was quicker than the signal.
+        return;
+    }
+    assert_eq!((ran.code, &report["state"]), (1, &json!("cancelled")), "{ran:?}");
+    assert_eq!(shell.json(&["sessions"])[0]["state"], "cancelled");
+    let ran = shell.ok(&["run", "--resume", ID]);
+    assert!(ran.text().contains("add 37 mm"), "{ran:?}");
+    shell.ok(&["verify"]);
+}
