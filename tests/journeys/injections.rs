@@ -2,7 +2,7 @@
 //! again. Whatever they say, they stay the results of tools.
 
 #[path = "../../crates/agent/tests/it/payloads.rs"]
-mod payloads;
+pub(crate) mod payloads;
 
 use crate::story::{in_memory, todo};
 use foldback::Session;
@@ -20,7 +20,7 @@ const HEAD: &str = "You read pages.";
 
 /// A page of a site: a name that is found again, and what an attacker wrote into it. Every fourth is so
 /// long that its text is kept apart from the conversation.
-fn page(number: usize, payload: &str) -> String {
+pub(crate) fn page(number: usize, payload: &str) -> String {
     let name = name(number);
     let long = if number.is_multiple_of(4) {
         format!("filler about {name}\n").repeat(900)
@@ -31,14 +31,14 @@ fn page(number: usize, payload: &str) -> String {
 }
 
 /// A word that no other page has.
-fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     let syllables = ["ka", "to", "mi", "re", "su", "no", "ha", "vi", "lo", "pe"];
     let digits = format!("{number:03}");
     digits.bytes().map(|digit| syllables[usize::from(digit - b'0')]).collect::<String>() + "page"
 }
 
 /// A tool that nobody asks for; how often it is called all the same.
-fn wipe(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
+pub(crate) fn wipe(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
     let calls = Arc::clone(calls);
     tool("wipe", move |_| {
         calls.fetch_add(1, Ordering::SeqCst);
@@ -75,7 +75,7 @@ fn tool(name: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> 
 
 /// What is wrong with the roles of a request: only its beginning instructs, a user says what the user or
 /// the memory of the agent said, and of the payload's own words nobody says any but tools.
-fn misplaced(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
+pub(crate) fn misplaced(request: &ChatRequest, said: &[String], payload: &str) -> Vec<String> {
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
     let violations = check_request(messages.iter().copied());
     let mut found: Vec<String> = violations.iter().map(|flaw| format!("{flaw:?}")).collect();
@@ -120,7 +120,7 @@ async fn run(
 }
 
 /// The first reference of a text that begins so.
-fn reference(text: &str, begins: &str) -> Option<String> {
+pub(crate) fn reference(text: &str, begins: &str) -> Option<String> {
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-:/".contains(c));
     words
         .find(|word| word.starts_with(begins))
@@ -134,7 +134,7 @@ fn recalled(request: &ChatRequest) -> String {
 }
 
 /// A text as it stands in a list of results.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let data = Data { text: text.to_owned(), structured: None };
     let list = render_tool_results([&StepResult::Success { data }]);
     let (_, data) = list.split_once("<data").unwrap();

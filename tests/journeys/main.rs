@@ -4,6 +4,12 @@
 
 mod story;
 
+mod agent_flow;
+mod agent_injections;
+mod agent_permissions;
+mod agent_plans;
+mod agent_recall;
+mod agent_resume;
 mod cjk;
 mod context_engineering;
 mod crash;
@@ -18,12 +24,14 @@ mod laws;
 mod lossless;
 mod paths;
 mod payload_search;
-mod planning_rows;
+mod provenance;
+mod row_tables;
 mod processes;
 mod rebuild;
 mod recall;
 mod reembed;
 mod resume;
+mod sub_agents;
 
 mod floors;
 mod readme;
