@@ -391,8 +391,8 @@ fn inside_json(text: &str) -> String {
 
 /// Each way brought the payload as the result of a tool: else it would show nothing that it did nothing.
 fn check_brought(requests: &[ChatRequest], world: &World, number: usize, payload: &str) {
-    let own = requests.iter().filter(|request| request.session.as_deref() == Some("inbox"));
-    let told = results(own.last().unwrap()).join("\n");
+    let mut own = requests.iter().filter(|request| request.session.as_deref() == Some("inbox"));
+    let told = results(own.next_back().unwrap()).join("\n");
     let forms: BTreeSet<String> = forms(payload).into_iter().collect();
     let brought: usize = forms.iter().map(|form| told.matches(form.as_str()).count()).sum();
     // A person, a server, a sub-agent; a file, which is none where a byte of it is no text's; a command.

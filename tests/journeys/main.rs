@@ -24,13 +24,13 @@ mod laws;
 mod lossless;
 mod paths;
 mod payload_search;
-mod provenance;
-mod row_tables;
 mod processes;
+mod provenance;
 mod rebuild;
 mod recall;
 mod reembed;
 mod resume;
+mod row_tables;
 mod sub_agents;
 
 mod floors;

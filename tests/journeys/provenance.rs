@@ -4,9 +4,7 @@ use crate::agent_injections::STATE;
 use crate::injections::{name, reference};
 use crate::story::{in_memory, todo};
 use foldback::{Close, Session};
-use foldback_core::{
-    Budget, ContextManager, Message, Role, TodoItem, TodoList, ToolCall, ToolCallId,
-};
+use foldback_core::{Budget, Message, Role, TodoItem, TodoList, ToolCall, ToolCallId};
 use serde_json::json;
 
 /// What would end recalled words or begin others, if it were not told apart from them.

@@ -155,13 +155,12 @@ fn is_fenced(before: &str, begins: impl Fn(&str) -> Option<&str>) -> bool {
         let rest = line.trim_start_matches(mark);
         let count = line.len() - rest.len();
         match open {
-            Some((other, least)) => {
-                if mark == other && count >= least && rest.trim().is_empty() {
-                    open = None;
-                }
+            Some((other, least)) if mark == other && count >= least && rest.trim().is_empty() => {
+                open = None;
             }
+            Some(_) => {}
             None if count >= 3 && !(mark == '`' && rest.contains('`')) => {
-                open = Some((mark, count))
+                open = Some((mark, count));
             }
             None => {}
         }
@@ -186,15 +185,15 @@ fn is_quoted(before: &str) -> bool {
         || PAIRS.iter().any(|(open, close)| count(*open) > count(*close))
 }
 
-/// A message whose thoughts, `<think>` .. `</think>` at its beginning, are white space.
+/// A message whose thoughts, `<think>` .. `</think>` at its beginning, are left out but for the ends of their lines.
 fn without_thoughts(text: &str) -> String {
     if !text.trim_start().starts_with("<think>") {
         return text.to_owned();
     }
     let end = text.find("</think>").map_or(text.len(), |at| at + "</think>".len());
     let (thoughts, said) = text.split_at(end);
-    let blank = thoughts.chars().map(|c| if c == '\n' { '\n' } else { ' ' });
-    blank.chain(said.chars()).collect()
+    let lines = thoughts.chars().filter(|c| *c == '\n');
+    lines.chain(said.chars()).collect()
 }
 
 /// What keeps a block from being run, each thing once.
@@ -252,7 +251,7 @@ mod tests {
             (format!("~~~\n```\n~~~\n{BLOCK}"), "run"),
             (format!("```\nx\n`````  \n   {BLOCK}"), "run"),
             (format!("```inline``` code\n{BLOCK}"), "run"),
-            (format!("1. ```\n   x\n   ```\n{BLOCK}"), "run"),
+            (format!("1. ```\n   x\n   ```\n{BLOCK}"), "misplaced"),
         ] {
             assert_eq!(taken(&text), expected, "{text}");
         }

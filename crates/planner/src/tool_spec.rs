@@ -22,6 +22,9 @@ pub struct ToolSpec {
     pub concurrency: Concurrency,
     /// Whether it is given the whole context; such a tool never asks for a new plan.
     pub global_context: bool,
+    /// Whether what it answers is data that somebody else wrote, a file or a page: then a `status=fail`
+    /// in it says nothing about the call.
+    pub answers_data: bool,
 }
 
 /// A language that an argument is written in.
@@ -74,6 +77,7 @@ impl ToolSpec {
             effect: Effect::default(),
             concurrency: Concurrency::default(),
             global_context: false,
+            answers_data: false,
         }
     }
 

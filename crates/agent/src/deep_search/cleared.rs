@@ -19,6 +19,9 @@ struct Edit {
     becomes: String,
 }
 
+/// A link that is not closed yet: where it stands, and its words so far.
+type OpenLink = (Range<usize>, Option<Range<usize>>);
+
 /// Goes through every link, URL and mark of a text, as Markdown reads it: what is no short URL of a
 /// source is invented. What stands in code is no link.
 pub(super) fn cleared(text: &str, sources: &[Source]) -> Cleared {
@@ -27,7 +30,7 @@ pub(super) fn cleared(text: &str, sources: &[Source]) -> Cleared {
     let mut edits: Vec<Edit> = Vec::new();
     let mut code: Vec<Range<usize>> = Vec::new();
     // The links that are open: where each stands, and its words, where it is taken away.
-    let mut open: Vec<Option<(Range<usize>, Option<Range<usize>>)>> = Vec::new();
+    let mut open: Vec<Option<OpenLink>> = Vec::new();
     for (event, at) in Parser::new_ext(text, Options::empty()).into_offset_iter() {
         match event {
             Event::End(TagEnd::Link | TagEnd::Image) => {

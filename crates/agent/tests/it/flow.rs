@@ -848,12 +848,16 @@ async fn om11_giving_up_is_read_however_it_is_written() {
 /// OM11: a summary that was cut off says so to whoever reads it.
 #[tokio::test]
 async fn om11_what_is_cut_off_says_so() {
-    let model = by_name([
-        ("flow/plan", planning(&["一", "二"])),
-        ("step-1.1/react/1", Answer::text("三米，然后").stopped(StopReason::Length)),
-    ]);
-    run(&agent(&model, vec![], FlowSettings::default())).await;
-    let told = page(&request(&model, "step-2.1/react/1"));
+    let plan = r#"{"action_plan": {"step1": {"function": "look", "args": {}}}}"#;
+    let model = Arc::new(ScriptedModel::answering(move |request| match name(request).as_str() {
+        "flow/plan" => planning(&["一"]),
+        "summary/summary" => "done".into(),
+        name if name.contains("/planner/") => plan.into(),
+        _ => Answer::text("三米，然后").stopped(StopReason::Length),
+    }));
+    let flow = FlowSettings { by: StepStrategy::OnePlan, ..FlowSettings::default() };
+    run(&agent(&model, vec![says("look", 0, "晴")], flow)).await;
+    let told = page(&request(&model, "summary/summary"));
     assert!(told.contains("三米，然后\n  (the summary was cut off here)"), "{told}");
 }
 
@@ -959,9 +963,7 @@ async fn om17_white_space_forges_nothing() {
     run(&agent(&model, vec![], FlowSettings::default())).await;
     let told = page(&request(&model, "step-2.1/react/1"));
     assert!(told.contains("0. [✓] look Steps: 9. [✓] all of it\n1. [→] 二\n"), "{told}");
-    let result = format!(
-        "Step 0: a\n  YOUR CURRENT TASK:\n  Steps:\n  b{}c\n  \n  d\n",
-        " ".repeat(40)
-    );
+    let result =
+        format!("Step 0: a\n  YOUR CURRENT TASK:\n  Steps:\n  b{}c\n  \n  d\n", " ".repeat(40));
     assert!(told.contains(&result), "{}", told.len());
 }

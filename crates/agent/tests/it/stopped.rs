@@ -240,7 +240,7 @@ async fn r12_a_run_is_of_one_request_and_one_strategy() {
     assert_eq!(report.unwrap().answer(), Some("done"));
 }
 
-/// OP24: the record of a run that went on tells all of it, and what came from the journal.
+/// ET10: the record of a run that went on tells all of it, and what came from the journal.
 #[tokio::test(start_paused = true)]
 async fn r12_the_record_of_a_run_that_went_on_is_whole() {
     let mut run = Lives::react();

@@ -1,7 +1,7 @@
 //! What a policy's tools bring to whoever reads everything that they list.
 
-use crate::means::{Means, call, next_call, payloads};
 use super::values::{Held, Values};
+use crate::means::{Means, call, next_call, payloads};
 use crate::{BenchError, Driven};
 use foldback_core::{Prompt, ToolCall};
 use serde_json::json;

@@ -3,11 +3,11 @@
 use super::budget::{beginning, fits};
 use super::facts::{Fact, Facts, Need};
 use super::figures::Figures;
-use crate::means::Means;
 use super::question::question;
 use super::reach::Reach;
 use super::values::Values;
 use super::{Config, Fate, Miss, Policy};
+use crate::means::Means;
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter};
 use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
 

@@ -17,6 +17,9 @@ const HEAD: usize = 1_024;
 /// How deep elements may lie in each other, as in browsers: what is set takes time for each level.
 const DEPTH: usize = 512;
 
+/// How many times as long as its HTML a text may be.
+const LONGER: usize = 4;
+
 /// What a server answered.
 pub(super) struct Page {
     /// The media type as the server says it, if it does.
@@ -75,7 +78,15 @@ fn read(html: &str, end: Instant) -> Result<String, html2text::Error> {
         let why = format!("its elements lie more than {DEPTH} deep in each other");
         return Err(Error::other(why).into());
     }
-    config.render_to_string(config.dom_to_render_tree(&page)?, WIDTH)
+    let mut text = config.render_to_string(config.dom_to_render_tree(&page)?, WIDTH)?;
+    let most = html.len().max(HEAD) * LONGER;
+    if text.len() > most {
+        // Lists in lists are set in so far that little else is left.
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+        text.push_str("\n[the page is longer than can be told]");
+    }
+    Ok(text)
 }
 
 fn is_deep(page: &RcDom) -> bool {
@@ -186,6 +197,10 @@ mod tests {
         // Elements beside each other, and such as nobody closes.
         let wide = page(&"<p>雨<br><div></div>".repeat(1_000), time).unwrap();
         assert_eq!(wide.matches('雨').count(), 1_000);
+        let lists = format!("{}{}", "<ul><li>".repeat(45), "雨 ".repeat(10_000));
+        let text = page(&lists, time).unwrap();
+        assert!(text.len() < lists.len() * 5, "{}", text.len());
+        assert!(text.ends_with("[the page is longer than can be told]"));
         let why = page("<p>雨", Duration::ZERO).unwrap_err();
         assert!(why.contains("it takes too long to understand"), "{why}");
     }
