@@ -395,9 +395,10 @@ fn check_brought(requests: &[ChatRequest], world: &World, number: usize, payload
     let told = results(own.next_back().unwrap()).join("\n");
     let forms: BTreeSet<String> = forms(payload).into_iter().collect();
     let brought: usize = forms.iter().map(|form| told.matches(form.as_str()).count()).sum();
-    // A person, a server, a sub-agent; a file, which is none where a byte of it is no text's; a command.
+    // A person and a server; a file and the sub-agent that reads it, unless a byte of it is no text's; a
+    // command.
     let is_text = !payload.contains('\0');
-    let ways = 3 + usize::from(is_text) + usize::from(world.has_shell);
+    let ways = 2 + 2 * usize::from(is_text) + usize::from(world.has_shell);
     assert!(brought >= ways, "{number}: {payload} came {brought} times, not {ways}: {told}");
     // A document is read in passages: one that is long may be told by another.
     if number.is_multiple_of(4) || !is_text {

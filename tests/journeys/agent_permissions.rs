@@ -23,14 +23,18 @@ async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]
     let report = agent.run(Strategy::React, &mut session, &task).await.unwrap();
     assert_eq!(report.answer(), Some("Done."), "what is refused ends no run");
     assert_eq!(model.left(), 0);
-    let last = model.requests().pop().unwrap();
-    let told: Vec<String> = match form {
-        CallForm::Native => results(&last),
-        // A block that names a tool that is not there is told in other words than results.
-        CallForm::ExecuteTools => {
-            last.messages[1..].iter().map(|m| m.text().into_owned()).collect()
-        }
-    };
+    let mut told: Vec<String> = Vec::new();
+    for request in model.requests() {
+        let texts = match form {
+            CallForm::Native => results(&request),
+            // A block that names a tool that is not there is told in other words than results.
+            CallForm::ExecuteTools => {
+                request.messages[1..].iter().map(|m| m.text().into_owned()).collect()
+            }
+        };
+        // What was told stands in several requests, until it is folded.
+        told.extend(texts.into_iter().filter(|text| !told.contains(text)).collect::<Vec<_>>());
+    }
     told.into_iter().filter(|text| !text.starts_with("<execute_tools>")).collect()
 }
 

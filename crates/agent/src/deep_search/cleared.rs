@@ -29,7 +29,7 @@ pub(super) fn cleared(text: &str, sources: &[Source]) -> Cleared {
     let mut invented: Vec<(usize, String)> = Vec::new();
     let mut edits: Vec<Edit> = Vec::new();
     let mut code: Vec<Range<usize>> = Vec::new();
-    // The links that are open: where each stands, and its words, where it is taken away.
+    // The links that are open; of those that stay nothing need be known.
     let mut open: Vec<Option<OpenLink>> = Vec::new();
     for (event, at) in Parser::new_ext(text, Options::empty()).into_offset_iter() {
         match event {

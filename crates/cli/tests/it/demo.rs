@@ -9,8 +9,8 @@ use std::process::Stdio;
 /// The run's name in these tests.
 const ID: &str = "tide";
 
-/// The todos that the demo leaves.
-const TODOS: [&str; 3] = ["tide", "tide.data", "tide.docs"];
+/// The todos that the demo leaves; the last holds what is granted to the item that waits for the others.
+const TODOS: [&str; 4] = ["tide", "tide.data", "tide.docs", "tide.mend"];
 
 fn demo(shell: &Shell) -> Vec<Value> {
     shell.ok(&["--json", "run", "--demo", "--id", ID]).json_lines()
@@ -80,9 +80,9 @@ fn the_demo_shows_what_an_agent_with_a_memory_does() {
     assert!(report["answer"].as_str().unwrap().contains("37 mm"), "{report}");
     assert!(report["blocks"].as_u64().unwrap() >= 2, "{report}");
 
-    // It saves something.
+    // It saves more than a third, though it is short.
     let figure = |name: &str| report[name].as_u64().unwrap();
-    assert!(figure("sent_tokens") * 2 < figure("full_tokens"), "{report}");
+    assert!(figure("sent_tokens") * 3 < figure("full_tokens") * 2, "{report}");
 }
 
 #[test]
