@@ -66,7 +66,15 @@ async fn s13_what_is_refused_is_told_and_the_run_goes_on() {
             ("file_read", json!({ "path": "笔记.md" })),
         ];
         let told = told(&Permissions::in_workspace(inside.path()), form, &calls).await.join("\n");
-        assert_eq!(told.matches("not permitted").count(), 4, "{told}");
+        let new = outside.path().join("new");
+        for refused in [
+            format!("reading {} is not permitted", secret.display()),
+            "reading link, which goes through a link that leads out".to_owned(),
+            format!("writing {} is not permitted", new.display()),
+            format!("writing {} is not permitted", secret.display()),
+        ] {
+            assert!(told.contains(&refused), "{refused}: {told}");
+        }
         for tool in ["shell_run", "web_fetch"] {
             assert!(told.contains(tool), "{tool}: {told}");
         }

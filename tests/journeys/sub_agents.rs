@@ -167,7 +167,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
     assert_eq!(sees, 1, "only what the parent loaded itself: {own:?}");
     let delegated: usize = own
         .iter()
-        .filter(|said| said.contains(r#"{"items":[{"id""#) && said.starts_with("tool:"))
+        .filter(|said| said.contains(r#""items":[{"id""#) && said.starts_with("tool:"))
         .map(|said| Estimate.count(said))
         .sum();
     assert!((20..300).contains(&delegated), "CX7: it grew by {delegated} tokens for three items");
@@ -210,7 +210,7 @@ async fn td2_a_model_shares_a_block_with_an_item() {
             // It is told what it was given, and by whom.
             (_, 0) => {
                 let asked = request.messages.iter().rfind(|m| *m.role() == Role::User).unwrap();
-                assert!(asked.text().ends_with("You can read: b_plan_001"), "{}", asked.text());
+                assert!(asked.text().contains("You can read: b_plan_001"), "{}", asked.text());
                 calls("load", json!({"ref": "b_plan_001"}))
             }
             (_, _) => Answer::text(&format!("看到了: {}", results[0].contains("预算 4200 元"))),
