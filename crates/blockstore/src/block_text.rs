@@ -2,27 +2,64 @@
 
 use crate::analysis::Analyzer;
 use crate::payload_texts::PayloadText;
-use foldback_core::{Block, Message, PayloadKind, Source, StoredMessage};
+use foldback_core::{Block, Message, PayloadKind, Source, StoredMessage, ToolCallId};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Hands the terms of a block to `sink`: of its keywords, and of each message what it says, the
 /// names of the tools it calls and what it passes to them. Parts that are stored outside count
-/// with their previews, and answers of memory tools not at all, so a block can be indexed again
-/// without reading a payload, and what was recalled is not found a second time.
-pub(crate) fn block_terms<'a>(
+/// with their previews, so a block can be indexed again without reading a payload. Answers of memory tools
+/// do not count, and what these were asked as little: what was recalled is found where it stands, and not
+/// where somebody looked for it.
+pub(crate) fn block_terms(
     block: &Block,
-    messages: impl IntoIterator<Item = &'a StoredMessage>,
+    messages: &[StoredMessage],
     analyzer: &mut Analyzer,
     mut sink: impl FnMut(&str),
 ) {
     for keyword in &block.header.keywords {
         analyzer.terms(keyword, &mut sink);
     }
-    for stored in messages {
-        if !stored.recall {
-            message_terms(stored, analyzer, &mut sink);
+    let messages: Vec<Told<'_>> = messages.iter().map(Told::read).collect();
+    let recalls = recalls(&messages);
+    for (at, told) in messages.iter().enumerate().filter(|(_, told)| !told.stored.recall) {
+        let is_recall = |call: usize| recalls.contains(&(at, call));
+        message_terms(told, is_recall, analyzer, &mut sink);
+    }
+}
+
+/// A message of a block, as far as it can be read.
+struct Told<'a> {
+    stored: &'a StoredMessage,
+    json: String,
+    message: Option<Message>,
+}
+
+impl<'a> Told<'a> {
+    fn read(stored: &'a StoredMessage) -> Self {
+        let json = light_json(stored);
+        let message = Message::from_json(&json).ok();
+        Self { stored, json, message }
+    }
+}
+
+/// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it
+/// is. Ids may come again, so an answer belongs to the newest call of its id.
+fn recalls(messages: &[Told<'_>]) -> BTreeSet<(usize, usize)> {
+    let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
+    let mut recalls = BTreeSet::new();
+    for (at, told) in messages.iter().enumerate() {
+        let Some(message) = &told.message else { continue };
+        for (index, call) in message.tool_calls().iter().enumerate() {
+            newest.insert(&call.id, (at, index));
+        }
+        if told.stored.recall
+            && let Some(id) = message.tool_call_id()
+        {
+            recalls.extend(newest.get(id));
         }
     }
+    recalls
 }
 
 /// The payloads of a block whose texts are searched, in the order of its messages, each once. What
@@ -39,11 +76,15 @@ pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
     payloads
 }
 
-fn message_terms(stored: &StoredMessage, analyzer: &mut Analyzer, mut sink: impl FnMut(&str)) {
-    let json = light_json(stored);
-    let Ok(message) = Message::from_json(&json) else {
+fn message_terms(
+    told: &Told<'_>,
+    is_recall: impl Fn(usize) -> bool,
+    analyzer: &mut Analyzer,
+    mut sink: impl FnMut(&str),
+) {
+    let Some(message) = &told.message else {
         // A text that is no message any more is still worth finding.
-        analyzer.terms(&json, &mut sink);
+        analyzer.terms(&told.json, &mut sink);
         return;
     };
     if let Some(name) = message.name() {
@@ -52,8 +93,11 @@ fn message_terms(stored: &StoredMessage, analyzer: &mut Analyzer, mut sink: impl
     for text in message.content().texts() {
         analyzer.terms(text, &mut sink);
     }
-    for call in message.tool_calls() {
+    for (index, call) in message.tool_calls().iter().enumerate() {
         analyzer.terms(&call.name, &mut sink);
+        if is_recall(index) {
+            continue;
+        }
         match serde_json::from_str::<Value>(&call.arguments) {
             Ok(value) => value_terms(&value, analyzer, &mut sink),
             Err(_) => analyzer.terms(&call.arguments, &mut sink),
@@ -96,11 +140,25 @@ fn value_terms(value: &Value, analyzer: &mut Analyzer, sink: &mut impl FnMut(&st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_core::{Check, Escape, Offload, PayloadKind, Piece, Site};
+    use foldback_core::{
+        BlockHeader, BlockType, Check, CloseReason, Escape, Offload, PayloadKind, Piece, SeqNo,
+        SeqRange, Site,
+    };
 
-    fn terms(stored: &StoredMessage) -> Vec<String> {
+    fn terms(messages: &[StoredMessage]) -> Vec<String> {
         let mut out = Vec::new();
-        message_terms(stored, &mut Analyzer::new(), |term| out.push(term.to_owned()));
+        let header = BlockHeader {
+            block_id: "b_t_001".parse().unwrap(),
+            todo_id: "t".parse().unwrap(),
+            block_type: BlockType::ToolCall,
+            keywords: Vec::new(),
+            core_semantic: String::new(),
+            create_time: String::new(),
+            data_ids: Vec::new(),
+        };
+        let range = SeqRange::new(SeqNo(0), SeqNo(messages.len() as u64 - 1)).unwrap();
+        let block = Block { header, range, close_reason: CloseReason::Topic };
+        block_terms(&block, messages, &mut Analyzer::new(), |term| out.push(term.to_owned()));
         out
     }
 
@@ -112,11 +170,42 @@ mod tests {
     fn calls_are_searched_by_name_and_argument() {
         let json = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function",
             "function":{"name":"read_file","arguments":"{\"path\":\"a/b.txt\",\"note\":\"one\\ntwo\"}"}}]}"#;
-        let terms = terms(&stored(vec![Piece::Text(json.to_owned())], Vec::new()));
+        let terms = terms(&[stored(vec![Piece::Text(json.to_owned())], Vec::new())]);
         for term in ["read_file", "path", "a/b.txt", "b.txt", "one", "two"] {
             assert!(terms.iter().any(|t| t == term), "{term} in {terms:?}");
         }
         assert!(!terms.iter().any(|t| t.contains("ntwo")), "{terms:?}");
+    }
+
+    #[test]
+    fn lv9_what_the_memory_was_asked_is_not_found() {
+        let calls = |calls: &str| {
+            let json =
+                format!(r#"{{"role":"assistant","content":"我看看","tool_calls":[{calls}]}}"#);
+            stored(vec![Piece::Text(json)], Vec::new())
+        };
+        let asked = r#"{"id":"call_0","type":"function","function":{"name":"search_block","arguments":"{\"query\":\"纠正 holm\"}"}}"#;
+        let read = r#"{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"path\":\"tide.csv\"}"}}"#;
+        let quote = Source::Message(SeqNo(0), Site::Content);
+        let hole =
+            Piece::Hole { source: quote, range: Some((0, 9)), layers: vec![Escape::Minimal] };
+        let pieces = vec![
+            Piece::Text(r#"{"role":"tool","tool_call_id":"call_0","content":""#.to_owned()),
+            hole,
+            Piece::Text(r#""}"#.to_owned()),
+        ];
+        let answer = StoredMessage { recall: true, ..stored(pieces, Vec::new()) };
+        // Some providers begin to count the calls of each turn anew.
+        let again = read.replace("call_1", "call_0").replace("tide.csv", "潮汐.csv");
+        let messages = [calls(&again), calls(&format!("{asked},{read}")), answer, calls(&again)];
+        let terms = terms(&messages);
+        for told in ["search_block", "tide.csv"] {
+            assert!(terms.iter().any(|term| term == told), "{told} in {terms:?}");
+        }
+        assert_eq!(terms.iter().filter(|term| *term == "潮汐").count(), 2, "{terms:?}");
+        for asked in ["query", "holm", "纠正"] {
+            assert!(!terms.iter().any(|term| term == asked), "{asked} in {terms:?}");
+        }
     }
 
     #[test]
@@ -136,7 +225,7 @@ mod tests {
             Piece::Hole { source: Source::Payload(3), range: None, layers: vec![Escape::Minimal] },
             Piece::Text(r#""}"#.to_owned()),
         ];
-        let terms = terms(&stored(pieces, vec![offload]));
+        let terms = terms(&[stored(pieces, vec![offload])]);
         assert_eq!(terms, ["the", "zebra", "ran"]);
     }
 }
