@@ -8,17 +8,17 @@
 //! A folder of a few documents, Chinese and English, is written and really searched. A script stands in
 //! the model's place: it copies sentences out of what it is shown, and marks where they stand.
 
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort};
-use foldback_agent::{Agent, AgentEvent, Executor, Observer, Task, Toolbox};
+use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflection};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Purpose, Task, Toolbox};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_tools::{DocumentFolder, DocumentSettings, PassageUrl};
+use foldback_tools::{DocumentFolder, DocumentSettings};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const DOCUMENTS: [(&str, &str); 3] = [
     (
@@ -48,23 +48,31 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (name, text) in DOCUMENTS {
         fs::write(folder.path().join(name), text)?;
     }
+    fs::write(folder.path().join("harbour.pdf"), "%PDF-1.7")?;
     let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
     let indexed = documents.indexed();
-    println!("{} documents, {} passages\n", indexed.documents, indexed.passages);
+    println!("question   {QUESTION}");
+    println!("documents  {} with {} passages", indexed.documents, indexed.passages);
+    if let Some(files) = indexed.passed_over() {
+        println!("not read   {files}");
+    }
 
     let settings = DeepSearchSettings { passages: 2, ..DeepSearchSettings::default() };
     let settings = settings.with_effort(Effort::Medium);
-    let deep = DeepSearch::new(Arc::new(documents)).with_settings(settings);
+    let deep = DeepSearch::new(Arc::new(documents.clone())).with_settings(settings);
     let model = Arc::new(ScriptedModel::answering(script));
     let agent = Agent::new(model, Executor::new(Toolbox::default())).with_deep_search(deep);
     let mut context = Full.start(TodoId::new("notices")?, Arc::new(Estimate));
-    let task = Task { observer: Some(Arc::new(Printed)), ..Task::new("notices", QUESTION) };
+    let task =
+        Task { observer: Some(Arc::new(Printed::default())), ..Task::new("notices", QUESTION) };
     let found = agent.deep_search_in_full(context.as_mut(), &task).await?;
 
-    println!("\n{}\n", found.report.answer().unwrap_or("no answer"));
-    println!("Where the links lead:");
+    println!("\n{}", found.report.answer().unwrap_or("no answer"));
+    println!("\nWhat stands where the links lead:");
     for source in &found.sources {
-        println!("  {}: {:?}", source.url, bytes_at(folder.path(), &source.url)?);
+        let passage = documents.read(&source.url.parse()?)?;
+        println!("\n  {}", passage.url);
+        passage.text.lines().for_each(|line| println!("{}", format!("  | {line}").trim_end()));
     }
     let spent = found.report.trajectory.spent();
     let searches = found.report.trajectory.tool_calls().count();
@@ -72,24 +80,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The bytes of a file that the URL of a passage names.
-fn bytes_at(folder: &Path, url: &str) -> Result<String, Box<dyn Error>> {
-    let PassageUrl { path, bytes } = url.parse()?;
-    let file = fs::read(folder.join(path))?;
-    let bytes = usize::try_from(bytes.start)?..usize::try_from(bytes.end)?;
-    Ok(String::from_utf8_lossy(file.get(bytes).unwrap_or_default()).into_owned())
+/// Prints the queries of each round, and what is missing behind it.
+#[derive(Default)]
+struct Printed {
+    rounds: AtomicU32,
 }
-
-/// Prints the searches as they begin, and what is noted.
-struct Printed;
 
 impl Observer for Printed {
     fn observe(&self, _todo: &TodoId, event: &AgentEvent) {
         match event {
             AgentEvent::CallBegan { turn, arguments, .. } => {
-                println!("round {}: {arguments}", turn + 1);
+                if self.rounds.swap(turn + 1, Ordering::Relaxed) <= *turn {
+                    println!("\nround {}", turn + 1);
+                }
+                let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+                println!("  search   {}", arguments["query"].as_str().unwrap_or_default());
             }
-            AgentEvent::Noted { text } => println!("({text})"),
+            AgentEvent::Answered { purpose: Purpose::Reflection, text, .. } => {
+                match Reflection::parse(text) {
+                    Ok(missing) if !missing.is_sufficient => {
+                        println!("  missing  {}", missing.knowledge_gap);
+                    }
+                    _ => println!("  nothing is missing"),
+                }
+            }
             _ => {}
         }
     }

@@ -14,10 +14,12 @@ use foldback_agent::{
     ToolError, ToolOutput, Toolbox,
 };
 use foldback_baselines::Full;
-use foldback_core::{Estimate, TodoId, ToolCall, ToolDefinition};
+use foldback_core::{Estimate, ItemState, TodoId, TodoList, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_planner::{Effect, StepId, ToolSpec};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut context = Full.start(TodoId::new("release")?, Arc::new(Estimate));
     let mut task = Task::new("release", REQUEST);
-    task.observer = Some(Arc::new(Lines));
+    task.observer = Some(Arc::new(Lines::default()));
     let report = agent.flow(context.as_mut(), &task).await?;
 
     println!("\nanswer:\n{}", report.answer().unwrap_or("none"));
@@ -58,27 +60,60 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints what happens, a line each.
-struct Lines;
+/// Prints the plan, and then what changes: a step that is begun or changed, its calls, how it ended.
+#[derive(Default)]
+struct Lines {
+    list: Mutex<TodoList>,
+    /// What each call is about, by its turn and its step.
+    calls: Mutex<BTreeMap<(u32, StepId), String>>,
+}
 
 impl Observer for Lines {
     fn observe(&self, todo: &TodoId, event: &AgentEvent) {
         match event {
-            AgentEvent::Todos { list } if todo.as_str() == "release" => {
-                println!("plan:");
-                for item in list.items() {
-                    println!("  {:<11} {}", item.state.as_str(), item.title);
-                }
+            AgentEvent::Todos { list } if todo.as_str() == "release" => self.plan(list),
+            AgentEvent::CallBegan { turn, step, arguments, .. } => {
+                let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+                let about = arguments["change"].as_str().unwrap_or_default().to_owned();
+                self.calls.lock().insert((*turn, *step), about);
             }
-            AgentEvent::CallEnded { tool, excerpt, .. } => {
-                println!("    {tool} -> {}", excerpt.lines().next().unwrap_or_default());
+            AgentEvent::CallEnded { turn, step, tool, excerpt, .. } => {
+                let about = self.calls.lock().remove(&(*turn, *step)).unwrap_or_default();
+                println!("  {} -> {}", format!("{tool} {about}").trim(), line(excerpt));
             }
             AgentEvent::HandedBack { state, result, .. } => {
-                println!("    {state}: {}", result.replace('\n', " "));
+                println!("  {state}: {}", line(result));
             }
             _ => {}
         }
     }
+}
+
+impl Lines {
+    fn plan(&self, list: &TodoList) {
+        let before = std::mem::replace(&mut *self.list.lock(), list.clone());
+        let (old, new) = (before.items(), list.items());
+        let is_new = |at: usize| old.get(at).is_none_or(|known| known.title != new[at].title);
+        let added: Vec<usize> = (0..new.len()).filter(|at| is_new(*at)).collect();
+        if !added.is_empty() {
+            println!(
+                "{}",
+                if old.is_empty() { "plan:" } else { "\nthe rest of the plan, made anew:" }
+            );
+            added.iter().for_each(|at| println!("  {at} {}", new[*at].title));
+        }
+        for (at, (known, item)) in old.iter().zip(new).enumerate() {
+            if item.state == ItemState::InProgress && known.state != item.state {
+                let again = if known.state == ItemState::Failed { ", once more" } else { "" };
+                println!("\nstep {at}{again}: {}", item.title);
+            }
+        }
+    }
+}
+
+/// A text on one line.
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a model would say. It knows nothing but the request.

@@ -8,7 +8,7 @@ use foldback_agent::{
     Strategy, Task, Tool, ToolError, ToolOutput, Toolbox,
 };
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, TodoId,
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks, TodoId,
     ToolAnswer, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
@@ -169,8 +169,12 @@ impl ContextManager for Recording {
         self.inner.child(todo)
     }
 
-    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        self.inner.conclude()
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.inner.sub_tasks()
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.inner.sub_tasks_mut()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A tool's way to the context of the loop that calls it.
 
 use crate::executor::panic_text;
+use crate::run_context::sub_tasks_of;
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
 };
@@ -51,20 +52,20 @@ impl ContextHandle {
         self.ask(move |context| context.child(todo)).await
     }
 
-    /// The todo list as it stands; see [`ContextManager::todo_list`].
+    /// The todo list as it stands; see [`SubTasks::todo_list`](foldback_core::SubTasks::todo_list).
     ///
     /// # Errors
     /// When the loop has ended.
     pub async fn todo_list(&self) -> Result<TodoList, ContextError> {
-        self.ask(|context| Ok(context.todo_list())).await
+        self.ask(|context| Ok(sub_tasks_of(context)?.todo_list())).await
     }
 
-    /// Takes the todo list; see [`ContextManager::set_todo_list`].
+    /// Takes the todo list; see [`SubTasks::set_todo_list`](foldback_core::SubTasks::set_todo_list).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
-    pub async fn set_todo_list(&self, list: TodoList) -> Result<bool, ContextError> {
-        self.ask(move |context| context.set_todo_list(&list)).await
+    pub async fn set_todo_list(&self, list: TodoList) -> Result<(), ContextError> {
+        self.ask(move |context| sub_tasks_of(context)?.set_todo_list(&list)).await
     }
 
     /// Makes another list of the todo list as it stands, and takes that, in one step: nobody else's
@@ -77,21 +78,22 @@ impl ContextHandle {
         change: impl FnOnce(TodoList) -> Result<TodoList, E> + Send + 'static,
     ) -> Result<Result<TodoList, E>, ContextError> {
         self.ask(move |context| {
-            let list = context.todo_list();
+            let kept = sub_tasks_of(context)?;
+            let list = kept.todo_list();
             let changed = catch_unwind(AssertUnwindSafe(|| change(list))).map_err(|panic| {
                 let message =
                     format!("a change of the todo list panicked: {}", panic_text(&*panic));
                 ContextError { message, source: None }
             })?;
             if let Ok(list) = &changed {
-                context.set_todo_list(list)?;
+                kept.set_todo_list(list)?;
             }
             Ok(changed)
         })
         .await
     }
 
-    /// Takes what a sub-task handed back; see [`ContextManager::finish_item`].
+    /// Takes what a sub-task handed back; see [`SubTasks::finish_item`](foldback_core::SubTasks::finish_item).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -102,11 +104,13 @@ impl ContextHandle {
         result: Option<String>,
         references: Vec<Reference>,
     ) -> Result<bool, ContextError> {
-        self.ask(move |context| context.finish_item(&item, state, result.as_deref(), &references))
-            .await
+        self.ask(move |context| {
+            sub_tasks_of(context)?.finish_item(&item, state, result.as_deref(), &references)
+        })
+        .await
     }
 
-    /// Lets another todo read; see [`ContextManager::grant`].
+    /// Lets another todo read; see [`SubTasks::grant`](foldback_core::SubTasks::grant).
     ///
     /// # Errors
     /// As there, and when the loop has ended.
@@ -115,7 +119,7 @@ impl ContextHandle {
         to: TodoId,
         references: Vec<Reference>,
     ) -> Result<bool, ContextError> {
-        self.ask(move |context| context.grant(&to, &references)).await
+        self.ask(move |context| sub_tasks_of(context)?.grant(&to, &references)).await
     }
 
     /// Runs a call of one of the policy's tools; see [`ContextManager::call`].

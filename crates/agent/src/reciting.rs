@@ -3,8 +3,8 @@
 use crate::agent::AgentError;
 use crate::notes::Notes;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Reference, TodoId,
-    TodoList, TodoListError, message_tokens,
+    Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Reference,
+    SubTasks, TodoId, TodoList, TodoListError, message_tokens,
 };
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ impl Recital {
 
     /// The list as it stands.
     pub(crate) fn list(&self, context: &dyn ContextManager) -> TodoList {
-        self.list.clone().unwrap_or_else(|| context.todo_list())
+        let kept = || context.sub_tasks().map(SubTasks::todo_list).unwrap_or_default();
+        self.list.clone().unwrap_or_else(kept)
     }
 
     /// Takes the list as it stands now, where the policy does not. It is shown either way.
@@ -37,14 +38,14 @@ impl Recital {
         &mut self,
         context: &mut dyn ContextManager,
         list: &TodoList,
-    ) -> Result<bool, ContextError> {
-        if context.set_todo_list(list)? {
+    ) -> Result<(), ContextError> {
+        if let Some(kept) = context.sub_tasks_mut() {
+            kept.set_todo_list(list)?;
             self.list = None;
-            return Ok(true);
+            return Ok(());
         }
         list.check_change(&self.list.clone().unwrap_or_default()).map_err(refused)?;
-        self.keep(list.clone())?;
-        Ok(true)
+        self.keep(list.clone())
     }
 
     /// Takes what a sub-task handed back. Where the policy does not, the references lead nowhere and
@@ -57,7 +58,9 @@ impl Recital {
         result: Option<&str>,
         references: &[Reference],
     ) -> Result<bool, ContextError> {
-        if context.finish_item(item, state, result, references)? {
+        if let Some(kept) = context.sub_tasks_mut()
+            && kept.finish_item(item, state, result, references)?
+        {
             return Ok(true);
         }
         let Some(mut list) = self.list.clone() else { return Ok(false) };
@@ -79,6 +82,7 @@ impl Recital {
         let tokens = message_tokens(&Estimate, &told);
         let left = budget.tokens.map(|bound| bound.saturating_sub(tokens));
         let mut prompt = shown(&Budget { tokens: left });
+        prompt.conversation.get_or_insert_with(|| prompt.messages.clone());
         prompt.messages.push(Arc::new(told));
         prompt.tokens += tokens;
         prompt.volatile += 1;

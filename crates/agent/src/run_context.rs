@@ -8,11 +8,22 @@ use crate::resumed::Resumed;
 use crate::{AgentEvent, Watch};
 use foldback_core::{
     BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Maintenance,
-    MaintenanceDone, Message, Prompt, Recorded, Reference, SeqNo, SideCall, TodoId, TodoList,
-    ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    MaintenanceDone, Message, Prompt, Recorded, Reference, SeqNo, SideCall, SubTasks, TodoId,
+    TodoList, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+
+/// What a run's context keeps of sub-tasks. It always does: see [`RunContext`].
+pub(crate) fn sub_tasks_of(
+    context: &mut dyn ContextManager,
+) -> Result<&mut dyn SubTasks, ContextError> {
+    let todo = context.todo().clone();
+    context.sub_tasks_mut().ok_or_else(|| {
+        let message = format!("the context of todo {todo} keeps no todo list");
+        ContextError { message, source: None }
+    })
+}
 
 /// The context of a run, whatever its policy: what the context holds of the run is not
 /// [recorded again](Resumed), the todo list is [recited](Recital), the policy's work beside the loop is
@@ -105,11 +116,35 @@ impl ContextManager for RunContext<'_> {
         self.policy.child(todo)
     }
 
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        Some(self)
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        Some(self)
+    }
+
+    fn side_calls(&mut self) -> Vec<SideCall> {
+        self.policy.side_calls()
+    }
+
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        self.policy.maintenance()
+    }
+
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+        self.policy.absorb(done)
+    }
+}
+
+/// The todo list of a run, whatever its policy. What sub-tasks hand back beside their words, and grants, are
+/// the policy's.
+impl SubTasks for RunContext<'_> {
     fn todo_list(&self) -> TodoList {
         self.recital.list(self.policy)
     }
 
-    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<(), ContextError> {
         self.recital.set(self.policy, list)
     }
 
@@ -124,26 +159,14 @@ impl ContextManager for RunContext<'_> {
     }
 
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        self.policy.grant(to, references)
+        self.policy.sub_tasks_mut().map_or(Ok(false), |kept| kept.grant(to, references))
     }
 
     fn granted(&self) -> Result<Vec<Reference>, ContextError> {
-        self.policy.granted()
+        self.policy.sub_tasks().map_or(Ok(Vec::new()), SubTasks::granted)
     }
 
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        self.policy.conclude()
-    }
-
-    fn side_calls(&mut self) -> Vec<SideCall> {
-        self.policy.side_calls()
-    }
-
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        self.policy.maintenance()
-    }
-
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
-        self.policy.absorb(done)
+        self.policy.sub_tasks_mut().map_or(Ok(None), SubTasks::conclude)
     }
 }

@@ -19,10 +19,10 @@ pub(crate) struct Log {
     counters: Counters,
     head: Vec<Counted>,
     /// Pinned messages that left the history.
-    told: Vec<Counted>,
+    told: Vec<Told>,
     /// All that is pinned.
     pins: BTreeSet<SeqNo>,
-    lead: Option<Counted>,
+    lead: Option<Lead>,
     history: VecDeque<Entry>,
     tracker: PairingTracker,
     /// How many messages were recorded.
@@ -38,6 +38,19 @@ pub(crate) struct Log {
 struct Counted {
     message: Arc<Message>,
     tokens: usize,
+}
+
+/// A recorded message that is told by another.
+struct Told {
+    recorded: Arc<Message>,
+    shown: Counted,
+}
+
+/// What stands in front of the history.
+struct Lead {
+    shown: Counted,
+    /// Whether it was recorded; else the policy wrote it.
+    is_recorded: bool,
 }
 
 /// A message of the history.
@@ -115,12 +128,12 @@ impl Log {
         }
     }
 
-    /// The todo that the messages belong to.
     /// How many messages were recorded.
     pub(crate) fn messages(&self) -> u64 {
         self.len
     }
 
+    /// The todo that the messages belong to.
     pub(crate) fn todo(&self) -> &TodoId {
         &self.todo
     }
@@ -152,7 +165,7 @@ impl Log {
 
     /// The message that leads the history in.
     pub(crate) fn lead(&self) -> Option<&Message> {
-        self.lead.as_ref().map(|lead| lead.message.as_ref())
+        self.lead.as_ref().map(|lead| lead.shown.message.as_ref())
     }
 
     /// Whether a request may follow now: nothing waits for a result, and the model did not speak
@@ -215,8 +228,9 @@ impl Log {
             }
             match told(entry.recorded()) {
                 Some(message) => {
-                    let told = self.enter(message);
-                    self.told.push(told);
+                    let recorded = Arc::clone(&entry.recorded.message);
+                    let shown = self.enter(message);
+                    self.told.push(Told { recorded, shown });
                 }
                 None => {
                     self.pins.remove(&entry.seq);
@@ -226,12 +240,22 @@ impl Log {
         gone
     }
 
-    /// Shows this message in front of the history, in place of the one that was there.
+    /// Shows this message of the policy's own in front of the history, in place of the one that was
+    /// there.
     pub(crate) fn set_lead(&mut self, message: Option<Message>) {
-        let before = self.lead.take().map_or(0, |lead| lead.tokens);
+        self.exchange_lead(message, false);
+    }
+
+    /// The same with a recorded message that left the history.
+    pub(crate) fn set_question(&mut self, message: Option<Message>) {
+        self.exchange_lead(message, true);
+    }
+
+    fn exchange_lead(&mut self, message: Option<Message>, is_recorded: bool) {
+        let before = self.lead.take().map_or(0, |lead| lead.shown.tokens);
         self.tokens -= before;
         self.kept_tokens -= before;
-        self.lead = message.map(|message| self.enter(message));
+        self.lead = message.map(|message| Lead { shown: self.enter(message), is_recorded });
     }
 
     /// Shows `message` in place of the one at `at` of the history, unless that is pinned.
@@ -278,10 +302,13 @@ impl Log {
 
     /// The request of this moment. Its tools are counted, and for the caller to add.
     pub(crate) fn prompt(&self, budget: &Budget) -> Prompt {
-        let before = self.head.iter().chain(&self.told).chain(&self.lead);
+        let told = self.told.iter().map(|told| &told.shown);
+        let lead = self.lead.iter().map(|lead| &lead.shown);
+        let before = self.head.iter().chain(told).chain(lead);
         let shown = before.chain(self.history.iter().map(Entry::shown_counted));
         let over = budget.tokens.filter(|allowed| self.tokens > *allowed);
         Prompt {
+            conversation: Some(self.conversation()),
             messages: shown.map(|sized| Arc::clone(&sized.message)).collect(),
             tokens: self.tokens,
             window: self.history.len(),
@@ -290,6 +317,16 @@ impl Log {
             unfit: over.map(over_budget).into_iter().collect(),
             ..Prompt::default()
         }
+    }
+
+    /// The recorded messages that a request shows, in whatever form.
+    fn conversation(&self) -> Vec<Arc<Message>> {
+        let head = self.head.iter().map(|sized| &sized.message);
+        let told = self.told.iter().map(|told| &told.recorded);
+        let question = self.lead.iter().filter(|lead| lead.is_recorded);
+        let question = question.map(|lead| &lead.shown.message);
+        let history = self.history.iter().map(|entry| &entry.recorded.message);
+        head.chain(told).chain(question).chain(history).cloned().collect()
     }
 
     /// Counts a message that is shown from now on.

@@ -5,8 +5,8 @@ use crate::log::Log;
 use crate::refusal::no_tool;
 use crate::tool::tool_tokens;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition,
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, SubTasks,
+    TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 
 /// What a policy does with the messages that it holds: everything in which one policy differs from
@@ -85,6 +85,14 @@ impl<R: Rule> ContextManager for Policy<R> {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         Ok(start(self.rule.again(), todo, self.log.counters().clone()))
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        None
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        None
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {

@@ -59,7 +59,7 @@ impl Rule for Window {
         let first = log.history().front().map(|entry| entry.recorded().role());
         let lacks_question = first.is_some_and(|role| *role != Role::User);
         if asked.is_some() || lacks_question != log.lead().is_some() {
-            log.set_lead(self.question.clone().filter(|_| lacks_question));
+            log.set_question(self.question.clone().filter(|_| lacks_question));
         }
     }
 }

@@ -58,7 +58,7 @@ use crate::tool::tool_tokens;
 use compressor::trim;
 use foldback_core::{
     Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
-    Role, SeqNo, SideCall, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    Role, SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
 use memory::Memory;
 use raw::{Raw, RawStore};
@@ -367,6 +367,7 @@ impl ContextManager for StmLtm {
             cache_marks,
             unfit: over.map(over_budget).into_iter().collect(),
             messages: turns.messages,
+            conversation: Some(turns.said),
             ..Prompt::default()
         }
     }
@@ -395,6 +396,14 @@ impl ContextManager for StmLtm {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         Ok(Box::new(Self::new(todo, self.counters.clone(), self.config.clone())))
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        None
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        None
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {

@@ -1,6 +1,6 @@
 //! The port between an agent's loop and whatever manages its context.
 
-use crate::{BlockId, ItemState, Message, Reference, SeqNo, TodoId, TodoList, ToolCall};
+use crate::{BlockId, Message, SeqNo, SubTasks, TodoId, ToolCall};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// and hands calls of [`tools`](Self::tools) to [`call`](Self::call).
 ///
 /// A wrapper forwards every method, those with a default as well: a default stands for a policy that
-/// keeps no such thing.
+/// asks no model and has no work of its own.
 pub trait ContextManager: Send {
     /// The todo that this context belongs to.
     fn todo(&self) -> &TodoId;
@@ -51,62 +51,11 @@ pub trait ContextManager: Send {
     /// When the store behind the policy fails.
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
 
-    /// The todo list as it stands; empty where there is none, and where the policy keeps none.
-    fn todo_list(&self) -> TodoList {
-        TodoList::default()
-    }
+    /// What the policy keeps of sub-tasks; `None` where it keeps nothing of them.
+    fn sub_tasks(&self) -> Option<&dyn SubTasks>;
 
-    /// Takes the todo list as it stands now, and says whether the policy shows it at the end of its
-    /// prompts by itself. Where it does not, whoever drives the loop recites it.
-    ///
-    /// # Errors
-    /// When the list does not follow from the one before it, or the store behind the policy fails.
-    fn set_todo_list(&mut self, _list: &TodoList) -> Result<bool, ContextError> {
-        Ok(false)
-    }
-
-    /// Takes what a sub-task handed back: where its item of the todo list stands, what came out, and the
-    /// references of its todo that may be read from here, and by the items that wait for it, from now
-    /// on. Says whether the policy keeps such a thing; where it does not, the references lead nowhere.
-    ///
-    /// # Errors
-    /// When there is no such item, a reference is not the item's, or the store behind the policy fails.
-    fn finish_item(
-        &mut self,
-        _item: &TodoId,
-        _state: ItemState,
-        _result: Option<&str>,
-        _references: &[Reference],
-    ) -> Result<bool, ContextError> {
-        Ok(false)
-    }
-
-    /// Lets another todo read these blocks and payloads, this one's own or returned by an item of its
-    /// list, and says whether the policy keeps such a thing.
-    ///
-    /// # Errors
-    /// When a reference leads nowhere or is neither, or the store behind the policy fails.
-    fn grant(&mut self, _to: &TodoId, _references: &[Reference]) -> Result<bool, ContextError> {
-        Ok(false)
-    }
-
-    /// What other todos have let this one read, the oldest first.
-    ///
-    /// # Errors
-    /// When the store behind the policy fails.
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
-        Ok(Vec::new())
-    }
-
-    /// The work on this todo is over, at least for now: closes what is open, so that it can be named.
-    /// Gives the block that the last message stands in, where the policy keeps such a thing; asked
-    /// again, the same.
-    ///
-    /// # Errors
-    /// When the store behind the policy fails.
-    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        Ok(None)
-    }
+    /// The same, to be changed.
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks>;
 
     /// The model calls that the policy made, or that its stand-in for a model stood for, since this
     /// was last asked, in order. They are billed beside the loop's own calls. A policy that asks no
@@ -169,8 +118,27 @@ pub struct Prompt {
     pub cache_marks: Vec<usize>,
     /// How many messages at the end change from call to call.
     pub volatile: usize,
+    /// The recorded messages that it shows, in their order and each as its speaker's, where `messages` are
+    /// others: the policy's own words among them, or recorded ones that it tells in a turn of its own.
+    /// Instructions that came late may be missing, and of a message what is stored elsewhere.
+    pub conversation: Option<Vec<Arc<Message>>>,
     /// What did not fit into the budget, in sentences.
     pub unfit: Vec<String>,
+}
+
+impl Prompt {
+    /// What was said, as far as it is shown, without turns that the policy wrote. Unlike `messages`, it
+    /// need not be a valid request. Of a policy that does not tell, all but what changes from call to call.
+    #[must_use]
+    pub fn conversation(&self) -> &[Arc<Message>] {
+        match &self.conversation {
+            Some(conversation) => conversation,
+            None => {
+                let stays = self.messages.len().saturating_sub(self.volatile);
+                self.messages.get(..stays).unwrap_or_default()
+            }
+        }
+    }
 }
 
 /// A tool as it is declared to a model.

@@ -1,6 +1,6 @@
 //! Who works on a step.
 
-use crate::Agent;
+use crate::{Agent, SettingError};
 use unicode_normalization::UnicodeNormalization;
 
 /// An agent that works on steps of a flow.
@@ -53,17 +53,35 @@ pub(super) fn unknown<'s, 'e>(
     tags(step).all(|tag| named(tag, executors).is_none()).then_some((tag.trim(), first))
 }
 
+/// Refuses names by which nobody could be called.
+pub(super) fn check(executors: &[StepExecutor]) -> Result<(), SettingError> {
+    for (at, StepExecutor { name, .. }) in executors.iter().enumerate() {
+        let wrong = |expected| Err(SettingError::new("the name of an executor", name, expected));
+        if name.trim().is_empty() || name.contains(char::is_control) {
+            return wrong("a word or a few on one line");
+        }
+        if name.contains(OPENING) || name.contains(CLOSING) {
+            return wrong("a name without brackets");
+        }
+        if executors.iter().take(at).any(|other| is_named(other, name)) {
+            return wrong("a name that no other has");
+        }
+    }
+    Ok(())
+}
+
 /// Who has a name, in whatever width and case it is written.
 fn named<'e>(tag: &str, executors: &'e [StepExecutor]) -> Option<&'e StepExecutor> {
+    executors.iter().find(|executor| is_named(executor, tag))
+}
+
+fn is_named(executor: &StepExecutor, name: &str) -> bool {
     let forms = |name: &str| {
         let name: String = name.trim().nfkc().collect();
         (name.to_lowercase(), name.to_uppercase())
     };
-    let (lower, upper) = forms(tag);
-    executors.iter().find(|executor| {
-        let own = forms(&executor.name);
-        own.0 == lower || own.1 == upper
-    })
+    let ((lower, upper), own) = (forms(name), forms(&executor.name));
+    own.0 == lower || own.1 == upper
 }
 
 /// The brackets around a name.

@@ -36,7 +36,7 @@ impl Agent {
     /// list. With a journal, a run of the same name goes on where it was killed.
     ///
     /// # Errors
-    /// When the context or the journal fails.
+    /// When a [setting](FlowSettings::check) makes no sense, and when the context or the journal fails.
     pub async fn flow(
         &self,
         context: &mut dyn ContextManager,
@@ -51,6 +51,7 @@ impl Agent {
         context: &mut dyn ContextManager,
         task: &Task,
     ) -> Result<Report, AgentError> {
+        self.flow.check()?;
         let span = spans::invoke_agent("flow", context.todo().as_str());
         let report = self.within_its_time(context, task).instrument(span.clone()).await?;
         spans::record_usage(&span, &report.trajectory.spent().usage);

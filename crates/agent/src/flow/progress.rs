@@ -1,6 +1,7 @@
 //! The plan of a flow as the todo list of its context.
 
 use super::requests::Results;
+use crate::run_context::sub_tasks_of;
 use crate::todo::child_id;
 use crate::{StepStatus, TextPlan};
 use foldback_core::{
@@ -51,8 +52,9 @@ pub(super) fn todo_list(
 /// Gives the context the list. One that a killed run left further on is not taken back; the run comes
 /// there again.
 pub(super) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<(), ContextError> {
-    if list.check_change(&context.todo_list()).is_ok() {
-        context.set_todo_list(list)?;
+    let kept = sub_tasks_of(context)?;
+    if list.check_change(&kept.todo_list()).is_ok() {
+        kept.set_todo_list(list)?;
     }
     Ok(())
 }
@@ -64,14 +66,15 @@ pub(super) fn finish(
     item: &TodoItem,
     reference: Option<&Reference>,
 ) -> Result<bool, ContextError> {
-    let list = context.todo_list();
+    let kept = sub_tasks_of(context)?;
+    let list = kept.todo_list();
     let may_end = |known: &TodoItem| known.state.may_become(item.state);
     if !list.item(&item.id).is_some_and(may_end) {
         return Ok(false);
     }
     let (result, references) =
         (item.result.as_deref(), reference.map_or(&[][..], std::slice::from_ref));
-    context.finish_item(&item.id, item.state, result, references)
+    kept.finish_item(&item.id, item.state, result, references)
 }
 
 /// A text up to so many characters.

@@ -175,7 +175,8 @@ impl<'a> Requests<'a> {
 pub(super) const BLOCKED: &str = "BLOCKED:";
 
 /// Why a step cannot be done, where its answer says so: at its beginning, or at that of its last line.
-/// Upper and lower case are one, and a dash is as good as the colon.
+/// Upper and lower case are one, and a dash is as good as the colon. That nothing is blocked (`Blocked: 0`,
+/// as in a list of what became of what) is no reason.
 pub(super) fn blocked(answer: &str) -> Option<&str> {
     let answer = answer.trim();
     let last = answer.lines().next_back().unwrap_or_default();
@@ -196,7 +197,22 @@ fn blocked_here(text: &str) -> Option<&str> {
             .strip_prefix('-')
             .filter(|reason| sign.len() < rest.len() || reason.starts_with(char::is_whitespace))?,
     };
-    Some(reason.trim_matches(is_frame))
+    let reason = reason.trim_matches(is_frame);
+    let beginning = reason.lines().next().unwrap_or_default();
+    (!is_nothing(beginning)).then_some(reason)
+}
+
+/// Whether words say that there is nothing.
+fn is_nothing(words: &str) -> bool {
+    let mut words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default().to_lowercase();
+    match first.as_str() {
+        "0" => true,
+        "none" | "nothing" | "nil" | "无" | "没有" | "無" | "なし" | "없음" => {
+            words.next().is_none()
+        }
+        _ => false,
+    }
 }
 
 /// No plan has more steps; with what was done before it was made anew, twice as many.

@@ -1,7 +1,7 @@
 //! How an agent works by a flow.
 
-use super::executors::StepExecutor;
-use crate::{Allowance, Strategy};
+use super::executors::{self, StepExecutor};
+use crate::{Allowance, SettingError, Strategy};
 use foldback_llm::Sampling;
 use std::time::Duration;
 
@@ -51,6 +51,20 @@ impl Default for FlowSettings {
             allowance: Allowance { time: Some(Duration::from_secs(3_600)), ..Allowance::default() },
             sampling: Sampling::default(),
         }
+    }
+}
+
+impl FlowSettings {
+    /// Refuses settings by which no step could be worked on, or nothing be told of it.
+    ///
+    /// # Errors
+    /// When nobody could be called by the name of an executor, two have one name, nothing may be told of
+    /// results, or answers cannot be drawn so.
+    pub fn check(&self) -> Result<(), SettingError> {
+        executors::check(&self.executors)?;
+        SettingError::unless_some("results_tokens", self.results_tokens as u64)?;
+        SettingError::unless_some("summary_tokens", self.summary_tokens as u64)?;
+        SettingError::unless_drawn(&self.sampling)
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Assignment {
     pub(super) given_name: Option<String>,
     /// Parts of the caller's conversation that it may read.
     pub(super) references: Vec<Reference>,
+    /// What its conclusion names that leads nowhere.
+    pub(super) unreadable: Vec<Reference>,
     /// Names and families of the tools that it needs; all, where none are given.
     pub(super) tools: Option<Vec<String>>,
     /// The name of its run.

@@ -88,5 +88,7 @@ mod tests {
             &[],
         );
         check(&own, "sub_b_001 lib_b b_1 b_ store:// https://a/b_001", &[]);
+        let many: String = (1..=100).map(|n| format!("b_{n:03}, ")).collect();
+        assert_eq!(named(&own, &many).len(), MOST_REFERENCES);
     }
 }

@@ -71,7 +71,8 @@ const OUTPUT: &str = r#"{
                     "name": {"type": "string"},
                     "state": {"type": "string"},
                     "result": {"type": "string"},
-                    "references": {"type": "array", "items": {"type": "string"}}
+                    "references": {"type": "array", "items": {"type": "string"}},
+                    "unreadable": {"type": "array", "items": {"type": "string"}}
                 }
             }
         },

@@ -11,7 +11,7 @@ use crate::own_tool::tell;
 use crate::todo::{as_told, failed, grant, item_id, short_name};
 use crate::{AgentEvent, CallContext, ContextHandle, ToolError, ToolOutput};
 use foldback_core::{
-    ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, TodoListError,
+    ContextManager, ItemState, Reference, SubTasks, TodoId, TodoItem, TodoList, TodoListError,
 };
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -134,6 +134,7 @@ impl<'a> Delegation<'a> {
             task,
             given_name,
             references,
+            unreadable: Vec::new(),
             tools,
             run,
             was_begun,
@@ -196,7 +197,8 @@ impl<'a> Delegation<'a> {
                 assignment.references.clear();
             }
             let Some((_, child)) = &assignment.worker else { continue };
-            let granted = child.granted().map_err(|error| failed(context, &error))?;
+            let granted = child.sub_tasks().map_or(Ok(Vec::new()), SubTasks::granted);
+            let granted = granted.map_err(|error| failed(context, &error))?;
             for reference in granted {
                 // What items return is told beside their words.
                 if reference.todo() == context.todo() && !assignment.references.contains(&reference)
@@ -310,7 +312,8 @@ impl<'a> Delegation<'a> {
     ) -> Result<(), ToolError> {
         let panicked = || Ok((ItemState::Failed, "the sub-agent panicked".to_owned()));
         let (state, words) = report.map_or_else(panicked, ended)?;
-        let last = child.conclude().map_err(|error| failed(self.context, &error))?;
+        let last = child.sub_tasks_mut().map_or(Ok(None), SubTasks::conclude);
+        let last = last.map_err(|error| failed(self.context, &error))?;
         let mut references: Vec<Reference> = last.map(Reference::Block).into_iter().collect();
         for reference in named(child.todo(), &words) {
             if !references.contains(&reference) {
@@ -340,14 +343,18 @@ impl<'a> Delegation<'a> {
         if kept.is_err() && !returned.is_empty() {
             // A reference that leads nowhere is none. Each is tried by itself, before the end: an item
             // that has ended has returned all that it will. A store that fails tells it with the words.
-            let mut sound = Vec::new();
+            let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
             for reference in returned {
                 let one = vec![reference.clone()];
-                if context.finish_item(id.clone(), item.state, None, one).await.is_ok() {
-                    sound.push(reference);
+                match context.finish_item(id.clone(), item.state, None, one).await {
+                    Ok(_) => sound.push(reference),
+                    Err(_) => unreadable.push(reference),
                 }
             }
             returned = sound;
+            if let Some(assignment) = self.assignments.get_mut(at) {
+                assignment.unreadable = unreadable;
+            }
             kept = context.finish_item(id.clone(), state, words(), Vec::new()).await;
         }
         let is_kept = kept.map_err(|error| failed(context, &error))?;

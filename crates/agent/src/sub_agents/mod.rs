@@ -10,7 +10,7 @@ mod sub_agent_tool;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{Allowance, CallContext, Strategy, Tool, Toolbox};
+use crate::{Allowance, CallContext, SettingError, Strategy, Tool, Toolbox};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
 use std::collections::BTreeSet;
@@ -46,6 +46,7 @@ pub struct SubAgents {
     template: Agent,
     strategy: Strategy,
     allowance: Allowance,
+    share: f64,
     max_parallel: usize,
     levels: u32,
     conclusion_tokens: usize,
@@ -66,6 +67,7 @@ impl SubAgents {
             template: template.clone().with_head(&head.join("\n\n")),
             strategy: Strategy::Adaptive,
             allowance: Allowance::default(),
+            share: 1.0,
             max_parallel: 4,
             levels: 1,
             conclusion_tokens: 400,
@@ -83,6 +85,18 @@ impl SubAgents {
     #[must_use]
     pub fn with_allowance(self, allowance: Allowance) -> Self {
         Self { allowance, ..self }
+    }
+
+    /// The same, each spending at most this part, above 0 up to 1, of what its caller has left when it begins:
+    /// with 0.5, none of them takes more than half. All of it, unless told.
+    ///
+    /// # Errors
+    /// When it is no such part.
+    pub fn with_share(self, share: f64) -> Result<Self, SettingError> {
+        if share > 0.0 && share <= 1.0 {
+            return Ok(Self { share, ..self });
+        }
+        Err(SettingError::new("share", share, "a part above 0, up to 1"))
     }
 
     /// The same, so many of one call working at once, and not 4.
@@ -176,13 +190,14 @@ impl SubAgents {
         context: &mut dyn ContextManager,
         (run, request): (String, String),
     ) -> Result<Report, AgentError> {
+        let left = call.host.purse.left().part(self.share);
         let task = Task {
             request,
             run,
             cancelled: call.cancelled.child_token(),
             depth: call.depth,
             observer: call.host.observer.clone(),
-            purse: call.host.purse.share(self.allowance)?,
+            purse: call.host.purse.share(self.allowance.least(left))?,
         };
         let report = agent.run(self.strategy, context, &task).await?;
         if let Some(reported) = &self.reported {
@@ -208,6 +223,7 @@ impl fmt::Debug for SubAgents {
             .field("template", &self.template)
             .field("strategy", &self.strategy)
             .field("allowance", &self.allowance)
+            .field("share", &self.share)
             .field("max_parallel", &self.max_parallel)
             .field("levels", &self.levels)
             .field("conclusion_tokens", &self.conclusion_tokens)

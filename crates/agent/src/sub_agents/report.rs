@@ -29,6 +29,9 @@ struct ToldItem<'a> {
     result: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     references: Vec<String>,
+    /// What the result names that leads nowhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
 }
 
 /// The items with what came of them, as JSON. Where none was completed, the call has failed.
@@ -43,6 +46,7 @@ pub(super) fn told(
         state: item.state,
         result: item.result.as_deref().unwrap_or_default(),
         references: item.references.iter().map(ToString::to_string).collect(),
+        unreadable: assignment.unreadable.iter().map(ToString::to_string).collect(),
     });
     let keeps_nothing = items.iter().all(|item| item.references.is_empty());
     let states =

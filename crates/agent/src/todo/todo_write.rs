@@ -61,7 +61,7 @@ struct Written {
 
 /// The tool by which a model writes its todo list.
 ///
-/// The list goes to the context (`ContextManager::set_todo_list`) and to whoever watches. What it leaves
+/// The list goes to the context (`SubTasks::set_todo_list`) and to whoever watches. What it leaves
 /// out of a known item stays, and so does what the item has returned. A list that makes no sense, or does
 /// not follow from the one before, changes nothing, and the answer tells what was expected.
 #[must_use]

@@ -13,6 +13,8 @@ const NO_OUTPUT: &str = "(no output)";
 pub(crate) struct Turns<'a> {
     counter: &'a dyn TokenCounter,
     pub(crate) messages: Vec<Arc<Message>>,
+    /// The recorded messages that these show.
+    pub(crate) said: Vec<Arc<Message>>,
     pub(crate) tokens: usize,
     /// Whether a user has spoken: before that nobody else may.
     has_begun: bool,
@@ -22,8 +24,8 @@ pub(crate) struct Turns<'a> {
 
 impl<'a> Turns<'a> {
     pub(crate) fn new(counter: &'a dyn TokenCounter) -> Self {
-        let (messages, calls) = (Vec::new(), BTreeSet::new());
-        Self { counter, messages, tokens: 0, has_begun: false, calls }
+        let (messages, said, calls) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { counter, messages, said, tokens: 0, has_begun: false, calls }
     }
 
     /// An instruction in front of the conversation.
@@ -69,14 +71,14 @@ impl<'a> Turns<'a> {
         self.calls.extend(calls.iter().map(|call| call.id.clone()));
         let silent = Content::Empty;
         if first.message.content().is_blank() && *first.message.content() != silent {
-            self.push_new(first.message.with_body(silent, calls.to_vec()));
+            self.push_instead(first, first.message.with_body(silent, calls.to_vec()));
         } else {
             self.push_as_is(first);
         }
         for result in results {
             if result.message.content().is_blank() {
                 let content = Content::Text(NO_OUTPUT.to_owned());
-                self.push_new(result.message.with_body(content, Vec::new()));
+                self.push_instead(result, result.message.with_body(content, Vec::new()));
             } else {
                 self.push_as_is(result);
             }
@@ -88,12 +90,19 @@ impl<'a> Turns<'a> {
         if *raw.message.role() == Role::User && raw.message.tool_calls().is_empty() {
             self.push(raw);
         } else if let Some(told) = told(&raw.message) {
-            self.push_new(told);
+            self.push_instead(raw, told);
         }
+    }
+
+    /// Another form of a recorded message.
+    fn push_instead(&mut self, raw: &Raw, message: Message) {
+        self.push_new(message);
+        self.said.push(Arc::clone(&raw.message));
     }
 
     fn push_as_is(&mut self, raw: &Raw) {
         self.messages.push(Arc::clone(&raw.message));
+        self.said.push(Arc::clone(&raw.message));
         self.tokens += raw.tokens;
     }
 }

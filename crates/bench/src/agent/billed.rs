@@ -2,9 +2,8 @@
 
 use super::model::Acting;
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, ItemState, Maintenance, MaintenanceDone,
-    Message, Prompt, Recorded, Reference, SeqNo, SideCall, TodoId, TodoList, ToolAnswer, ToolCall,
-    ToolDefinition,
+    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
+    SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 use std::sync::Arc;
 
@@ -48,34 +47,12 @@ impl ContextManager for Billed {
         self.context.child(todo)
     }
 
-    fn todo_list(&self) -> TodoList {
-        self.context.todo_list()
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.context.sub_tasks()
     }
 
-    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
-        self.context.set_todo_list(list)
-    }
-
-    fn finish_item(
-        &mut self,
-        item: &TodoId,
-        state: ItemState,
-        result: Option<&str>,
-        references: &[Reference],
-    ) -> Result<bool, ContextError> {
-        self.context.finish_item(item, state, result, references)
-    }
-
-    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        self.context.grant(to, references)
-    }
-
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
-        self.context.granted()
-    }
-
-    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        self.context.conclude()
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.context.sub_tasks_mut()
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {
