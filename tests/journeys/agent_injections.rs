@@ -12,8 +12,8 @@ use crate::story::{in_memory, todo};
 use foldback::{Close, Session};
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_agent::{
-    Agent, Allowance, AskPerson, CallForm, Executor, Person, Question, ReactSettings, Report,
-    Strategy, SubAgents, Task, Tool, Toolbox, reference_head, todo_write,
+    Agent, AskPerson, CallForm, Executor, Person, Question, ReactSettings, Report, Strategy,
+    SubAgents, Task, Tool, Toolbox, reference_head, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
@@ -123,7 +123,7 @@ impl World {
         let searcher = own(Vec::new()).with_deep_search(deep);
         let mut tools = self.tools.clone();
         tools.push(delegate.delegate());
-        tools.push(research(searcher, Allowance::default()));
+        tools.push(research(SubAgents::new(searcher)));
         tools.push(todo_write());
         own(tools)
     }

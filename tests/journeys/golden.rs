@@ -47,6 +47,17 @@ fn check_holds(memory: &Memory, what: &str) {
     assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{what}");
     let found = memory.recall(&id, "search_block", r#"{"query":"golden step 3"}"#).unwrap();
     assert!(!found.is_error && found.text.contains("golden"), "{what}: {}", found.text);
+    // S5: whose a stored part is, is told of one that was stored before that was noted, too.
+    let blocks = memory.blocks(&id, 0, 9).unwrap();
+    let stored = blocks.iter().flat_map(|block| &block.header.data_ids);
+    for stored in stored.filter(|name| name.starts_with("store://")) {
+        let asked = serde_json::json!({ "ref": stored, "lines": "1-2" }).to_string();
+        let loaded = memory.recall(&id, "load", &asked).unwrap().text;
+        let whose = [(5, 6), (13, 14), (21, 22), (29, 30)].map(|(call, result)| {
+            format!(" from=\"#{result} tool(read_file) of #{call}\" trust=\"untrusted\">\n")
+        });
+        assert!(whose.iter().any(|whose| loaded.contains(whose)), "{what}: {loaded}");
+    }
 }
 
 /// R9: a store of every format opens, is read and searched, is written to, and can do what came later.
@@ -60,11 +71,19 @@ fn r9_every_format_opens() {
         let read_only = Options { mode: Mode::ReadOnly, ..options() };
         let reader = Memory::open(dir.path(), read_only).unwrap();
         check_holds(&reader, &what);
+        // S5: it had no secret for its marks. Until it is opened for writing, each reader has one of its own.
+        let secret = |mode| {
+            let options = Options { mode, secret: None, ..options() };
+            Memory::open(dir.path(), options).unwrap().secret()
+        };
+        assert_ne!(secret(Mode::ReadOnly), secret(Mode::ReadOnly), "{what}");
         let items = usize::from(version >= 2);
         assert_eq!(reader.todo_list(&id).unwrap().items().len(), items, "{what}");
         assert_eq!(reader.grants(&id).unwrap().len(), items, "{what}");
         drop(reader);
 
+        let own = secret(Mode::ReadWrite);
+        assert_eq!((secret(Mode::ReadOnly), secret(Mode::ReadWrite)), (own, own), "{what}");
         let memory = open(dir.path());
         check_holds(&memory, &what);
         let mut session = memory.session(&id).unwrap();

@@ -10,6 +10,7 @@ mod agent_permissions;
 mod agent_plans;
 mod agent_recall;
 mod agent_resume;
+mod agent_search;
 mod cjk;
 mod context_engineering;
 mod crash;

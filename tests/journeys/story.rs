@@ -1,6 +1,6 @@
 //! What the journeys have in common: small stores, and made-up conversations.
 
-use foldback::{CacheAware, Engine, Memory, Options, Schedule, ViewConfig};
+use foldback::{CacheAware, Engine, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +10,10 @@ pub(crate) fn todo(id: &str) -> TodoId {
     TodoId::new(id).unwrap()
 }
 
-/// Options whose clock stands still, so that two runs are alike.
+/// Options whose clock stands still and whose secret is known, so that two runs are alike.
 pub(crate) fn options() -> Options {
-    Options { clock: Arc::new(|| Timestamp(1_700_000_000_000)), ..Options::default() }
+    let clock = Arc::new(|| Timestamp(1_700_000_000_000));
+    Options { clock, secret: Some(KNOWN_SECRET), ..Options::default() }
 }
 
 /// Views of both schedules; the one that folds by cost with marks that short histories reach.

@@ -22,6 +22,9 @@ pub struct Meta {
     pub lines: u64,
     /// The bytes that it takes on disk.
     pub stored: u64,
+    /// Where its bytes came from first, as the number that
+    /// [`Pending::set_origin`](crate::Pending::set_origin) was told; `None` where it was told of none.
+    pub origin: Option<u64>,
     /// Of a payload in a file: the hash that binds the file's table, so that a part of it is as
     /// well checked as the whole.
     pub(crate) seal: Option<[u8; 32]>,
@@ -49,6 +52,7 @@ impl Meta {
             lines: self.lines,
             stored: self.stored,
             seal: self.seal,
+            origin: self.origin,
         };
         rmp_serde::to_vec(&record)
             .map_err(|error| Fault::Damaged(format!("its record cannot be written: {error}")))
@@ -57,9 +61,9 @@ impl Meta {
     pub(crate) fn read(n: u64, value: &[u8]) -> Result<Self, Fault> {
         let record: Record = rmp_serde::from_slice(value)
             .map_err(|error| Fault::Damaged(format!("its record cannot be read: {error}")))?;
-        let Record { hash, kind, bytes, lines, stored, seal } = record;
+        let Record { hash, kind, bytes, lines, stored, seal, origin } = record;
         let check = Check::of_hash(&blake3::Hash::from_bytes(hash));
-        Ok(Self { n, check, hash, kind, bytes, lines, stored, seal })
+        Ok(Self { n, check, hash, kind, bytes, lines, stored, origin, seal })
     }
 }
 
@@ -75,4 +79,6 @@ struct Record {
     stored: u64,
     #[serde(with = "serde_bytes")]
     seal: Option<[u8; 32]>,
+    #[serde(default)]
+    origin: Option<u64>,
 }

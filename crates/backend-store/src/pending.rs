@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub struct Pending {
     pub(crate) todo: Todo,
     pub(crate) next_n: u64,
+    /// Where the bytes come from that are prepared from now on.
+    pub(crate) origin: Option<u64>,
     /// What is new or was made whole again in this commit, by hash.
     pub(crate) by_hash: BTreeMap<[u8; 32], Meta>,
     /// The numbers under each hash key, as they will be.
@@ -27,10 +29,17 @@ impl Pending {
         Self {
             todo: todo.clone(),
             next_n,
+            origin: None,
             by_hash: BTreeMap::new(),
             buckets: BTreeMap::new(),
             puts: BTreeMap::new(),
         }
+    }
+
+    /// What is prepared from now on came from here: a number of the caller's, which is kept with each
+    /// payload that is new (see [`Meta::origin`]).
+    pub fn set_origin(&mut self, origin: u64) {
+        self.origin = Some(origin);
     }
 
     /// The todo that the payloads belong to.

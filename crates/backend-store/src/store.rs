@@ -384,8 +384,8 @@ impl BackendStore {
         value: Option<Vec<u8>>,
     ) -> Result<Prepared, Error> {
         // Known bytes come here when they have to be stored anew, and keep their number.
-        let known = self.committed(pending, &hash)?.map(|meta| meta.n);
-        let n = known.unwrap_or(pending.next_n);
+        let known = self.committed(pending, &hash)?.map(|meta| (meta.n, meta.origin));
+        let (n, origin) = known.unwrap_or((pending.next_n, pending.origin));
         let meta = Meta {
             n,
             check: Check::of_hash(&blake3::Hash::from_bytes(hash)),
@@ -394,6 +394,7 @@ impl BackendStore {
             bytes,
             lines: sniffer.lines(),
             stored,
+            origin,
             seal,
         };
         let record = meta.write().map_err(|fault| fault.of(n, "record"))?;

@@ -18,6 +18,7 @@ mod driven;
 mod error;
 mod means;
 mod meter;
+mod policy;
 mod quantile;
 mod sheet;
 
@@ -34,4 +35,5 @@ pub use case::{Case, Kind, Question};
 pub use driven::Driven;
 pub use error::BenchError;
 pub use meter::{CACHE_BLOCK, CACHE_LEAST, Counts, Meter, Usage};
+pub use policy::Policy;
 pub use sheet::Sheet;

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_first_place_that_is_not_shown_whole_is_looked_at() {
-        let whole = "[search_block: \"x\" is answered by b_t_001]\n<recalled>\nall\n</recalled>\n";
+        let whole = "[search_block: \"x\" is answered by b_t_001]\n<recalled-kdmt>\nall\n</recalled-kdmt>\n";
         let parts =
             "in store://12-k4qd, lines 4-9:\n[#4 to #9 are left out; load b_t_002 shows them]";
         let look = |answer: &str| Means::Blocks.look(answer).map(|call| call.arguments);

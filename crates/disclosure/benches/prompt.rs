@@ -6,7 +6,7 @@ use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, Budget, CloseReason, Estimate, Message, SeqNo,
     SeqRange, TodoId, ToolCall, ToolCallId,
 };
-use foldback_disclosure::{LiveView, Shown, ViewConfig};
+use foldback_disclosure::{LiveView, Marks, Shown, ViewConfig};
 use std::sync::Arc;
 
 fn main() {
@@ -15,8 +15,8 @@ fn main() {
 
 /// A view after so many blocks of six messages, with an open tail of five.
 fn view(blocks: u32) -> LiveView {
-    let mut view = LiveView::new(ViewConfig::default());
     let todo = TodoId::new("bench").expect("a todo id");
+    let mut view = LiveView::new(ViewConfig::default(), Marks::new(&[7; 32], &todo));
     let mut seq = 0;
     let mut say = |view: &mut LiveView, message: Message| {
         view.append(Shown::new(SeqNo(seq), Arc::new(message), Vec::new(), None));

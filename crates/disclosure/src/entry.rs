@@ -91,6 +91,8 @@ pub(crate) struct Entry {
     note: Option<Form>,
     /// Whether its text stands at the beginning.
     pinned: bool,
+    /// Whether it is shown in another's role: an instruction, or somebody of an unknown role.
+    is_told: bool,
     /// Whether a part of it is shown by its notice, however fresh it is.
     pub(crate) is_cut: bool,
     /// The payload that holds its content, where that is stored outside.
@@ -122,6 +124,7 @@ impl Entry {
             light: None,
             note: None,
             pinned: false,
+            is_told: sent.role() != message.role(),
             is_cut: false,
             stored: None,
             called: message.tool_calls().iter().filter_map(called).collect(),
@@ -162,7 +165,7 @@ impl Entry {
 
     /// How it is shown now; `None` where something pinned stands elsewhere.
     pub(crate) fn form(&self, light: bool) -> Option<Cow<'_, Form>> {
-        let form = if light { self.light.as_ref().unwrap_or(&self.form) } else { &self.form };
+        let form = self.unpinned(light);
         if !self.pinned {
             return Some(Cow::Borrowed(form));
         }
@@ -174,6 +177,15 @@ impl Entry {
             Kind::Calls => Content::Empty,
         };
         Some(Cow::Owned(with_content(form.message(), content)))
+    }
+
+    /// The message as it is shown now, where it is shown in its place and as its speaker's.
+    pub(crate) fn said(&self, light: bool) -> Option<&Arc<Message>> {
+        (!self.pinned && !self.is_told).then(|| self.unpinned(light).message())
+    }
+
+    fn unpinned(&self, light: bool) -> &Form {
+        if light { self.light.as_ref().unwrap_or(&self.form) } else { &self.form }
     }
 
     pub(crate) fn is_visible(&self) -> bool {

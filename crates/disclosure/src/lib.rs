@@ -12,18 +12,19 @@
 //! several at once when that is cheaper than reading them again from a provider's cache.
 //!
 //! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
-//! where a block ends; it is told. And nothing in it depends on clock, files, environment or
-//! chance: the same messages give the same bytes.
+//! where a block ends; it is told, as it is told the [`Marks`] that recorded text stands between. And
+//! nothing in it depends on clock, files, environment or chance: the same messages give the same bytes.
 //!
 //! ```
 //! use foldback_core::{
 //!     Block, BlockHeader, BlockId, BlockType, Budget, CloseReason, Estimate, Message, SeqNo,
 //!     SeqRange, TodoId,
 //! };
-//! use foldback_disclosure::{LiveView, Shown, ViewConfig};
+//! use foldback_disclosure::{LiveView, Marks, Shown, ViewConfig};
 //! use std::sync::Arc;
 //!
-//! let mut view = LiveView::new(ViewConfig::default());
+//! let todo = TodoId::new("trip")?;
+//! let mut view = LiveView::new(ViewConfig::default(), Marks::new(&[7; 32], &todo));
 //! let said = [
 //!     Message::user("Plan a trip to the coast."),
 //!     Message::assistant("The train leaves at nine."),
@@ -35,7 +36,6 @@
 //! }
 //!
 //! // Two blocks are sealed. The latest stays in view; of the first, one line stays.
-//! let todo = TodoId::new("trip")?;
 //! for (n, about) in [(1, "The train leaves at nine"), (2, "The hotel is The Pier")] {
 //!     let header = BlockHeader {
 //!         block_id: BlockId::new(todo.clone(), n),
@@ -78,6 +78,8 @@ mod called;
 mod failure;
 mod ledger;
 
+mod attribution;
+mod marks;
 mod quote;
 mod tools;
 
@@ -88,12 +90,14 @@ mod snapshot;
 mod cut;
 mod raw;
 
+pub use attribution::Attribution;
 pub use config::ViewConfig;
 pub use entry::Shown;
 pub use error::Error;
 pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;
+pub use marks::Marks;
 pub use quote::Fragment;
 pub use schedule::{CacheAware, Schedule};
 pub use snapshot::Snapshot;

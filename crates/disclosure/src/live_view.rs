@@ -5,11 +5,11 @@ use crate::called::Called;
 use crate::entry::{Entry, Form, Kind, Shown};
 use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::ledger::{RULE, TOO_MANY, ledger_line};
-use crate::opening::{pinned_parts, user_turn};
+use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::tools::{definitions, shortest};
-use crate::{Schedule, Snapshot, ViewConfig};
+use crate::{Attribution, Marks, Schedule, Snapshot, ViewConfig};
 use foldback_core::{
     Block, BlockId, Estimate, Message, Pairing, PairingTracker, Part, Role, SeqNo, TokenCounter,
     ToolDefinition, message_tokens,
@@ -27,11 +27,13 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub struct LiveView {
     pub(crate) config: ViewConfig,
+    /// What recorded text stands between.
+    pub(crate) marks: Marks,
     /// Standing instructions: those in front of the first other message.
     pub(crate) head: Vec<(SeqNo, Form)>,
     /// The first message that was no instruction.
     begins: Option<SeqNo>,
-    pub(crate) pins: BTreeMap<SeqNo, Arc<Message>>,
+    pub(crate) pins: BTreeMap<SeqNo, Pinned>,
     /// Pinned messages and ledger, as one user turn. Under the schedule that folds by cost, the pinned
     /// messages that left their place; there may be none.
     pub(crate) opening: Option<Form>,
@@ -106,15 +108,17 @@ pub(crate) struct Sealed {
 }
 
 impl LiveView {
-    /// A view that shows nothing yet.
+    /// A view that shows nothing yet. What it tells of recorded texts beside messages stands between
+    /// `marks`.
     #[must_use]
-    pub fn new(config: ViewConfig) -> Self {
+    pub fn new(config: ViewConfig, marks: Marks) -> Self {
         let (account, tools) = match config.schedule {
             Schedule::Strict => (None, definitions()),
             Schedule::CacheAware(_) => (Some(Account::default()), shortest()),
         };
         let mut view = Self {
             config,
+            marks,
             head: Vec::new(),
             begins: None,
             pins: BTreeMap::new(),
@@ -143,18 +147,19 @@ impl LiveView {
     /// The view as it was when the snapshot was taken: the same prompts, byte for byte. One that was
     /// taken under the other schedule goes on under this one.
     ///
-    /// `pins` are the messages that [`Snapshot::pins`] names, `closed` the blocks from
+    /// `pins` are the messages that [`Snapshot::pins`] names and whose they are, `closed` the blocks from
     /// [`Snapshot::first_in_view`] on with their messages, `tail` the messages behind them. A note of
     /// a memory tool's answer that is not given is taken from the snapshot.
     #[must_use]
     pub fn restore(
         config: ViewConfig,
+        marks: Marks,
         snapshot: Snapshot,
-        pins: Vec<(SeqNo, Arc<Message>)>,
+        pins: Vec<(Attribution, Arc<Message>)>,
         closed: Vec<(Block, Vec<Shown>)>,
         tail: Vec<Shown>,
     ) -> Self {
-        let mut view = Self::new(config);
+        let mut view = Self::new(config, marks);
         view.begins = snapshot.begins;
         view.ledger = snapshot.ledger;
         view.folds = snapshot.folds;
@@ -165,13 +170,14 @@ impl LiveView {
         view.called = snapshot.called;
         view.todo_list = snapshot.todo_list;
         view.notices = snapshot.notices;
-        for (seq, message) in pins {
+        for (whose, message) in pins {
+            let seq = whose.seq();
             if view.stands(seq, &message) {
                 if let Some(message) = sendable(&message) {
                     view.head.push((seq, Form::new(message)));
                 }
             } else {
-                view.pins.insert(seq, message);
+                view.pins.insert(seq, Pinned { whose, message });
             }
         }
         view.head.sort_by_key(|(seq, _)| *seq);
@@ -210,13 +216,14 @@ impl LiveView {
         let showed = self.shows_block();
         if *message.role() == Role::User
             && !message.content().is_blank()
-            && !self.pins.values().any(|pin| *pin.role() == Role::User)
+            && !self.pins.values().any(|pin| *pin.message.role() == Role::User)
         {
+            let whose = Attribution::of(shown.seq, message);
             let message = Arc::clone(message);
             match self.account {
                 // It stands where it was said.
-                Some(_) => drop(self.pins.insert(shown.seq, message)),
-                None => self.pin(shown.seq, message),
+                Some(_) => drop(self.pins.insert(shown.seq, Pinned { whose, message })),
+                None => self.pin(whose, message),
             }
         }
         if let Some(note) = &shown.recall {
@@ -287,8 +294,9 @@ impl LiveView {
     }
 
     /// Keeps the message in every prompt from now on, at the beginning. It does not stand again in
-    /// the latest block or the tail. `message` is the exact message.
-    pub fn pin(&mut self, seq: SeqNo, message: Arc<Message>) {
+    /// the latest block or the tail. `message` is the exact message, and `whose` says whose it is.
+    pub fn pin(&mut self, whose: Attribution, message: Arc<Message>) {
+        let seq = whose.seq();
         let is_new = !self.pins.contains_key(&seq)
             && !self.head.iter().any(|(at, _)| *at == seq)
             && !message.content().is_blank();
@@ -296,7 +304,7 @@ impl LiveView {
             return;
         }
         if self.account.is_some() {
-            self.pins.insert(seq, message);
+            self.pins.insert(seq, Pinned { whose, message });
             self.keep_pin(seq);
             return;
         }
@@ -305,7 +313,7 @@ impl LiveView {
         for entry in entries.chain(&mut self.tail).filter(|entry| entry.seq == seq) {
             entry.pin();
         }
-        self.pins.insert(seq, message);
+        self.pins.insert(seq, Pinned { whose, message });
         self.write_opening();
     }
 
@@ -498,8 +506,8 @@ impl LiveView {
             return;
         }
         let mut parts: Vec<Part> = Vec::new();
-        for (seq, message) in &self.pins {
-            parts.extend(pinned_parts(*seq, message));
+        for pinned in self.pins.values() {
+            parts.extend(pinned_parts(self.marks, pinned));
         }
         let mut ledger = String::from(RULE);
         if !self.lists_blocks() {

@@ -1,9 +1,10 @@
 //! What stands at the beginning of a prompt, as one user turn.
 
+use crate::Attribution;
 use crate::entry::Form;
-use crate::quote::{Origin, quoted};
+use crate::marks::{Marks, Origin};
 use crate::repair::INSTRUCTION;
-use foldback_core::{Content, Message, Part, Role, SeqNo};
+use foldback_core::{Content, Message, Part, Role};
 use std::sync::Arc;
 
 /// Parts as one user turn; texts side by side are one.
@@ -25,9 +26,16 @@ pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
     Form::new(Arc::new(Message::compose(Role::User, content, Vec::new(), None)))
 }
 
+/// A message that stays in every prompt.
+#[derive(Clone, Debug)]
+pub(crate) struct Pinned {
+    pub(crate) whose: Attribution,
+    pub(crate) message: Arc<Message>,
+}
+
 /// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
 /// its label, anybody else's in marks that tell whose it is.
-pub(crate) fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
+pub(crate) fn pinned_parts(marks: Marks, Pinned { whose, message }: &Pinned) -> Vec<Part> {
     let is_user = *message.role() == Role::User;
     let is_instruction = message.role().is_instruction();
     let text_part = |text: &str| {
@@ -37,8 +45,9 @@ pub(crate) fn pinned_parts(seq: SeqNo, message: &Message) -> Vec<Part> {
         if is_instruction {
             return Part::Text(format!("{INSTRUCTION} {text}"));
         }
-        let origin = Origin { message: Some(seq), role: Some(message.role()), ..Origin::default() };
-        Part::Text(quoted(&origin, text))
+        let from = whose.to_string();
+        let origin = Origin { from: Some(&from), trust: whose.trust(), ..Origin::default() };
+        Part::Text(marks.quoted(&origin, text))
     };
     match message.content() {
         Content::Empty => Vec::new(),

@@ -9,7 +9,7 @@ use crate::cut::one_line;
 use crate::entry::{Entry, Form, Kind};
 use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
 use crate::live_view::visible;
-use crate::opening::{pinned_parts, user_turn};
+use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::tools::SHORTEST_TOKENS;
@@ -521,12 +521,14 @@ impl LiveView {
     /// the very message that stood there.
     pub(crate) fn write_pins(&mut self) {
         let first = self.first_shown().unwrap_or(SeqNo(u64::MAX));
-        let gone: Vec<_> = self.pins.range(..first).collect();
+        let gone: Vec<&Pinned> = self.pins.range(..first).map(|(_, pinned)| pinned).collect();
         self.opening = match gone.as_slice() {
             [] => None,
-            [(_, message)] if *message.role() == Role::User => sendable(message).map(Form::new),
+            [Pinned { message, .. }] if *message.role() == Role::User => {
+                sendable(message).map(Form::new)
+            }
             gone => {
-                let parts = gone.iter().flat_map(|(seq, message)| pinned_parts(**seq, message));
+                let parts = gone.iter().flat_map(|pinned| pinned_parts(self.marks, pinned));
                 let parts: Vec<_> = parts.collect();
                 (!parts.is_empty()).then(|| user_turn(parts))
             }

@@ -54,6 +54,9 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The system gave no random bytes for the secret of a store.
+    #[error("the secret of the store could not be made: {0}")]
+    Random(getrandom::Error),
     /// There is no such todo.
     #[error("the store holds no todo {0}; `todos` lists those it holds")]
     NoTodo(TodoId),

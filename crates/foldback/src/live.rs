@@ -6,6 +6,7 @@ use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, State};
 use foldback_core::{Message, Offload, SeqNo, StoredMessage, TodoList, ToolCallId};
 use foldback_disclosure::{LiveView, Snapshot};
+use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -42,13 +43,13 @@ pub(crate) struct Saved {
 }
 
 impl Live {
-    /// Nothing yet, at this head.
-    pub(crate) fn new(memory: &Shared, head: Head) -> Self {
+    /// Nothing yet of this todo, at this head.
+    pub(crate) fn new(memory: &Shared, todo: &Todo, head: Head) -> Self {
         let state = State::default().of_model(memory.embedder.model_id());
         Self {
             head,
             chunker: Chunker::restore(memory.chunker.clone(), state),
-            view: LiveView::new(memory.view.clone()),
+            view: LiveView::new(memory.view.clone(), memory.marks(todo)),
             open: Vec::new(),
             blocks: 0,
             list: Arc::default(),

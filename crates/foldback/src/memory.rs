@@ -4,12 +4,13 @@ use crate::embedding::{EmbedderTrouble, adopt, embedder_of};
 use crate::indexer::Indexer;
 use crate::passages::StoredTexts;
 use crate::reembed::Reembedder;
+use crate::secret::{Secret, secret_of};
 use crate::{Error, OffloadPolicy, Options, Session, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{BlockStore, Hit, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
-use foldback_disclosure::{Answer, Shelf, ViewConfig};
+use foldback_disclosure::{Answer, Marks, Shelf, ViewConfig};
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,14 @@ pub(crate) struct Shared {
     pub(crate) offload: OffloadPolicy,
     pub(crate) chunker: ChunkerConfig,
     pub(crate) view: ViewConfig,
+    secret: Secret,
+}
+
+impl Shared {
+    /// What recalled text stands between in the contexts of a todo.
+    pub(crate) fn marks(&self, todo: &Todo) -> Marks {
+        Marks::new(&self.secret, todo.id())
+    }
 }
 
 impl Memory {
@@ -83,6 +92,7 @@ impl Memory {
         };
         let (embedder, embedder_trouble) = embedder_of(kv.as_ref(), options.embedder)?;
         let chunker = options.chunker.with_same_topic(embedder.same_topic())?;
+        let secret = options.secret.map_or_else(|| secret_of(kv.as_ref(), options.mode), Ok)?;
         let shared = Shared {
             reembedder: Reembedder::default(),
             indexer,
@@ -98,6 +108,7 @@ impl Memory {
             offload: options.offload,
             chunker,
             view: options.view,
+            secret,
         };
         let memory = Self { shared: Arc::new(shared) };
         if options.mode == Mode::ReadWrite {
@@ -191,6 +202,12 @@ impl Memory {
         Ok(foldback_disclosure::run_tool(&self.shelf(&todo), &call)?)
     }
 
+    /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
+    #[must_use]
+    pub fn secret(&self) -> [u8; 32] {
+        self.shared.secret
+    }
+
     /// The payloads of this memory, for reading by reference.
     #[must_use]
     pub fn payloads(&self) -> &BackendStore {
@@ -208,6 +225,7 @@ impl Memory {
     fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {
         Shelf {
             todo,
+            marks: self.shared.marks(todo),
             blocks: &self.shared.blocks,
             payloads: &self.shared.payloads,
             embedder: self.shared.embedder.as_ref(),

@@ -9,6 +9,9 @@ use foldback_kv::{Engine, Mode};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// A secret for runs whose bytes or tokens are compared, which everybody knows.
+pub const KNOWN_SECRET: [u8; 32] = [0; 32];
+
 /// What a memory can be told at birth. The default is the embedded one: SQLite, the built-in
 /// embedder, the estimate of tokens, nothing to download.
 #[derive(Clone)]
@@ -30,6 +33,10 @@ pub struct Options {
     /// told of another. One that is given becomes the own of a new store; where a store has another,
     /// [`embedder_trouble`](crate::Memory::embedder_trouble) says so.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// What the [marks](foldback_disclosure::Marks) of recalled text are made of: `None` for the
+    /// store's own secret, which is random, is made with the store and stays with it. One that is given is
+    /// kept nowhere; it is for runs whose bytes are compared, as [`KNOWN_SECRET`] is.
+    pub secret: Option<[u8; 32]>,
     /// What counts tokens.
     pub tokens: Arc<dyn TokenCounter>,
     /// What tells the time, for messages that carry none.
@@ -46,6 +53,7 @@ impl Default for Options {
             view: ViewConfig::default(),
             index: IndexConfig::default(),
             embedder: None,
+            secret: None,
             tokens: Arc::new(Estimate),
             clock: Arc::new(system_clock),
         }

@@ -35,7 +35,7 @@ pub(crate) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> 
         Err(Error::Blocks(BlockError::Corrupt { key, .. })) if key.space == Space::Session => {}
         Err(error) => return Err(error),
     }
-    let empty = Live::new(memory, memory.blocks.head(todo)?);
+    let empty = Live::new(memory, todo, memory.blocks.head(todo)?);
     let mut session = Session::with(memory.clone(), todo.clone(), empty);
     session.write(|session, live, draft| {
         let replay = Replay { session, head: live.head, blocks };
@@ -60,7 +60,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// The state, where the same messages close the same blocks again.
     fn as_it_was(&self) -> Result<Option<Live>, Error> {
-        let mut live = Live::new(&self.session.memory, self.head);
+        let mut live = Live::new(&self.session.memory, &self.session.todo, self.head);
         let mut is_same = true;
         self.each_message(|message| {
             if !is_same {
@@ -83,7 +83,7 @@ impl Replay<'_> {
 
     /// The state of a session whose last block closed by a word, whatever else would have closed it.
     fn around_its_blocks(&self, draft: &mut Draft) -> Result<Live, Error> {
-        let mut live = Live::new(&self.session.memory, self.head);
+        let mut live = Live::new(&self.session.memory, &self.session.todo, self.head);
         self.each_message(|message| {
             let seq = message.seq;
             let closed = message.take(&mut live);

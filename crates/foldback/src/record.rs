@@ -166,7 +166,7 @@ impl Session {
         let now = (self.memory.clock)();
         let (stored, note) = match self.recalled(seq, message, now.0) {
             Some((stored, note)) => (stored, Some(note)),
-            None => (self.offload(live, draft, message, now.0)?, None),
+            None => (self.offload(live, draft, seq, message, now.0)?, None),
         };
         let vectors = match stored.recall {
             true => Vectors::default(),
@@ -196,6 +196,7 @@ impl Session {
         &self,
         live: &Live,
         draft: &mut Draft,
+        seq: SeqNo,
         message: &Message,
         now: i64,
     ) -> Result<StoredMessage, Error> {
@@ -209,6 +210,7 @@ impl Session {
                 Some(pending) => pending,
                 none => none.insert(payloads.begin(&self.todo)?),
             };
+            pending.set_origin(seq.0);
             let meta = payloads.prepare(pending, part.text.as_bytes())?.meta;
             offloads.push(Offload {
                 site: part.site(),

@@ -34,7 +34,7 @@ impl Live {
     fn load_at(memory: &Shared, todo: &Todo, head: Head) -> Result<Self, Error> {
         let list = Arc::new(memory.list_of(todo)?);
         let Some(bytes) = memory.blocks.session(todo)? else {
-            return Ok(Self::new(memory, head));
+            return Ok(Self::new(memory, todo, head));
         };
         let saved: Saved = rmp_serde::from_slice(&bytes)
             .map_err(|error| Error::State { todo: todo.id().clone(), what: error.to_string() })?;
@@ -50,13 +50,11 @@ impl Live {
             let body = read_open(memory, todo, block.range.first(), block.range.last().next())?;
             closed.push((block, body.iter().map(shown).collect()));
         }
-        let pins = saved.view.pins().iter().map(|seq| {
-            let message = texts::exact_message(memory, todo, *seq)?;
-            Ok((*seq, Arc::new(message)))
-        });
+        let pins = saved.view.pins().iter().map(|seq| texts::attributed(memory, todo, *seq));
         let pins = pins.collect::<Result<Vec<_>, Error>>()?;
         let view = LiveView::restore(
             memory.view.clone(),
+            memory.marks(todo),
             saved.view,
             pins,
             closed,

@@ -5,7 +5,8 @@ use crate::memory::Shared;
 use crate::{Close, Error, Memory, Outcome, texts};
 use foldback_core::{
     Block, BlockId, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt,
-    Recorded, Reference, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
+    Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId,
+    ToolDefinition,
 };
 use foldback_disclosure::{Answer, Shelf, run_tool};
 use foldback_kv::Todo;
@@ -110,9 +111,9 @@ impl Session {
         if seq.0 >= self.len() {
             return Err(Error::NoMessage { todo: self.todo().clone(), seq, len: self.len() });
         }
-        let message = Arc::new(texts::exact_message(&self.memory, &self.todo, seq)?);
+        let (whose, message) = texts::attributed(&self.memory, &self.todo, seq)?;
         self.write(|_, live, _| {
-            live.view.pin(seq, message.clone());
+            live.view.pin(whose.clone(), message.clone());
             Ok(())
         })
     }
@@ -172,6 +173,7 @@ impl Session {
     pub(crate) fn shelf(&self) -> Shelf<'_> {
         Shelf {
             todo: &self.todo,
+            marks: self.memory.marks(&self.todo),
             blocks: &self.memory.blocks,
             payloads: &self.memory.payloads,
             embedder: self.memory.embedder.as_ref(),
@@ -233,13 +235,22 @@ impl ContextManager for Session {
         Ok(Box::new(child))
     }
 
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        Some(self)
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        Some(self)
+    }
+}
+
+impl SubTasks for Session {
     fn todo_list(&self) -> TodoList {
         Self::todo_list(self).clone()
     }
 
-    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
-        Self::set_todo_list(self, list)?;
-        Ok(true)
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<(), ContextError> {
+        Ok(Self::set_todo_list(self, list)?)
     }
 
     fn finish_item(

@@ -5,6 +5,7 @@ use crate::memory::Shared;
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::BlockStore;
 use foldback_core::{Message, SeqNo, Source, StoredMessage};
+use foldback_disclosure::Attribution;
 use foldback_kv::Todo;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,6 +57,16 @@ pub(crate) fn exact_message(
     seq: SeqNo,
 ) -> Result<Message, Error> {
     exact_at_depth(memory, todo, seq, 0)
+}
+
+/// One message exactly as it was recorded, and whose it is.
+pub(crate) fn attributed(
+    memory: &impl Texts,
+    todo: &Todo,
+    seq: SeqNo,
+) -> Result<(Attribution, Arc<Message>), Error> {
+    let message = exact_message(memory, todo, seq)?;
+    Ok((Attribution::find(memory.blocks(), todo, seq, &message)?, Arc::new(message)))
 }
 
 fn exact_at_depth(

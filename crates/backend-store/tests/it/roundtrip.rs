@@ -3,7 +3,7 @@
 use crate::world::{World, noise};
 use foldback_backend_store::{BackendConfig, Error, Meta};
 use foldback_core::{Check, PayloadKind};
-use foldback_kv::Batch;
+use foldback_kv::{Batch, Expect};
 use proptest::prelude::*;
 
 const INLINE: usize = 64 << 10;
@@ -282,4 +282,32 @@ proptest! {
         let is_range = matches!(error, Error::BadRange { .. });
         prop_assert!(is_range, "{}", error);
     }
+}
+
+/// S5: where bytes came from first is kept with them, however often they come again and also when they are
+/// stored anew.
+#[test]
+fn s5_the_first_origin_is_kept() {
+    let world = World::new();
+    let put = |bytes: &[u8], origin: Option<u64>| {
+        let head = world.kv.head(world.todo.no()).unwrap();
+        let mut pending = world.store.begin(&world.todo).unwrap();
+        if let Some(origin) = origin {
+            pending.set_origin(origin);
+        }
+        let meta = world.store.prepare(&mut pending, bytes).unwrap().meta;
+        let expect = Some(Expect { todo: world.todo.no(), head, next: head + 1 });
+        world.kv.commit(Batch { expect, put: pending.into_puts(), delete: vec![] }).unwrap();
+        assert_eq!(world.store.meta(&world.todo, meta.n).unwrap(), meta);
+        meta
+    };
+    let large = noise(INLINE + 1, 7);
+    assert_eq!(put(b"said by nobody", None).origin, None);
+    for (bytes, origin) in [(b"once".as_slice(), 4), (&large, 9)] {
+        assert_eq!(put(bytes, Some(origin)).origin, Some(origin));
+        assert_eq!(put(bytes, Some(40)).origin, Some(origin));
+    }
+    std::fs::remove_file(&world.files()[0]).unwrap();
+    assert_eq!(put(&large, Some(41)).origin, Some(9), "it is stored anew");
+    assert!(world.get(3).unwrap() == large);
 }

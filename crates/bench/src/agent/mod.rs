@@ -13,9 +13,8 @@ mod world;
 
 pub use model::Found;
 
-use crate::savings::Policy;
 use crate::sheet::thousands;
-use crate::{BenchError, Sheet, Usage};
+use crate::{BenchError, Policy, Sheet, Usage};
 use billed::Billed;
 use foldback_agent::{Agent, Executor, ReactSettings, Stop, Strategy, Task, Toolbox};
 use foldback_core::{Prices, TodoId};

@@ -43,17 +43,15 @@ mod compare;
 mod figures;
 mod group;
 mod page;
-mod policy;
 mod sheets;
 mod targets;
 
 pub use compare::{Comparison, Length, Spread};
 pub use figures::{ByPolicy, FactCounts, Fate, Figures};
 pub use group::Group;
-pub use policy::Policy;
 pub use targets::{Target, Worst};
 
-use crate::{BenchError, Case, Kind};
+use crate::{BenchError, Case, Kind, Policy};
 use foldback_core::Prices;
 use rayon::prelude::*;
 use run::Subject;

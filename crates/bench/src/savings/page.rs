@@ -4,9 +4,9 @@ use super::by_length::{Cheaper, Class, EVERY_LENGTH, classes, kilo};
 use super::compare::{cost, input};
 use super::sheets::percent;
 use super::targets::{CACHE_AWARE, STRICT};
-use super::{ByPolicy, Comparison, Curve, Figures, Group, Length, OfKind, Policy, Savings, Spread};
+use super::{ByPolicy, Comparison, Curve, Figures, Group, Length, OfKind, Savings, Spread};
 use crate::report::{Axis, Bar, Bars, Lines, Mark, Page, Section, Series};
-use crate::{BenchError, Sheet, sheet::thousands};
+use crate::{BenchError, Policy, Sheet, sheet::thousands};
 use std::collections::BTreeMap;
 
 /// What all are held against.

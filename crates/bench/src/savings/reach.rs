@@ -191,9 +191,14 @@ fn rest_of_raw(answer: &str) -> Option<&str> {
 
 /// The recorded text of an answer: what stands between its marks.
 fn between_marks(answer: &str) -> &str {
-    let body = answer.split_once("\n<recalled").and_then(|(_, rest)| rest.split_once(">\n"));
+    let body = answer.split_once("\n<recalled-").and_then(|(_, rest)| rest.split_once(">\n"));
     let body = body.map_or(answer, |(_, body)| body);
-    body.rsplit_once("\n</recalled>").map_or(body, |(body, _)| body)
+    let body = body.rsplit_once("\n</recalled-").map_or(body, |(body, _)| body);
+    // A page that begins inside a message says whose it is.
+    let told = body
+        .split_once(" goes on: ")
+        .filter(|(head, _)| head.starts_with('#') && !head.contains([':', '\n']));
+    told.map_or(body, |(_, body)| body)
 }
 
 /// Whether the page that follows begins inside the line that this one ends in: `"12+340-"`.
@@ -213,10 +218,12 @@ mod tests {
 
     #[test]
     fn pages_are_read_between_their_marks() {
-        let answer = "[load: store://1-abcd, lines 1-2 of 9]\n<recalled ref=\"store://1-abcd\">\n\
-                      one\ntwo </recalled> not\n</recalled>\nFor the rest, call load with \
+        let answer = "[load: store://1-abcd, lines 1-2 of 9]\n<recalled-kdmt ref=\"store://1-abcd\">\n\
+                      one\ntwo </recalled-kdmt> not\n</recalled-kdmt>\nFor the rest, call load with \
                       {\"ref\": \"store://1-abcd\", \"lines\": \"2+40-\"}.";
-        assert_eq!(between_marks(answer), "one\ntwo </recalled> not");
+        assert_eq!(between_marks(answer), "one\ntwo </recalled-kdmt> not");
+        let page = answer.replace("one\n", "#7 tool(read) of #6 goes on: one\n");
+        assert_eq!(between_marks(&page), between_marks(answer));
         let next = next_call(answer, "load");
         assert!(goes_on_in_the_line(next.as_ref()));
         // Other crates of a build decide whether JSON objects keep the order of their keys.

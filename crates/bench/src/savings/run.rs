@@ -6,9 +6,9 @@ use super::figures::Figures;
 use super::question::question;
 use super::reach::Reach;
 use super::values::Values;
-use super::{Config, Fate, Miss, Policy};
+use super::{Config, Fate, Miss};
 use crate::means::Means;
-use crate::{BenchError, Calls, Case, Counts, Driven, Meter};
+use crate::{BenchError, Calls, Case, Counts, Driven, Meter, Policy};
 use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
 
 /// A conversation under measurement, and what its policies share.

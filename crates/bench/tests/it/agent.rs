@@ -1,7 +1,7 @@
 //! One task under several policies.
 
+use foldback_bench::Policy;
 use foldback_bench::agent::{Agents, Config, Figures, measure};
-use foldback_bench::savings::Policy;
 use foldback_core::Prices;
 
 fn measured(policies: &[&str]) -> Agents {

@@ -2,9 +2,9 @@
 
 use foldback::{Conversation, Envelope};
 use foldback_bench::savings::{
-    Config, FactCounts, Fate, Figures, Group, PRICE_MOST, Policy, Savings, measure,
+    Config, FactCounts, Fate, Figures, Group, PRICE_MOST, Savings, measure,
 };
-use foldback_bench::{Case, Counts, Kind};
+use foldback_bench::{Case, Counts, Kind, Policy};
 use foldback_testkit::transcript;
 use std::fmt::Write as _;
 

@@ -2,23 +2,30 @@
 
 use super::Shelf;
 use super::shelf::recall_note;
+use crate::Marks;
+use crate::attribution::{Attribution, backwards, readable};
 use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::light::{light, light_elsewhere};
-use crate::quote::{CLOSE, Origin, Woven};
+use crate::marks::Origin;
+use crate::quote::Woven;
 use crate::repair::{NO_OUTPUT, legal_name};
 use foldback_blockstore::Error;
 use foldback_core::{
-    Block, Content, Message, Offload, Part, Role, SeqNo, Site, Source, StoredMessage, TodoId,
+    Block, Content, Message, Offload, Part, SeqNo, Site, Source, StoredMessage, TodoId, Trust,
 };
-use std::collections::BTreeMap;
 
 /// A block's messages, each as its text.
 pub(crate) struct BlockText {
+    marks: Marks,
     id: String,
     time: String,
     kind: &'static str,
+    /// Of all its messages the least.
+    trust: Trust,
     pub(crate) messages: Vec<(SeqNo, Woven)>,
+    /// Whose they are, in the same order.
+    whose: Vec<String>,
 }
 
 impl BlockText {
@@ -35,16 +42,46 @@ impl BlockText {
 
     fn read_as(shelf: &Shelf<'_>, block: &Block, of: Option<&TodoId>) -> Result<Self, Error> {
         let stored = shelf.blocks.messages(shelf.todo, block.range.as_u64())?;
-        let mut tools = BTreeMap::new();
-        let messages = block.range.iter().zip(&stored);
+        let mut before: Vec<(SeqNo, Message)> = Vec::with_capacity(stored.len());
+        // What stands before the block, for results that came too late.
+        let mut earlier: Option<Vec<(SeqNo, Message)>> = None;
+        let mut messages = Vec::with_capacity(stored.len());
+        let mut told = Vec::with_capacity(stored.len());
+        let mut trust = Trust::Instruction;
+        for (seq, stored) in block.range.iter().zip(&stored) {
+            let Some(message) = readable(stored) else {
+                let mut woven = Woven::default();
+                woven.push(&format!("#{seq} (this message cannot be read)\n"));
+                messages.push((seq, woven));
+                told.push(format!("#{seq}"));
+                trust = Trust::Untrusted;
+                continue;
+            };
+            let mut whose = Attribution::among(seq, &message, before.iter().rev().map(borrowed));
+            // Of another todo nothing is read but what was granted.
+            if whose.lacks_call(&message) && of.is_none() {
+                if earlier.is_none() {
+                    let first = block.range.first();
+                    let found = backwards(shelf.blocks, shelf.todo, first);
+                    earlier = Some(found.collect::<Result<_, _>>()?);
+                }
+                let earlier = earlier.iter().flatten().map(borrowed);
+                whose = Attribution::among(seq, &message, earlier);
+            }
+            trust = trust.min(whose.trust());
+            messages.push((seq, weave(&whose, &message, stored, of)));
+            told.push(whose.to_string());
+            before.push((seq, message));
+        }
         let id = &block.header.block_id;
         Ok(Self {
+            marks: shelf.marks,
             id: of.map_or_else(|| shown_id(id), |_| id.to_string()),
             time: one_line(&block.header.create_time.replace(['"', '<', '>'], ""), 19),
             kind: block.header.block_type.as_str(),
-            messages: messages
-                .map(|(seq, stored)| (seq, weave(seq, stored, of, &mut tools)))
-                .collect(),
+            trust,
+            messages,
+            whose: told,
         })
     }
 
@@ -57,54 +94,62 @@ impl BlockText {
         body
     }
 
+    /// What a part of the body begins with that does not begin with a head: whose message goes on there.
+    /// It has the form of a head, which no text forges.
+    pub(crate) fn goes_on(&self, body: &Woven, at: usize) -> Option<String> {
+        let (before, part) = body.text().split_at_checked(at)?;
+        let is_line = before.is_empty() || before.ends_with('\n');
+        let digit = part.strip_prefix('#').and_then(|rest| rest.chars().next());
+        if is_line && digit.is_some_and(|c| c.is_ascii_digit()) {
+            return None;
+        }
+        let ends = self.messages.iter().scan(0, |end, (_, message)| {
+            *end += message.text().len();
+            Some(*end)
+        });
+        let (_, whose) = ends.zip(&self.whose).find(|(end, _)| at < *end)?;
+        Some(format!("{whose} goes on: "))
+    }
+
     /// The mark before the block's text.
     pub(crate) fn open(&self) -> String {
         let origin = Origin {
             block: Some(&self.id),
-            time: Some(self.time.clone()),
+            time: Some(&self.time),
             kind: Some(self.kind),
+            trust: self.trust,
             ..Origin::default()
         };
-        format!("{}\n", origin.open())
+        format!("{}\n", self.marks.open(&origin))
     }
 
     /// The mark behind it.
     pub(crate) fn close(&self) -> String {
-        format!("{CLOSE}\n")
+        format!("{}\n", self.marks.close())
     }
 }
 
+fn borrowed((seq, message): &(SeqNo, Message)) -> (SeqNo, &Message) {
+    (*seq, message)
+}
+
 fn weave(
-    seq: SeqNo,
+    whose: &Attribution,
+    message: &Message,
     stored: &StoredMessage,
     of: Option<&TodoId>,
-    tools: &mut BTreeMap<String, String>,
 ) -> Woven {
     let mut woven = Woven::default();
-    let Some(message) = readable(stored) else {
-        woven.push(&format!("#{seq} (this message cannot be read)\n"));
-        return woven;
-    };
-    for call in message.tool_calls() {
-        tools.insert(call.id.as_str().to_owned(), call.name.clone());
-    }
-    let tool = message.tool_call_id().and_then(|id| tools.get(id.as_str()).map(String::as_str));
-    let name = if *message.role() == Role::Tool { tool.or(message.name()) } else { message.name() };
-    let role = legal_name(message.role().as_str());
-    let head = match name.filter(|name| !name.is_empty()) {
-        Some(name) => format!("#{seq} {role}({})", legal_name(name)),
-        None => format!("#{seq} {role}"),
-    };
+    let seq = whose.seq();
     let shown = match of {
         _ if stored.offloads.is_empty() => None,
-        Some(todo) => Some(light_elsewhere(&message, &stored.offloads, todo)),
-        None => Some(light(&message, &stored.offloads)),
+        Some(todo) => Some(light_elsewhere(message, &stored.offloads, todo)),
+        None => Some(light(message, &stored.offloads)),
     };
     let is_own = of.is_none();
-    let shown = shown.as_ref().unwrap_or(&message);
+    let shown = shown.as_ref().unwrap_or(message);
     if !shown.content().is_blank() || shown.tool_calls().is_empty() {
-        woven.push(&head);
-        woven.push(": ");
+        woven.push(&format!("{whose}: "));
         if stored.recall {
             woven.push_quote(&recall_note(&message.text()), None);
         } else {
@@ -113,7 +158,7 @@ fn weave(
         woven.push("\n");
     }
     for (index, call) in (0_u32..).zip(shown.tool_calls()) {
-        woven.push(&format!("{head} calls {} ", legal_name(&call.name)));
+        woven.push(&format!("{} ", whose.of_call(message, index as usize)));
         let is_offloaded = stored.offloads.iter().any(|offload| match offload.site {
             Site::Arguments(at) | Site::Argument(at, _) => at == index,
             Site::Content | Site::Part(_) => false,
@@ -152,14 +197,6 @@ fn weave_content(
             }
         }
     }
-}
-
-/// The message with nothing in the places of what is stored elsewhere: those are shown by their
-/// notices, and of a memory tool's answer the first line alone is read.
-fn readable(stored: &StoredMessage) -> Option<Message> {
-    // `null` is JSON wherever it stands, and text as well.
-    let json = stored.json(|_, _| Ok::<_, ()>("null".to_owned())).ok()?;
-    Message::from_json(&json).ok()
 }
 
 /// The kind of a part that is no text.

@@ -3,12 +3,14 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::{page, pattern};
+use super::payload_origin::PayloadOrigin;
 use super::{Answer, Shelf, Tool, search_block};
 use crate::Error;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::light::thousands;
-use crate::quote::{CLOSE, Origin, Woven};
+use crate::marks::Origin;
+use crate::quote::Woven;
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
@@ -190,6 +192,7 @@ impl Loading<'_> {
             if matching.is_some() {
                 answer.push(&format!("[line {line}]\n"));
             }
+            answer.push(&text.goes_on(&body, run.start).unwrap_or_default());
             answer.append_part(&body, run.clone());
             end_line(&mut answer);
         }
@@ -231,16 +234,32 @@ impl Loading<'_> {
         let first = begun(from, excerpt.first_line());
         let until = (excerpt.last_line(), excerpt.total_lines);
         answer.push(&head(&name, first, until, excerpt.next));
-        let kind = meta.kind.to_string();
-        let origin = Origin { payload: Some(name.clone()), kind: Some(&kind), ..Origin::default() };
-        answer.push(&format!("{}\n", origin.open()));
         let source = is_own.then_some(Source::Payload(meta.n));
-        push_runs(&mut answer, source, &excerpt, matching.is_some());
-        answer.push(&format!("{CLOSE}\n"));
+        in_marks(&mut answer, shelf, &meta, &name, |answer| {
+            push_runs(answer, source, &excerpt, matching.is_some());
+        })?;
         tell_escapes(&mut answer);
         answer.push(&rest(&name, arguments, excerpt.next));
         Ok(Answer::of(answer))
     }
+}
+
+/// What `push` adds of a payload, between the marks that tell whose it is.
+fn in_marks(
+    answer: &mut Woven,
+    shelf: &Shelf<'_>,
+    meta: &Meta,
+    name: &str,
+    push: impl FnOnce(&mut Woven),
+) -> Result<(), Error> {
+    let PayloadOrigin { from, trust } = PayloadOrigin::find(shelf, meta, None)?;
+    let kind = meta.kind.to_string();
+    let (payload, kind, from) = (Some(name), Some(kind.as_str()), from.as_deref());
+    let origin = Origin { payload, kind, from, trust, ..Origin::default() };
+    answer.push(&format!("{}\n", shelf.marks.open(&origin)));
+    push(answer);
+    answer.push(&format!("{}\n", shelf.marks.close()));
+    Ok(())
 }
 
 fn push_runs(answer: &mut Woven, source: Option<Source>, excerpt: &Excerpt, numbered: bool) {
@@ -283,8 +302,11 @@ fn binary(shelf: &Shelf<'_>, meta: &Meta, name: &str) -> Result<Answer, Error> {
         "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
         thousands(meta.bytes)
     ));
-    answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
-    answer.push("\nHand the reference to a tool that reads such data.");
+    in_marks(&mut answer, shelf, meta, name, |answer| {
+        answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
+        end_line(answer);
+    })?;
+    answer.push("Hand the reference to a tool that reads such data.");
     Ok(Answer::of(answer))
 }
 

@@ -9,6 +9,7 @@ mod list_blocks;
 mod load;
 mod page;
 mod passage;
+mod payload_origin;
 mod search_block;
 mod shelf;
 

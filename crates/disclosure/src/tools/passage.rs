@@ -1,8 +1,10 @@
 //! What a block's payloads say to a question, quoted with the lines that say it.
 
 use super::Shelf;
+use super::payload_origin::PayloadOrigin;
 use crate::ledger::shown_id;
-use crate::quote::{CLOSE, Origin, Woven};
+use crate::marks::Origin;
+use crate::quote::Woven;
 use foldback_backend_store::Position;
 use foldback_blockstore::{Finder, Hit, PassageHit};
 use foldback_core::{Source, TokenCounter};
@@ -12,7 +14,7 @@ use std::ops::Range;
 const EXCERPTS: [usize; 3] = [160, 80, 80];
 
 /// Kept back for the marks of an excerpt.
-const MARKS: usize = 45;
+const MARKS: usize = 60;
 
 /// Excerpts of the hit's passages, as many as fit `room` tokens. What cannot be read is told by its
 /// place alone.
@@ -70,25 +72,22 @@ fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) ->
     let part = best_part(&text, &mut hit.passage_finder(), budget, shelf.tokens)?;
     let quoted = text.get(part.clone())?;
     let id = shown_id(&hit.block.header.block_id);
-    let kind = meta.kind.to_string();
-    let origin = Origin {
-        block: Some(&id),
-        payload: Some(passage.payload.to_string()),
-        kind: Some(&kind),
-        ..Origin::default()
-    };
+    let PayloadOrigin { from, trust } =
+        PayloadOrigin::find(shelf, &meta, Some(&hit.block)).unwrap_or_default();
+    // The line in front names the payload.
+    let origin = Origin { block: Some(&id), from: from.as_deref(), trust, ..Origin::default() };
     let mut shown = Woven::default();
     shown.push(&format!("in {passage}"));
     if part.len() < text.len() {
         shown.push(&format!(", here {}", lines_of(passage, &text, &part)));
     }
-    shown.push(&format!("{}:\n{}\n", also_in(passage), origin.open()));
+    shown.push(&format!("{}:\n{}\n", also_in(passage), shelf.marks.open(&origin)));
     let from = passage.bytes.start + part.start as u64;
     shown.push_quote(quoted, is_exact.then_some((Source::Payload(meta.n), from)));
     if !quoted.ends_with('\n') {
         shown.push("\n");
     }
-    shown.push(&format!("{CLOSE}\n"));
+    shown.push(&format!("{}\n", shelf.marks.close()));
     Some(shown)
 }
 

@@ -169,9 +169,11 @@ fn show(
     let body = text.body();
     let mut shown = Woven::default();
     shown.push(&score_line(hit));
+    let score = shelf.tokens.count(shown.text());
     shown.push(&text.open());
-    let frame = shelf.tokens.count(shown.text()) + shelf.tokens.count(&text.close());
-    let Some(room) = room.checked_sub(frame) else { return Ok(None) };
+    let marks = shelf.tokens.count(&text.open()) + shelf.tokens.count(&text.close());
+    let all = room;
+    let Some(room) = room.checked_sub(score + marks) else { return Ok(None) };
     let cost = shelf.tokens.count(body.text());
     let by_payload = hit.explanation.passage > 0.0;
     if let Some(left) = room.checked_sub(cost)
@@ -195,15 +197,17 @@ fn show(
         shown.append(&told);
     } else if by_payload {
         // All of the room is for what was found.
-        let told = excerpts(shelf, hit, room);
+        let id = shown_id(&hit.block.header.block_id);
+        let left_out = format!("[{id} is left out; load shows it]\n");
+        let rest = score + shelf.tokens.count(&left_out);
+        let told = excerpts(shelf, hit, all.saturating_sub(rest));
         if told.text().is_empty() {
             return Ok(None);
         }
-        let id = shown_id(&hit.block.header.block_id);
         let mut alone = Woven::default();
         alone.push(&score_line(hit));
         alone.append(&told);
-        alone.push(&format!("[{id} is left out; load shows it]\n"));
+        alone.push(&left_out);
         return Ok(Some(alone));
     } else {
         return Ok(None);
@@ -291,7 +295,7 @@ fn hit_line(shelf: &Shelf<'_>, hit: &Hit) -> String {
         header.block_type,
         one_line(&header.core_semantic, 160)
     );
-    cut_tokens(&line, LINE - 8, shelf.tokens)
+    cut_tokens(&escaped(&line), LINE - 8, shelf.tokens)
 }
 
 /// The question as it stands in the note: short, on one line, without marks.

@@ -1,8 +1,8 @@
 //! What the tools read from, and what they answer.
 
-use crate::Error;
 use crate::cut::one_line;
 use crate::quote::{Fragment, Woven};
+use crate::{Error, Marks};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::BlockStore;
 use foldback_core::{Embedder, Reference, TokenCounter};
@@ -13,6 +13,8 @@ use foldback_kv::Todo;
 pub struct Shelf<'a> {
     /// The session's own todo; of others only what was granted to it can be reached, by its name.
     pub todo: &'a Todo,
+    /// The marks that recorded text stands between in that todo's answers, whatever todo it is of.
+    pub marks: Marks,
     /// Its messages and blocks.
     pub blocks: &'a BlockStore,
     /// Its payloads.

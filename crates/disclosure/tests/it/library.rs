@@ -7,10 +7,13 @@ use foldback_core::{
     Message, Offload, PayloadRef, Piece, Role, SeqNo, SeqRange, Site, Source, StoredMessage,
     TodoId, TokenCounter, ToolCall, Vectors, escape_into,
 };
-use foldback_disclosure::{Answer, Fragment, Shelf, run_tool};
+use foldback_disclosure::{Answer, Fragment, Marks, Shelf, run_tool};
 use foldback_kv::{Batch, Key, Kv, Registry, Space, Todo};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// What the marks of recalled text are made of.
+pub(crate) const SECRET: [u8; 32] = [7; 32];
 
 pub(crate) struct Library {
     kv: Arc<dyn Kv>,
@@ -18,6 +21,8 @@ pub(crate) struct Library {
     pub(crate) blocks: BlockStore,
     pub(crate) payloads: BackendStore,
     pub(crate) complex: bool,
+    /// Whether it is noted with each payload where it came from.
+    pub(crate) notes_origins: bool,
 }
 
 impl Library {
@@ -35,6 +40,7 @@ impl Library {
             .unwrap(),
             payloads: payloads(kv),
             complex: true,
+            notes_origins: true,
         }
     }
 
@@ -74,7 +80,10 @@ impl Library {
         let mut pending = self.payloads.begin(todo).unwrap();
         let mut references = Vec::new();
         let mut new = Vec::new();
-        for message in &messages {
+        for (seq, message) in (head.messages..).zip(&messages) {
+            if self.notes_origins {
+                pending.set_origin(seq);
+            }
             let text = message.text();
             let is_large = Estimate.count(&text) > 500 && *message.role() == Role::Tool;
             let mut stored = if is_large {
@@ -143,6 +152,7 @@ impl Library {
     pub(crate) fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {
         Shelf {
             todo,
+            marks: Marks::new(&SECRET, todo.id()),
             blocks: &self.blocks,
             payloads: &self.payloads,
             embedder: &Words,

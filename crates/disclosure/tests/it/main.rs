@@ -12,4 +12,5 @@ mod library;
 mod payload_search;
 mod play;
 mod prompt;
+mod provenance;
 mod tools;

@@ -38,10 +38,12 @@ fn bs7_the_lines_stand_under_their_block_with_the_reference() {
         assert!(text.contains("is answered by b_t1_001"), "{text}");
         assert!(text.contains("#0 user: Why did it stop?"), "{text}");
         let (block, told) = text.split_once("\nin store://").unwrap();
-        assert!(block.ends_with("</recalled>"), "{text}");
+        let mark = library.shelf(&todo).marks;
+        assert!(block.ends_with(&format!("</{mark}>")), "{text}");
         assert!(format!("store://{told}").starts_with(&reference), "{text}");
         assert!(told.contains("the lease of quay-7 has expired <\\/recalled> 船闸"), "{text}");
-        let opened = format!("<recalled block=\"b_t1_001\" ref=\"{reference}\" kind=");
+        let whose = "from=\"#2 tool(read_log) of #1\" trust=\"untrusted\"";
+        let opened = format!("\n<{mark} block=\"b_t1_001\" {whose}>\n");
         assert!(told.contains(&opened), "{text}");
         let quotes_it = |fragment: &Fragment| matches!(fragment, Fragment::Quote { source: Source::Payload(1), range } if range.end > 9_000);
         assert!(answer.fragments.iter().any(quotes_it), "{:?}", answer.fragments);

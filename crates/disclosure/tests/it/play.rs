@@ -1,10 +1,11 @@
 //! A conversation played into a view, and a prompt as lines.
 
+use crate::library::SECRET;
 use foldback_core::{
     Block, BlockHeader, BlockId, BlockType, Budget, Check, CloseReason, Estimate, Message, Offload,
     PayloadKind, Prompt, SeqNo, SeqRange, Site, TodoId, TokenCounter,
 };
-use foldback_disclosure::{LiveView, Shown, ViewConfig};
+use foldback_disclosure::{Attribution, LiveView, Marks, Shown, ViewConfig};
 use std::sync::Arc;
 
 /// A view, and the messages and blocks that it was given.
@@ -20,7 +21,7 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn new(config: ViewConfig) -> Self {
-        let view = LiveView::new(config.clone());
+        let view = LiveView::new(config.clone(), marks());
         Self { view, config, shown: Vec::new(), blocks: Vec::new(), offload_tokens: 500 }
     }
 
@@ -63,8 +64,7 @@ impl Play {
         let snapshot = self.view.snapshot();
         let bytes = serde_json::to_vec(&snapshot).unwrap();
         let snapshot: foldback_disclosure::Snapshot = serde_json::from_slice(&bytes).unwrap();
-        let exact = |seq: &SeqNo| (*seq, self.shown[seq.0 as usize].message.clone());
-        let pins = snapshot.pins().iter().map(exact).collect();
+        let pins = snapshot.pins().iter().map(|seq| self.attributed(*seq)).collect();
         let bare = |shown: &Shown| Shown { recall: None, ..shown.clone() };
         let messages = |from: usize, to: usize| self.shown[from..to].iter().map(bare).collect();
         let closed = self.blocks.len() as u32;
@@ -76,11 +76,25 @@ impl Play {
         let split = self.blocks.last().map_or(0, |block| block.range.last().0 as usize + 1);
         LiveView::restore(
             self.config.clone(),
+            marks(),
             snapshot,
             pins,
             in_view.collect(),
             messages(split, self.shown.len()),
         )
+    }
+
+    /// Pins a message, as whoever keeps the messages does.
+    pub(crate) fn pin(&mut self, seq: SeqNo) {
+        let (whose, message) = self.attributed(seq);
+        self.view.pin(whose, message);
+    }
+
+    fn attributed(&self, seq: SeqNo) -> (Attribution, Arc<Message>) {
+        let message = self.shown[seq.0 as usize].message.clone();
+        let before = self.shown[..seq.0 as usize].iter().rev();
+        let before = before.map(|shown| (shown.seq, shown.message.as_ref()));
+        (Attribution::among(seq, &message, before), message)
     }
 
     pub(crate) fn prompt(&self) -> Prompt {
@@ -120,6 +134,11 @@ impl Play {
             })
             .collect()
     }
+}
+
+/// The marks of the todo `t`, of which all blocks are.
+pub(crate) fn marks() -> Marks {
+    Marks::new(&SECRET, &TodoId::new("t").unwrap())
 }
 
 pub(crate) fn block(todo: &str, n: u32, range: SeqRange) -> Block {

@@ -1,8 +1,8 @@
-//! The policies that are compared.
+//! The policies that decide what a model is sent, by their names.
 
 use crate::{BenchError, Driven};
-use foldback::{CacheAware, Memory, Options, Schedule, ViewConfig};
-use foldback_baselines::{BASELINES, Baseline, baseline};
+use foldback::{CacheAware, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
+use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
 use std::sync::Arc;
 
@@ -18,10 +18,16 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Every policy: the others in their order, then the memory.
+    /// The policies that are compared: the others in their order, then the memory.
     #[must_use]
     pub fn all() -> Vec<Self> {
         BASELINES.iter().map(Self::Baseline).chain([Self::Foldback, Self::CacheAware]).collect()
+    }
+
+    /// Every name that [`named`](Self::named) knows, the memory's own first.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let baselines = BASELINES.iter().chain(VARIANTS).map(|baseline| baseline.name);
+        [Self::Foldback, Self::CacheAware].map(Self::name).into_iter().chain(baselines)
     }
 
     /// The policy of this name: one of [`all`](Self::all), or a policy of others in another mode,
@@ -32,7 +38,7 @@ impl Policy {
         own.or_else(|| baseline(name).map(Self::Baseline))
     }
 
-    /// The name as it is reported.
+    /// The name as it is given and reported.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,6 +70,30 @@ impl Policy {
         matches!(self, Self::Foldback | Self::CacheAware)
     }
 
+    /// How the memory shows a conversation under this policy, at the prices that it assumes unless it
+    /// is told others.
+    #[must_use]
+    pub fn view(self) -> ViewConfig {
+        let schedule = match self {
+            Self::CacheAware => Schedule::CacheAware(CacheAware::default()),
+            Self::Foldback | Self::Baseline(_) => Schedule::Strict,
+        };
+        ViewConfig::default().with_schedule(schedule)
+    }
+
+    /// These options, with the view of this policy.
+    #[must_use]
+    pub fn options(self, options: Options) -> Options {
+        Options { view: self.view(), ..options }
+    }
+
+    /// The greatest number of messages that the live view shows of closed blocks and the open tail,
+    /// but for a single unit that is larger; `None` where there is no bound.
+    #[must_use]
+    pub fn window_bound(self) -> Option<usize> {
+        self.is_foldback().then(|| self.view().window_bound())
+    }
+
     /// A context of this policy that holds nothing yet, for a provider with these prices.
     ///
     /// # Errors
@@ -73,19 +103,20 @@ impl Policy {
         todo: TodoId,
         prices: Prices,
     ) -> Result<Box<dyn ContextManager>, BenchError> {
-        let schedule = match self {
+        let view = match self {
             Self::Baseline(baseline) => return Ok(baseline.start(todo, Driven::counters())),
-            Self::Foldback => Schedule::Strict,
-            Self::CacheAware => Schedule::CacheAware(
-                CacheAware::default()
-                    .with_prices(prices)
-                    .map_err(|error| BenchError::Input(error.to_string()))?,
-            ),
+            Self::Foldback => self.view(),
+            Self::CacheAware => {
+                let priced = CacheAware::default().with_prices(prices);
+                let priced = priced.map_err(|error| BenchError::Input(error.to_string()))?;
+                self.view().with_schedule(Schedule::CacheAware(priced))
+            }
         };
         let options = Options {
-            view: ViewConfig::default().with_schedule(schedule),
+            view,
             // Same input, same figures: a message without a time gets no time of today.
             clock: Arc::new(|| Timestamp(0)),
+            secret: Some(KNOWN_SECRET),
             ..Options::default()
         };
         Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))
@@ -100,11 +131,12 @@ mod tests {
     #[test]
     fn cx10_every_policy_has_a_name_and_a_mode_is_asked_for_by_one() {
         let named = |name: &str| Policy::named(name).map(Policy::name);
-        for policy in Policy::all() {
-            assert_eq!(named(policy.name()), Some(policy.name()));
+        for name in Policy::names().chain(Policy::all().into_iter().map(Policy::name)) {
+            assert_eq!(named(name), Some(name));
         }
-        assert_eq!(named("stm-ltm:compress"), Some("stm-ltm:compress"));
         assert!(Policy::all().iter().all(|policy| !policy.name().contains(':')));
+        assert!(Policy::names().any(|name| name == "stm-ltm:compress"));
+        assert_eq!(Policy::names().count(), Policy::all().len() + VARIANTS.len());
         assert_eq!(named("foldback:compress"), None);
     }
 }
