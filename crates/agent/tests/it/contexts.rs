@@ -2,8 +2,8 @@
 
 use crate::script::full;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, TodoId, ToolAnswer,
-    ToolCall, ToolDefinition,
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks, TodoId,
+    ToolAnswer, ToolCall, ToolDefinition,
 };
 use std::sync::Mutex;
 
@@ -84,5 +84,13 @@ impl ContextManager for Altered {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         self.inner.child(todo)
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.inner.sub_tasks()
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.inner.sub_tasks_mut()
     }
 }

@@ -6,7 +6,7 @@ use foldback_agent::{AgentEvent, Observer};
 use foldback_baselines::Full;
 use foldback_core::{
     BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Recorded,
-    Reference, Role, SeqNo, TodoId, TodoList, ToolAnswer, ToolCall, ToolDefinition,
+    Reference, Role, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use parking_lot::Mutex;
@@ -122,11 +122,21 @@ impl ContextManager for Keeping {
         Ok(Box::new(Self { inner, kept: self.kept.clone(), shares: self.shares }))
     }
 
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        Some(self)
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        Some(self)
+    }
+}
+
+impl SubTasks for Keeping {
     fn todo_list(&self) -> TodoList {
         self.kept.lock().lists.get(self.todo()).cloned().unwrap_or_default()
     }
 
-    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
+    fn set_todo_list(&mut self, list: &TodoList) -> Result<(), ContextError> {
         let before = self.todo_list();
         list.check_change(&before).map_err(|error| wrong(error.to_string()))?;
         let returned = |item: &foldback_core::TodoItem| {
@@ -137,7 +147,7 @@ impl ContextManager for Keeping {
             return Err(wrong(format!("{} claims to have returned what it has not", item.id)));
         }
         self.kept.lock().lists.insert(self.todo().clone(), list.clone());
-        Ok(true)
+        Ok(())
     }
 
     fn finish_item(
@@ -178,6 +188,10 @@ impl ContextManager for Keeping {
             kept.grants.push(format!("{} -> {to}: {reference}", self.inner.todo()));
         }
         Ok(true)
+    }
+
+    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+        Ok(Vec::new())
     }
 
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {

@@ -2,9 +2,11 @@
 
 use crate::keeping::{calling, scripts};
 use crate::script::{agent, full, task};
-use foldback_agent::{AskPerson, Person, Question, Task};
+use crate::toolkit::{spec, tool};
+use foldback_agent::{AskPerson, Person, Question, Task, ToolOutput};
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
+use foldback_planner::Effect;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -49,9 +51,9 @@ async fn told(tool: AskPerson, task: &Task) -> String {
     requests.get(1).map(|r| r.messages.last().unwrap().text().into_owned()).unwrap_or_default()
 }
 
-/// A person is asked in whatever time it takes, also more than other tools may take.
+/// OM16: a person is asked through a port, in whatever time it takes, also more than other tools may take.
 #[tokio::test(start_paused = true)]
-async fn a_person_is_asked() {
+async fn om16_a_person_is_asked() {
     let person = Answering::new(Some("周六 👍"), 500);
     assert_eq!(told(AskPerson::new(person.clone()), &task("go")).await, "周六 👍");
     let asked = person.asked.lock();
@@ -60,9 +62,9 @@ async fn a_person_is_asked() {
     assert_eq!((question.text.as_str(), question.options.len()), ("哪一天出发?", 2));
 }
 
-/// Nobody is there, the person has no answer, or takes too long: the model is told, and goes on.
+/// OM16: nobody is there, the person has no answer, or takes too long: the model is told, and goes on.
 #[tokio::test(start_paused = true)]
-async fn without_an_answer_the_model_is_told() {
+async fn om16_without_an_answer_the_model_is_told() {
     let told_nobody = told(AskPerson::nobody(), &task("go")).await;
     assert!(told_nobody.contains("nobody to be asked; decide by what you know"), "{told_nobody}");
     let silent = told(AskPerson::new(Answering::new(None, 1)), &task("go")).await;
@@ -83,6 +85,49 @@ async fn one_question_is_asked_at_a_time() {
     agent.react(full().as_mut(), &task("go")).await.unwrap();
     let asked: Vec<u64> = person.asked.lock().iter().map(|(at, _)| *at).collect();
     assert_eq!(asked, [0, 10]);
+}
+
+/// OM16: while somebody else asks the person, the time of an answer does not run.
+#[tokio::test(start_paused = true)]
+async fn om16_the_time_of_an_answer_begins_with_the_question() {
+    let turn = Arc::new(tokio::sync::Mutex::new(()));
+    let other = Arc::clone(&turn).lock_owned().await;
+    tokio::spawn(async move {
+        tokio::time::sleep(AskPerson::TIMEOUT * 2).await;
+        drop(other);
+    });
+    let tool = AskPerson::new(Answering::new(Some("周六"), 599)).with_turn(turn);
+    assert_eq!(told(tool, &task("go")).await, "周六");
+}
+
+/// OM16: while a person thinks, what was called beside the question is done, and nothing else waits.
+#[tokio::test(start_paused = true)]
+async fn om16_a_question_holds_nothing_up() {
+    let person = Answering::new(Some("周六"), 500);
+    let began = person.began;
+    let looked = Arc::new(Mutex::new(None));
+    let look = {
+        let looked = Arc::clone(&looked);
+        tool(spec("look", Effect::ReadOnly), move |_, _| {
+            let looked = Arc::clone(&looked);
+            async move {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                *looked.lock() = Some(began.elapsed().as_secs());
+                Ok(ToolOutput::text("晴"))
+            }
+        })
+    };
+    let calls = vec![
+        ToolCall::new("c1", "ask_person", r#"{"question": "哪一天?"}"#),
+        ToolCall::new("c2", "look", "{}"),
+    ];
+    let model = scripts([("task", vec![Answer::calls("", calls), "done".into()])]);
+    let agent = agent(&model, vec![Arc::new(AskPerson::new(person)), look]);
+    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    assert_eq!((*looked.lock(), began.elapsed().as_secs()), (Some(3), 500));
+    let told: Vec<String> =
+        model.requests()[1].messages.iter().rev().take(2).map(|m| m.text().into_owned()).collect();
+    assert_eq!(told, ["晴", "周六"], "each call has its result, in the order of the calls");
 }
 
 /// A question is taken back when the run is cancelled.

@@ -7,8 +7,8 @@ use foldback_agent::{
     Task, TokenPrices, Tool, ToolOutput, Toolbox,
 };
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo, SideCall, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition,
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo, SideCall,
+    SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ScriptedModel, Usage};
 use foldback_planner::{Effect, FailureKind, StepId, StepResult};
@@ -202,6 +202,14 @@ impl ContextManager for Summing {
     }
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         self.0.child(todo)
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.0.sub_tasks()
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.0.sub_tasks_mut()
     }
     fn side_calls(&mut self) -> Vec<SideCall> {
         let call = SideCall { purpose: "summary", input_tokens: 1_000, output_tokens: 100 };

@@ -4,8 +4,8 @@ use crate::toolkit::{spec, tool};
 use foldback_agent::{Agent, Executor, Report, Task, Tool, ToolError, ToolOutput, Toolbox, Trace};
 use foldback_baselines::Full;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition, check_request,
+    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo,
+    SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition, check_request,
 };
 use foldback_llm::{
     Answer, Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
@@ -216,5 +216,13 @@ impl ContextManager for Remembering {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         self.inner.child(todo)
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.inner.sub_tasks()
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.inner.sub_tasks_mut()
     }
 }

@@ -1,7 +1,9 @@
 //! Looking at what is known.
 
+use crate::script::{agent, model, says, walk};
 use crate::toolkit::{answer, call, executor, failure, object, run, text};
 use foldback_agent::think;
+use foldback_core::{Role, ToolCall};
 use foldback_planner::{Effect, FailureKind, Template};
 
 /// What a model is told of a reflection.
@@ -50,4 +52,41 @@ async fn om18_another_form_is_refused() {
     let (kind, message) = failure(&outcome, 1);
     assert_eq!(kind, FailureKind::Arguments);
     assert!(message.contains("boolean"), "{message}");
+}
+
+/// OM18: an agent that is given it reflects by calling it: what follows from a reflection is a result like
+/// any other, and the loop goes on with it. One that is not given it has no such tool.
+#[tokio::test(start_paused = true)]
+async fn om18_a_model_reflects_in_its_loop() {
+    let reflect = |id: &str, sufficient: bool, follow_up: &[&str]| {
+        let gap = if sufficient { "" } else { "潮位" };
+        let arguments = serde_json::json!({
+            "is_sufficient": sufficient, "knowledge_gap": gap, "follow_up": follow_up,
+        });
+        ToolCall::new(id, "think", &arguments.to_string())
+    };
+    let script = || {
+        model([
+            reflect("c1", false, &["look at the tide table"]).into(),
+            ToolCall::new("c2", "look", "{}").into(),
+            reflect("c3", true, &[]).into(),
+            "三米。".into(),
+        ])
+    };
+    for (is_given, first) in
+        [(true, "Next: look at the tide table"), (false, "Error (unknown tool): ")]
+    {
+        let model = script();
+        let mut tools = vec![says("look", 1, "3 m")];
+        tools.extend(is_given.then(think));
+        let (report, messages) = walk(&agent(&model, tools)).await;
+        assert_eq!((report.answer(), model.calls()), (Some("三米。"), 4));
+        let results = messages.iter().filter(|message| *message.role() == Role::Tool);
+        let results: Vec<String> = results.map(|message| message.text().into_owned()).collect();
+        assert!(results[0].starts_with(first), "{results:?}");
+        assert_eq!(results[1], "3 m");
+        assert_eq!(results[2] == "Enough is known: answer the request.", is_given, "{results:?}");
+        let declared = model.requests()[0].tools.iter().any(|tool| tool.name == "think");
+        assert_eq!(declared, is_given);
+    }
 }

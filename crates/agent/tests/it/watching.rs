@@ -8,8 +8,8 @@ use foldback_agent::{
     Toolbox,
 };
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition,
+    BlockId, Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks,
+    TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 use foldback_llm::{ModelError, ModelErrorKind};
 use foldback_planner::{Effect, StepId};
@@ -161,6 +161,14 @@ impl ContextManager for Closing {
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         self.0.child(todo)
     }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.0.sub_tasks()
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.0.sub_tasks_mut()
+    }
 }
 
 /// Blocks that close are told, with how much was recorded by then.
@@ -281,4 +289,36 @@ async fn et10_events_come_when_things_happen() {
     let told: Vec<(u64, String)> = clocked.1.lock().clone();
     let told: Vec<(u64, &str)> = told.iter().map(|(at, what)| (*at, what.as_str())).collect();
     assert_eq!(told, [(100, "slow"), (100, "quick"), (120, "/quick"), (400, "/slow")]);
+}
+
+/// ET10: a call that cannot be made is told as one that failed, beside those that were made.
+#[tokio::test]
+async fn et10_a_call_that_cannot_be_made_is_told() {
+    let watching = Arc::new(Watching::default());
+    let calls = vec![
+        ToolCall::new("c1", "nobody_knows_it", "{}"),
+        ToolCall::new("c2", "read", "no JSON"),
+        read("c3"),
+    ];
+    let model = model([calls.into(), "雨".into()]);
+    let agent = agent(&model, vec![says("read", 0, "小雨")]);
+    agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    let events = watching.0.lock();
+    let ended: Vec<_> = events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            AgentEvent::CallEnded { step, tool, success, excerpt, .. } => {
+                Some((step.0, tool.as_str(), *success, excerpt.split(':').next().unwrap()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ended,
+        [
+            (1, "nobody_knows_it", false, "Error (unknown tool)"),
+            (2, "read", false, "Error (arguments)"),
+            (3, "read", true, "小雨"),
+        ]
+    );
 }

@@ -1,0 +1,184 @@
+//! Deep search, whole.
+
+mod bounds;
+mod citations;
+mod failures;
+mod graph;
+mod ids;
+mod resumed;
+mod retries;
+mod summaries;
+
+use crate::script::{full, running};
+use foldback_agent::deep_search::{
+    Citing, DeepReport, DeepSearch, DeepSearchSettings, Found, SearchBackend,
+};
+use foldback_agent::{Agent, Executor, Task, ToolError, Toolbox};
+use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A backend that is a function, and knows what it was asked.
+struct Library {
+    answer: Box<Searched>,
+    wait: Duration,
+    asked: Mutex<Vec<String>>,
+    /// How many searches are going on, and how many there were at once at most.
+    going: Mutex<(usize, usize)>,
+}
+
+/// What a search brings.
+type Searched = dyn Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync;
+
+impl Library {
+    fn new(
+        answer: impl Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (asked, going) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { answer: Box::new(answer), wait: Duration::from_millis(100), asked, going })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl SearchBackend for Library {
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        _k: usize,
+    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+        async move {
+            self.asked.lock().unwrap().push(query.to_owned());
+            {
+                let mut going = self.going.lock().unwrap();
+                going.0 += 1;
+                going.1 = going.1.max(going.0);
+            }
+            tokio::time::sleep(self.wait).await;
+            self.going.lock().unwrap().0 -= 1;
+            (self.answer)(query)
+        }
+        .boxed()
+    }
+}
+
+fn found(url: &str, title: &str, text: &str) -> Found {
+    Found { url: url.to_owned(), title: title.to_owned(), text: text.to_owned(), bytes: Some(0..9) }
+}
+
+/// Two passages about whatever is asked.
+fn two(query: &str) -> Result<Vec<Found>, ToolError> {
+    let url = |n| format!("docs/{}.md#bytes=0-{n}", query.replace(' ', "_"));
+    Ok(vec![
+        found(&url(9), "tides.md", &format!("{query}: three metres.")),
+        found(&url(8), "潮汐表", &format!("{query}：潮差三米。")),
+    ])
+}
+
+/// What a request is for: `research/query-1`.
+fn node(request: &ChatRequest) -> &str {
+    let id = request.id.as_deref().unwrap();
+    let (run, key) = id.rsplit_once('/').unwrap();
+    let purpose = run.rsplit('/').next().unwrap();
+    &id[id.len() - key.len() - purpose.len() - 1..]
+}
+
+fn user_text(request: &ChatRequest) -> String {
+    request.messages[1].text().into_owned()
+}
+
+fn queries(queries: &[&str]) -> String {
+    serde_json::json!({"rationale": "r", "query": queries}).to_string()
+}
+
+fn insufficient(queries: &[&str]) -> String {
+    serde_json::json!({"is_sufficient": false, "knowledge_gap": "缺潮时", "follow_up_queries": queries})
+        .to_string()
+}
+
+fn sufficient() -> String {
+    r#"{"is_sufficient": true, "knowledge_gap": "", "follow_up_queries": []}"#.to_owned()
+}
+
+/// The links that stand in the summaries that whoever writes the answer reads.
+fn links(request: &ChatRequest) -> Vec<String> {
+    let text = user_text(request);
+    let summaries = text.split("The summaries:").nth(1).unwrap();
+    let mut links = Vec::new();
+    for part in summaries.split(" [").skip(1) {
+        if let Some(end) = part.find(')').filter(|_| part.contains("](")) {
+            links.push(format!("[{}", &part[..=end]));
+        }
+    }
+    links
+}
+
+/// A model that asks for two queries, then for one more, cites what it is told to, and copies all links.
+fn usual(request: &ChatRequest) -> Answer {
+    let text = match node(request) {
+        "queries/queries" => queries(&["潮差", "tide times"]),
+        "reflection/round-1" => insufficient(&["tide tables"]),
+        "reflection/round-2" => sufficient(),
+        "answer/answer" => format!("潮差三米 {}。", links(request).join(" ")),
+        node if node.starts_with("research/query-") => {
+            "It is three metres [citation:1]. 潮差三米。[citation:2]".to_owned()
+        }
+        node => panic!("{node}"),
+    };
+    Answer::text(&text)
+}
+
+fn model(answer: impl Fn(&ChatRequest) -> Answer + Send + Sync + 'static) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::answering(answer))
+}
+
+fn agent(
+    model: &Arc<ScriptedModel>,
+    library: &Arc<Library>,
+    settings: DeepSearchSettings,
+) -> Agent {
+    let executor = Executor::new(Toolbox::default());
+    let deep = DeepSearch::new(library.clone()).with_settings(settings);
+    running(model, executor).with_head("Answer for sailors.").with_deep_search(deep)
+}
+
+fn plain() -> DeepSearchSettings {
+    DeepSearchSettings { sources_heading: None, ..DeepSearchSettings::default() }
+}
+
+fn afterwards() -> DeepSearchSettings {
+    DeepSearchSettings { citing: Citing::Afterwards, ..plain() }
+}
+
+async fn search(agent: &Agent) -> DeepReport {
+    agent.deep_search_in_full(full().as_mut(), &Task::new("run", "潮差多少?")).await.unwrap()
+}
+
+fn nodes(model: &ScriptedModel) -> Vec<String> {
+    model.requests().iter().map(|request| node(request).to_owned()).collect()
+}
+
+/// A model that writes first and cites afterwards.
+fn citing_afterwards(request: &ChatRequest) -> Answer {
+    let text = match node(request) {
+        "research/query-1" | "research/query-2" | "research/query-3" => {
+            "It is three metres. 潮差三米。".to_owned()
+        }
+        "answer/answer" => "潮差是三米。\n\n**It** is three metres, as [1] says.".to_owned(),
+        "answer/answer-citations" => {
+            let asked = user_text(request);
+            assert!(asked.contains("metres.[citation:2] 潮差三米。[citation:1]"), "{asked}");
+            r#"{"citations": [{"quote": "潮差是三米。", "sources": [2, 9]}, {"quote": "three metres", "sources": [1, 2]}, {"quote": "not there", "sources": [1]}]}"#.to_owned()
+        }
+        node if node.ends_with("-citations") => {
+            r#"{"citations": [{"quote": "潮差三米。", "sources": [2]}, {"quote": "metres.", "sources": [1]}]}"#
+                .to_owned()
+        }
+        _ => return usual(request),
+    };
+    Answer::text(&text)
+}

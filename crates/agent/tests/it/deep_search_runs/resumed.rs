@@ -1,0 +1,79 @@
+//! A deep search whose process was killed.
+
+use super::{Library, afterwards, citing_afterwards, model, nodes, plain, search, two, usual};
+use crate::script::running;
+use foldback_agent::deep_search::{Citing, DeepSearch, Found};
+use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record, ToolError, Toolbox};
+use futures::future::BoxFuture;
+use std::sync::{Arc, Mutex};
+
+/// A journal that keeps the order in which records came.
+#[derive(Default)]
+struct Log(MemoryJournal, Mutex<Vec<(String, Record)>>);
+
+impl Log {
+    /// The first `n` records of another.
+    fn first(of: &[(String, Record)], n: usize) -> Arc<Self> {
+        let log = Self::default();
+        for (run, record) in &of[..n] {
+            log.append(run, record).unwrap();
+        }
+        Arc::new(log)
+    }
+}
+
+impl Journal for Log {
+    fn append(&self, run: &str, record: &Record) -> Result<(), JournalError> {
+        self.1.lock().unwrap().push((run.to_owned(), record.clone()));
+        self.0.append(run, record)
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
+        self.0.sync()
+    }
+
+    fn records(&self, run: &str) -> Result<Vec<Record>, JournalError> {
+        self.0.records(run)
+    }
+}
+
+/// A run that was killed after any of its records goes on: what was asked and found by then is not asked
+/// or searched again, and the answer, its links and its sources are the same. What a search would bring by
+/// then does not matter.
+#[tokio::test(start_paused = true)]
+async fn ds1_a_killed_run_goes_on() {
+    for settings in [plain(), afterwards()] {
+        let answer = match settings.citing {
+            Citing::WhileWriting => usual,
+            Citing::Afterwards => citing_afterwards,
+        };
+        let run = async |journal: &Arc<Log>,
+                         searched: fn(&str) -> Result<Vec<Found>, ToolError>| {
+            let (model, library) = (model(answer), Library::new(searched));
+            let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
+            let deep = DeepSearch::new(library.clone()).with_settings(settings.clone());
+            let agent = running(&model, executor).with_deep_search(deep);
+            (search(&agent).await, nodes(&model), library.asked())
+        };
+        let log = Arc::new(Log::default());
+        let (whole, asked, searched) = run(&log, two).await;
+        let records = log.1.lock().unwrap().clone();
+        assert!(records.len() > asked.len() + 2 * searched.len());
+        for n in 0..=records.len() {
+            let is_answer = |r: &Record| matches!(r, Record::Note { kind, .. } if kind == "model");
+            let noted = records[..n].iter().filter(|(_, r)| is_answer(r)).count();
+            let ended =
+                records[..n].iter().filter(|(_, r)| matches!(r, Record::Ended { .. })).count();
+            let (report, asked_again, searched_again) = run(&Log::first(&records, n), two).await;
+            assert_eq!(asked_again.len(), asked.len() - noted, "killed after {n} records");
+            assert_eq!(searched_again.len(), searched.len() - ended, "killed after {n} records");
+            assert_eq!((report.text, report.sources), (whole.text.clone(), whole.sources.clone()));
+            assert_eq!(report.state.search_query, whole.state.search_query);
+        }
+        let nothing = |_: &str| Ok(Vec::new());
+        let (report, asked_again, searched_again) =
+            run(&Log::first(&records, records.len()), nothing).await;
+        assert_eq!((asked_again.len(), searched_again.len()), (0, 0));
+        assert_eq!(report.text, whole.text);
+    }
+}

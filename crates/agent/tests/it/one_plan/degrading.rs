@@ -1,0 +1,159 @@
+//! Plans that are repaired, and runs that go on step by step.
+
+use super::{NOTHING_MORE, SEED_WEATHER, calls, plan, with};
+use crate::script::{
+    agent, asked, conversation, full, model, plan_and_run, says, task, text, texts, times,
+};
+use crate::toolkit::{Counter, ms, spec, tool};
+use foldback_agent::{DegradeReason, Purpose, Stop, ToolOutput};
+use foldback_llm::{Answer, ModelError, ModelErrorKind};
+use foldback_planner::Effect;
+
+/// OP14: a plan that is not sound, nor its repair, ends in ReAct, which is recorded with its reason. The
+/// repair is told everything at once.
+#[tokio::test(start_paused = true)]
+async fn op14_an_invalid_plan_degrades_after_one_repair() {
+    let bad = r#"{"action_plan": {
+        "step1": {"function": "serch", "args": {}},
+        "step2": {"function": "search", "args": {}, "dependence": [3]},
+        "step3": {"function": "search", "args": {}, "dependence": [2, 9]}}}"#;
+    let model = texts(&[bad, "I would rather not.", "the answer"]);
+    let report = plan_and_run(&agent(&model, vec![says("search", 1, "found")])).await;
+    let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
+    assert_eq!(degraded.because, DegradeReason::InvalidPlan);
+    assert!(degraded.detail.contains("no plan"), "{}", degraded.detail);
+    assert_eq!(report.answer(), Some("the answer"));
+    assert_eq!(
+        report.trajectory.tokens.keys().copied().collect::<Vec<_>>(),
+        [Purpose::Planner, Purpose::Repair, Purpose::React]
+    );
+    let repair = asked(&model.requests()[1]);
+    for part in ["`serch`", "step9", "step2 -> step3"] {
+        assert!(repair.contains(part), "{part}\nin\n{repair}");
+    }
+    let messages = &model.requests()[2].messages;
+    let told: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!((told[1].as_str(), told[3].as_str()), (bad, "I would rather not."), "both stay");
+    assert!(told[2].contains("`serch`"), "with what was wrong: {}", told[2]);
+    assert!(told.last().unwrap().contains("Plans are over"), "{told:?}");
+    assert_eq!(report.trajectory.plan.iter().filter(|plan| !plan.findings.is_empty()).count(), 2);
+}
+
+/// OP14: nothing to do is a plan; something that is no step is none.
+#[tokio::test(start_paused = true)]
+async fn op14_an_empty_plan_is_a_plan_and_a_hollow_one_is_not() {
+    let report = plan_and_run(&agent(&texts(&[NOTHING_MORE, "done"]), vec![])).await;
+    assert_eq!((report.answer(), calls(&report, Purpose::Repair)), (Some("done"), 0));
+    for hollow in [
+        r#"{"action_plan": []}"#,
+        r#"{"action_plan": null}"#,
+        r#"{"action_plan": {"first": {"function": "a", "args": {}}}}"#,
+        r#"{"action_plan": {"step1": {}}}"#,
+        r#"{"action_plan": {"step1": {"args": {}}}}"#,
+    ] {
+        let model = texts(&[hollow, NOTHING_MORE, "done"]);
+        let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
+        assert_eq!(
+            (report.answer(), calls(&report, Purpose::Repair)),
+            (Some("done"), 1),
+            "{hollow}"
+        );
+    }
+}
+
+/// OP14: a repaired plan runs.
+#[tokio::test(start_paused = true)]
+async fn op14_a_repaired_plan_runs() {
+    let model = texts(&[r#"{"action_plan": {"step1": {"func"#, &plan(&[(1, "a", &[])]), "done"]);
+    let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
+    assert_eq!((text(&report, 1), report.answer()), ("ok", Some("done")));
+    assert_eq!(calls(&report, Purpose::Repair), 1);
+    assert!(asked(&model.requests()[1]).contains("ends"), "{}", asked(&model.requests()[1]));
+}
+
+/// OP14: a decision that no replan is left for is made step by step, with all that was done in view.
+#[tokio::test(start_paused = true)]
+async fn op14_an_open_decision_after_the_last_replan_degrades() {
+    let model = texts(&[SEED_WEATHER, "我看着办。"]);
+    let tools = vec![says("search_weather", 10, "小雨")];
+    let agent = with(agent(&model, tools), |settings| settings.max_replans = 0);
+    let mut context = full();
+    let report = agent.one_plan(context.as_mut(), &task("go")).await.unwrap();
+    let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
+    assert_eq!(degraded.because, DegradeReason::ReplansSpent);
+    assert!(degraded.detail.contains("step2"), "{}", degraded.detail);
+    let messages = model.requests()[1].messages.clone();
+    let told: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(
+        (told[0].as_str(), told[1].as_str(), told[2].as_str()),
+        ("go", SEED_WEATHER, "小雨")
+    );
+    assert!(told[3].contains("step2 asks for a decision, and 0 replans were made"), "{}", told[3]);
+    assert!(told[3].contains("Still to be decided:\n- step2: 根据step1结果"), "{}", told[3]);
+    assert_eq!(conversation(context.as_ref()).len(), 5);
+}
+
+/// OP19: the planner may say that a task is open-ended.
+#[tokio::test(start_paused = true)]
+async fn op19_an_open_ended_task_goes_step_by_step() {
+    let model = texts(&[r#"{"mode": "react", "reason": "未知领域的科研"}"#, "found it"]);
+    let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
+    let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
+    assert_eq!(degraded.because, DegradeReason::Declared);
+    assert_eq!(degraded.detail, "未知领域的科研");
+    assert_eq!(report.answer(), Some("found it"));
+    assert_eq!(calls(&report, Purpose::React), 1);
+    let told = asked(&model.requests()[1]);
+    assert!(told.contains("未知领域的科研") && told.contains("step by step"), "{told}");
+}
+
+/// OP8: a streamed plan that turns out not to be sound: what has begun is a fact, what has effects never
+/// ran, and the repair goes on from there.
+#[tokio::test(start_paused = true)]
+async fn op8_a_bad_end_of_a_streamed_plan_is_repaired_beside_what_ran() {
+    let acts = Counter::default();
+    let count = acts.clone();
+    let act = tool(spec("act", Effect::Effectful), move |_, _| {
+        count.add();
+        async { Ok(ToolOutput::text("done")) }
+    });
+    let written = [
+        r#"{"action_plan": {"step1": {"function": "look", "args": {}}, "#,
+        r#""step2": {"function": "act", "args": {}}, "#,
+        r#""step3": {"function": "lok", "args": {}}}}"#,
+    ];
+    let repaired = r#"{"action_plan": {"step2": {"function": "look", "args": {"x": "$$step1.result$$"}, "dependence": [1]}}}"#;
+    let model = model([
+        Answer::pieces(written.map(|piece| (ms(100), piece))),
+        repaired.into(),
+        "done".into(),
+    ]);
+    let agent = agent(&model, vec![says("look", 10, "ok"), act]);
+    let report = plan_and_run(&with(agent, |settings| settings.stream = true)).await;
+    assert_eq!((times(&report, 1), acts.get()), ((100, 110), 0));
+    assert_eq!((times(&report, 2), report.answer()), ((300, 310), Some("done")));
+    let repair = asked(&model.requests()[1]);
+    assert!(
+        repair.contains("`lok`") && repair.contains(r#"{"step":1,"function":"look""#),
+        "{repair}"
+    );
+}
+
+/// OP14: what the provider says no to is not mended by asking again; what cannot be read is.
+#[tokio::test(start_paused = true)]
+async fn op14_a_failing_model_ends_the_run_and_an_unreadable_answer_is_repaired() {
+    let error = |kind| Answer::from(ModelError::new(kind, "no"));
+    let refused = model([error(ModelErrorKind::Authentication)]);
+    let report = plan_and_run(&agent(&refused, vec![])).await;
+    let stop = Stop::ModelFailed { message: "no".to_owned() };
+    assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
+
+    let unreadable = model([
+        error(ModelErrorKind::Response),
+        plan(&[(1, "a", &[])]).into(),
+        error(ModelErrorKind::Response),
+        "done".into(),
+    ]);
+    let report = plan_and_run(&agent(&unreadable, vec![says("a", 1, "ok")])).await;
+    assert_eq!(report.answer(), Some("done"));
+}

@@ -1,0 +1,74 @@
+//! What sub-agents may spend.
+
+use super::{delegate, delegating, journaled, told_json};
+use crate::keeping::{Keeping, calling, scripts};
+use crate::script::task;
+use crate::toolkit::wait;
+use foldback_agent::{Allowance, Executor, MemoryJournal, Purse, Resource, Stop, Task, Toolbox};
+use foldback_llm::ScriptedModel;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Each sub-agent has a bound of its own, and spends from its parent's purse.
+#[tokio::test]
+async fn budgets_are_shared_and_bounded() {
+    let items = json!([{"id": "a", "task": "甲"}, {"id": "b", "task": "乙"}]);
+    let looks = || calling("wait", json!({"ms": 0}));
+    let model = || {
+        scripts([
+            ("task", vec![delegate(items.clone()), "完成".into()]),
+            ("task.a", (0..9).map(|_| looks()).collect()),
+            ("task.b", vec![looks(), "好了".into()]),
+        ])
+    };
+    let three = Allowance { model_calls: Some(3), ..Allowance::default() };
+    let run = async |model: &Arc<ScriptedModel>, sub: Allowance, own: Allowance| {
+        let agent = delegating(model, vec![wait()], |s| s.with_allowance(sub).with_max_parallel(1));
+        let task = Task { purse: Purse::new(own, None).unwrap(), ..task("写报告") };
+        let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
+        (report, task.purse.spent())
+    };
+    let asked = model();
+    let (report, spent) = run(&asked, three, Allowance::default()).await;
+    assert_eq!(report.answer(), Some("完成"));
+    let told = told_json(&asked);
+    assert_eq!(told["items"][0]["state"], "failed");
+    assert!(
+        told["items"][0]["result"]
+            .as_str()
+            .unwrap()
+            .contains("may spend no more calls of the model"),
+        "{told}"
+    );
+    assert_eq!(told["items"][1]["state"], "completed");
+    // Two of its own, three of a's and two of b's; delegate itself, three and one.
+    assert_eq!((spent.model_calls, spent.tool_calls), (7, 5));
+    assert_eq!(report.trajectory.spent().calls, 2, "its own record has its own calls");
+
+    let four = Allowance { model_calls: Some(4), ..Allowance::default() };
+    let (report, spent) = run(&model(), Allowance::default(), four).await;
+    assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
+    assert_eq!(spent.model_calls, 4, "sub-agents cannot spend what their parent does not have");
+}
+
+/// N3: what a delegated item has cost is spent again when its parent is resumed, and the journal holds the
+/// result: nobody works on it twice.
+#[tokio::test]
+async fn n3_what_sub_agents_spent_is_spent_after_a_resume() {
+    let executor =
+        Executor::new(Toolbox::default()).with_journal(Arc::new(MemoryJournal::default()));
+    let model = scripts([
+        ("task", vec![delegate(json!([{"id": "a", "task": "甲"}])), "完成".into()]),
+        ("task.a", vec![calling("wait", json!({"ms": 0})), "好了".into()]),
+    ]);
+    let mut spent = Vec::new();
+    for _ in 0..2 {
+        let agent = journaled(&model, vec![wait()], executor.clone(), |sub| sub);
+        let task = task("写报告");
+        agent.react(&mut Keeping::new(), &task).await.unwrap();
+        spent.push(task.purse.spent());
+    }
+    assert_eq!((spent[0].model_calls, spent[0].tool_calls, model.calls()), (4, 2, 4));
+    assert!(spent[0].usage.input > 0);
+    assert_eq!(spent[1], spent[0]);
+}

@@ -1,0 +1,169 @@
+//! What a policy has done beside the loop: how much of it at once, what becomes of it at the end, and what
+//! a policy is told of that its prompts leave out.
+
+use crate::contexts::Altered;
+use crate::keeping::{Watching, calling};
+use crate::script::{agent, full, model, says, task};
+use foldback_agent::{AgentEvent, Task};
+use foldback_core::{
+    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
+    SeqNo, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+};
+use foldback_llm::{Answer, ScriptedModel};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+/// Work of a policy.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A context that always has work to be done beside the loop.
+struct Busy {
+    inner: Box<dyn ContextManager>,
+    /// The next piece of work, if there is any after so many messages.
+    next: Box<dyn FnMut(u64) -> Option<Work> + Send>,
+    given: Arc<AtomicUsize>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Busy {
+    fn new(next: impl FnMut(u64) -> Option<Work> + Send + 'static) -> Self {
+        let (given, done) = (Arc::default(), Arc::default());
+        Self { inner: full(), next: Box::new(next), given, done }
+    }
+}
+
+impl ContextManager for Busy {
+    fn todo(&self) -> &TodoId {
+        self.inner.todo()
+    }
+
+    fn recorded(&self) -> u64 {
+        self.inner.recorded()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        self.inner.record(message)
+    }
+
+    fn prompt(&self, budget: &Budget) -> Prompt {
+        self.inner.prompt(budget)
+    }
+
+    fn tools(&self) -> &[ToolDefinition] {
+        self.inner.tools()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
+        self.inner.call(call)
+    }
+
+    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
+        self.inner.pin(seq)
+    }
+
+    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.inner.child(todo)
+    }
+
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        None
+    }
+
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        None
+    }
+
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        let work = (self.next)(self.inner.recorded())?;
+        self.given.fetch_add(1, Ordering::SeqCst);
+        Some(Maintenance(Box::new(move || {
+            work();
+            MaintenanceDone(Box::new(()))
+        })))
+    }
+
+    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
+        self.done.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// CX11: work that the last message brings up is done and handed over before the run has ended.
+#[tokio::test]
+async fn cx11_the_end_of_a_run_waits_for_what_is_under_way() {
+    let mut is_given = false;
+    let mut context = Busy::new(move |recorded| {
+        let is_last = recorded == 2 && !std::mem::replace(&mut is_given, recorded == 2);
+        is_last.then(|| Box::new(|| {}) as Work)
+    });
+    let (given, done) = (context.given.clone(), context.done.clone());
+    agent(&model(["done".into()]), vec![]).react(&mut context, &task("go")).await.unwrap();
+    assert_eq!((given.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 1));
+}
+
+/// CX11: sixteen pieces of work are under way at once, and no more, however much there is.
+#[tokio::test]
+async fn cx11_work_beside_the_loop_is_bounded() {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let mut context = Busy::new(move |_| {
+        let held = held.clone();
+        // Held up until nobody can let it go any more.
+        Some(Box::new(move || {
+            let _ = held.lock().unwrap().recv();
+        }))
+    });
+    let given = context.given.clone();
+    let (seen, release) = (given.clone(), Mutex::new(Some(release)));
+    let model = Arc::new(ScriptedModel::answering(move |request| {
+        let turn = request.messages.len();
+        assert_eq!(seen.load(Ordering::SeqCst), 16, "before turn {turn}");
+        if turn < 6 {
+            return calling("look", json!({ "n": turn }));
+        }
+        drop(release.lock().unwrap().take());
+        Answer::text("done")
+    }));
+    let report = agent(&model, vec![says("look", 0, "ok")]).react(&mut context, &task("go")).await;
+    assert_eq!(report.unwrap().answer(), Some("done"));
+}
+
+/// CX11: a policy whose work breaks off again and again is asked for no more of it, and the run goes on.
+#[tokio::test]
+async fn cx11_work_that_breaks_off_is_given_up() {
+    // As a panic does, and without its message.
+    let mut context = Busy::new(|_| Some(Box::new(|| std::panic::resume_unwind(Box::new(())))));
+    let (given, done) = (context.given.clone(), context.done.clone());
+    let turns = (0..20).map(|n| calling("look", json!({ "n": n })));
+    let model = model(turns.chain(["done".into()]));
+    let agent = agent(&model, vec![says("look", 5, "ok")]);
+    let report = agent.react(&mut context, &task("go")).await.unwrap();
+    assert_eq!(report.answer(), Some("done"));
+    let given = given.load(Ordering::SeqCst);
+    assert!((16..32).contains(&given), "{given}");
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+}
+
+/// ET10: what a prompt leaves out is told once, however often it does.
+#[tokio::test]
+async fn et10_what_is_left_out_is_told_once() {
+    let mut context = Altered::showing(|prompt| {
+        prompt.unfit.push("A message of 9,000 tokens is left out.".to_owned());
+        if prompt.messages.len() > 4 {
+            prompt.unfit.push("再多的也没有地方了。".to_owned());
+        }
+    });
+    let turns = (0..3).map(|n| calling("look", json!({ "n": n })));
+    let model = model(turns.chain(["done".into()]));
+    let watching = Arc::new(Watching::default());
+    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    agent(&model, vec![says("look", 0, "ok")]).react(&mut context, &task).await.unwrap();
+    let events = watching.0.lock();
+    let noted = events.iter().filter_map(|(_, event)| match event {
+        AgentEvent::Noted { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let noted: Vec<&str> = noted.collect();
+    assert_eq!(noted, ["A message of 9,000 tokens is left out.", "再多的也没有地方了。"]);
+}
