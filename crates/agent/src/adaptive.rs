@@ -201,8 +201,7 @@ impl Agent {
 /// Whether anything was said in a context but instructions.
 fn has_conversation(context: &dyn ContextManager) -> bool {
     let prompt = context.prompt(&Budget::default());
-    let stays = prompt.messages.len().saturating_sub(prompt.volatile);
-    prompt.messages.iter().take(stays).any(|message| !message.role().is_instruction())
+    prompt.conversation().iter().any(|message| !message.role().is_instruction())
 }
 
 #[cfg(test)]

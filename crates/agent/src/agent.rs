@@ -6,7 +6,10 @@ use crate::flow::FlowSettings;
 use crate::one_plan::OnePlanSettings;
 use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{ContextHandle, Executor, Host, Observer, Purse, PurseError, RunError, Trace, Watch};
+use crate::{
+    ContextHandle, Executor, Host, Observer, Purse, PurseError, RunError, SettingError, Trace,
+    Watch,
+};
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
 use foldback_planner::Validator;
@@ -124,6 +127,9 @@ pub enum AgentError {
     /// What it may spend is no bound.
     #[error(transparent)]
     Purse(#[from] PurseError),
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The agent was given nothing to search with.
     #[error("a deep search needs something to search; give the agent one by `with_deep_search`")]
     NothingToSearch,

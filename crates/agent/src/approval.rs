@@ -1,5 +1,6 @@
 //! Asking before a call is made.
 
+use foldback_core::TodoId;
 use foldback_planner::{Effect, StepId, ToolSpec};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub trait Approver: Send + Sync {
 /// A call that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
+    /// The todo of the agent that wants to make it: a sub-agent has one of its own. None where no agent does.
+    pub todo: Option<TodoId>,
     /// The step that makes it.
     pub step: StepId,
     /// The tool.

@@ -95,6 +95,7 @@ mod resumed;
 mod rewards;
 mod run;
 mod run_context;
+mod setting;
 pub mod spans;
 mod state;
 mod stuck;
@@ -127,6 +128,7 @@ pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
     guessed_rashly, judge, own_judges,
 };
+pub use setting::SettingError;
 pub use state::AgentState;
 
 pub use sub_agents::{SubAgentTool, SubAgents};

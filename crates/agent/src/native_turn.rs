@@ -114,7 +114,20 @@ async fn run_all(
     }
     for (id, failure) in refused {
         let result = StepResult::Error { failure };
-        told.insert(id, observation::of_result(&result));
+        let text = observation::of_result(&result);
+        walk.watch.tell_of(|| AgentEvent::CallEnded {
+            turn,
+            step: id,
+            tool: calls
+                .iter()
+                .find(|call| call.0 == id)
+                .map_or_else(String::new, |call| call.1.name.clone()),
+            success: false,
+            excerpt: observation::beginning(&text),
+            took_us: 0,
+            from_journal: false,
+        });
+        told.insert(id, text);
         walk.recorder.refused(turn, id, result);
     }
     own.steps.retain(|step| !told.contains_key(&step.id));

@@ -1,11 +1,11 @@
 //! Watching an agent while it works.
 
 use crate::trajectory::{Purpose, Stop, Strategy};
-use crate::{Resource, Spending};
+use crate::{Decision, Resource, Spending};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList};
 use foldback_llm::Usage;
 use foldback_planner::{Action, Step, StepId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -66,14 +66,16 @@ pub enum AgentEvent {
     Began {
         /// What is asked.
         request: String,
-        /// The strategy.
+        /// The strategy, by its name.
+        #[serde(serialize_with = "by_name")]
         strategy: Strategy,
         /// Whether an earlier run of the same name is gone on with.
         resumed: bool,
     },
     /// A strategy was chosen, or another one than before.
     Chose {
-        /// The strategy.
+        /// The strategy, by its name.
+        #[serde(serialize_with = "by_name")]
         strategy: Strategy,
         /// Why.
         because: String,
@@ -106,6 +108,27 @@ pub enum AgentEvent {
         turn: u32,
         /// Each step: its number, its tool (an anchor has none), and the steps it waits for.
         steps: Vec<PlannedStep>,
+    },
+    /// A call waits until somebody says whether it may be made. Who wants to make it is the run's todo.
+    ApprovalAsked {
+        /// Its turn.
+        turn: u32,
+        /// Its step.
+        step: StepId,
+        /// The tool.
+        tool: String,
+        /// The arguments as JSON text.
+        arguments: String,
+    },
+    /// It was said whether a call may be made.
+    ApprovalDecided {
+        /// Its turn.
+        turn: u32,
+        /// Its step.
+        step: StepId,
+        /// What was said.
+        #[serde(flatten)]
+        decision: Decision,
     },
     /// A tool's call began.
     CallBegan {
@@ -189,6 +212,8 @@ pub enum AgentEvent {
     Exhausted {
         /// What.
         resource: Resource,
+        /// Whether the bound is that of a share of what the whole task may spend.
+        of_share: bool,
     },
     /// Something worth a line that has no event of its own.
     Noted {
@@ -204,6 +229,11 @@ pub enum AgentEvent {
         /// What was spent by it.
         spent: Spending,
     },
+}
+
+/// A strategy as commands name it: `one-plan`.
+fn by_name<S: Serializer>(strategy: &Strategy, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(strategy.name())
 }
 
 /// A step of a plan as it is told to whoever watches.

@@ -57,7 +57,7 @@ pub struct AskPerson {
     person: Option<Arc<dyn Person>>,
     timeout: Duration,
     /// Held by whoever asks.
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl AskPerson {
@@ -76,7 +76,14 @@ impl AskPerson {
         // A question may be asked again, and is not asked before its time.
         let spec =
             ToolSpec { effect: Effect::Idempotent, ..spec("ask_person", DESCRIPTION, PARAMETERS) };
-        Self { spec, person: None, timeout: Self::TIMEOUT, turn: Mutex::default() }
+        Self { spec, person: None, timeout: Self::TIMEOUT, turn: Arc::default() }
+    }
+
+    /// The same, taking turns with whoever else asks that person and holds this meanwhile. The time of an
+    /// answer begins with the turn: nobody can answer what they have not been asked.
+    #[must_use]
+    pub fn with_turn(self, turn: Arc<Mutex<()>>) -> Self {
+        Self { turn, ..self }
     }
 
     /// The same with another bound on the time of an answer.

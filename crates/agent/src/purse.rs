@@ -187,6 +187,17 @@ impl Purse {
         Self { inner: Arc::new(Inner { prices, from, ..Inner::default() }) }
     }
 
+    /// What is left, here and where this came from: the least of each; nothing said of what is not bounded.
+    /// The calls under way count as spent.
+    #[must_use]
+    pub fn left(&self) -> Allowance {
+        let own = self.inner.left(&self.inner.account.lock());
+        match &self.inner.from {
+            Some(from) => own.least(from.left()),
+            None => own,
+        }
+    }
+
     /// What was spent from this purse and its shares.
     #[must_use]
     pub fn spent(&self) -> Spending {
@@ -198,6 +209,22 @@ impl Purse {
     pub fn exhausted(&self) -> Option<Resource> {
         let own = self.inner.exhausted(&self.inner.account.lock()).next();
         own.or_else(|| self.inner.from.as_ref()?.exhausted())
+    }
+
+    /// Whether there is nothing left of this, here or where this came from.
+    #[must_use]
+    pub fn has_none(&self, of: Resource) -> bool {
+        let is_gone = self.inner.exhausted(&self.inner.account.lock()).any(|what| what == of);
+        is_gone || self.inner.from.as_ref().is_some_and(|from| from.has_none(of))
+    }
+
+    /// Whether there is nothing left of this here, and something in the purse that everything came from.
+    pub(crate) fn lacks_share(&self, of: Resource) -> bool {
+        self.has_none(of) && !self.whole().has_none(of)
+    }
+
+    fn whole(&self) -> &Self {
+        self.inner.from.as_ref().map_or(self, Self::whole)
     }
 
     /// When the time is up, here or where this came from; `None` where it is not bounded.
@@ -308,20 +335,69 @@ impl Purse {
     }
 }
 
+impl Allowance {
+    /// What both allow.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+                (one, other) => one.or(other),
+            }
+        }
+        Self {
+            model_calls: least(self.model_calls, other.model_calls),
+            tool_calls: least(self.tool_calls, other.tool_calls),
+            tokens: least(self.tokens, other.tokens),
+            cost: least(self.cost, other.cost),
+            time: least(self.time, other.time),
+        }
+    }
+
+    /// A part of it, above 0 up to 1: of what can be counted one at least, where there is any.
+    #[must_use]
+    pub(crate) fn part(self, part: f64) -> Self {
+        if part >= 1.0 {
+            return self;
+        }
+        let timed = |time: Duration| Duration::try_from_secs_f64(time.as_secs_f64() * part);
+        let counted = |whole: u64| (whole as f64 * part).ceil() as u64;
+        Self {
+            model_calls: self.model_calls.map(counted),
+            tool_calls: self.tool_calls.map(counted),
+            tokens: self.tokens.map(counted),
+            cost: self.cost.map(|cost| cost * part),
+            time: self.time.map(|time| timed(time).unwrap_or(time)),
+        }
+    }
+}
+
 impl Inner {
-    /// Of what there is nothing left here, with what is under way.
-    fn exhausted(&self, account: &Account) -> impl Iterator<Item = Resource> + use<> {
-        let (allowance, Account { spent, under_way }) = (&self.allowance, account);
+    /// What is left of the bounds here, with what is under way.
+    fn left(&self, account: &Account) -> Allowance {
+        let (most, Account { spent, under_way }) = (&self.allowance, account);
         let tokens = spent.usage.input.saturating_add(spent.usage.output);
         let coming = Usage { input: *under_way, ..Usage::default() };
         let cost = spent.cost + self.prices.map_or(0.0, |prices| prices.cost(&coming));
-        let reached = |most: Option<u64>, spent: u64| most.is_some_and(|most| spent >= most);
+        let rest = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
+        Allowance {
+            model_calls: rest(most.model_calls, spent.model_calls),
+            tool_calls: rest(most.tool_calls, spent.tool_calls),
+            tokens: rest(most.tokens, tokens.saturating_add(*under_way)),
+            cost: most.cost.map(|most| (most - cost).max(0.0)),
+            time: most.time.map(|most| most.saturating_sub(self.began.elapsed())),
+        }
+    }
+
+    /// Of what there is nothing left here, with what is under way.
+    fn exhausted(&self, account: &Account) -> impl Iterator<Item = Resource> + use<> {
+        let left = self.left(account);
         let bounds = [
-            (reached(allowance.model_calls, spent.model_calls), Resource::ModelCalls),
-            (reached(allowance.tool_calls, spent.tool_calls), Resource::ToolCalls),
-            (reached(allowance.tokens, tokens.saturating_add(*under_way)), Resource::Tokens),
-            (allowance.cost.is_some_and(|most| cost >= most), Resource::Cost),
-            (allowance.time.is_some_and(|most| self.began.elapsed() >= most), Resource::Time),
+            (left.model_calls == Some(0), Resource::ModelCalls),
+            (left.tool_calls == Some(0), Resource::ToolCalls),
+            (left.tokens == Some(0), Resource::Tokens),
+            (left.cost.is_some_and(|cost| cost <= 0.0), Resource::Cost),
+            (left.time == Some(Duration::ZERO), Resource::Time),
         ];
         bounds.into_iter().filter_map(|(is_gone, what)| is_gone.then_some(what))
     }

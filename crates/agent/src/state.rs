@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// What the states of a run are noted as.
 const KIND: &str = "state";
 
-/// Where a run stands. It begins from [`Idle`](Self::Idle) only: one that is running is refused with
-/// [`RunError::InUse`], and what a journal holds as finished gives the same answer again without asking
-/// or calling anybody.
+/// Where a run stands. One that is idle begins or goes on, and one that failed is tried again. One that is
+/// running is refused with [`RunError::InUse`], and one that a journal holds as finished gives the same
+/// answer again without asking or calling anybody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
@@ -128,7 +128,8 @@ impl Watched {
         };
         let state = AgentState::after(&stop);
         if let Stop::Exhausted { resource } = stop {
-            self.watch.tell(&AgentEvent::Exhausted { resource });
+            let of_share = self.task.purse.lacks_share(resource);
+            self.watch.tell(&AgentEvent::Exhausted { resource, of_share });
         }
         let spent = self.task.purse.spent();
         self.watch.tell(&AgentEvent::Ended { stop, answer, spent });

@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
         let mut prompt = context.prompt(&less(self.agent.react.prompt, taken));
         let Some(system) = &self.system else { return prompt };
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
-        if instructions.clone().any(|message| message.text().contains(&*system.text())) {
+        if instructions.clone().any(|message| holds(&message.text(), &system.text())) {
             return prompt;
         }
         taken += message_tokens(&Estimate, system);
@@ -361,6 +361,18 @@ fn must_call(choice: &ToolChoice) -> bool {
         ToolChoice::Allowed(allowed) => allowed.required,
         ToolChoice::Auto | ToolChoice::ReplyOnly => false,
     }
+}
+
+/// Whether instructions hold the agent's own, as lines of their own: what is a part of another sentence
+/// may say something else there.
+fn holds(instructions: &str, own: &str) -> bool {
+    let own = own.trim();
+    instructions.match_indices(own).any(|(at, _)| {
+        let before = instructions[..at].trim_end_matches([' ', '\t']);
+        let behind = instructions[at + own.len()..].trim_start_matches([' ', '\t', '\r']);
+        let begins = before.is_empty() || before.ends_with('\n');
+        begins && (behind.is_empty() || behind.starts_with('\n'))
+    })
 }
 
 /// A bound with `taken` tokens less.

@@ -25,6 +25,19 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic];
+
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::OpenAiCompatible => "openai-compatible",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
     /// Where it is served, if at one place.
     #[must_use]
     pub fn usual_base_url(self) -> Option<&'static str> {
@@ -60,6 +73,12 @@ impl Provider {
                 Self::OpenAiCompatible
             });
         }
+        Self::of_name(name)
+    }
+
+    /// The provider of a model of this name, where the name tells.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
         let of_openai = ["gpt-", "chatgpt-", "o1", "o3", "o4"];
         if name.starts_with("claude-") {
             Some(Self::Anthropic)
@@ -291,7 +310,8 @@ fn openai_version(name: &str) -> Option<(u32, u32)> {
 }
 
 /// An address without what may be secret in it: user and password, query and fragment.
-pub(crate) fn public_url(url: &str) -> String {
+#[must_use]
+pub fn public_url(url: &str) -> String {
     let (front, rest) = match url.rsplit_once('@') {
         Some((before, rest)) => {
             let scheme = before.split_once("://").map(|(scheme, _)| format!("{scheme}://"));

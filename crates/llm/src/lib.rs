@@ -32,7 +32,7 @@ pub use cache::{
 pub use canonical::{CanonicalError, canonical_json, canonical_schema, canonical_tools};
 pub use cassette::{Cassette, CassetteError, Recording, Replay};
 pub use clocks::{Clock, ClockError, check_clocks, coarsen_clocks, find_clocks};
-pub use config::{ModelConfig, ModelFlags, ModelSources, Provider, Timeouts};
+pub use config::{ModelConfig, ModelFlags, ModelSources, Provider, Timeouts, public_url};
 pub use diversity::Diversity;
 pub use error::{ModelError, ModelErrorKind};
 pub use hermes::{

@@ -1,5 +1,7 @@
 //! The folders that file tools reach.
 
+mod likely;
+
 use crate::{Permissions, PermissionsError, Refused};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
@@ -246,7 +248,7 @@ impl Place<'_> {
     /// # Errors
     /// When it is none, or the system does not allow it.
     pub fn open_folder(&self) -> Result<Dir, ToolError> {
-        open_folder(&self.root.dir, &self.within).map_err(|error| failed(&self.shown, &error))
+        open_folder(&self.root.dir, &self.within).map_err(|error| self.missing(&error))
     }
 
     /// Opens the file to read it.
@@ -260,7 +262,20 @@ impl Place<'_> {
                 self.shown
             )));
         }
-        open_file(&self.root.dir, &self.within).map_err(|error| failed(&self.shown, &error))
+        open_file(&self.root.dir, &self.within).map_err(|error| self.missing(&error))
+    }
+
+    /// What the system said when it was to be opened; where nothing is there, with what was likely meant.
+    fn missing(&self, error: &io::Error) -> ToolError {
+        let is_missing = error.kind() == ErrorKind::NotFound;
+        match is_missing.then(|| self.likely()).flatten() {
+            Some(likely) => ToolError::permanent(format!(
+                "there is no {}; did you mean {}? file_list with a pattern finds files by name.",
+                shortened(&self.shown),
+                shortened(&likely)
+            )),
+            None => failed(&self.shown, error),
+        }
     }
 
     /// Writes the file: the whole of it, or nothing, also when the machine stops meanwhile. Folders

@@ -58,8 +58,8 @@ impl Agent {
     /// same name goes on where it was killed: what was asked, searched and answered is not done again.
     ///
     /// # Errors
-    /// When the agent [has nothing to search with](Self::with_deep_search), and when the context or the
-    /// journal fails.
+    /// When the agent [has nothing to search with](Self::with_deep_search), a
+    /// [setting](super::DeepSearchSettings::check) makes no sense, and when the context or the journal fails.
     pub async fn deep_search(
         &self,
         context: &mut dyn ContextManager,
@@ -101,9 +101,10 @@ impl Agent {
         task: &Task,
     ) -> Result<Report, AgentError> {
         let deep = self.deep_search.as_ref().ok_or(AgentError::NothingToSearch)?;
+        deep.settings.check()?;
         self.check(context)?;
-        let before = context.prompt(&self.react.prompt).messages;
-        let topic = research_topic(&before, &task.request);
+        let before = context.prompt(&self.react.prompt);
+        let topic = research_topic(before.conversation(), &task.request);
         let todo = context.todo().clone();
         let span = spans::invoke_agent("deep_search", todo.as_str());
         let run = self.search_and_answer(deep, &todo, &topic, task);
@@ -225,7 +226,7 @@ impl Graph<'_> {
             });
             AgentEvent::Planned { turn, steps: steps.collect() }
         });
-        let width = nodes.deep.settings.max_parallel.max(1);
+        let width = nodes.deep.settings.max_parallel;
         let research = queries.iter().map(|query| nodes.web_research(query, turn).boxed());
         let research: Vec<BoxFuture<'_, _>> = research.collect();
         let done: Vec<_> = stream::iter(research).buffered(width).try_collect().await?;

@@ -37,7 +37,7 @@ pub use drive::DeepReport;
 pub use marks::{Mark, Marked, Marks};
 pub use requests::research_topic;
 pub use research_tool::research;
-pub use settings::{Citing, DeepSearchSettings, Effort, SettingError, Temperatures};
+pub use settings::{Citing, DeepSearchSettings, Effort, Temperatures};
 pub use short_urls::{Restored, ShortUrls, Source};
 pub use state::{
     DeepSearchState, Grounding, Query, ReflectionState, Research, Route, Summary, Update,

@@ -1,19 +1,19 @@
 //! A search as a tool of another agent: a calculator that is given a question.
 
 use crate::own_tool::spec;
-use crate::{Agent, Allowance, Strategy, SubAgentTool, SubAgents, Tool};
+use crate::{Strategy, SubAgentTool, SubAgents, Tool};
 use foldback_planner::{Effect, ToolSpec};
 use std::sync::Arc;
 
 /// How much a caller's conversation grows by, in tokens.
 const CONCLUSION_TOKENS: usize = 1_000;
 
-/// The tool `research`: an agent that can [search](Agent::with_deep_search) works on a question in a todo
-/// of its own, below the caller's. It is told the question and nothing of the caller's conversation, which
+/// The tool `research`: one of `searchers`, whose template can [search](crate::Agent::with_deep_search), works
+/// on a question in a todo of its own, below the caller's. It is told the question and nothing of the caller's conversation, which
 /// grows by `{"step": "research", "args": {"question": ..}, "result": ..}`: the answer with its links, and
 /// nothing of what was read for it.
 #[must_use]
-pub fn research(agent: Agent, allowance: Allowance) -> Arc<dyn Tool> {
+pub fn research(searchers: SubAgents) -> Arc<dyn Tool> {
     let spec = spec(
         "research",
         "Searches the documents from several sides and answers a question, with links to what it rests \
@@ -22,9 +22,7 @@ pub fn research(agent: Agent, allowance: Allowance) -> Arc<dyn Tool> {
             "properties": {"question": {"type": "string", "description": "What is to be found out, in one or a few sentences."}}}"#,
     );
     let spec = ToolSpec { effect: Effect::Idempotent, ..spec };
-    let searchers = SubAgents::new(agent)
-        .with_strategy(Strategy::DeepSearch)
-        .with_allowance(allowance)
-        .with_conclusion_tokens(CONCLUSION_TOKENS);
+    let searchers =
+        searchers.with_strategy(Strategy::DeepSearch).with_conclusion_tokens(CONCLUSION_TOKENS);
     Arc::new(SubAgentTool::new(spec, searchers, "{question}"))
 }

@@ -1,5 +1,7 @@
 //! How deep a search goes.
 
+use crate::SettingError;
+use crate::setting::FROM_ONE;
 use serde::{Deserialize, Serialize};
 
 /// How deep a search goes, and how it cites.
@@ -132,18 +134,6 @@ impl Effort {
     }
 }
 
-/// A setting that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is {value:?}, but {expected} is expected")]
-pub struct SettingError {
-    /// The setting, in capitals.
-    pub name: &'static str,
-    /// What it was given.
-    pub value: String,
-    /// What can be read.
-    pub expected: &'static str,
-}
-
 impl DeepSearchSettings {
     /// The same with as many queries and rounds as an effort has.
     #[must_use]
@@ -164,7 +154,7 @@ impl DeepSearchSettings {
         let number = |name, own| {
             let Some(value) = given(name) else { return Ok(own) };
             let number = value.trim().parse().ok().filter(|number: &u32| *number > 0);
-            number.ok_or(SettingError { name, value, expected: "a whole number from 1 on" })
+            number.ok_or_else(|| SettingError::new(name, value, FROM_ONE))
         };
         Ok(Self {
             number_of_initial_queries: number(
@@ -174,5 +164,34 @@ impl DeepSearchSettings {
             max_research_loops: number("MAX_RESEARCH_LOOPS", self.max_research_loops)?,
             ..self
         })
+    }
+
+    /// Refuses settings by which nothing could be found, read or said.
+    ///
+    /// # Errors
+    /// When a number leaves nothing, a temperature is none, or words are blank or do not stay on a line.
+    pub fn check(&self) -> Result<(), SettingError> {
+        for (name, number) in [
+            ("number_of_initial_queries", u64::from(self.number_of_initial_queries)),
+            ("max_research_loops", u64::from(self.max_research_loops)),
+            ("max_follow_up_queries", u64::from(self.max_follow_up_queries)),
+            ("max_parallel", self.max_parallel as u64),
+            ("passages", self.passages as u64),
+            ("passage_tokens", self.passage_tokens as u64),
+            ("summary_tokens", self.summary_tokens as u64),
+        ] {
+            SettingError::unless_some(name, number)?;
+        }
+        let Temperatures { queries, research, reflection, answer } = self.temperatures;
+        for (name, temperature) in [
+            ("temperatures.queries", queries),
+            ("temperatures.research", research),
+            ("temperatures.reflection", reflection),
+            ("temperatures.answer", answer),
+        ] {
+            SettingError::unless_warm(name, temperature)?;
+        }
+        SettingError::unless_a_line("sources_heading", self.sources_heading.as_deref())?;
+        SettingError::unless_a_line("today", self.today.as_deref())
     }
 }

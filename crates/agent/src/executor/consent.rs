@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use crate::{ApprovalRequest, Approver, Decision};
+use foldback_core::TodoId;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -30,12 +31,22 @@ impl Consent {
         self.waiting.extend(batch);
     }
 
-    /// Asks about what waits, unless a question is open.
-    pub(super) fn ask(&mut self, approver: &Arc<dyn Approver>, timeout: Option<Duration>) {
-        if self.asking.is_none() && !self.waiting.is_empty() {
-            let batch = std::mem::take(&mut self.waiting);
-            self.asking = Some(ask(Arc::clone(approver), batch, timeout).boxed());
+    /// Asks on behalf of a todo about what waits, unless a question is open; gives the calls that are
+    /// asked about.
+    pub(super) fn ask(
+        &mut self,
+        approver: &Arc<dyn Approver>,
+        timeout: Option<Duration>,
+        todo: Option<&TodoId>,
+    ) -> Vec<ApprovalRequest> {
+        if self.asking.is_some() || self.waiting.is_empty() {
+            return Vec::new();
         }
+        let batch = std::mem::take(&mut self.waiting);
+        let asked = batch.iter().filter(|candidate| candidate.ask);
+        let requests: Vec<_> = asked.map(|candidate| candidate.call.request(todo)).collect();
+        self.asking = Some(ask(Arc::clone(approver), batch, requests.clone(), timeout).boxed());
+        requests
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -60,10 +71,9 @@ impl Consent {
 async fn ask(
     approver: Arc<dyn Approver>,
     batch: Vec<Candidate>,
+    requests: Vec<ApprovalRequest>,
     timeout: Option<Duration>,
 ) -> Vec<Decided> {
-    let asked = batch.iter().filter(|candidate| candidate.ask);
-    let requests: Vec<ApprovalRequest> = asked.map(|candidate| candidate.call.request()).collect();
     let answer = AssertUnwindSafe(async { approver.decide(&requests).await }).catch_unwind();
     let answer = match timeout {
         Some(timeout) => tokio::time::timeout(timeout, answer).await.map_err(|_| timeout),
@@ -84,8 +94,9 @@ async fn ask(
 }
 
 impl Call {
-    fn request(&self) -> ApprovalRequest {
+    fn request(&self, todo: Option<&TodoId>) -> ApprovalRequest {
         ApprovalRequest {
+            todo: todo.cloned(),
             step: self.step,
             function: self.function.clone(),
             arguments: self.arguments.clone(),

@@ -24,6 +24,8 @@ pub(super) fn handover(
     outcome: &Outcome,
 ) -> String {
     let why = why(degraded);
+    // A reason that ends as a sentence needs no second full stop.
+    let why = why.trim_end_matches('.');
     let mut text = format!("[{why}. Plans are over; from here the work goes on step by step.]\n");
     let open = decisions(undecided, rounds, outcome);
     if !open.is_empty() {

@@ -16,7 +16,7 @@ use crate::facts::conversation;
 use crate::notes::settle;
 use crate::react::Begun;
 use crate::trajectory::{Ending, Recorder, Strategy};
-use crate::{AgentEvent, AgentState, ContextHandle, spans};
+use crate::{AgentEvent, AgentState, ContextHandle, SettingError, spans};
 use drive::{Around, Drive, Finish};
 use foldback_core::{ContextManager, Message};
 use foldback_llm::Sampling;
@@ -48,6 +48,17 @@ impl Default for OnePlanSettings {
             results_tokens: 12_000,
             sampling: Sampling::default(),
         }
+    }
+}
+
+impl OnePlanSettings {
+    /// Refuses settings by which nothing could be told of steps, or no answer be drawn.
+    ///
+    /// # Errors
+    /// When that is so.
+    pub fn check(&self) -> Result<(), SettingError> {
+        SettingError::unless_some("results_tokens", self.results_tokens as u64)?;
+        SettingError::unless_drawn(&self.sampling)
     }
 }
 
@@ -98,6 +109,7 @@ impl Agent {
         task: &Task,
         chosen: Option<Choice>,
     ) -> Result<Report, AgentError> {
+        self.one_plan.check()?;
         self.check(context)?;
         let asker = Arc::new(Asker::open(self, task, context.todo())?);
         let recorder = Recorder::begin(self.situation(&task.request), Strategy::OnePlan);

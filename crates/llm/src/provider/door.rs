@@ -378,7 +378,7 @@ fn base_url(config: &ModelConfig) -> Result<Url, ModelError> {
         return Err(wrong("the base URL has no user and no password: the key is given apart"));
     }
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong_url("is an address that begins with http:// or https://"));
+        return Err(wrong_url("is no address that begins with http:// or https://"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong_url("has no query and no fragment"));

@@ -75,9 +75,8 @@ impl Folder {
         &self.path
     }
 
-    /// Hands each document to `take`, in the order of their paths. Hidden files, those that an ignore
-    /// file names, links, and files that have another ending are passed over; what looks like a document
-    /// and is none is given back.
+    /// Hands each document to `take`, in the order of their paths. Whatever else stands in the folder is
+    /// given back, but for what is hidden or named by an ignore file.
     pub(super) fn documents<E>(
         &self,
         settings: &DocumentSettings,
@@ -98,22 +97,22 @@ impl Folder {
                     continue;
                 }
             };
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
-            }
-            let ending = entry.path().extension().and_then(|ending| ending.to_str());
-            let Some(ending) = ending.map(str::to_lowercase) else { continue };
-            if !settings.extensions.contains(&ending) {
-                continue;
-            }
+            let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir()) else { continue };
             let Ok(within) = entry.path().strip_prefix(&self.path) else { continue };
+            let ending = entry.path().extension().and_then(|ending| ending.to_str());
+            let ending = ending.unwrap_or_default().to_lowercase();
             let path = joined(within);
             let text = match &path {
+                _ if kind.is_symlink() => Err("a link".to_owned()),
+                _ if !kind.is_file() => Err("no plain file".to_owned()),
+                _ if !settings.extensions.contains(&ending) => {
+                    Err("not the ending of a text".to_owned())
+                }
                 Some(_) if taken >= settings.max_files => {
-                    Err(format!("there are {} documents before it already", settings.max_files))
+                    Err(format!("behind the first {} documents", settings.max_files))
                 }
                 Some(_) => self.text(within, settings.max_file_bytes),
-                None => Err("its name is no Unicode text".to_owned()),
+                None => Err("a name that is no Unicode text".to_owned()),
             };
             let path = path.unwrap_or_else(|| within.to_string_lossy().into_owned());
             match text {
@@ -136,16 +135,16 @@ impl Folder {
             file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        let bytes = read().map_err(|error| format!("it cannot be read: {error}"))?;
+        let bytes = read().map_err(|error| format!("cannot be read: {error}"))?;
         if bytes.len() as u64 > most {
-            return Err(format!("it has more than {most} bytes"));
+            return Err(format!("more than {most} bytes"));
         }
         if bytes.contains(&0) {
-            return Err("it holds bytes that no text has".to_owned());
+            return Err("bytes that no text has".to_owned());
         }
         String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            format!("it is no UTF-8 from byte {at} on")
+            format!("no UTF-8 from byte {at} on")
         })
     }
 

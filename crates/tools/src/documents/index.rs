@@ -1,5 +1,6 @@
 //! The passages of documents in a memory: each is a message, and a block of its own.
 
+use super::PassageUrl;
 use super::files::Document;
 use super::passages::{Cut, cut};
 use foldback::core::{Message, SeqNo, TodoId};
@@ -7,6 +8,7 @@ use foldback::{
     ChunkerConfig, Close, Error, Hit, Memory, OffloadPolicy, Options, SearchRequest, Session,
 };
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -168,6 +170,28 @@ impl Index {
             }
             wanted = (wanted * 4).min(SearchRequest::MAX_K);
         }
+    }
+
+    /// The passage that stands at a place of the documents that the folder holds.
+    pub(super) fn passage_at(&self, place: &PassageUrl) -> Result<Option<Passage>, Error> {
+        let least = Version { path: place.path.clone(), hash: String::new() };
+        let version = self.current.range(least..).next();
+        let version = version.filter(|version| version.path == place.path);
+        let Some(messages) = version.and_then(|version| self.versions.get(version)) else {
+            return Ok(None);
+        };
+        // They stand in the order of the document.
+        let (mut from, mut to) = (messages.start, messages.end);
+        while from < to {
+            let middle = from.midpoint(to);
+            let Some(passage) = self.passage(SeqNo(middle))? else { return Ok(None) };
+            match passage.bytes.start.cmp(&place.bytes.start) {
+                Ordering::Less => from = middle + 1,
+                Ordering::Greater => to = middle,
+                Ordering::Equal => return Ok((passage.bytes == place.bytes).then_some(passage)),
+            }
+        }
+        Ok(None)
     }
 
     /// A recorded passage, where its document is the one that the folder holds.

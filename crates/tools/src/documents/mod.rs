@@ -4,6 +4,7 @@ mod files;
 mod index;
 mod passage_url;
 mod passages;
+mod passed_over;
 
 pub use files::{DocumentSettings, Skipped};
 pub use passage_url::{PassageUrl, PassageUrlError};
@@ -28,8 +29,9 @@ use std::sync::Arc;
 /// the folder is read again first. Text that is new is found once the folder was
 /// [read again](Self::refresh). Any language that the store searches will do; Chinese too.
 ///
-/// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents, nor are
-/// links, files that are too large, and such that are no UTF-8.
+/// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents. Nor are
+/// links, files of another ending (PDF, pictures), files that are too large, and such that are no UTF-8:
+/// [`Indexed::passed_over`] tells of those.
 ///
 /// ```
 /// use foldback_agent::deep_search::SearchBackend;
@@ -41,8 +43,10 @@ use std::sync::Arc;
 /// std::fs::write(folder.path().join("租约.md"), "# 租约\n\n租约每十秒续期一次。\n")?;
 /// let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
 /// let found = documents.search("租约多久续期", 3).await?;
-/// assert_eq!(found[0].url, "租约.md#bytes=0-43");
+/// assert_eq!(found[0].url, "租约.md#bytes=0-40");
 /// assert!(found[0].text.contains("每十秒"));
+/// // The URL stands in an answer; what it points at can be read back.
+/// assert_eq!(documents.read(&found[0].url.parse()?)?, found[0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -72,7 +76,7 @@ pub struct Indexed {
     pub passages: u64,
     /// How many documents were new or changed, and had to be recorded.
     pub recorded: usize,
-    /// What looks like a document and is none.
+    /// What stands in the folder beside its documents.
     pub skipped: Vec<Skipped>,
 }
 
@@ -88,6 +92,17 @@ pub enum DocumentsError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What a URL names is no passage of the documents as they were read last.
+    #[error(
+        "{0} names no passage: the document is gone or has changed since the URL was written, or it never \
+         was one of these"
+    )]
+    NoPassage(PassageUrl),
+    /// The bytes that a URL names are others by now.
+    #[error(
+        "{0} cannot be quoted: the document has changed since it was read, and is to be read again"
+    )]
+    Changed(PassageUrl),
     /// The store of their passages fails.
     #[error("the store of documents: {0}")]
     Store(#[from] foldback::Error),
@@ -140,6 +155,23 @@ impl DocumentFolder {
         self.shared.refresh()
     }
 
+    /// The passage that a URL of this folder names, word for word. It is quoted only if its bytes in the
+    /// file are those that were read.
+    ///
+    /// A passage that was changed in its place, and read again since the URL was written, is quoted as it
+    /// is now.
+    ///
+    /// # Errors
+    /// When there is no such passage, the document has changed behind it, or the store fails.
+    pub fn read(&self, place: &PassageUrl) -> Result<Found, DocumentsError> {
+        let passage = self.shared.state.read().index.passage_at(place)?;
+        let passage = passage.ok_or_else(|| DocumentsError::NoPassage(place.clone()))?;
+        match self.shared.holds(&passage) {
+            true => Ok(passage.into()),
+            false => Err(DocumentsError::Changed(place.clone())),
+        }
+    }
+
     /// What was read last.
     #[must_use]
     pub fn indexed(&self) -> Indexed {
@@ -172,14 +204,18 @@ impl Shared {
     /// The passages that answer best, as they stand in their files now.
     fn search(&self, query: &str, k: usize) -> Result<Vec<Found>, DocumentsError> {
         let found = || self.state.read().index.search(query, k);
-        let is_there =
-            |passage: &Passage| self.folder.holds(&passage.path, &passage.bytes, &passage.text);
         let mut passages = found()?;
-        if !passages.iter().all(is_there) {
+        if !passages.iter().all(|passage| self.holds(passage)) {
             self.refresh()?;
             passages = found()?;
         }
-        Ok(passages.into_iter().filter(is_there).map(Found::from).collect())
+        passages.retain(|passage| self.holds(passage));
+        Ok(passages.into_iter().map(Found::from).collect())
+    }
+
+    /// Whether a passage stands in its file.
+    fn holds(&self, passage: &Passage) -> bool {
+        self.folder.holds(&passage.path, &passage.bytes, &passage.text)
     }
 }
 

@@ -31,15 +31,14 @@ pub(super) struct Passage {
 pub(super) fn cut(text: &str, is_markdown: bool) -> Cut {
     let mut cutter = Cutter { text, start: 0, end: 0, headings: Vec::new(), passages: Vec::new() };
     let mut title = None;
-    let mut is_fenced = false;
+    let mut fence = None;
     let mut at = text.len() - text.trim_start_matches('\u{feff}').len();
     cutter.begin(at);
     for line in text.get(at..).unwrap_or_default().split_inclusive('\n') {
         let bytes = at..at + line.len();
         at = bytes.end;
-        let is_fence =
-            is_markdown && ["```", "~~~"].iter().any(|f| line.trim_start().starts_with(f));
-        is_fenced ^= is_fence;
+        fence = if is_markdown { fence_behind(fence, line) } else { None };
+        let is_fenced = fence.is_some();
         let heading = (is_markdown && !is_fenced).then(|| heading(line)).flatten();
         if let Some((level, words)) = heading {
             cutter.finish();
@@ -77,6 +76,21 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     let is_closed = open.is_empty() || open.ends_with(char::is_whitespace);
     let words = if is_closed { open.trim_end() } else { words };
     ((1..=6).contains(&level) && !words.is_empty()).then_some((level, words))
+}
+
+/// The code fence that is open behind a line, as its character and length. It may begin in an item of a
+/// list or a quotation; its own character closes it, at least as often, with nothing behind.
+fn fence_behind(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)> {
+    let is_marker = |c: char| c.is_whitespace() || c.is_ascii_digit() || "-*+>.)".contains(c);
+    let line = line.trim_start_matches(is_marker).trim_end();
+    let Some(mark) = line.chars().next().filter(|c| ['`', '~'].contains(c)) else { return open };
+    let behind = line.trim_start_matches(mark);
+    let count = line.len() - behind.len();
+    match open {
+        Some((own, least)) if own == mark && count >= least && behind.is_empty() => None,
+        None if count >= 3 && !behind.contains('`') => Some((mark, count)),
+        _ => open,
+    }
 }
 
 struct Cutter<'t> {
@@ -174,6 +188,23 @@ mod tests {
         let headings: Vec<String> =
             cut.passages.iter().map(|passage| passage.headings.join(" > ")).collect();
         assert_eq!(headings, ["租约", "租约 > Renewal", "Other"]);
+    }
+
+    #[test]
+    fn a_fence_is_closed_by_its_own_kind() {
+        for fenced in [
+            "1. Run it:\n2. ```sh\n   # no\n   ```\n",
+            "- ~~~\n  ```\n# no\n  ~~~\n",
+            "````md\n```\n# no\n```\n# no\n````\n",
+            "> ```\n> # no\n> ```\n",
+            "```sh\n# no\n``` no end\n# no\n```\n",
+            "```inline``` 码\n",
+        ] {
+            let text = format!("{fenced}\n# 续期\n\nTwice.\n");
+            let cut = cut(&text, true);
+            assert_eq!(cut.title.as_deref(), Some("续期"), "{text}");
+            assert_eq!(texts(&text, &cut), [fenced.trim(), "# 续期\n\nTwice."], "{text}");
+        }
     }
 
     #[test]

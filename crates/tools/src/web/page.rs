@@ -2,7 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8};
 use foldback_agent::ToolError;
-use html2text::RcDom;
+use html2text::{Element, RcDom};
 use regex::bytes::Regex;
 use std::io::{Error, ErrorKind, Read};
 use std::sync::LazyLock;
@@ -19,6 +19,10 @@ const DEPTH: usize = 512;
 
 /// How many times as long as its HTML a text may be.
 const LONGER: usize = 4;
+
+/// How much is set at most of a page whose lists or quotations leave less than half of a line, in bytes,
+/// were each of its bytes a line of its own.
+const SET_IN: usize = 16 << 20;
 
 /// What a server answered.
 pub(super) struct Page {
@@ -74,9 +78,12 @@ fn read(html: &str, end: Instant) -> Result<String, html2text::Error> {
     let config =
         html2text::config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
     let page = config.parse_html(Until { end, bytes: html.as_bytes() })?;
-    if is_deep(&page) {
+    let Some(columns) = indentation(&page) else {
         let why = format!("its elements lie more than {DEPTH} deep in each other");
         return Err(Error::other(why).into());
+    };
+    if columns > WIDTH / 2 && html.len().saturating_mul(columns) > SET_IN {
+        return Err(Error::other("its lists and quotations lie too deep in each other").into());
     }
     let mut text = config.render_to_string(config.dom_to_render_tree(&page)?, WIDTH)?;
     let most = html.len().max(HEAD) * LONGER;
@@ -89,15 +96,29 @@ fn read(html: &str, end: Instant) -> Result<String, html2text::Error> {
     Ok(text)
 }
 
-fn is_deep(page: &RcDom) -> bool {
-    let mut next = vec![(page.document.clone(), 0)];
-    while let Some((node, depth)) = next.pop() {
+/// How many columns the lines of a page are set in at most, by lists, quotations and headings; `None`
+/// where its elements lie too deep in each other.
+fn indentation(page: &RcDom) -> Option<usize> {
+    let mut most = 0;
+    let mut next = vec![(page.document.clone(), 0, 0)];
+    while let Some((node, depth, columns)) = next.pop() {
         if depth > DEPTH {
-            return true;
+            return None;
         }
-        next.extend(node.children.borrow().iter().map(|child| (child.clone(), depth + 1)));
+        let own = match &node.data {
+            Element { name, .. } => match &*name.local {
+                "ul" | "dd" | "blockquote" => 2,
+                "ol" => 4,
+                "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => 7,
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let columns = columns + own;
+        most = most.max(columns);
+        next.extend(node.children.borrow().iter().map(|child| (child.clone(), depth + 1, columns)));
     }
-    false
+    Some(most)
 }
 
 /// Bytes that can be read until then. A parser asks for them piece by piece, and takes the longer for a
@@ -201,6 +222,15 @@ mod tests {
         let text = page(&lists, time).unwrap();
         assert!(text.len() < lists.len() * 5, "{}", text.len());
         assert!(text.ends_with("[the page is longer than can be told]"));
+        // What would be set in further than it is long, again and again.
+        for tag in ["<blockquote>", "<ul><li>", "<ol><li>"] {
+            let set_in = format!("{}{}", tag.repeat(200), "雨 ".repeat(50_000));
+            let why = page(&set_in, time).unwrap_err();
+            assert!(why.contains("lists and quotations lie too deep"), "{tag}: {why}");
+            let few = format!("{}{}", tag.repeat(20), "雨 ".repeat(50_000));
+            let told = page(&few, time).unwrap();
+            assert!(told.matches('雨').count() > 10_000, "{tag}: {}", told.len());
+        }
         let why = page("<p>雨", Duration::ZERO).unwrap_err();
         assert!(why.contains("it takes too long to understand"), "{why}");
     }

@@ -97,7 +97,7 @@ async fn ds9_passages_stand_in_their_files() {
     assert_eq!(search(&documents, "").await, []);
 }
 
-/// What is no document is passed over; what looks like one and is none is told.
+/// What is no document is passed over, and told, but for what is hidden or ignored.
 #[tokio::test]
 async fn hidden_and_broken_files_are_no_documents() {
     let folder = folder();
@@ -123,10 +123,13 @@ async fn hidden_and_broken_files_are_no_documents() {
     assert_eq!(
         documents.indexed().skipped,
         [
-            skipped("binary.txt", "it holds bytes that no text has"),
-            skipped("gbk.txt", "it is no UTF-8 from byte 0 on"),
-            skipped("large.txt", "it has more than 5000 bytes"),
-            skipped("latin.txt", "it is no UTF-8 from byte 10 on"),
+            skipped("binary.txt", "bytes that no text has"),
+            skipped("gbk.txt", "no UTF-8 from byte 0 on"),
+            skipped("large.txt", "more than 5000 bytes"),
+            skipped("latin.txt", "no UTF-8 from byte 10 on"),
+            skipped("link.md", "a link"),
+            skipped("linked", "a link"),
+            skipped("picture.png", "not the ending of a text"),
         ]
     );
     assert_eq!(documents.indexed().documents, 7, "the empty one is a document without passages");
@@ -137,7 +140,7 @@ async fn hidden_and_broken_files_are_no_documents() {
     let documents = DocumentFolder::open(path, few).unwrap();
     assert_eq!(documents.indexed().documents, 2);
     let told = &documents.indexed().skipped;
-    assert!(told.iter().any(|skipped| skipped.why == "there are 2 documents before it already"));
+    assert!(told.iter().any(|skipped| skipped.why == "behind the first 2 documents"));
     let missing =
         DocumentFolder::open(&path.join("none"), DocumentSettings::default()).unwrap_err();
     assert!(missing.to_string().contains("none cannot be read"), "{missing}");

@@ -127,6 +127,54 @@ async fn what_is_no_text_is_told() {
     }
 }
 
+/// A name that is not there is answered with the one in its place that was likely meant, in any script and
+/// case; of several that are as like, with the one of its kind. What is unlike is not guessed at.
+#[tokio::test]
+async fn a_likely_name_is_told() {
+    let folder = Folder::with(&[
+        ("README.md", ""),
+        ("src/main.rs", ""),
+        ("src/config.toml", ""),
+        ("src/config.yaml", ""),
+        ("docs/潮汐表.md", ""),
+        ("docs/caf\u{e9} notes.txt", ""),
+        ("docs/z.md", ""),
+    ]);
+    for (path, likely) in [
+        ("readme", Some("README.md")),
+        ("README.txt", Some("README.md")),
+        ("src/mian.rs", Some("src/main.rs")),
+        ("scr/main.rs", Some("src/main.rs")),
+        ("./src/../scr/main.rs", Some("src/main.rs")),
+        ("src/conf.toml", Some("src/config.toml")),
+        ("src/config.json", Some("src/config.toml")),
+        ("src/config.yml", Some("src/config.yaml")),
+        ("docs/潮汐.md", Some("docs/潮汐表.md")),
+        ("docs/cafe\u{301} note.txt", Some("docs/caf\u{e9} notes.txt")),
+        ("scr/other.rs", None),
+        ("scr/mian.rs", None),
+        ("docs/columns.md", None),
+        ("docs/a.md", None),
+        ("missing/deep/down.md", None),
+    ] {
+        let error = folder.call("file_read", json!({ "path": path })).await.unwrap_err();
+        let shown = path.rsplit("../").next().unwrap();
+        let guess = likely.map(|likely| format!("; did you mean {likely}?"));
+        let next = match guess {
+            Some(guess) => format!("{guess} file_list"),
+            None => ". file_list".to_owned(),
+        };
+        let expected = format!("there is no {shown}{next} with a pattern finds files by name.");
+        assert_eq!(error.to_string(), expected);
+    }
+    let whole = folder.path("src/mian.rs").display().to_string();
+    let likely = "there is no src/mian.rs; did you mean src/main.rs?";
+    let error = folder.call("file_read", json!({ "path": whole })).await.unwrap_err();
+    assert!(error.to_string().starts_with(likely), "{error}");
+    let error = folder.call("file_list", json!({ "path": "scr" })).await.unwrap_err();
+    assert!(error.to_string().starts_with("there is no scr; did you mean src?"), "{error}");
+}
+
 #[tokio::test]
 async fn errors_say_what_to_do_next() {
     let folder = Folder::with(&[("src/a.rs", "")]);

@@ -4,6 +4,7 @@
 
 mod documents;
 mod documents_deep_search;
+mod documents_read;
 mod file_edit;
 mod file_grep;
 mod file_list;

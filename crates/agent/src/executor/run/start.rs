@@ -8,7 +8,7 @@ use crate::executor::executor::CallReport;
 use crate::executor::lanes::{Again, Turn};
 use crate::executor::settings::Eager;
 use crate::facts::facts;
-use crate::{Approver, Decision, Record};
+use crate::{AgentEvent, ApprovalRequest, Approver, ContextHandle, Decision, Record};
 use foldback_planner::{Action, ArgumentsError, Effect, FailureKind, StepId, StepResult, ToolSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Run {
         let approver = self.around.shared.approver.clone();
         if let Some(approver) = approver.filter(|_| batch.iter().any(|candidate| candidate.ask)) {
             self.consent.push(batch);
-            self.consent.ask(&approver, self.around.shared.settings.approval_timeout);
+            self.ask_for_consent(&approver);
         } else {
             for candidate in batch {
                 self.lanes.push(candidate.call);
@@ -187,6 +187,10 @@ impl Run {
         for (call, decision) in &decided {
             let Some(decision) = decision.clone() else { continue };
             let (step, key) = (call.step, call.key.clone());
+            if let Some((turn, watch)) = &self.around.told {
+                let decision = decision.clone();
+                watch.tell(&AgentEvent::ApprovalDecided { turn: *turn, step, decision });
+            }
             if self.note_down(&Record::Decided { step, key, decision }).is_err() {
                 return;
             }
@@ -209,8 +213,19 @@ impl Run {
                 }
             }
         }
-        if let Some(approver) = &self.around.shared.approver {
-            self.consent.ask(approver, self.around.shared.settings.approval_timeout);
+        if let Some(approver) = self.around.shared.approver.clone() {
+            self.ask_for_consent(&approver);
+        }
+    }
+
+    /// Asks about what waits for it, and says so to whoever watches.
+    fn ask_for_consent(&mut self, approver: &Arc<dyn Approver>) {
+        let timeout = self.around.shared.settings.approval_timeout;
+        let todo = self.around.host.context.as_ref().map(ContextHandle::todo);
+        let asked = self.consent.ask(approver, timeout, todo);
+        let Some((turn, watch)) = &self.around.told else { return };
+        for ApprovalRequest { step, function: tool, arguments, .. } in asked {
+            watch.tell(&AgentEvent::ApprovalAsked { turn: *turn, step, tool, arguments });
         }
     }
 
