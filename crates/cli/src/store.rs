@@ -3,11 +3,11 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::{self, Output};
-use crate::replay::Policy;
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
-use foldback::{Memory, Options};
+use foldback::{KNOWN_SECRET, Memory, Options};
+use foldback_bench::Policy;
 use foldback_kv::{Engine, Mode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,7 +144,9 @@ impl Temporary {
 /// What a temporary store is made with: the memory engine, unless another was asked for.
 pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
     let engine = globals.engine.unwrap_or(Engine::Memory);
-    Ok(Options { engine, embedder: named_embedder(globals)?, ..Options::default() })
+    // Same input, same prompts.
+    let secret = Some(KNOWN_SECRET);
+    Ok(Options { engine, embedder: named_embedder(globals)?, secret, ..Options::default() })
 }
 
 /// The bytes of the files under `dir`.

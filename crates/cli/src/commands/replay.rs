@@ -8,15 +8,16 @@ use crate::output::block;
 use crate::output::snippet::{show, words};
 use crate::output::{Output, prompt, style, text};
 use crate::replay::{
-    Event, Many, Policy, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline,
-    samples, summary,
+    Event, Many, Report, Run, Sample, Screen, Stop, Totals, replay, replay_baseline, samples,
+    summary,
 };
 use crate::report::{Page, Painter, Picture, can_be_written};
 use crate::sources::{Sourced, Sources, Survey};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use foldback::{Memory, Options};
+use foldback::{KNOWN_SECRET, Memory, Options};
+use foldback_bench::Policy;
 use foldback_core::{Prompt, Timestamp, TodoId};
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -74,7 +75,7 @@ pub(crate) struct Replay {
     #[arg(
         long,
         value_name = "P",
-        default_value = Policy::Foldback.as_str(),
+        default_value = Policy::Foldback.name(),
         value_parser = PossibleValuesParser::new(Policy::names()).map(policy),
     )]
     policy: Policy,
@@ -112,10 +113,10 @@ impl Replay {
             return Ok(Outcome::Done);
         }
         let keeps = globals.store.is_some() && self.policy.is_foldback();
-        if keeps && self.policy.as_str() != Policy::Foldback.as_str() {
+        if keeps && self.policy.name() != Policy::Foldback.name() {
             return Err(CliError::Usage(format!(
                 "--policy {} replays into a temporary store; leave out --store",
-                self.policy.as_str()
+                self.policy.name()
             )));
         }
         let place = if keeps {
@@ -145,7 +146,7 @@ impl Replay {
         if !self.policy.is_foldback() {
             return Err(CliError::Usage(format!(
                 "--report shows the policy foldback beside the others; leave out --policy {}",
-                self.policy.as_str()
+                self.policy.name()
             )));
         }
         if globals.store.is_some() {
@@ -307,7 +308,8 @@ impl Replay {
             (found, calls) = (prompt, report.calls);
         } else {
             // It only looks, so it never touches a store that stays.
-            let memory = Memory::in_memory(self.policy.options(Options::default()))?;
+            let options = Options { secret: Some(KNOWN_SECRET), ..Options::default() };
+            let memory = Memory::in_memory(self.policy.options(options))?;
             let (memory, todo) = (&memory, todo.clone());
             let run = Run { memory, todo, sourced: &sourced, policy: self.policy, stop };
             replay(&run, &mut |event| {

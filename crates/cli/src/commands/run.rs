@@ -13,13 +13,18 @@ use foldback_kv::Engine;
 /// The agent works in a folder (--workspace) with a model of yours, step by step or by a plan, and its
 /// conversation is recorded and folded in the store: what is said in a run is the todo of the same name.
 /// It reads and writes in that folder and nowhere else, runs commands only in a sandbox without a
-/// network, and asks before it changes something (--yes: it does not). Ctrl-C stops it cleanly; --resume
-/// goes on, also after it was killed.
+/// network, and asks before it changes something (--yes: it does not; without a terminal nothing is
+/// changed). What --max-... allow is for the whole run; a sub-agent takes a part of what is left. Ctrl-C
+/// stops it cleanly; --resume goes on, also after it was killed.
 ///
-/// JSON, a line each: {"time", "todo", "event", ..} as things happen, then {"event": "report", "run",
-/// "state", "answer", "why", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost",
-/// "sent_tokens", "full_tokens", "blocks", ..}; `full_tokens` are what requests would have held, had
-/// everything been kept, and `sent_tokens` what they held, both estimated.
+/// JSON, a line each: {"time", "todo", "event", ..} as things happen, where `event` is began, chose, asked,
+/// answered, planned, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
+/// folded, todos, delegated, handed_back, stuck, exhausted, noted or ended. The last line is {"event":
+/// "report", "run", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
+/// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "blocks",
+/// "workspace"}; `full_tokens` are what requests would have held, had everything been kept, and
+/// `sent_tokens` what they held, both estimated. A run that cannot go on has no report: it says why on
+/// stderr.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
@@ -31,7 +36,8 @@ pub(crate) struct Run {
     #[arg(long)]
     demo: bool,
 
-    /// Go on with this run, which was stopped or killed; `foldback sessions` lists those there are
+    /// Go on with this run, which was stopped or killed, with another model or other limits where they are
+    /// given; `foldback sessions` lists those there are
     #[arg(long, value_name = "ID")]
     resume: Option<TodoId>,
 
@@ -62,7 +68,7 @@ impl Run {
         }
         let Self { task, demo, resume, id, settings, limits } = self;
         match (resume, task) {
-            (Some(id), _) => run::resume(&id, limits, globals, out),
+            (Some(id), _) => run::resume(&id, settings, limits, globals, out),
             (None, Some(task)) if !demo => {
                 if task.trim().is_empty() {
                     return Err(CliError::Usage("the task is empty; say what to do".to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::table::{Column, Table};
+use crate::output::title::{self, INDENT};
 use crate::output::{Output, text};
 use crate::run::{RunRecord, Runs};
 use clap::Args;
@@ -81,43 +81,32 @@ impl Sessions {
             out.json(&rows)?;
             return Ok(Outcome::clean_if(clean));
         }
-        let columns = [
-            Column::Name("run"),
-            Column::Name("state"),
-            Column::Name("strategy"),
-            Column::Name("context"),
-            Column::Number("calls"),
-            Column::Number("tokens"),
-            Column::Number("cost"),
-            Column::Number("began"),
-            Column::Text("task"),
-        ];
-        let room = out.width().saturating_sub(FIGURES).max(TASK);
-        let mut table = Table::new(out, &columns);
-        for row in rows {
-            table.row([
-                row.id,
-                row.state.to_owned(),
-                row.strategy,
-                row.context,
-                text::number(row.calls),
-                text::short(row.input_tokens + row.output_tokens),
-                row.cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.4}")),
-                row.began.chars().take(16).collect::<String>().replace('T', " "),
-                text::fit(&text::one_line(&row.task), room),
-            ]);
-        }
-        if table.is_empty() {
+        if rows.is_empty() {
             out.note("there is no run yet; `foldback run TASK` begins one, `foldback run --demo` shows one");
-        } else {
-            table.print(out)?;
+        }
+        for row in rows {
+            row.print(out)?;
         }
         Ok(Outcome::clean_if(clean))
     }
 }
 
-/// About how many columns the figures of a run take.
-const FIGURES: usize = 80;
-
-/// A task is shown in so many columns at least.
-const TASK: usize = 24;
+impl Row {
+    /// The run and what it took; below, its task.
+    fn print(&self, out: &Output) -> Result<(), CliError> {
+        let tokens = text::short(self.input_tokens + self.output_tokens);
+        let mut facts = vec![
+            self.state.to_owned(),
+            self.strategy.clone(),
+            self.context.clone(),
+            text::count(self.calls, "model call"),
+            format!("{tokens} tokens"),
+        ];
+        facts.extend(self.cost.map(|cost| format!("cost {cost:.4}")));
+        facts.push(self.began.chars().take(16).collect::<String>().replace('T', " "));
+        let facts = facts.join(" · ");
+        title::print(out, &self.id, &[&facts])?;
+        let task = text::fit(&text::one_line(&self.task), out.width() - INDENT.len());
+        out.line(format!("{INDENT}{task}"))
+    }
+}

@@ -1,11 +1,9 @@
 //! A closed block as a person reads it: one line of facts, and what happened below.
 
-use super::{Output, style, text};
+use super::title::{self, INDENT};
+use super::{Output, text};
 use crate::error::CliError;
 use foldback_core::{Block, SeqRange};
-
-/// How far what belongs to a block stands from the margin.
-pub(crate) const INDENT: &str = "    ";
 
 /// Prints a block's id, its messages, its type, why it closed and `more`; below, what happened. A
 /// long id gets a line of its own.
@@ -16,15 +14,7 @@ pub(crate) fn print(out: &Output, block: &Block, more: &str) -> Result<(), CliEr
         format!("{} · {} · {} · {more}", range(block.range), header.block_type, block.close_reason);
     let noun = if block.range.len() == 1 { "message" } else { "messages" };
     let long = format!("{noun} {facts}");
-    let room = out.width().saturating_sub(text::columns(&id) + 2);
-    let name = style::paint(style::NAME, &id);
-    if text::columns(&facts) > room {
-        out.line(name)?;
-        out.line(format!("{INDENT}{}", style::paint(style::DIM, long)))?;
-    } else {
-        let facts = if text::columns(&long) <= room { long } else { facts };
-        out.line(format!("{name}  {}", style::paint(style::DIM, facts)))?;
-    }
+    title::print(out, &id, &[&long, &facts])?;
     let width = out.width() - INDENT.len();
     for line in text::wrap(&text::one_line(&header.core_semantic), width, 0) {
         out.line(format!("{INDENT}{line}"))?;

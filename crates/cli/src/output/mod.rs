@@ -9,6 +9,7 @@ pub(crate) mod snippet;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod title;
 
 use crate::cli::Globals;
 use crate::error::CliError;
@@ -41,6 +42,12 @@ impl Output {
     /// its results any more, and says nothing further.
     pub(crate) fn finishing(&self) -> Self {
         Self { finishes: true, ..self.clone() }
+    }
+
+    /// An output like that of a pipe.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self { json: false, quiet: false, width: WIDTH, finishes: false }
     }
 
     /// Whether results are JSON.

@@ -1,13 +1,13 @@
 //! A baseline that is sent the same calls as the memory, and is metered beside it.
 
+use super::Report;
 use super::proof::Proof;
 use super::run::Stop;
-use super::{Policy, Report};
 use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use foldback_baselines::{BASELINES, Baseline};
-use foldback_bench::{BenchError, Calls, Counts, Driven, Meter, Usage};
+use foldback_bench::{BenchError, Calls, Counts, Driven, Meter, Policy, Usage};
 use foldback_core::{Message, Prompt, TodoId, Violation, check_request};
 use serde::Serialize;
 use std::collections::HashMap;

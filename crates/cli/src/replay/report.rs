@@ -1,10 +1,10 @@
 //! What a replay has measured, with the keys that scripts read.
 
 use super::proof::Proof;
-use super::{Beside, BesideUsage, Policy};
+use super::{Beside, BesideUsage};
 use crate::output::text;
 use crate::sources::Sourced;
-use foldback_bench::Usage;
+use foldback_bench::{Policy, Usage};
 use foldback_core::TodoId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Report {
             id: sourced.id(),
             messages: sourced.conversation.messages.len() as u64,
             blocks: 0,
-            policy: policy.as_str(),
+            policy: policy.name(),
             calls: 0,
             input_tokens: 0,
             peak_tokens: 0,

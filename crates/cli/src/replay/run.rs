@@ -2,14 +2,14 @@
 
 use super::beside::own_tools;
 use super::proof::prove;
-use super::{Beside, Policy, Report};
+use super::{Beside, Report};
 use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
 use foldback::{Close, Memory, Options, Session};
 use foldback_backend_store::Meta;
-use foldback_bench::{Calls, Counts, Meter};
+use foldback_bench::{Calls, Counts, Meter, Policy};
 use foldback_core::{
     Block, BlockId, Budget, Estimate, Message, Prompt, SeqNo, TodoId, TokenCounter, ToolCallId,
     check_request,
@@ -140,7 +140,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
             // The todo stands further on, so what a model was sent here is found once more.
             let again = match &mut again {
                 Some(again) => again,
-                none => none.insert(Again::new(&run.todo, run.policy)?),
+                none => none.insert(Again::new(run)?),
             };
             prompt = again.prompt_behind(messages, at)?;
             player.check(seq, &prompt);
@@ -199,9 +199,10 @@ struct Again {
 }
 
 impl Again {
-    fn new(todo: &TodoId, policy: Policy) -> Result<Self, CliError> {
-        let memory = Memory::in_memory(policy.options(Options::default()))?;
-        Ok(Self { session: memory.session(todo)?, taken: 0 })
+    fn new(run: &Run<'_>) -> Result<Self, CliError> {
+        let options = Options { secret: Some(run.memory.secret()), ..Options::default() };
+        let memory = Memory::in_memory(run.policy.options(options))?;
+        Ok(Self { session: memory.session(&run.todo)?, taken: 0 })
     }
 
     /// The prompt behind the message `at`.

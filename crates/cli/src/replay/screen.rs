@@ -1,11 +1,13 @@
 //! A replay as a person watches it.
 
+use super::Report;
 use super::run::Event;
-use super::{Policy, Report};
 use crate::error::CliError;
-use crate::output::block::{self, INDENT};
+use crate::output::block;
+use crate::output::title::INDENT;
 use crate::output::{Output, style, text};
 use crate::sources::Sourced;
+use foldback_bench::Policy;
 
 /// Prints what happens to one conversation.
 pub(crate) struct Screen<'a> {
@@ -42,7 +44,7 @@ impl<'a> Screen<'a> {
                         "· {} · {} · policy {} · {place}",
                         text::count(messages.len() as u64, "message"),
                         text::bytes(bytes as u64),
-                        policy.as_str(),
+                        policy.name(),
                     )
                 )
             ))?;

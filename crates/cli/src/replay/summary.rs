@@ -1,11 +1,11 @@
 //! What a replay comes to.
 
-use super::{BesideUsage, Policy, Report};
+use super::{BesideUsage, Report};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
 use foldback_baselines::BASELINES;
-use foldback_bench::Usage;
+use foldback_bench::{Policy, Usage};
 use std::collections::BTreeMap;
 
 /// The reports of one or many conversations, added up.
@@ -84,10 +84,10 @@ fn figures(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError
     ];
     let others: Vec<(&'static str, Usage)> = BASELINES
         .iter()
-        .filter(|baseline| baseline.name != policy.as_str())
+        .filter(|baseline| baseline.name != policy.name())
         .filter_map(|baseline| Some((baseline.name, usage_of(totals, baseline.name)?)))
         .collect();
-    let mut columns = vec![Column::Name("tokens"), Column::Number(policy.as_str())];
+    let mut columns = vec![Column::Name("tokens"), Column::Number(policy.name())];
     for (name, _) in &others {
         columns.extend([Column::Number(name), Column::Number("saved")]);
     }

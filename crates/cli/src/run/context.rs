@@ -2,12 +2,11 @@
 
 use super::meter::{LookingBack, Meter};
 use crate::error::CliError;
-use crate::replay::Policy;
 use foldback::Memory;
+use foldback_bench::Policy;
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Maintenance,
-    MaintenanceDone, Message, Prompt, Recorded, Reference, SeqNo, SideCall, TodoId, TodoList,
-    ToolAnswer, ToolCall, ToolDefinition,
+    Budget, ContextError, ContextManager, Estimate, Maintenance, MaintenanceDone, Message, Prompt,
+    Recorded, SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 use std::sync::Arc;
 
@@ -98,34 +97,12 @@ impl ContextManager for MeteredContext {
         Ok(Box::new(child.map_err(ContextError::from)?))
     }
 
-    fn todo_list(&self) -> TodoList {
-        self.context.todo_list()
+    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+        self.context.sub_tasks()
     }
 
-    fn set_todo_list(&mut self, list: &TodoList) -> Result<bool, ContextError> {
-        self.context.set_todo_list(list)
-    }
-
-    fn finish_item(
-        &mut self,
-        item: &TodoId,
-        state: ItemState,
-        result: Option<&str>,
-        references: &[Reference],
-    ) -> Result<bool, ContextError> {
-        self.context.finish_item(item, state, result, references)
-    }
-
-    fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        self.context.grant(to, references)
-    }
-
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
-        self.context.granted()
-    }
-
-    fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        self.context.conclude()
+    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+        self.context.sub_tasks_mut()
     }
 
     fn side_calls(&mut self) -> Vec<SideCall> {

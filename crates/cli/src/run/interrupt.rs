@@ -22,7 +22,9 @@ pub(super) async fn watch(
             std::process::exit(INTERRUPTED);
         }
         cancelled.cancel();
-        screen.say(&format!(
+        // Nobody waits for an answer any more.
+        screen.resume(false);
+        screen.note(&format!(
             "stopping; `foldback run --resume {run}` will go on. Once more stops at once"
         ));
     }

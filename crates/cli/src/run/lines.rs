@@ -100,8 +100,9 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         AgentEvent::Stuck => {
             dim("·", "repeats itself, and was told to go about it otherwise".into())
         }
-        AgentEvent::Exhausted { resource } => {
-            line("✗", style::BAD, format!("there are no more {resource} left to spend"))
+        AgentEvent::Exhausted { resource, of_share } => {
+            let whose = if *of_share { " of its share" } else { "" };
+            line("✗", style::BAD, format!("may spend no more {resource}{whose}"))
         }
         AgentEvent::Noted { text: words } => dim("·", text::one_line(words)),
         _ => Vec::new(),

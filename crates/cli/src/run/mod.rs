@@ -5,8 +5,10 @@
 //! was said in it is a todo of the store, which has the run's name.
 
 mod approvals;
+mod attempts;
 mod board;
 mod context;
+mod documents;
 mod folder;
 mod interrupt;
 mod lines;
@@ -28,6 +30,7 @@ use crate::demo;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
+use attempts::Watched;
 use context::MeteredContext;
 use foldback_agent::{AgentError, Journal as _, Observer, Purse, Task, judge, own_judges};
 use foldback_core::TodoId;
@@ -55,12 +58,13 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
         return Err(CliError::Usage(NO_PRICES.to_owned()));
     }
     let policy = setup::policy(&order.settings, model.prices)?;
+    setup::server_list(&order.settings)?;
     let (id, folder) = Runs::of(globals)?.create(&order.task, order.name.clone())?;
     let record = RunRecord {
         version: VERSION,
         id,
         strategy: order.settings.strategy()?.name().to_owned(),
-        context: policy.as_str().to_owned(),
+        context: policy.name().to_owned(),
         model: model.model.name().to_owned(),
         demo: false,
         task: order.task,
@@ -69,6 +73,7 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
         state: RunState::Running,
         answer: None,
         why: None,
+        spent_up: None,
         account: Account::default(),
         blocks: 0,
         began: record::now(),
@@ -104,6 +109,7 @@ pub(crate) fn begin_demo(
         state: RunState::Running,
         answer: None,
         why: None,
+        spent_up: None,
         account: Account::default(),
         blocks: 0,
         began: record::now(),
@@ -115,6 +121,7 @@ pub(crate) fn begin_demo(
 /// Goes on with a run, with what was given anew in the place of what was given before.
 pub(crate) fn resume(
     id: &TodoId,
+    settings: RunSettings,
     limits: Limits,
     globals: &Globals,
     out: &Output,
@@ -126,11 +133,18 @@ pub(crate) fn resume(
         summary::print(&record, out)?;
         return Ok(Outcome::Done);
     }
+    if record.demo && settings.names_a_model() {
+        let what = format!("the run {id} is the demo, whose model is recorded; it takes no other");
+        return Err(CliError::Usage(what));
+    }
     let (model, record) = match record.demo {
         true => (demo_model(out)?, record),
         false => {
-            let (model, settings) = Model::remote(record.settings.clone())?;
-            (model, RunRecord { settings, ..record })
+            let kept = record.settings.clone().with_context(&record.context);
+            let kept = kept.with_newer_model(settings)?;
+            let (model, settings) = Model::remote(kept)?;
+            let name = model.model.name().to_owned();
+            (model, RunRecord { settings, model: name, ..record })
         }
     };
     if record.limits.bounds_cost() && model.money.is_none() {
@@ -148,7 +162,8 @@ fn demo_model(out: &Output) -> Result<Model, CliError> {
     // Who watches wants to see what happens; nobody else waits for it.
     let is_watched = std::io::stderr().is_terminal() && !out.is_quiet() && !out.is_json();
     let model = demo::model(is_watched)?;
-    Ok(Model { model, prices: demo::PRICES, money: Some(demo::MONEY) })
+    let (prices, money, watched) = (demo::PRICES, Some(demo::MONEY), Watched::default());
+    Ok(Model { model, prices, money, watched })
 }
 
 /// Works on a run until it ends, and tells what came of it.
@@ -165,11 +180,14 @@ fn work(
     let screen = Screen::new(out, &record.id);
     let meter = setup::meter(&record, folder, model.money);
     screen.meter(&meter);
+    // It is told once.
+    drop(model.watched.set(Arc::clone(&screen)));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Io {
         what: "the run's threads could not be started".to_owned(),
         source,
     })?;
+    let purse = Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?;
     let worked = runtime.block_on(async {
         let policy = setup::policy(&record.settings, model.prices)?;
         let memory = store::open_for_run(globals, policy)?;
@@ -180,7 +198,7 @@ fn work(
             meter: meter.clone(),
             journal: journal.clone(),
             screen: screen.clone(),
-            documents: setup::documents(&record.settings, globals)?,
+            documents: documents::documents(&record.settings, globals, &screen)?,
             foreign: servers.tools(),
         };
         let agent = parts.agent(&record)?;
@@ -191,7 +209,7 @@ fn work(
             cancelled: cancelled.clone(),
             depth: 0,
             observer: Some(Arc::clone(&screen) as Arc<dyn Observer>),
-            purse: Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?,
+            purse: purse.clone(),
         };
         screen.say(&summary::head(&record));
         let working = agent.run(record.settings.strategy()?, &mut context, &task);
@@ -211,7 +229,7 @@ fn work(
     screen.end();
     let account = meter.account();
     let record = match &worked {
-        Ok((report, blocks)) => record.ended(report, account, *blocks),
+        Ok((report, blocks)) => record.ended(report, &purse, account, *blocks),
         Err(error) => record.failed(CliError::sentence(error), account),
     };
     folder.save(&record)?;
@@ -219,5 +237,9 @@ fn work(
     judge(&mut report.trajectory, own_judges());
     folder.save_trajectory(&report.trajectory)?;
     summary::print(&record, out)?;
-    Ok(Outcome::clean_if(record.state == RunState::Done))
+    let is_done = record.state == RunState::Done;
+    if !is_done && out.is_quiet() && !out.is_json() {
+        summary::print_failure(&record);
+    }
+    Ok(Outcome::clean_if(is_done))
 }

@@ -5,44 +5,115 @@ use crate::output::text;
 use foldback_agent::{Person, Question};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use std::io::{BufRead as _, IsTerminal as _};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, IsTerminal as _};
+use std::sync::{Arc, mpsc};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Whoever sits at the terminal.
-pub(crate) struct AtTerminal(Arc<Screen>);
+/// Whoever sits at the terminal. Clones are the same person, who is asked one thing at a time.
+#[derive(Clone)]
+pub(crate) struct AtTerminal {
+    pub(crate) screen: Arc<Screen>,
+    /// Held by whoever asks, from the first question to its answer.
+    pub(crate) turn: Arc<Mutex<()>>,
+    keyboard: Arc<Mutex<Keyboard>>,
+}
+
+/// The lines that a person types, each read once it is wanted.
+struct Keyboard {
+    wanted: mpsc::Sender<()>,
+    lines: UnboundedReceiver<Option<String>>,
+    /// A line is being read: for this question, or for one that nobody waits for any more.
+    is_reading: bool,
+}
 
 impl AtTerminal {
     /// The person there, if it is a terminal at both ends.
     pub(crate) fn find(screen: &Arc<Screen>) -> Option<Self> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        is_terminal.then(|| Self(Arc::clone(screen)))
+        is_terminal.then(|| Self::typing(screen, BufReader::new(std::io::stdin())))
     }
 
-    /// Asks for a line; `None` where none comes.
+    /// A person who types this.
+    fn typing(screen: &Arc<Screen>, typed: impl BufRead + Send + 'static) -> Self {
+        let keyboard = Arc::new(Mutex::new(Keyboard::new(typed)));
+        Self { screen: Arc::clone(screen), turn: Arc::default(), keyboard }
+    }
+
+    /// Asks for a line; `None` where none comes. It may take as long as it likes: what happens meanwhile
+    /// is shown afterwards, and a question that nobody waits for any more is gone.
     pub(crate) async fn line(&self, question: String) -> Option<String> {
-        let screen = Arc::clone(&self.0);
-        let ask = move || {
-            screen.ask(&question, || {
+        let mut keyboard = self.keyboard.lock().await;
+        keyboard.forget();
+        forget_what_was_typed();
+        let asked = self.screen.ask(&question);
+        let line = keyboard.line().await;
+        asked.answered(line.is_some());
+        line
+    }
+}
+
+impl Keyboard {
+    fn new(mut typed: impl BufRead + Send + 'static) -> Self {
+        let (wanted, wants) = mpsc::channel();
+        let (read, lines) = unbounded_channel();
+        // It may wait for a line as long as the process runs, and keeps nobody from ending it.
+        std::thread::spawn(move || {
+            while wants.recv().is_ok() {
                 let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).map(|_| line)
-            })
-        };
-        // A person may think for as long as they like.
-        let line = tokio::task::spawn_blocking(ask).await.ok()?.ok()?;
-        // Without an end of line, the terminal was closed.
-        line.ends_with('\n').then(|| line.trim().to_owned())
+                let is_read = typed.read_line(&mut line).is_ok();
+                // Without an end of line, the terminal was closed.
+                let line = (is_read && line.ends_with('\n')).then(|| line.trim().to_owned());
+                if read.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { wanted, lines, is_reading: false }
+    }
+
+    /// A line that came for a question that nobody waits for any more is no answer to the next one.
+    fn forget(&mut self) {
+        if self.is_reading && self.lines.try_recv().is_ok() {
+            self.is_reading = false;
+        }
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        if !self.is_reading {
+            self.wanted.send(()).ok()?;
+            self.is_reading = true;
+        }
+        let line = self.lines.recv().await;
+        self.is_reading = false;
+        line.flatten()
+    }
+}
+
+/// What was typed before a question was asked, and nobody has read, is no answer to it. Only Unix can
+/// forget it.
+fn forget_what_was_typed() {
+    #[cfg(unix)]
+    {
+        // It fails where there is no terminal, and then nothing was typed.
+        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 }
 
 impl Person for AtTerminal {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<String>> {
-        self.line(words(question)).boxed()
+        let who = question.todo.as_ref().map(|todo| self.screen.who(todo)).unwrap_or_default();
+        self.line(words(&who, question)).boxed()
     }
 }
 
-/// A question as it is put.
-fn words(question: &Question) -> String {
-    let mut words = text::plain(question.text.trim()).into_owned();
+/// A question as it is put. `who` asks: the agent itself, where it is empty.
+fn words(who: &str, question: &Question) -> String {
+    let mut words = match who {
+        "" => String::new(),
+        who => format!("sub-agent {who} asks: "),
+    };
+    words.push_str(&text::plain(question.text.trim()));
     for option in &question.options {
         words.push_str(&format!("\n  - {}", text::one_line(option)));
     }
@@ -52,11 +123,74 @@ fn words(question: &Question) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Output;
+    use std::io::{Cursor, Read};
+    use std::time::Duration;
+
+    fn screen() -> Arc<Screen> {
+        let run = foldback_core::TodoId::new("trip").unwrap();
+        Screen::new(&Output::plain(), &run)
+    }
 
     #[test]
-    fn a_question_is_put_with_its_options() {
+    fn a_question_is_put_with_its_options_and_with_who_asks() {
         let options = vec!["杭州".to_owned(), "a\nb\u{1b}".to_owned()];
         let question = Question { todo: None, text: "Which city?\n".to_owned(), options };
-        assert_eq!(words(&question), "Which city?\n  - 杭州\n  - a b␛\n> ");
+        assert_eq!(words("", &question), "Which city?\n  - 杭州\n  - a b␛\n> ");
+        assert!(words("hotels", &question).starts_with("sub-agent hotels asks: Which city?\n"));
+    }
+
+    #[tokio::test]
+    async fn each_question_has_a_line_and_the_end_is_no_answer() {
+        let person = AtTerminal::typing(&screen(), Cursor::new("杭州 \n\nno end"));
+        assert_eq!(person.line("?".into()).await.as_deref(), Some("杭州"));
+        assert_eq!(person.line("?".into()).await.as_deref(), Some(""));
+        assert_eq!(person.line("?".into()).await, None, "the terminal was closed");
+        assert_eq!(person.line("?".into()).await, None);
+    }
+
+    /// Types a line once it is told to.
+    struct Later(std::sync::mpsc::Receiver<&'static [u8]>);
+
+    impl Read for Later {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let typed = self.0.recv().unwrap_or_default();
+            into[..typed.len()].copy_from_slice(typed);
+            Ok(typed.len())
+        }
+    }
+
+    /// What is typed for a question that nobody waits for any more is no answer to the next one.
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_holds_nothing_up() {
+        let (types, later) = std::sync::mpsc::channel();
+        let person = AtTerminal::typing(&screen(), BufReader::new(Later(later)));
+        let given_up = tokio::time::timeout(Duration::from_millis(1), person.line("first".into()));
+        assert!(given_up.await.is_err(), "nobody has typed anything");
+        // What happens while somebody is asked holds nobody up either.
+        let asked = person.screen.ask("second");
+        person.screen.say("meanwhile");
+        assert_eq!(person.screen.held(), ["meanwhile"]);
+        asked.answered(false);
+        assert!(person.screen.held().is_empty());
+        types.send(b"y\n").unwrap();
+        while person.keyboard.lock().await.lines.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let typed = async { types.send(b"to the second\n").unwrap() };
+        let (answer, ()) = tokio::join!(person.line("second".into()), typed);
+        assert_eq!(answer.as_deref(), Some("to the second"));
+    }
+
+    /// One that is typed late, once the next question stands there, is taken for that one.
+    #[tokio::test]
+    async fn what_is_typed_once_a_question_is_put_answers_it() {
+        let (types, later) = std::sync::mpsc::channel();
+        let person = AtTerminal::typing(&screen(), BufReader::new(Later(later)));
+        let given_up = tokio::time::timeout(Duration::from_millis(1), person.line("first".into()));
+        assert!(given_up.await.is_err(), "nobody has typed anything");
+        let typed = async { types.send(b"n\n").unwrap() };
+        let (answer, ()) = tokio::join!(person.line("second".into()), typed);
+        assert_eq!(answer.as_deref(), Some("n"));
     }
 }

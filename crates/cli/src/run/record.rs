@@ -2,7 +2,7 @@
 
 use super::meter::Account;
 use super::settings::{Limits, RunSettings};
-use foldback_agent::{Report, Stop, TerminateStatus};
+use foldback_agent::{Purse, Report, Resource, Stop, TerminateStatus};
 use foldback_core::{Timestamp, TodoId};
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,6 +32,9 @@ pub(crate) struct RunRecord {
     /// What it came to: the answer, or why there is none.
     pub(crate) answer: Option<String>,
     pub(crate) why: Option<String>,
+    /// What it may not spend any more.
+    #[serde(default)]
+    pub(crate) spent_up: Option<Resource>,
     /// What was spent by it, in all its parts.
     pub(crate) account: Account,
     /// How many blocks of its conversation were closed.
@@ -69,22 +72,49 @@ impl RunState {
 }
 
 impl RunRecord {
-    /// The same, at the end of its run.
-    pub(crate) fn ended(self, report: &Report, account: Account, blocks: u32) -> Self {
+    /// The same, at the end of its run, which was paid from this purse.
+    pub(crate) fn ended(
+        self,
+        report: &Report,
+        purse: &Purse,
+        account: Account,
+        blocks: u32,
+    ) -> Self {
         let (state, why) = match &report.trajectory.outcome.stop {
             Stop::Answered | Stop::Terminated { status: TerminateStatus::Success } => {
                 (RunState::Done, None)
             }
             Stop::Cancelled => (RunState::Cancelled, None),
+            Stop::Exhausted { resource } => {
+                // The flow has a bound on its time, which is not the run's.
+                let is_own = *resource != Resource::Time || purse.has_none(*resource);
+                let bound = self.limits.reached(*resource).filter(|_| is_own);
+                let why = bound.map_or_else(
+                    || format!("it may spend no more {resource}"),
+                    |bound| format!("{bound} is reached: it may spend no more {resource}"),
+                );
+                (RunState::Stopped, Some(why))
+            }
             stop => (RunState::Stopped, Some(stop.to_string())),
         };
+        let spent_up = match report.trajectory.outcome.stop {
+            Stop::Exhausted { resource } => Some(resource),
+            _ => None,
+        };
         let answer = report.answer().map(str::to_owned);
-        Self { state, answer, why, account, blocks, changed: now(), ..self }
+        Self { state, answer, why, spent_up, account, blocks, changed: now(), ..self }
     }
 
     /// The same, after its run failed.
     pub(crate) fn failed(self, why: String, account: Account) -> Self {
-        Self { state: RunState::Stopped, why: Some(why), account, changed: now(), ..self }
+        Self {
+            state: RunState::Stopped,
+            why: Some(why),
+            spent_up: None,
+            account,
+            changed: now(),
+            ..self
+        }
     }
 }
 

@@ -26,10 +26,34 @@ pub(crate) struct Screen {
     /// Counts what is spent; there from the moment on in which the model is known.
     meter: OnceLock<Arc<Meter>>,
     board: Mutex<Board>,
-    /// The part of a terminal that changes.
+    /// Whether a part of it changes: on a terminal.
+    is_live: bool,
+    view: Mutex<View>,
+}
+
+/// What is written, and what is not yet.
+struct View {
+    /// The part of a terminal that changes; gone while somebody is asked.
     live: Option<ProgressBar>,
-    /// Held while somebody is asked, so that nothing is written meanwhile.
-    asking: Mutex<()>,
+    /// While somebody is asked, the lines that are written afterwards.
+    held: Option<Vec<String>>,
+}
+
+/// A question that stands on the screen. Once it is gone, what happened meanwhile is written.
+#[must_use = "it is open for as long as this lives"]
+pub(crate) struct Asked<'s>(&'s Screen);
+
+impl Asked<'_> {
+    /// There is an answer to it, or there will be none.
+    pub(crate) fn answered(self, is_typed: bool) {
+        self.0.resume(is_typed);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.resume(false);
+    }
 }
 
 /// An event as a program reads it.
@@ -52,9 +76,14 @@ impl Screen {
             began: Instant::now(),
             meter: OnceLock::new(),
             board: Mutex::new(Board::new(run.clone())),
-            live: is_live.then(live),
-            asking: Mutex::new(()),
+            is_live,
+            view: Mutex::new(View { live: is_live.then(live), held: None }),
         })
+    }
+
+    /// Who a todo of the run is: the sub-agent's name; empty for the run itself.
+    pub(crate) fn who(&self, todo: &TodoId) -> String {
+        lines::who(&self.run, todo)
     }
 
     /// The figures are these.
@@ -63,14 +92,22 @@ impl Screen {
         drop(self.meter.set(Arc::clone(meter)));
     }
 
-    /// Says something that is no event.
+    /// Says something that has no event of its own, to programs too.
+    pub(crate) fn note(&self, words: &str) {
+        match self.out.is_json() {
+            true => self.observe(&self.run, &AgentEvent::Noted { text: words.to_owned() }),
+            false => self.say(words),
+        }
+    }
+
+    /// Says something to a person.
     pub(crate) fn say(&self, words: &str) {
         if self.out.is_quiet() || self.out.is_json() {
             return;
         }
         let words = text::plain(words);
         let lines = words.lines().flat_map(|line| text::wrap(line, self.out.width(), 0));
-        self.print(&lines.map(|line| style::paint(style::DIM, line)).collect::<Vec<_>>());
+        self.print(lines.map(|line| style::paint(style::DIM, line)).collect());
     }
 
     /// Shows how time goes by, for as long as it is waited for.
@@ -83,58 +120,77 @@ impl Screen {
     }
 
     fn tick(&self) {
-        let Some(live) = &self.live else { return };
-        let Some(_free) = self.asking.try_lock() else { return };
+        if self.view.lock().live.is_none() {
+            return;
+        }
         let account = self.meter.get().map(|meter| meter.account()).unwrap_or_default();
         let board = self.board.lock();
         let width = self.out.width().saturating_sub(1);
         let lines = board.lines(&account, Instant::now(), self.began.elapsed(), width);
         drop(board);
-        live.set_message(lines.join("\n"));
+        // Somebody may have been asked something meanwhile.
+        if let Some(live) = &self.view.lock().live {
+            live.set_message(lines.join("\n"));
+        }
     }
 
-    /// Asks whoever sits at the terminal.
-    pub(crate) fn ask(
-        &self,
-        question: &str,
-        read: impl FnOnce() -> io::Result<String>,
-    ) -> io::Result<String> {
-        let _alone = self.asking.lock();
-        let ask = || {
-            let mut stderr = anstream::stderr().lock();
-            write!(stderr, "{}", style::paint(style::HEAD, text::plain(question)))?;
-            stderr.flush()?;
-            drop(stderr);
-            read()
-        };
-        match &self.live {
-            Some(live) => live.suspend(ask),
-            None => ask(),
+    /// Puts a question to whoever sits at the terminal. What happens until it is answered is written
+    /// afterwards, and holds nobody up.
+    pub(crate) fn ask(&self, question: &str) -> Asked<'_> {
+        let mut view = self.view.lock();
+        if let Some(live) = view.live.take() {
+            live.finish_and_clear();
         }
+        view.held.get_or_insert_default();
+        let mut stderr = anstream::stderr().lock();
+        // Where it cannot be read there will be no answer either.
+        drop(write!(stderr, "{}", style::paint(style::HEAD, text::plain(question))));
+        drop(stderr.flush());
+        Asked(self)
+    }
+
+    /// Goes on after a question. Where nothing was typed, what comes next begins on a line of its own.
+    pub(crate) fn resume(&self, is_typed: bool) {
+        let mut view = self.view.lock();
+        let Some(held) = view.held.take() else { return };
+        let first = (!is_typed).then(String::new);
+        write_lines(first.into_iter().chain(held));
+        view.live = self.is_live.then(live);
+    }
+
+    /// The lines that wait for the end of a question.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> Vec<String> {
+        let held = self.view.lock().held.clone().unwrap_or_default();
+        held.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }
 
     /// Leaves the terminal as it was, with the lines that are to stay.
     pub(crate) fn end(&self) {
-        if let Some(live) = &self.live {
+        self.resume(false);
+        if let Some(live) = &self.view.lock().live {
             live.finish_and_clear();
         }
     }
 
-    fn print(&self, lines: &[String]) {
+    fn print(&self, lines: Vec<String>) {
         if lines.is_empty() {
             return;
         }
-        let print = || {
-            let mut text = lines.join("\n");
-            text.push('\n');
-            // What nobody can read is no reason to stop.
-            drop(anstream::stderr().write_all(text.as_bytes()));
-        };
-        match &self.live {
-            Some(live) => live.suspend(print),
-            None => print(),
+        let View { live, held } = &mut *self.view.lock();
+        match (held, live) {
+            (Some(held), _) => held.extend(lines),
+            (None, Some(live)) => live.suspend(|| write_lines(lines)),
+            (None, None) => write_lines(lines),
         }
     }
+}
+
+/// Writes lines at once, so that nothing comes between.
+fn write_lines(lines: impl IntoIterator<Item = String>) {
+    let text: String = lines.into_iter().map(|line| line + "\n").collect();
+    // What nobody can read is no reason to stop.
+    drop(anstream::stderr().write_all(text.as_bytes()));
 }
 
 impl Observer for Screen {
@@ -142,7 +198,7 @@ impl Observer for Screen {
         let lines = {
             let mut board = self.board.lock();
             let width = self.out.width().saturating_sub(1);
-            let who = lines::who(&self.run, todo);
+            let who = self.who(todo);
             let beside = Beside { who: &who, call: board.call(todo, event), list: board.list() };
             let lines = lines::of(&beside, event, width);
             board.take(todo, event, Instant::now());
@@ -153,7 +209,7 @@ impl Observer for Screen {
             // Whoever reads the events may have gone; the run goes on.
             drop(self.out.json(&EventLine { time, todo, event }));
         } else if !self.out.is_quiet() {
-            self.print(&lines);
+            self.print(lines);
             self.tick();
         }
     }

@@ -1,17 +1,20 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
+use super::meter::Account;
 use crate::error::CliError;
-use crate::replay::Policy;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::Effort;
-use foldback_agent::{Allowance, Strategy};
-use foldback_llm::{ModelFlags, ModelSources};
+use foldback_agent::{Allowance, Resource, Strategy};
+use foldback_bench::Policy;
+use foldback_llm::{ModelFlags, ModelSources, Provider};
+use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a run is to go about its task. It is kept with the run, so that it goes on in the same way.
+/// How a run is to go about its task. It is kept with the run, so that it goes on in the same way, unless
+/// it is given another model.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RunSettings {
@@ -34,29 +37,42 @@ pub(crate) struct RunSettings {
     context: Option<String>,
 
     /// The model, as its provider knows it [env: FOLDBACK_MODEL]
-    #[arg(long, value_name = "M", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "M", conflicts_with = "demo")]
     model: Option<String>,
 
     /// Where the model is served [env: FOLDBACK_BASE_URL]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "URL", conflicts_with = "demo")]
     base_url: Option<String>,
 
-    /// Whose API the model is asked by: openai, openai-compatible or anthropic [env:
-    /// FOLDBACK_PROVIDER]
-    #[arg(long, value_name = "API", conflicts_with_all = ["resume", "demo"])]
+    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
+    #[arg(
+        long,
+        value_name = "API",
+        value_parser = PossibleValuesParser::new(Provider::ALL.map(Provider::name)),
+        conflicts_with = "demo",
+    )]
     provider: Option<String>,
 
     /// A TOML file with a table [model] [env: FOLDBACK_SETTINGS]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "demo")]
     settings: Option<PathBuf>,
 
     /// The folder to work in: tools read and write there and nowhere else [default: the current one]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "demo"])]
     pub(crate) workspace: Option<PathBuf>,
 
-    /// Let pages of this host be fetched; may be given several times
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["resume", "demo"])]
+    /// Let pages of this host be fetched (docs.rs, *.example.org, or * for any); may be given several times
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_parser = host,
+        conflicts_with_all = ["resume", "demo"],
+    )]
     pub(crate) allow_net: Vec<String>,
+
+    /// Let those hosts be on this machine or in a private network
+    #[arg(long, requires = "allow_net", conflicts_with_all = ["resume", "demo"])]
+    pub(crate) allow_private_net: bool,
 
     /// Add the tools of the MCP servers in this file ({"mcpServers": {NAME: {"command", "args", ..}}})
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "demo"])]
@@ -99,11 +115,22 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "MONEY", value_parser = money)]
     max_cost: Option<f64>,
 
-    /// Work so long at most: 90s, 10m, 2h
+    /// Work so long at most, from each beginning and going on: 90s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     #[serde(rename = "max_seconds")]
     max_time: Option<u64>,
+
+    /// A sub-agent may spend this part of what is left of these bounds when it begins, at most [default: 50]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(1..=100),
+    )]
+    sub_agent_share: Option<u8>,
 }
+
+/// No sub-agent can spend all that is left: those that come after it have something as well.
+const SUB_AGENT_SHARE: u8 = 50;
 
 /// The environment variable that names the settings file.
 const SETTINGS: &str = "FOLDBACK_SETTINGS";
@@ -112,13 +139,6 @@ impl RunSettings {
     /// The same with full paths, and with everything that the environment says and the run's record
     /// has to keep.
     pub(crate) fn resolved(self) -> Result<Self, CliError> {
-        let full = |path: Option<PathBuf>, what: &str| match path {
-            None => Ok(None),
-            Some(path) => path.canonicalize().map(Some).map_err(|source| CliError::Io {
-                what: format!("the {what} {} cannot be used", path.display()),
-                source,
-            }),
-        };
         let named = || std::env::var_os(SETTINGS).filter(|file| !file.is_empty());
         let settings = self.settings.or_else(|| named().map(PathBuf::from));
         let workspace = self.workspace.unwrap_or_else(|| PathBuf::from("."));
@@ -157,6 +177,33 @@ impl RunSettings {
         Effort::from_name(name).ok_or_else(unknown)
     }
 
+    /// The same under this context policy, whatever another model's prices would choose.
+    pub(crate) fn with_context(self, name: &str) -> Self {
+        Self { context: Some(name.to_owned()), ..self }
+    }
+
+    /// Whether a model is given, or where one is to be found.
+    pub(crate) fn names_a_model(&self) -> bool {
+        [&self.model, &self.base_url, &self.provider].into_iter().any(Option::is_some)
+            || self.settings.is_some()
+    }
+
+    /// The same with the model that `newer` names. It is served at the same address, unless it is said
+    /// where it is to be found, or that address is another provider's.
+    pub(crate) fn with_newer_model(self, newer: Self) -> Result<Self, CliError> {
+        let is_elsewhere = newer.provider.is_some() || newer.settings.is_some();
+        let name = newer.model.as_deref().unwrap_or_default();
+        let kept = self.base_url.filter(|at| !is_elsewhere && !is_of_another(at, name));
+        let settings = full(newer.settings, "settings file")?;
+        Ok(Self {
+            base_url: newer.base_url.or(kept),
+            model: newer.model.or(self.model.filter(|_| settings.is_none())),
+            provider: newer.provider.or(self.provider.filter(|_| settings.is_none())),
+            settings: settings.or(self.settings),
+            ..self
+        })
+    }
+
     /// Refuses a strategy that has nothing to work with.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         if self.strategy()? == Strategy::DeepSearch && self.documents.is_none() {
@@ -164,7 +211,13 @@ impl RunSettings {
                 "deep-search needs documents to look into; name their folder with --documents";
             return Err(CliError::Usage(what.to_owned()));
         }
-        Ok(())
+        match &self.documents {
+            Some(file) if file.is_file() => Err(CliError::Usage(format!(
+                "--documents {} is a file and no folder; give the folder that it stands in",
+                file.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The context policy that was asked for by name.
@@ -208,12 +261,49 @@ impl Limits {
             max_tokens: newer.max_tokens.or(self.max_tokens),
             max_cost: newer.max_cost.or(self.max_cost),
             max_time: newer.max_time.or(self.max_time),
+            sub_agent_share: newer.sub_agent_share.or(self.sub_agent_share),
         }
     }
 
     /// Whether a sum of money bounds the run.
     pub(crate) fn bounds_cost(self) -> bool {
         self.max_cost.is_some()
+    }
+
+    /// The part of what is left that a sub-agent may spend.
+    pub(crate) fn sub_agent_share(self) -> f64 {
+        f64::from(self.sub_agent_share.unwrap_or(SUB_AGENT_SHARE)) / 100.0
+    }
+
+    /// The bound on something, as it was given.
+    pub(crate) fn reached(self, resource: Resource) -> Option<String> {
+        match resource {
+            Resource::ModelCalls => self.max_calls.map(|calls| format!("--max-calls {calls}")),
+            Resource::Tokens => self.max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
+            Resource::Cost => self.max_cost.map(|cost| format!("--max-cost {cost}")),
+            Resource::Time => self.max_time.map(|seconds| format!("--max-time {}", time(seconds))),
+            Resource::ToolCalls => None,
+        }
+    }
+
+    /// A bound on something that lets a run go on that has spent this: with as much again, and at least
+    /// twice what it was. Time begins anew by itself.
+    pub(crate) fn raised(self, resource: Resource, account: &Account) -> Option<String> {
+        let more = |bound: u64, spent: u64| bound.saturating_add(bound.max(spent));
+        let tokens = account.usage.input.saturating_add(account.usage.output);
+        let cost = account.cost.unwrap_or_default();
+        let raised = Self {
+            max_calls: self.max_calls.map(|bound| more(bound, account.calls)),
+            max_tokens: self.max_tokens.map(|bound| more(bound, tokens)),
+            max_cost: self.max_cost.map(|bound| rounded_up(bound + bound.max(cost))),
+            ..self
+        };
+        if resource == Resource::Time { None } else { raised.reached(resource) }
+    }
+
+    /// Whether the run's time is bounded.
+    pub(crate) fn bounds_time(self) -> bool {
+        self.max_time.is_some()
     }
 
     /// What may be spent.
@@ -228,9 +318,56 @@ impl Limits {
     }
 }
 
+/// Whether an address is the one of a provider, and the model's name tells of another.
+fn is_of_another(base_url: &str, model: &str) -> bool {
+    let bare = |url: &str| url.trim_end_matches('/').to_owned();
+    let is_at = |provider: &Provider| {
+        provider.usual_base_url().is_some_and(|usual| bare(usual) == bare(base_url))
+    };
+    let at = Provider::ALL.iter().find(|provider| is_at(provider));
+    at.is_some_and(|at| Provider::of_name(model).is_some_and(|other| other != *at))
+}
+
+/// A sum of money, a little more, with few digits.
+fn rounded_up(sum: f64) -> f64 {
+    // Sums are small, and prices are given for a million tokens.
+    let (digits, more) = (1e6, 1e-9);
+    let rounded = ((sum - more) * digits).ceil() / digits;
+    if rounded.is_finite() { rounded } else { sum }
+}
+
+/// The full path of something that is there.
+fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>, CliError> {
+    match path {
+        None => Ok(None),
+        Some(path) => path.canonicalize().map(Some).map_err(|source| CliError::Io {
+            what: format!("the {what} {} cannot be used", path.display()),
+            source,
+        }),
+    }
+}
+
+/// A host as the tools take it.
+fn host(text: &str) -> Result<String, String> {
+    let host = text.trim().to_owned();
+    match Permissions::default().with_host(&host).check() {
+        Ok(()) => Ok(host),
+        Err(_) => Err("expected a host alone, such as docs.rs, *.example.org or *".to_owned()),
+    }
+}
+
 fn money(text: &str) -> Result<f64, String> {
     let money = text.parse::<f64>().ok().filter(|money| money.is_finite() && *money > 0.0);
     money.ok_or_else(|| "expected a number above 0, as 1.50".to_owned())
+}
+
+/// Seconds as a time is given: `90s`, `10m`, `2h`.
+fn time(seconds: u64) -> String {
+    match seconds {
+        _ if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
+        _ if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
 }
 
 /// A time in seconds: `90`, `90s`, `10m`, `2h`.
@@ -253,6 +390,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_llm::Usage;
 
     #[test]
     fn times_and_sums_are_read() {
@@ -265,6 +403,86 @@ mod tests {
         for bad in ["0", "-1", "NaN", "inf", "1€"] {
             assert!(money(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn hosts_are_hosts() {
+        assert_eq!(host(" docs.rs "), Ok("docs.rs".to_owned()));
+        assert!(
+            ["*", "*.example.org", "127.0.0.1", "例子.中国"].map(host).iter().all(Result::is_ok)
+        );
+        assert!(
+            ["http://docs.rs", "", "a b", "docs.rs/x", "a:80"].map(host).iter().all(Result::is_err)
+        );
+    }
+
+    #[test]
+    fn a_bound_is_named_as_it_was_given_and_can_be_raised() {
+        let limits = Limits { max_calls: Some(3), max_cost: Some(0.25), ..Limits::default() };
+        let spent = Account { calls: 3, cost: Some(0.25), ..Account::default() };
+        let told = |resource| (limits.reached(resource), limits.raised(resource, &spent));
+        let both = |one: &str, other: &str| (Some(one.to_owned()), Some(other.to_owned()));
+        assert_eq!(told(Resource::ModelCalls), both("--max-calls 3", "--max-calls 6"));
+        assert_eq!(told(Resource::Cost), both("--max-cost 0.25", "--max-cost 0.5"));
+        assert_eq!(told(Resource::Tokens), (None, None));
+        let timed = Limits { max_time: Some(90), ..Limits::default() };
+        assert_eq!(timed.reached(Resource::Time).as_deref(), Some("--max-time 90s"));
+        assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
+        let of = |seconds| Limits { max_time: Some(seconds), ..Limits::default() };
+        let written = [60, 61, 5_400, 10_800].map(|seconds| of(seconds).reached(Resource::Time));
+        let named = ["1m", "61s", "90m", "3h"].map(|time| Some(format!("--max-time {time}")));
+        assert_eq!(written, named);
+    }
+
+    /// What the first call took may be ten times what was allowed.
+    #[test]
+    fn a_raised_bound_lets_a_run_go_on_that_went_far_beyond() {
+        let limits =
+            Limits { max_tokens: Some(1_000), max_cost: Some(0.01), ..Limits::default() };
+        let usage = Usage { input: 9_000, output: 1_000, ..Usage::default() };
+        let spent = Account { calls: 1, usage, cost: Some(0.1), ..Account::default() };
+        let raised = |resource| limits.raised(resource, &spent).unwrap();
+        assert_eq!(raised(Resource::Tokens), "--max-tokens 11000");
+        assert_eq!(raised(Resource::Cost), "--max-cost 0.11");
+    }
+
+    /// What was inferred from the name of one model is no place for one of another provider.
+    #[test]
+    fn a_model_of_another_provider_is_not_looked_for_at_the_first_ones() {
+        let openai = Provider::OpenAi.usual_base_url().unwrap();
+        let kept = RunSettings::default().with_model("gpt-4.1", openai);
+        let at = |name: &str| {
+            let newer = RunSettings { model: Some(name.to_owned()), ..RunSettings::default() };
+            kept.clone().with_newer_model(newer).unwrap().base_url
+        };
+        assert_eq!(at("claude-sonnet-4-5"), None);
+        let same = Some(openai.to_owned());
+        assert_eq!([at("gpt-5"), at("ft:gpt-4.1:me")], [same.clone(), same]);
+        let own = "http://127.0.0.1:8000/v1";
+        let newer = RunSettings { model: Some("claude-x".into()), ..RunSettings::default() };
+        let kept = RunSettings::default().with_model("gpt-oss", own).with_newer_model(newer);
+        assert_eq!(kept.unwrap().base_url.as_deref(), Some(own), "a gateway serves them all");
+    }
+
+    #[test]
+    fn another_model_is_looked_for_where_it_is_served() {
+        let kept = RunSettings::default().with_model("m", "http://127.0.0.1:8000/v1");
+        let given = |change: fn(&mut RunSettings)| {
+            let mut newer = RunSettings::default();
+            change(&mut newer);
+            let both = kept.clone().with_newer_model(newer).unwrap();
+            (both.model.unwrap_or_default(), both.base_url.unwrap_or_default())
+        };
+        let both = |name: &str, url: &str| (name.to_owned(), url.to_owned());
+        assert_eq!(given(|_| ()), both("m", "http://127.0.0.1:8000/v1"));
+        let named = given(|newer| newer.model = Some("n".to_owned()));
+        assert_eq!(named, both("n", "http://127.0.0.1:8000/v1"), "a name that was mistyped");
+        let moved = given(|newer| newer.provider = Some("openai".to_owned()));
+        assert_eq!(moved, both("m", ""), "its provider has an address of its own");
+        let nowhere =
+            RunSettings { settings: Some("not-there.toml".into()), ..RunSettings::default() };
+        let error = kept.clone().with_newer_model(nowhere).unwrap_err().to_string();
+        assert!(error.contains("the settings file not-there.toml cannot be used"), "{error}");
     }
 
     #[test]

@@ -1,27 +1,26 @@
 //! What a run works with: a model, tools, an agent, a context policy.
 
 use super::approvals::Approvals;
+use super::attempts::{Attempts, Watched};
 use super::folder::RunFolder;
 use super::meter::{Meter, MeteredModel};
 use super::person::AtTerminal;
 use super::record::RunRecord;
 use super::screen::Screen;
 use super::settings::RunSettings;
-use crate::cli::Globals;
 use crate::demo;
 use crate::error::CliError;
-use crate::replay::Policy;
-use crate::store;
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, research};
+use foldback_agent::deep_search::{DeepSearch, research};
+use foldback_agent::flow::FlowSettings;
 use foldback_agent::{
-    Agent, Allowance, AskPerson, Executor, Journal, Strategy, SubAgents, TokenPrices, Tool,
-    Toolbox, memory_share, reference_head, think, todo_write,
+    Agent, Allowance, AskPerson, Executor, Journal, Strategy, SubAgents, TokenPrices, Tool, Toolbox,
+    memory_share, reference_head, think, todo_write,
 };
+use foldback_bench::Policy;
 use foldback_core::Prices;
-use foldback_llm::{ChatModel, ModelConfig, ModelSources, RemoteModel, Retrying};
-use foldback_mcp::{McpServerConfig, McpServers};
-use foldback_tools::{DocumentFolder, DocumentSettings, Permissions, PermissionsError, toolset};
-use std::path::Path;
+use foldback_llm::{ChatModel, ModelConfig, ModelSources, RemoteModel, Retrying, public_url};
+use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
+use foldback_tools::{Permissions, PermissionsError, toolset};
 use std::sync::Arc;
 
 /// A model, and what is known of its prices.
@@ -31,6 +30,8 @@ pub(crate) struct Model {
     pub(crate) prices: Prices,
     /// What tokens cost in money, where that is known.
     pub(crate) money: Option<TokenPrices>,
+    /// Who is told of failures that pass.
+    pub(crate) watched: Watched,
 }
 
 /// How to come by a model, on one line.
@@ -48,9 +49,11 @@ impl Model {
         };
         let (prices, money, retry) = (config.prices, config.token_prices, config.retry);
         let settings = settings.with_model(&config.name, &config.base_url);
+        let (at, watched) = (public_url(&config.base_url), Watched::default());
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
+        let model = Attempts { model, at, watched: Arc::clone(&watched) };
         let model = Arc::new(Retrying::new(model, retry));
-        Ok((Self { model, prices, money }, settings))
+        Ok((Self { model, prices, money, watched }, settings))
     }
 }
 
@@ -71,7 +74,8 @@ pub(crate) fn policy(settings: &RunSettings, prices: Prices) -> Result<Policy, C
 /// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.
 pub(crate) fn permissions(settings: &RunSettings) -> Permissions {
     let folder = settings.workspace.clone().unwrap_or_default();
-    let permissions = Permissions::in_workspace(folder).with_shell();
+    let mut permissions = Permissions::in_workspace(folder).with_shell();
+    permissions.web.private_addresses = settings.allow_private_net;
     settings.allow_net.iter().fold(permissions, |permissions, host| permissions.with_host(host))
 }
 
@@ -90,9 +94,11 @@ pub(crate) struct Parts {
 impl Parts {
     /// The agent of a run: it works in the run's workspace, and may have others work for it.
     pub(crate) fn agent(self, record: &RunRecord) -> Result<Agent, CliError> {
-        let mut tools = own_tools(record, &self.screen)?;
+        let person = AtTerminal::find(&self.screen);
+        let mut tools = own_tools(record, &self.screen, person.clone())?;
         tools.extend(self.foreign.iter().cloned());
-        let approvals = Arc::new(Approvals::new(record.limits.yes, &self.screen));
+        let approvals = Arc::new(Approvals::new(record.limits.yes, person));
+        let share = record.limits.sub_agent_share();
         let executor = |tools: &[Arc<dyn Tool>]| {
             let toolbox = Toolbox::new(tools.iter().cloned());
             let toolbox = toolbox.map_err(|error| CliError::Usage(error.to_string()))?;
@@ -103,30 +109,44 @@ impl Parts {
         let head = reference_head();
         let agent = |tools: &[Arc<dyn Tool>]| {
             let agent = Agent::new(model.clone(), executor(tools)?).with_head(head);
+            let agent = match record.limits.bounds_time() {
+                // A flow has an hour, unless the run says otherwise.
+                true => agent.with_flow(unbounded_flow()),
+                false => agent,
+            };
             Ok::<_, CliError>(match &self.documents {
                 Some(documents) => agent.with_deep_search(documents.clone()),
                 None => agent,
             })
         };
         if self.documents.is_some() {
-            tools.push(research(agent(&[])?, Allowance::default()));
+            tools.push(research(SubAgents::new(agent(&[])?).with_share(share)?));
         }
         let template = agent(&tools)?;
         let strategy = if record.demo { demo::SUB_STRATEGY } else { Strategy::Adaptive };
-        let sub_agents = SubAgents::new(template).with_strategy(strategy);
+        let sub_agents = SubAgents::new(template).with_strategy(strategy).with_share(share)?;
         let all: Vec<_> =
             tools.into_iter().chain([sub_agents.delegate(), memory_share()]).collect();
         agent(&all)
     }
 }
 
+/// A flow that may spend whatever the run may.
+fn unbounded_flow() -> FlowSettings {
+    FlowSettings { allowance: Allowance::default(), ..FlowSettings::default() }
+}
+
 /// The tools that the agent of a run and its sub-agents share: those for its workspace, and those by
 /// which an agent keeps its mind in order. Where no sandbox can be had there is no shell.
-fn own_tools(record: &RunRecord, screen: &Arc<Screen>) -> Result<Vec<Arc<dyn Tool>>, CliError> {
+fn own_tools(
+    record: &RunRecord,
+    screen: &Screen,
+    person: Option<AtTerminal>,
+) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let permissions = permissions(&record.settings);
     let mut tools = match toolset(&permissions) {
         Err(PermissionsError::Unavailable { tool: demo::SHELL, reason }) => {
-            screen.say(&format!("there is no shell here: {reason}"));
+            screen.note(&format!("commands cannot be run: {reason}"));
             let mut without = permissions;
             without.shell.allow = false;
             toolset(&without)?
@@ -136,28 +156,15 @@ fn own_tools(record: &RunRecord, screen: &Arc<Screen>) -> Result<Vec<Arc<dyn Too
     if record.demo && !tools.iter().any(|tool| tool.spec().name() == demo::SHELL) {
         tools.push(demo::refused_shell());
     }
-    let person = match AtTerminal::find(screen) {
-        Some(person) => AskPerson::new(Arc::new(person)),
+    let person = match person {
+        Some(person) => {
+            let turn = Arc::clone(&person.turn);
+            AskPerson::new(Arc::new(person)).with_turn(turn)
+        }
         None => AskPerson::nobody(),
     };
     tools.extend([todo_write(), think(), Arc::new(person) as Arc<dyn Tool>]);
     Ok(tools)
-}
-
-/// The documents of a run, read and indexed; what did not change since a run before is not read again.
-pub(crate) fn documents(
-    settings: &RunSettings,
-    globals: &Globals,
-) -> Result<Option<DeepSearch>, CliError> {
-    let Some(folder) = &settings.documents else { return Ok(None) };
-    let store = store::folder(globals)?.join("documents");
-    let documents = DocumentFolder::open_with_store(folder, DocumentSettings::default(), &store)?;
-    let variable = |name: &str| std::env::var(format!("FOLDBACK_{name}")).ok();
-    let search = DeepSearchSettings::default().with_effort(settings.effort()?);
-    let search = search
-        .overridden(variable)
-        .map_err(|error| CliError::Usage(format!("FOLDBACK_{error}")))?;
-    Ok(Some(DeepSearch::new(Arc::new(documents)).with_settings(search)))
 }
 
 /// The MCP servers of a run, started. One that does not start is told of, and the run goes on without.
@@ -165,23 +172,38 @@ pub(crate) async fn servers(
     settings: &RunSettings,
     screen: &Screen,
 ) -> Result<McpServers, CliError> {
-    let Some(file) = &settings.mcp else { return Ok(McpServers::default()) };
+    let listed = server_list(settings)?;
+    if !listed.is_empty() {
+        // They may take a while.
+        let names: Vec<&str> = listed.iter().map(|server| server.name.as_str()).collect();
+        screen.say(&format!("starting MCP servers: {}", names.join(", ")));
+    }
+    let servers = McpServers::start(listed).await;
+    for failure in servers.failures() {
+        screen.note(&failure.to_string());
+    }
+    servers.notes().iter().for_each(|note| screen.note(note));
+    Ok(servers)
+}
+
+/// The servers that the settings' file names. Programs run in the workspace, where the file says nothing
+/// else: a run is gone on with from anywhere.
+pub(crate) fn server_list(settings: &RunSettings) -> Result<Vec<McpServerConfig>, CliError> {
+    let Some(file) = &settings.mcp else { return Ok(Vec::new()) };
     let json = std::fs::read_to_string(file).map_err(|source| CliError::Io {
         what: format!("the list of MCP servers {} could not be read", file.display()),
         source,
     })?;
-    let servers = McpServers::start(servers_in(&json, file)?).await;
-    for failure in servers.failures() {
-        screen.say(&failure.to_string());
+    let mut servers = McpServerConfig::read(&json)
+        .map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
+    for server in &mut servers {
+        if let (Endpoint::Program { cwd, .. }, Some(workspace)) =
+            (&mut server.endpoint, &settings.workspace)
+        {
+            *cwd = Some(workspace.join(cwd.take().unwrap_or_default()));
+        }
     }
-    servers.notes().iter().for_each(|note| screen.say(note));
     Ok(servers)
-}
-
-/// The servers that a file names.
-fn servers_in(json: &str, file: &Path) -> Result<Vec<McpServerConfig>, CliError> {
-    McpServerConfig::read(json)
-        .map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))
 }
 
 /// A meter that keeps what it counts in the run's record.

@@ -3,8 +3,9 @@
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
-use crate::output::{Output, text};
+use crate::output::{Output, style, text};
 use serde::Serialize;
+use std::io::Write as _;
 
 /// The line at the beginning of a run.
 pub(super) fn head(record: &RunRecord) -> String {
@@ -60,6 +61,13 @@ pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
     table.print(out)
 }
 
+/// Tells on stderr that there is no answer, for whoever wants nothing but the answer.
+pub(super) fn print_failure(record: &RunRecord) {
+    let (bad, id) = (style::BAD, &record.id);
+    // There is nobody left to tell when stderr is gone.
+    drop(writeln!(anstream::stderr(), "{bad}error:{bad:#} the run {id} is {}", state(record)));
+}
+
 fn report(record: &RunRecord) -> ReportLine<'_> {
     let account = &record.account;
     ReportLine {
@@ -84,13 +92,18 @@ fn report(record: &RunRecord) -> ReportLine<'_> {
     }
 }
 
+/// Where a run stands, and why.
+fn state(record: &RunRecord) -> String {
+    match &record.why {
+        Some(why) => format!("{}: {}", record.state.name(), text::one_line(why)),
+        None => record.state.name().to_owned(),
+    }
+}
+
 /// The figures of a run, each with its name.
 fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
     let RunRecord { id, account, .. } = record;
-    let state = match &record.why {
-        Some(why) => format!("{}: {}", record.state.name(), text::one_line(why)),
-        None => record.state.name().to_owned(),
-    };
+    let state = state(record);
     let mut tokens = format!(
         "{} in, {} out",
         text::number(account.usage.input),
@@ -104,8 +117,10 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
         vec![("run", format!("{id}, {state}")), ("model", text::count(account.calls, "call"))];
     figures.push(("tokens", tokens));
     figures.extend(account.cost.map(|cost| ("cost", format!("{cost:.4}"))));
-    if account.full > 0 && record.context != "full" {
-        let saved = text::saved(account.sent as f64, account.full as f64);
+    if account.full != account.sent && record.context != "full" {
+        let (sent, full) = (account.sent as f64, account.full as f64);
+        // A short run pays for the tools of its memory, and has nothing to fold yet.
+        let saved = if full > sent { text::saved(sent, full) } else { "nothing".to_owned() };
         let (sent, full) = (text::number(account.sent), text::number(account.full));
         let words = format!("{saved}: {sent} sent, {full} had everything been kept (estimated)");
         figures.push(("saved", words));
@@ -115,7 +130,9 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
         figures.push(("look", format!("`foldback blocks --todo {id}` lists its {blocks}")));
     }
     if record.state != RunState::Done {
-        figures.push(("go on", format!("foldback run --resume {id}")));
+        let raised = record.spent_up.and_then(|resource| record.limits.raised(resource, account));
+        let raised = raised.map(|bound| format!(" {bound}")).unwrap_or_default();
+        figures.push(("go on", format!("foldback run --resume {id}{raised}")));
     }
     figures
 }

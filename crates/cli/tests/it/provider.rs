@@ -1,31 +1,54 @@
 //! A model behind the chat-completions API, which answers by a script.
 
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::time::Duration;
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
-/// A provider on 127.0.0.1. It answers in order, and keeps what it was asked.
+/// A provider on 127.0.0.1. It keeps what it was asked.
 pub(crate) struct Provider {
     server: MockServer,
     /// Serves; gone with the provider.
     _runtime: tokio::runtime::Runtime,
 }
 
-struct Script(Arc<Mutex<Vec<ResponseTemplate>>>);
+/// What the model answers to a request.
+#[derive(Clone)]
+pub(crate) struct Turn {
+    said: Said,
+    delay: Duration,
+}
+
+#[derive(Clone)]
+enum Said {
+    /// Words, or calls as the API writes them.
+    Message { text: Option<String>, calls: Vec<Value> },
+    /// No answer.
+    Error(ResponseTemplate),
+}
+
+struct Script(Mutex<Box<Answering>>);
+
+/// Answers requests, one after the other.
+type Answering = dyn FnMut(&Value) -> Turn + Send;
 
 impl Respond for Script {
-    fn respond(&self, _: &Request) -> ResponseTemplate {
-        let mut answers = self.0.lock().unwrap();
-        match answers.is_empty() {
-            true => Provider::error(400),
-            false => answers.remove(0),
-        }
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let asked: Value = request.body_json().unwrap();
+        (self.0.lock().unwrap())(&asked).response()
     }
 }
 
 impl Provider {
-    pub(crate) fn new(answers: Vec<ResponseTemplate>) -> Self {
+    /// It answers in order.
+    pub(crate) fn new(answers: Vec<Turn>) -> Self {
+        let mut answers = answers.into_iter();
+        Self::answering(move |_| answers.next().unwrap_or_else(|| Self::error(400)))
+    }
+
+    /// It answers to what it is asked.
+    pub(crate) fn answering(script: impl FnMut(&Value) -> Turn + Send + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -33,7 +56,7 @@ impl Provider {
             .unwrap();
         let server = runtime.block_on(async {
             let server = MockServer::start().await;
-            let script = Script(Arc::new(Mutex::new(answers)));
+            let script = Script(Mutex::new(Box::new(script)));
             let mock = Mock::given(method("POST")).and(path("/v1/chat/completions"));
             mock.respond_with(script).mount(&server).await;
             server
@@ -53,26 +76,57 @@ impl Provider {
     }
 
     /// An answer in words.
-    pub(crate) fn text(text: &str) -> ResponseTemplate {
-        Self::answer(json!({"role": "assistant", "content": text}), "stop")
+    pub(crate) fn text(text: &str) -> Turn {
+        Turn::new(Said::Message { text: Some(text.to_owned()), calls: Vec::new() })
     }
 
     /// A call of a tool.
-    pub(crate) fn call(tool: &str, arguments: &Value) -> ResponseTemplate {
-        let function = json!({"name": tool, "arguments": arguments.to_string()});
-        let call = json!({"id": "call_1", "type": "function", "function": function});
-        Self::answer(
-            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
-            "tool_calls",
-        )
+    pub(crate) fn call(tool: &str, arguments: &Value) -> Turn {
+        Self::calls(&[(tool, arguments.clone())])
     }
 
-    pub(crate) fn error(status: u16) -> ResponseTemplate {
-        ResponseTemplate::new(status).set_body_json(json!({"error": {"message": "no"}}))
+    /// Calls of tools.
+    pub(crate) fn calls(calls: &[(&str, Value)]) -> Turn {
+        let call = |(n, (tool, arguments)): (usize, &(&str, Value))| {
+            let function = json!({"name": tool, "arguments": arguments.to_string()});
+            json!({"id": format!("call_{n}"), "type": "function", "function": function})
+        };
+        let calls = calls.iter().enumerate().map(call).collect();
+        Turn::new(Said::Message { text: None, calls })
     }
 
-    fn answer(message: Value, finish: &str) -> ResponseTemplate {
-        ResponseTemplate::new(200).set_body_json(json!({
+    pub(crate) fn error(status: u16) -> Turn {
+        Self::refusal(status, "no")
+    }
+
+    /// An error in words.
+    pub(crate) fn refusal(status: u16, message: &str) -> Turn {
+        let body = json!({"error": {"message": message}});
+        Turn::new(Said::Error(ResponseTemplate::new(status).set_body_json(body)))
+    }
+}
+
+impl Turn {
+    fn new(said: Said) -> Self {
+        Self { said, delay: Duration::ZERO }
+    }
+
+    /// The same, after a while.
+    pub(crate) fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    fn response(self) -> ResponseTemplate {
+        let (text, calls) = match self.said {
+            Said::Error(error) => return error.set_delay(self.delay),
+            Said::Message { text, calls } => (text, calls),
+        };
+        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let mut message = json!({"role": "assistant", "content": text});
+        if !calls.is_empty() {
+            message["tool_calls"] = Value::from(calls);
+        }
+        ResponseTemplate::new(200).set_delay(self.delay).set_body_json(json!({
             "id": "x",
             "object": "chat.completion",
             "created": 0,

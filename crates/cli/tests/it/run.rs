@@ -4,17 +4,23 @@ use crate::provider::Provider;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Command;
 
 /// The command against a provider, in a workspace of its own.
-fn run(shell: &Shell, provider: &Provider, args: &[&str]) -> Ran {
+pub(crate) fn run(shell: &Shell, provider: &Provider, args: &[&str]) -> Ran {
+    Ran::of(command(shell, provider, args).output().unwrap())
+}
+
+/// The same, not begun yet.
+pub(crate) fn command(shell: &Shell, provider: &Provider, args: &[&str]) -> Command {
     shell.folders(&["work"]);
     let mut command = shell.command();
     command.arg("--store").arg(shell.store()).args(["run", "--workspace"]).arg(shell.path("work"));
     command.args(["--model", "scripted", "--base-url", &provider.url()]).args(args);
-    Ran::of(command.output().unwrap())
+    command
 }
 
-fn only_run(shell: &Shell) -> Value {
+pub(crate) fn only_run(shell: &Shell) -> Value {
     let runs = shell.json(&["sessions"]);
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
     runs[0].clone()
@@ -140,9 +146,11 @@ fn a_run_that_may_not_spend_more_ends_and_goes_on_with_more() {
     assert_eq!(ran.code, 1, "{ran:?}");
     let listed = only_run(&shell);
     assert_eq!((&listed["state"], &listed["calls"]), (&json!("stopped"), &json!(1)));
-    assert!(listed["why"].as_str().unwrap().contains("no more calls of the model"), "{listed}");
+    assert_eq!(listed["why"], "--max-calls 1 is reached: it may spend no more calls of the model");
     let id = listed["id"].as_str().unwrap();
-    assert!(ran.text().contains(&format!("foldback run --resume {id}")), "{}", ran.text());
+    // As it stands there it goes on.
+    let goes_on = format!("foldback run --resume {id} --max-calls 2");
+    assert!(ran.text().contains(&goes_on), "{}", ran.text());
 
     let ran = shell.ok(&["run", "--resume", id, "--max-calls", "9"]);
     assert!(ran.text().contains("Nothing is here."), "{ran:?}");

@@ -5,8 +5,8 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Args;
+use foldback_bench::Policy;
 use foldback_bench::agent::{Config, POLICIES, measure};
-use foldback_bench::savings::Policy;
 use foldback_core::Prices;
 
 /// Have one agent do one task under several context policies

@@ -1,0 +1,121 @@
+//! The documents of a run, whose links can be followed from its workspace.
+
+use super::screen::Screen;
+use super::settings::RunSettings;
+use crate::cli::Globals;
+use crate::error::CliError;
+use crate::output::text;
+use crate::store;
+use foldback_agent::ToolError;
+use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Found, SearchBackend};
+use foldback_tools::{DocumentFolder, DocumentSettings, Indexed, PassageUrl};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+/// The documents of a run, read and indexed; what did not change since a run before is not read again.
+pub(crate) fn documents(
+    settings: &RunSettings,
+    globals: &Globals,
+    screen: &Screen,
+) -> Result<Option<DeepSearch>, CliError> {
+    let Some(folder) = &settings.documents else { return Ok(None) };
+    let store = store::folder(globals)?.join("documents");
+    let documents = DocumentFolder::open_with_store(folder, DocumentSettings::default(), &store)?;
+    let read = documents.indexed();
+    if read.documents == 0 {
+        let (folder, others) = (folder.display(), passed_over(&read));
+        let what =
+            format!("there is no document in {folder}: texts in UTF-8 were expected{others}");
+        return Err(CliError::Usage(what));
+    }
+    screen.note(&counted(&read));
+    let variable = |name: &str| std::env::var(format!("FOLDBACK_{name}")).ok();
+    let search = DeepSearchSettings::default().with_effort(settings.effort()?);
+    let search = search
+        .overridden(variable)
+        .map_err(|error| CliError::Usage(format!("FOLDBACK_{error}")))?;
+    let prefix = prefix(folder, settings.workspace.as_deref());
+    let linked = Linked { documents, prefix };
+    Ok(Some(DeepSearch::new(Arc::new(linked)).with_settings(search)))
+}
+
+/// What was read, on a line.
+fn counted(read: &Indexed) -> String {
+    let documents = text::count(read.documents as u64, "document");
+    format!("{documents} to search{}", passed_over(read))
+}
+
+/// What was not: `; passed over: scan.pdf (not the ending of a text)`.
+fn passed_over(read: &Indexed) -> String {
+    read.passed_over().map_or_else(String::new, |files| format!("; passed over: {files}"))
+}
+
+/// What leads from the workspace to the documents: a path below it, where they are in it, else the
+/// whole path.
+fn prefix(folder: &Path, workspace: Option<&Path>) -> String {
+    let within = workspace.and_then(|workspace| folder.strip_prefix(workspace).ok());
+    let is_within = within.is_some();
+    let parts = within.unwrap_or(folder).components().filter_map(|part| match part {
+        Component::Normal(part) => Some(format!("{}/", part.to_string_lossy())),
+        _ => None,
+    });
+    let path: String = parts.collect();
+    if is_within { path } else { format!("/{path}") }
+}
+
+/// Documents whose addresses begin at the workspace, or at the root of the file system.
+struct Linked {
+    documents: DocumentFolder,
+    prefix: String,
+}
+
+impl SearchBackend for Linked {
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        k: usize,
+    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+        async move {
+            let mut found = self.documents.search(query, k).await?;
+            for found in &mut found {
+                if let Ok(place) = found.url.parse::<PassageUrl>() {
+                    let path = format!("{}{}", self.prefix, place.path);
+                    found.url = PassageUrl { path, ..place }.to_string();
+                }
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_reached_from_the_workspace() {
+        let prefix = |folder, workspace| prefix(Path::new(folder), Some(Path::new(workspace)));
+        assert_eq!(prefix("/home/me/project/docs/港口", "/home/me/project"), "docs/港口/");
+        assert_eq!(prefix("/home/me/project", "/home/me/project"), "");
+        assert_eq!(prefix("/srv/docs", "/home/me/project"), "/srv/docs/");
+    }
+
+    #[test]
+    fn what_is_passed_over_is_named() {
+        let file =
+            |path: &str| foldback_tools::Skipped { path: path.to_owned(), why: "why".to_owned() };
+        let skipped = (0..7).map(|n| file(&format!("{n}.pdf"))).collect();
+        let read = Indexed { documents: 1, skipped, ..Indexed::default() };
+        assert_eq!(
+            counted(&read),
+            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (why)"
+        );
+        assert_eq!(
+            counted(&Indexed { documents: 2, ..Indexed::default() }),
+            "2 documents to search"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! `foldback run`, interrupted at different moments and gone on with.
+
+#![cfg(unix)]
+
+use crate::provider::Provider;
+use crate::run::command;
+use crate::shell::{Ran, Shell};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Interrupts a run with Ctrl-C's signal once it has told of something so many times, and goes on with it.
+fn interrupted_at(event: &str, times: usize) {
+    let shell = Shell::new();
+    let is_slow = Arc::new(AtomicBool::new(true));
+    let slow = Arc::clone(&is_slow);
+    let provider = Provider::answering(move |request| {
+        let results = request["messages"].as_array().unwrap().iter();
+        match results.filter(|message| message["role"] == "tool").count() {
+            0 => Provider::call("file_write", &json!({"path": "a.md", "content": "小雨"})),
+            // Nobody lives to hear it.
+            _ if slow.load(Ordering::Relaxed) => {
+                Provider::text("Too late.").after(Duration::from_secs(60))
+            }
+            _ => Provider::text("写好了。"),
+        }
+    });
+    let args = ["--json", "--strategy", "react", "--yes", "--id", "note", "写下来"];
+    let mut command = command(&shell, &provider, &args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    lines.by_ref().filter(|line| line.contains(event)).nth(times - 1).unwrap();
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    is_slow.store(false, Ordering::Relaxed);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, &last["state"]), (1, &json!("cancelled")), "{event}: {ran:?}");
+
+    let ran = shell.ok(&["--json", "run", "--resume", "note"]);
+    let report = ran.json_lines().pop().unwrap();
+    assert_eq!(report["answer"], "写好了。", "{event}: {report}");
+    assert_eq!(std::fs::read_to_string(shell.path("work/a.md")).unwrap(), "小雨");
+    assert_eq!(shell.json(&["sessions"])[0]["state"], "done");
+    shell.ok(&["verify"]);
+}
+
+#[test]
+fn it_goes_on_where_a_call_had_ended() {
+    interrupted_at("\"call_ended\"", 1);
+}
+
+#[test]
+fn it_goes_on_where_the_model_was_being_asked() {
+    interrupted_at("\"asked\"", 2);
+}

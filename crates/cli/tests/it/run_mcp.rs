@@ -1,0 +1,77 @@
+//! `foldback run --mcp`: the tools of servers, of which one may not be there, or end.
+//!
+//! `FOLDBACK_PYTHON_MCP` names a Python that has the package `mcp`; without it the test of a real server
+//! says that it is skipped.
+
+use crate::provider::Provider;
+use crate::run::run;
+use crate::shell::Shell;
+use serde_json::{Value, json};
+
+/// A file that lists servers.
+fn list(shell: &Shell, servers: &Value) -> String {
+    shell.write("servers.json", json!({ "mcpServers": servers }).to_string())
+}
+
+/// What the model was told of its calls, in the last request.
+fn results(provider: &Provider) -> Vec<String> {
+    let last = provider.requests().pop().unwrap();
+    let messages = last["messages"].as_array().unwrap().clone();
+    let results = messages.into_iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_real_server_is_listed_called_and_started_again() {
+    let Some(python) = std::env::var("FOLDBACK_PYTHON_MCP").ok().filter(|it| !it.is_empty()) else {
+        eprintln!("SKIPPED: set FOLDBACK_PYTHON_MCP to a Python that has the package mcp");
+        return;
+    };
+    let shell = Shell::new();
+    shell.folders(&["work"]);
+    // The server stands in the workspace, and is named from there.
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/weather.py");
+    std::fs::copy(server, shell.path("work/weather.py")).unwrap();
+    let servers = list(&shell, &json!({"weather": {"command": python, "args": ["weather.py"]}}));
+    let provider = Provider::new(vec![
+        Provider::calls(&[
+            ("weather_forecast", json!({"city": "杭州"})),
+            ("weather_fail", json!({})),
+        ]),
+        Provider::call("weather_die", &json!({})),
+        Provider::call("weather_add", &json!({"a": 4, "b": 5})),
+        Provider::text("小雨, and 9."),
+    ]);
+    let args = ["--strategy", "react", "--context", "full", "--yes", "--mcp", &servers, "天气?"];
+    let ran = run(&shell, &provider, &args);
+    assert!(ran.code == 0 && ran.text().contains("小雨, and 9."), "{ran:?}");
+    let declared = provider.requests()[0]["tools"].to_string();
+    assert!(declared.contains("The MCP server \\\"weather\\\" says of its tool"), "{declared}");
+    let results = results(&provider);
+    assert!(results[0].contains("小雨"), "{results:?}");
+    assert!(results[1].starts_with("Error (tool)") && results[1].contains("no station in 杭州"));
+    assert!(results[2].contains("has ended: exit status: 7"), "{results:?}");
+    assert!(results[3].contains('9'), "{results:?}");
+}
+
+/// One that does not start is told to a person and to a program, and the run goes on without it.
+#[test]
+fn a_server_that_does_not_start_is_told() {
+    for is_json in [false, true] {
+        let shell = Shell::new();
+        let servers = list(&shell, &json!({"gone": {"command": "no-such-program"}}));
+        let provider = Provider::new(vec![Provider::text("Yes.")]);
+        let mut args = vec!["--strategy", "react", "--mcp", &servers, "Yes?"];
+        args.extend(is_json.then_some("--json"));
+        let ran = run(&shell, &provider, &args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let told = "the MCP server \"gone\" could not be started: no-such-program: No such file";
+        if is_json {
+            let first = &ran.json_lines()[0];
+            assert_eq!(first["event"], "noted");
+            assert!(first["text"].as_str().unwrap().starts_with(told), "{first}");
+        } else {
+            assert!(ran.stderr.replace('\n', " ").contains(told), "{}", ran.stderr);
+        }
+    }
+}

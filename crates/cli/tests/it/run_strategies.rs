@@ -1,0 +1,66 @@
+//! Every strategy of `foldback run`, with a model behind HTTP.
+
+use crate::provider::Provider;
+use crate::run::{only_run, run};
+use crate::shell::Shell;
+use serde_json::{Value, json};
+
+fn plan(steps: &Value) -> String {
+    json!({ "action_plan": steps }).to_string()
+}
+
+#[test]
+fn one_plan_is_made_and_run() {
+    let shell = Shell::new();
+    let steps = json!({
+        "step1": {"function": "file_write", "args": {"path": "一.md", "content": "小雨"}},
+        "step2": {"function": "file_read", "args": {"path": "一.md"}, "dependence": [1]},
+        "step3": {"function": "file_write", "args": {"path": "二.md", "content": "$$step2.result$$"}, "dependence": [2]},
+    });
+    let provider =
+        Provider::new(vec![Provider::text(&plan(&steps)), Provider::text("Copied: 小雨.")]);
+    let ran = run(&shell, &provider, &["--strategy", "one-plan", "--yes", "Copy it"]);
+    assert!(ran.code == 0 && ran.text().contains("Copied: 小雨."), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(shell.path("work/二.md")).unwrap(), "小雨");
+    assert_eq!(only_run(&shell)["calls"], 2);
+}
+
+/// OP14: adaptive plans first, and goes step by step where the planner says that it has to.
+#[test]
+fn op14_adaptive_goes_on_step_by_step() {
+    let shell = Shell::new();
+    let declined = json!({"mode": "react", "reason": "What to read depends on what is there"});
+    let provider = Provider::new(vec![
+        Provider::text(&declined.to_string()),
+        Provider::call("file_list", &json!({})),
+        Provider::text("Nothing is here."),
+    ]);
+    let ran = run(&shell, &provider, &["--json", "What is here?"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let events = ran.json_lines();
+    let chosen = events.iter().filter(|event| event["event"] == "chose");
+    let chosen: Vec<&str> = chosen.map(|event| event["strategy"].as_str().unwrap()).collect();
+    assert_eq!(chosen, ["one-plan", "react"]);
+    assert_eq!(events.last().unwrap()["answer"], "Nothing is here.");
+}
+
+/// OM10: each step of a flow has a conversation of its own, and the run's list shows them.
+#[test]
+fn om10_a_flow_works_through_its_steps() {
+    let shell = Shell::new();
+    let steps = json!({"command": "create", "plan_id": "p", "title": "Notes", "steps": ["Look", "写下笔记"]});
+    let provider = Provider::new(vec![
+        Provider::call("planning", &steps),
+        Provider::call("file_list", &json!({})),
+        Provider::text("Nothing is here."),
+        Provider::call("file_write", &json!({"path": "n.md", "content": "没有文件"})),
+        Provider::text("Written."),
+        Provider::text("It is noted in n.md."),
+    ]);
+    let args = ["--strategy", "flow", "--yes", "--id", "note", "Note what is here"];
+    let ran = run(&shell, &provider, &args);
+    assert!(ran.code == 0 && ran.text().contains("It is noted in n.md."), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(shell.path("work/n.md")).unwrap(), "没有文件");
+    assert!(ran.stderr.contains("☑ 写下笔记"), "{}", ran.stderr);
+    assert_eq!(shell.todos().len(), 3, "the run's and one for each step");
+}
