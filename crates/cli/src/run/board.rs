@@ -206,6 +206,7 @@ mod tests {
             step: StepId(1),
             tool: "file_read".to_owned(),
             success: true,
+            exit_code: None,
             excerpt: String::new(),
             took_us: 0,
             from_journal: false,

@@ -6,11 +6,8 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::text;
 use crate::store;
-use foldback_agent::ToolError;
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Found, SearchBackend};
-use foldback_tools::{DocumentFolder, DocumentSettings, Indexed, PassageUrl};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings};
+use foldback_tools::{DocumentFolder, DocumentSettings, Indexed};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -37,8 +34,8 @@ pub(crate) fn documents(
         .overridden(variable)
         .map_err(|error| CliError::Usage(format!("FOLDBACK_{error}")))?;
     let prefix = prefix(folder, settings.workspace.as_deref());
-    let linked = Linked { documents, prefix };
-    Ok(Some(DeepSearch::new(Arc::new(linked)).with_settings(search)))
+    let documents = documents.with_prefix(&prefix);
+    Ok(Some(DeepSearch::new(Arc::new(documents)).with_settings(search)))
 }
 
 /// What was read, on a line.
@@ -65,35 +62,10 @@ fn prefix(folder: &Path, workspace: Option<&Path>) -> String {
     if is_within { path } else { format!("/{path}") }
 }
 
-/// Documents whose addresses begin at the workspace, or at the root of the file system.
-struct Linked {
-    documents: DocumentFolder,
-    prefix: String,
-}
-
-impl SearchBackend for Linked {
-    fn search<'a>(
-        &'a self,
-        query: &'a str,
-        k: usize,
-    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
-        async move {
-            let mut found = self.documents.search(query, k).await?;
-            for found in &mut found {
-                if let Ok(place) = found.url.parse::<PassageUrl>() {
-                    let path = format!("{}{}", self.prefix, place.path);
-                    found.url = PassageUrl { path, ..place }.to_string();
-                }
-            }
-            Ok(found)
-        }
-        .boxed()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_tools::{SkipReason, Skipped};
 
     #[test]
     fn documents_are_reached_from_the_workspace() {
@@ -105,13 +77,12 @@ mod tests {
 
     #[test]
     fn what_is_passed_over_is_named() {
-        let file =
-            |path: &str| foldback_tools::Skipped { path: path.to_owned(), why: "why".to_owned() };
-        let skipped = (0..7).map(|n| file(&format!("{n}.pdf"))).collect();
+        let first = vec!["0.pdf".to_owned(), "1.pdf".to_owned(), "2.pdf".to_owned()];
+        let skipped = [Skipped { why: SkipReason::NoUtf8, files: 7, first }].into();
         let read = Indexed { documents: 1, skipped, ..Indexed::default() };
         assert_eq!(
             counted(&read),
-            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (why)"
+            "1 document to search; passed over: 0.pdf, 1.pdf, 2.pdf and 4 more (no UTF-8)"
         );
         assert_eq!(
             counted(&Indexed { documents: 2, ..Indexed::default() }),

@@ -51,18 +51,26 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         AgentEvent::Answered { error: Some(error), .. } => {
             line("✗", style::BAD, format!("the model: {}", text::one_line(error)))
         }
-        AgentEvent::Answered { purpose: Purpose::React, text: words, .. } if !words.is_empty() => {
+        // Words without calls are the answer, which is told by itself.
+        AgentEvent::Answered { purpose: Purpose::React, text: words, calls: 1.., .. }
+            if !words.is_empty() =>
+        {
             dim("…", text::one_line(words))
         }
         AgentEvent::Planned { steps, .. } if steps.len() > 1 => line("◆", style::HEAD, plan(steps)),
-        AgentEvent::CallEnded { tool, success, excerpt, took_us, from_journal, .. } => {
+        AgentEvent::CallEnded {
+            tool, success, exit_code, excerpt, took_us, from_journal, ..
+        } => {
             let came = match *from_journal {
                 true => "known from before".to_owned(),
                 false => elapsed(Duration::from_micros(*took_us)),
             };
-            let (sign, style) = if *success { ("✓", style::GOOD) } else { ("✗", style::BAD) };
+            let exit = exit_code.filter(|code| *code != 0);
+            let is_good = *success && exit.is_none();
+            let (sign, style) = if is_good { ("✓", style::GOOD) } else { ("✗", style::BAD) };
+            let exit = exit.map(|code| format!("exit {code}  ")).unwrap_or_default();
             let call = text::fit(beside.call.unwrap_or(tool).trim_end(), room / 2);
-            line(sign, style, format!("{call}  {came}  {}", text::one_line(excerpt)))
+            line(sign, style, format!("{call}  {exit}{came}  {}", text::one_line(excerpt)))
         }
         AgentEvent::CallSkipped { step, because, .. } => {
             dim("-", format!("step {} skipped, because of step {}", step.0, because.0))
@@ -168,6 +176,7 @@ pub(crate) fn elapsed(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_llm::Usage;
     use foldback_planner::StepId;
 
     fn id(name: &str) -> TodoId {
@@ -188,6 +197,7 @@ mod tests {
             step: StepId(1),
             tool: "file_read".to_owned(),
             success: false,
+            exit_code: None,
             excerpt: "杭州的天气\n很好".repeat(20),
             took_us: 42_000,
             from_journal: false,
@@ -197,6 +207,44 @@ mod tests {
         let lines = bare(&of(&beside, &ended, 60));
         assert!(lines.starts_with("✗ hotels file_read a.md  42 ms  杭州的天气 很好"), "{lines}");
         assert!(text::columns(&lines) <= 60, "{lines}");
+    }
+
+    /// A command that failed is a call that went well, and is shown as what it is.
+    #[test]
+    fn a_command_that_fails_is_seen() {
+        let ended = |exit_code| AgentEvent::CallEnded {
+            turn: 0,
+            step: StepId(1),
+            tool: "shell_run".to_owned(),
+            success: true,
+            exit_code,
+            excerpt: "3 passed".to_owned(),
+            took_us: 42_000,
+            from_journal: false,
+        };
+        let list = TodoList::default();
+        let beside = Beside { who: "", call: None, list: &list };
+        let told = |exit_code| bare(&of(&beside, &ended(exit_code), 60));
+        assert_eq!(told(Some(1)), "✗ shell_run  exit 1  42 ms  3 passed");
+        assert_eq!([told(Some(0)), told(None)], ["✓ shell_run  42 ms  3 passed"; 2]);
+    }
+
+    /// The last words stand below, as the answer.
+    #[test]
+    fn the_answer_is_told_once() {
+        let answered = |calls| AgentEvent::Answered {
+            purpose: Purpose::React,
+            usage: Usage::default(),
+            cost: None,
+            text: "先看一看。".to_owned(),
+            calls,
+            error: None,
+            from_journal: false,
+        };
+        let list = TodoList::default();
+        let beside = Beside { who: "", call: None, list: &list };
+        assert_eq!(bare(&of(&beside, &answered(1), 60)), "… 先看一看。");
+        assert_eq!(of(&beside, &answered(0), 60), [""; 0]);
     }
 
     #[test]

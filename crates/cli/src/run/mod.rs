@@ -5,10 +5,10 @@
 //! was said in it is a todo of the store, which has the run's name.
 
 mod approvals;
-mod attempts;
 mod board;
 mod context;
 mod documents;
+mod failures;
 mod folder;
 mod interrupt;
 mod lines;
@@ -30,8 +30,8 @@ use crate::demo;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
-use attempts::Watched;
 use context::MeteredContext;
+use failures::Watched;
 use foldback_agent::{AgentError, Journal as _, Observer, Purse, Task, judge, own_judges};
 use foldback_core::TodoId;
 use record::VERSION;
@@ -174,6 +174,7 @@ fn work(
     globals: &Globals,
     out: &Output,
 ) -> Result<Outcome, CliError> {
+    let purse = Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?;
     let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
     folder.save(&record)?;
@@ -187,7 +188,6 @@ fn work(
         what: "the run's threads could not be started".to_owned(),
         source,
     })?;
-    let purse = Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?;
     let worked = runtime.block_on(async {
         let policy = setup::policy(&record.settings, model.prices)?;
         let memory = store::open_for_run(globals, policy)?;

@@ -364,8 +364,8 @@ fn money(text: &str) -> Result<f64, String> {
 /// Seconds as a time is given: `90s`, `10m`, `2h`.
 fn time(seconds: u64) -> String {
     match seconds {
-        _ if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
-        _ if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
     }
 }
@@ -437,8 +437,7 @@ mod tests {
     /// What the first call took may be ten times what was allowed.
     #[test]
     fn a_raised_bound_lets_a_run_go_on_that_went_far_beyond() {
-        let limits =
-            Limits { max_tokens: Some(1_000), max_cost: Some(0.01), ..Limits::default() };
+        let limits = Limits { max_tokens: Some(1_000), max_cost: Some(0.01), ..Limits::default() };
         let usage = Usage { input: 9_000, output: 1_000, ..Usage::default() };
         let spent = Account { calls: 1, usage, cost: Some(0.1), ..Account::default() };
         let raised = |resource| limits.raised(resource, &spent).unwrap();

@@ -1,7 +1,7 @@
 //! What a run works with: a model, tools, an agent, a context policy.
 
 use super::approvals::Approvals;
-use super::attempts::{Attempts, Watched};
+use super::failures::{self, Named, Watched, key_source};
 use super::folder::RunFolder;
 use super::meter::{Meter, MeteredModel};
 use super::person::AtTerminal;
@@ -11,10 +11,9 @@ use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
 use foldback_agent::deep_search::{DeepSearch, research};
-use foldback_agent::flow::FlowSettings;
 use foldback_agent::{
-    Agent, Allowance, AskPerson, Executor, Journal, Strategy, SubAgents, TokenPrices, Tool, Toolbox,
-    memory_share, reference_head, think, todo_write,
+    Agent, AgentError, Allowance, AskPerson, Executor, FlowSettings, Journal, Strategy, SubAgents,
+    TokenPrices, Tool, Toolbox, memory_share, reference_head, think, todo_write,
 };
 use foldback_bench::Policy;
 use foldback_core::Prices;
@@ -49,10 +48,11 @@ impl Model {
         };
         let (prices, money, retry) = (config.prices, config.token_prices, config.retry);
         let settings = settings.with_model(&config.name, &config.base_url);
-        let (at, watched) = (public_url(&config.base_url), Watched::default());
+        let (at, key) = (public_url(&config.base_url), key_source(&sources, &config));
+        let watched = Watched::default();
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
-        let model = Attempts { model, at, watched: Arc::clone(&watched) };
-        let model = Arc::new(Retrying::new(model, retry));
+        let model = Retrying::new(Named { model, at, key }, retry);
+        let model = Arc::new(model.telling(failures::tell(&watched)));
         Ok((Self { model, prices, money, watched }, settings))
     }
 }
@@ -120,11 +120,14 @@ impl Parts {
             })
         };
         if self.documents.is_some() {
-            tools.push(research(SubAgents::new(agent(&[])?).with_share(share)?));
+            tools.push(research(
+                SubAgents::new(agent(&[])?).with_share(share).map_err(AgentError::from)?,
+            ));
         }
         let template = agent(&tools)?;
         let strategy = if record.demo { demo::SUB_STRATEGY } else { Strategy::Adaptive };
-        let sub_agents = SubAgents::new(template).with_strategy(strategy).with_share(share)?;
+        let sub_agents = SubAgents::new(template).with_strategy(strategy);
+        let sub_agents = sub_agents.with_share(share).map_err(AgentError::from)?;
         let all: Vec<_> =
             tools.into_iter().chain([sub_agents.delegate(), memory_share()]).collect();
         agent(&all)
@@ -186,8 +189,8 @@ pub(crate) async fn servers(
     Ok(servers)
 }
 
-/// The servers that the settings' file names. Programs run in the workspace, where the file says nothing
-/// else: a run is gone on with from anywhere.
+/// The servers that the settings' file names. Their programs run in the folder of that file, or where it
+/// says from there: a run is gone on with from anywhere, and what the agent may write starts nothing.
 pub(crate) fn server_list(settings: &RunSettings) -> Result<Vec<McpServerConfig>, CliError> {
     let Some(file) = &settings.mcp else { return Ok(Vec::new()) };
     let json = std::fs::read_to_string(file).map_err(|source| CliError::Io {
@@ -197,10 +200,9 @@ pub(crate) fn server_list(settings: &RunSettings) -> Result<Vec<McpServerConfig>
     let mut servers = McpServerConfig::read(&json)
         .map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
     for server in &mut servers {
-        if let (Endpoint::Program { cwd, .. }, Some(workspace)) =
-            (&mut server.endpoint, &settings.workspace)
+        if let (Endpoint::Program { cwd, .. }, Some(folder)) = (&mut server.endpoint, file.parent())
         {
-            *cwd = Some(workspace.join(cwd.take().unwrap_or_default()));
+            *cwd = Some(folder.join(cwd.take().unwrap_or_default()));
         }
     }
     Ok(servers)

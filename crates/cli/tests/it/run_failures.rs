@@ -20,7 +20,7 @@ fn a_model_that_refuses_is_named() {
     assert_eq!(
         refused(401, "Incorrect API key").0,
         "The model failed: the provider answered with status 401: Incorrect API key (model scripted at \
-         URL; its key is taken from FOLDBACK_API_KEY or the settings)"
+         URL; it has no key: none is in FOLDBACK_API_KEY or the settings)"
     );
     assert_eq!(
         refused(404, "模型不存在").0,
@@ -79,13 +79,14 @@ fn what_is_given_wrongly_is_named() {
     let list = shell.write("list.json", "{\"servers\": {}}");
     let file = shell.write("file.txt", "a file");
     let model = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"];
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (
             &["--provider", "foo"],
             &["'foo' for '--provider", "openai, openai-compatible, anthropic"],
         ),
         (&["--allow-net", "http://docs.rs"], &["'http://docs.rs' for '--allow-net", "docs.rs, *."]),
         (&["--allow-private-net"], &["--allow-net <HOST>"]),
+        (&["--demo", "--allow-net", "docs.rs", "--allow-private-net"], &["cannot be used with"]),
         (&["--mcp", &list], &["list.json", "missing field `mcpServers`", "{\"mcpServers\": "]),
         (&["--mcp", "not-there.json"], &["the list of MCP servers not-there.json cannot be used"]),
         (&["--documents", &file], &["file.txt is a file and no folder"]),

@@ -7,10 +7,16 @@ use crate::run::command;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Sends Ctrl-C's signal.
+fn interrupt(child: &Child) {
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+}
 
 /// Interrupts a run with Ctrl-C's signal once it has told of something so many times, and goes on with it.
 fn interrupted_at(event: &str, times: usize) {
@@ -33,8 +39,7 @@ fn interrupted_at(event: &str, times: usize) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     lines.by_ref().filter(|line| line.contains(event)).nth(times - 1).unwrap();
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt(&child);
     let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
     is_slow.store(false, Ordering::Relaxed);
     let ran = Ran::of(child.wait_with_output().unwrap());
@@ -56,4 +61,39 @@ fn it_goes_on_where_a_call_had_ended() {
 #[test]
 fn it_goes_on_where_the_model_was_being_asked() {
     interrupted_at("\"asked\"", 2);
+}
+
+/// OM3: a command that was running when the run was interrupted is not run again: what it did is done.
+#[cfg(target_os = "linux")]
+#[test]
+fn om3_a_command_that_was_interrupted_is_not_run_again() {
+    if let Err(error) = foldback_sandbox::Sandbox::available() {
+        eprintln!("SKIPPED: {error}");
+        return;
+    }
+    let shell = Shell::new();
+    let provider = Provider::answering(|request| {
+        let results = request["messages"].as_array().unwrap().iter();
+        match results.filter(|message| message["role"] == "tool").count() {
+            0 => Provider::call("shell_run", &json!({"command": "echo 一行 >> a.md; sleep 60"})),
+            _ => Provider::text("写好了。"),
+        }
+    });
+    let args = ["--json", "--strategy", "react", "--yes", "--id", "note", "写下来"];
+    let mut command = command(&shell, &provider, &args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    lines.by_ref().find(|line| line.contains("\"call_began\"")).unwrap();
+    let written = || std::fs::read_to_string(shell.path("work/a.md")).unwrap_or_default();
+    while written().is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it wrote anything");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    interrupt(&child);
+    let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, &last["state"]), (1, &json!("cancelled")), "{ran:?}");
+
+    let report = shell.ok(&["--json", "run", "--resume", "note"]).json_lines().pop().unwrap();
+    assert_eq!((&report["answer"], written().as_str()), (&json!("写好了。"), "一行\n"), "{report}");
 }

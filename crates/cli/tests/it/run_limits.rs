@@ -17,8 +17,8 @@ fn priced(shell: &Shell) -> String {
 fn s10_a_bound_is_told_and_a_run_goes_on_with_more() {
     // A call takes 110 tokens, which cost 0.0011.
     for (flag, bound, resource, raised) in [
-        ("--max-tokens", "100", "tokens", " --max-tokens 200"),
-        ("--max-cost", "0.001", "money", " --max-cost 0.002"),
+        ("--max-tokens", "100", "tokens", " --max-tokens 210"),
+        ("--max-cost", "0.001", "money", " --max-cost 0.0021"),
         ("--max-time", "1s", "time", ""),
     ] {
         let shell = Shell::new();

@@ -28,10 +28,9 @@ fn a_real_server_is_listed_called_and_started_again() {
         return;
     };
     let shell = Shell::new();
-    shell.folders(&["work"]);
-    // The server stands in the workspace, and is named from there.
+    // The server stands beside the list, and is named from there.
     let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/servers/weather.py");
-    std::fs::copy(server, shell.path("work/weather.py")).unwrap();
+    std::fs::copy(server, shell.path("weather.py")).unwrap();
     let servers = list(&shell, &json!({"weather": {"command": python, "args": ["weather.py"]}}));
     let provider = Provider::new(vec![
         Provider::calls(&[
@@ -74,4 +73,17 @@ fn a_server_that_does_not_start_is_told() {
             assert!(ran.stderr.replace('\n', " ").contains(told), "{}", ran.stderr);
         }
     }
+}
+
+/// S5: a program is looked for beside the list that names it, and not where the agent may write.
+#[cfg(unix)]
+#[test]
+fn s5_a_server_runs_beside_its_list() {
+    let shell = Shell::new();
+    let servers =
+        list(&shell, &json!({"here": {"command": "sh", "args": ["-c", "echo there > seen"]}}));
+    let provider = Provider::new(vec![Provider::text("Yes.")]);
+    let ran = run(&shell, &provider, &["--strategy", "react", "--mcp", &servers, "Yes?"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(shell.path("seen").exists() && !shell.path("work/seen").exists(), "{ran:?}");
 }
