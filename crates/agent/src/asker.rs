@@ -166,7 +166,8 @@ impl Asker {
                 Ok(response) => (response.usage, response.message.text().into_owned(), None),
                 Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
             };
-            AgentEvent::Answered { purpose, usage, cost, text, error, from_journal }
+            let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
+            AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }
         });
     }
 }

@@ -115,14 +115,23 @@ async fn run_all(
     for (id, failure) in refused {
         let result = StepResult::Error { failure };
         let text = observation::of_result(&result);
+        let (tool, arguments) = calls
+            .iter()
+            .find(|call| call.0 == id)
+            .map(|(_, call, _)| (call.name.clone(), call.arguments.clone()))
+            .unwrap_or_default();
+        walk.watch.tell_of(|| AgentEvent::CallBegan {
+            turn,
+            step: id,
+            tool: tool.clone(),
+            arguments,
+        });
         walk.watch.tell_of(|| AgentEvent::CallEnded {
             turn,
             step: id,
-            tool: calls
-                .iter()
-                .find(|call| call.0 == id)
-                .map_or_else(String::new, |call| call.1.name.clone()),
+            tool,
             success: false,
+            exit_code: None,
             excerpt: observation::beginning(&text),
             took_us: 0,
             from_journal: false,

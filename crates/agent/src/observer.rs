@@ -97,6 +97,8 @@ pub enum AgentEvent {
         cost: Option<f64>,
         /// Its words, as far as there are any.
         text: String,
+        /// How many calls of tools it makes by the chat API.
+        calls: usize,
         /// Why there is no answer.
         error: Option<String>,
         /// Whether the answer is an earlier run's, from the journal: nobody was asked.
@@ -151,6 +153,8 @@ pub enum AgentEvent {
         tool: String,
         /// Whether it went well.
         success: bool,
+        /// What the command that it ran ended with, where it ran one.
+        exit_code: Option<i64>,
         /// The beginning of what the model is told of it.
         excerpt: String,
         /// How long it took, in microseconds.
@@ -229,6 +233,46 @@ pub enum AgentEvent {
         /// What was spent by it.
         spent: Spending,
     },
+}
+
+/// Names each kind of event once, or does not compile.
+macro_rules! kinds {
+    ($($kind:ident: $name:literal,)+) => {
+        impl AgentEvent {
+            /// The name of each kind, as `event` has it in JSON.
+            pub const KINDS: &'static [&'static str] = &[$($name),+];
+
+            /// The name of its kind.
+            #[must_use]
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind { .. } => $name,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Began: "began",
+    Chose: "chose",
+    Asked: "asked",
+    Answered: "answered",
+    Planned: "planned",
+    ApprovalAsked: "approval_asked",
+    ApprovalDecided: "approval_decided",
+    CallBegan: "call_began",
+    CallEnded: "call_ended",
+    CallSkipped: "call_skipped",
+    Recalled: "recalled",
+    Folded: "folded",
+    Todos: "todos",
+    Delegated: "delegated",
+    HandedBack: "handed_back",
+    Stuck: "stuck",
+    Exhausted: "exhausted",
+    Noted: "noted",
+    Ended: "ended",
 }
 
 /// A strategy as commands name it: `one-plan`.

@@ -354,12 +354,14 @@ impl Allowance {
         }
     }
 
-    /// A part of it, above 0 up to 1: of what can be counted one at least, where there is any.
+    /// A part of it: all of it from 1 on, nothing from 0 down, and between them of what can be counted one
+    /// at least, where there is any. What is no number is no bound on it.
     #[must_use]
-    pub(crate) fn part(self, part: f64) -> Self {
-        if part >= 1.0 {
+    pub fn part(self, part: f64) -> Self {
+        if part.is_nan() || part >= 1.0 {
             return self;
         }
+        let part = part.max(0.0);
         let timed = |time: Duration| Duration::try_from_secs_f64(time.as_secs_f64() * part);
         let counted = |whole: u64| (whole as f64 * part).ceil() as u64;
         Self {

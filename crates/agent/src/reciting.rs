@@ -82,7 +82,8 @@ impl Recital {
         let tokens = message_tokens(&Estimate, &told);
         let left = budget.tokens.map(|bound| bound.saturating_sub(tokens));
         let mut prompt = shown(&Budget { tokens: left });
-        prompt.conversation.get_or_insert_with(|| prompt.messages.clone());
+        // The list stands behind what changes from call to call.
+        prompt.conversation = Some(prompt.conversation().to_vec());
         prompt.messages.push(Arc::new(told));
         prompt.tokens += tokens;
         prompt.volatile += 1;

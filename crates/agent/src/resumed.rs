@@ -252,8 +252,7 @@ impl Resumed {
 
 /// The calls at the end of what a context shows that have no result there.
 fn open_calls(prompt: &Prompt) -> Vec<ToolCallId> {
-    let stays = prompt.messages.len().saturating_sub(prompt.volatile);
-    let shown = prompt.messages.get(..stays).unwrap_or_default();
+    let shown = prompt.conversation();
     let Some(at) = shown.iter().rposition(|message| *message.role() != Role::Tool) else {
         return Vec::new();
     };
@@ -294,8 +293,7 @@ fn mark(message: &Message) -> String {
 /// Whether a prompt shows that its last recorded message is another than this one. A policy may show a
 /// long text shortened, but always the calls that wait for results, and results with their calls.
 fn contradicts(prompt: &Prompt, message: &Message) -> bool {
-    let stays = prompt.messages.len().saturating_sub(prompt.volatile);
-    let shown = prompt.messages.get(..stays).unwrap_or_default();
+    let shown = prompt.conversation();
     if *message.role() == Role::Tool {
         return !shown.iter().any(|other| other.tool_call_id() == message.tool_call_id());
     }
@@ -309,4 +307,35 @@ fn contradicts(prompt: &Prompt, message: &Message) -> bool {
         let is_plain = last.tool_calls().is_empty() && last.role() == message.role();
         is_plain && text.len() < SHORT_BYTES && other.len() < SHORT_BYTES && !other.contains(&*text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R12: what is recorded counts also where a policy shows it in what changes from call to call.
+    #[test]
+    fn r12_all_that_is_recorded_is_looked_at() {
+        let call = Message::calls("", vec![ToolCall::new("c1", "up", "{}")]);
+        let said: Vec<Arc<Message>> = vec![Message::user("go").into(), call.into()];
+        let prompt = |said: &[Arc<Message>]| Prompt {
+            messages: said.to_vec(),
+            volatile: said.len(),
+            conversation: Some(said.to_vec()),
+            ..Prompt::default()
+        };
+        assert_eq!(open_calls(&prompt(&said)), [ToolCallId::new("c1")]);
+        assert!(!contradicts(&prompt(&said), &said[1]));
+        assert!(!contradicts(&prompt(&said[..1]), &said[0]));
+        assert!(contradicts(&prompt(&said[..1]), &Message::user("another")));
+    }
+
+    /// R12: a run of a time when observations had no name goes on.
+    #[test]
+    fn r12_an_observation_is_known_without_its_name() {
+        let (named, plain) = (Message::observation("晴"), Message::user("晴"));
+        assert_eq!(mark(&named), mark(&plain));
+        let recorded = Prompt { messages: vec![plain.into()], ..Prompt::default() };
+        assert!(!contradicts(&recorded, &named));
+    }
 }

@@ -1,31 +1,32 @@
 //! Settings that make no sense, refused before a run does anything.
 
 use foldback_llm::Sampling;
+use std::fmt;
 
 /// A setting that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is {value:?}, but {expected} is expected")]
+#[error("{name} is {value}, but {expected} is expected")]
 pub struct SettingError {
     /// The setting.
     pub name: &'static str,
-    /// What it was given.
+    /// What it was given: a number as it is, words between quotation marks.
     pub value: String,
     /// What can be used.
     pub expected: &'static str,
 }
 
 impl SettingError {
-    pub(crate) fn new(name: &'static str, value: impl ToString, expected: &'static str) -> Self {
-        Self { name, value: value.to_string(), expected }
+    pub(crate) fn new(name: &'static str, value: impl fmt::Debug, expected: &'static str) -> Self {
+        Self { name, value: format!("{value:?}"), expected }
     }
 
     /// Refuses a number that leaves nothing.
-    pub(crate) fn unless_some(name: &'static str, number: u64) -> Result<(), Self> {
+    pub(crate) fn check_positive(name: &'static str, number: u64) -> Result<(), Self> {
         if number > 0 { Ok(()) } else { Err(Self::new(name, number, FROM_ONE)) }
     }
 
     /// Refuses words that say nothing, or do not stay on their line.
-    pub(crate) fn unless_a_line(name: &'static str, words: Option<&str>) -> Result<(), Self> {
+    pub(crate) fn check_line(name: &'static str, words: Option<&str>) -> Result<(), Self> {
         let Some(words) = words else { return Ok(()) };
         if words.trim().is_empty() || words.contains(char::is_control) {
             return Err(Self::new(name, words, "words on one line, or none at all"));
@@ -34,7 +35,10 @@ impl SettingError {
     }
 
     /// Refuses a temperature that no model takes.
-    pub(crate) fn unless_warm(name: &'static str, temperature: Option<f64>) -> Result<(), Self> {
+    pub(crate) fn check_temperature(
+        name: &'static str,
+        temperature: Option<f64>,
+    ) -> Result<(), Self> {
         match temperature {
             Some(t) if !(0.0..=2.0).contains(&t) => {
                 Err(Self::new(name, t, "a number from 0 to 2, or none at all"))
@@ -44,9 +48,9 @@ impl SettingError {
     }
 
     /// Refuses a way to draw answers that brings none.
-    pub(crate) fn unless_drawn(sampling: &Sampling) -> Result<(), Self> {
-        Self::unless_warm("temperature", sampling.temperature)?;
-        Self::unless_some("max_tokens", sampling.max_tokens.map_or(1, u64::from))
+    pub(crate) fn check_sampling(sampling: &Sampling) -> Result<(), Self> {
+        Self::check_temperature("temperature", sampling.temperature)?;
+        Self::check_positive("max_tokens", sampling.max_tokens.map_or(1, u64::from))
     }
 }
 

@@ -273,15 +273,17 @@ impl<'a> Walk<'a> {
         Ok(Next::Answered(text))
     }
 
-    /// Tells the model something, as a message of the user's side.
+    /// Tells the model something on the user's side, where no person said it.
     fn tell(&mut self, context: &mut dyn ContextManager, text: &str) -> Result<(), AgentError> {
-        context.record(Message::user(text))?;
+        context.record(Message::observation(text))?;
         Ok(())
     }
 
     /// Says that a turn's steps are planned.
     pub(crate) fn planned(&self, turn: u32, plan: &Plan, findings: Vec<String>) {
-        if findings.is_empty() {
+        if !findings.is_empty() {
+            self.watch.tell_of(|| observation::unsound(&findings));
+        } else {
             let steps = || plan.steps.iter().map(PlannedStep::from).collect();
             self.watch.tell_of(|| AgentEvent::Planned { turn, steps: steps() });
         }

@@ -3,6 +3,8 @@
 use crate::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -10,11 +12,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// A model that is asked again when it fails for a reason that passes.
 ///
 /// A stream is asked for again only before its first piece: what was shown is not taken back.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Retrying<M> {
     model: M,
     policy: RetryPolicy,
+    told: Option<Arc<Told>>,
 }
+
+/// Who is told of each failure after which a model is asked again, and of the wait before that.
+type Told = dyn Fn(&ModelError, Duration) + Send + Sync;
 
 /// How often to ask again, and after how long.
 ///
@@ -72,7 +78,14 @@ impl RetryPolicy {
 impl<M: ChatModel> Retrying<M> {
     /// The model, asked again by `policy`.
     pub fn new(model: M, policy: RetryPolicy) -> Self {
-        Self { model, policy }
+        Self { model, policy, told: None }
+    }
+
+    /// The same, telling `told` of each failure after which the model is asked again, and of the wait
+    /// before that.
+    #[must_use]
+    pub fn telling(self, told: impl Fn(&ModelError, Duration) + Send + Sync + 'static) -> Self {
+        Self { told: Some(Arc::new(told)), ..self }
     }
 
     /// Waits before the next attempt, or says why there is none.
@@ -90,9 +103,19 @@ impl<M: ChatModel> Retrying<M> {
             return Err(error);
         }
         tracing::info!(model = self.model.name(), ?wait, %error, "asking again");
+        if let Some(told) = &self.told {
+            told(&error, wait);
+        }
         tokio::time::sleep(wait).await;
         tries.waited += wait;
         Ok(())
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for Retrying<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &mut f.debug_struct("Retrying");
+        text.field("model", &self.model).field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 

@@ -46,7 +46,8 @@ mod web;
 mod workspace;
 
 pub use documents::{
-    DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, PassageUrlError, Skipped,
+    DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, PassageUrlError,
+    SkipReason, Skipped,
 };
 pub use permissions::{
     FilePermissions, Permissions, PermissionsError, Refused, ShellPermissions, WebPermissions,

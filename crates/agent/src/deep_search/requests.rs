@@ -30,15 +30,19 @@ pub(super) struct Prompt {
 }
 
 /// What is asked about: the question, or a conversation that ends with it, as its parts are spoken:
-/// `User: …`, `Assistant: …`. What tools said, standing instructions, and turns from long ago stay out; of a
-/// last turn that is too long a part is told.
+/// `User: …`, `Assistant: …`. What tools said, also in a loop's own words,
+/// standing instructions, and turns from long ago stay out; of a last turn that is too long a part is told.
 ///
 /// ```
 /// use foldback_agent::deep_search::research_topic;
 /// use foldback_core::Message;
 ///
 /// assert_eq!(research_topic(&[], "杭州天气?"), "杭州天气?");
-/// let before = [Message::user("杭州天气?").into(), Message::assistant("小雨。").into()];
+/// let before = [
+///     Message::user("杭州天气?").into(),
+///     Message::observation("weather: 小雨").into(),
+///     Message::assistant("小雨。").into(),
+/// ];
 /// assert_eq!(
 ///     research_topic(&before, "明天呢?"),
 ///     "User: 杭州天气?\nAssistant: 小雨。\nUser: 明天呢?\n",
@@ -50,6 +54,7 @@ pub fn research_topic(before: &[Arc<Message>], question: &str) -> String {
     let mut turns: Vec<String> = Vec::new();
     for message in before.iter().rev() {
         let speaker = match message.role() {
+            _ if message.is_observation() => continue,
             Role::User => "User",
             Role::Assistant => "Assistant",
             _ => continue,

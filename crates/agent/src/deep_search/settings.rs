@@ -180,7 +180,7 @@ impl DeepSearchSettings {
             ("passage_tokens", self.passage_tokens as u64),
             ("summary_tokens", self.summary_tokens as u64),
         ] {
-            SettingError::unless_some(name, number)?;
+            SettingError::check_positive(name, number)?;
         }
         let Temperatures { queries, research, reflection, answer } = self.temperatures;
         for (name, temperature) in [
@@ -189,9 +189,9 @@ impl DeepSearchSettings {
             ("temperatures.reflection", reflection),
             ("temperatures.answer", answer),
         ] {
-            SettingError::unless_warm(name, temperature)?;
+            SettingError::check_temperature(name, temperature)?;
         }
-        SettingError::unless_a_line("sources_heading", self.sources_heading.as_deref())?;
-        SettingError::unless_a_line("today", self.today.as_deref())
+        SettingError::check_line("sources_heading", self.sources_heading.as_deref())?;
+        SettingError::check_line("today", self.today.as_deref())
     }
 }

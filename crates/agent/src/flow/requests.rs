@@ -202,17 +202,25 @@ fn blocked_here(text: &str) -> Option<&str> {
     (!is_nothing(beginning)).then_some(reason)
 }
 
-/// Whether words say that there is nothing.
+/// Whether words say that there is nothing: `none.`, `0`, `0 tasks`, `0 of 3 tasks`. In a sentence about
+/// something else they do not: `0 bytes left`.
 fn is_nothing(words: &str) -> bool {
-    let mut words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let first = words.next().unwrap_or_default().to_lowercase();
-    match first.as_str() {
-        "0" => true,
-        "none" | "nothing" | "nil" | "无" | "没有" | "無" | "なし" | "없음" => {
-            words.next().is_none()
-        }
+    let words: Vec<String> = words
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["0" | "none" | "nothing" | "nil" | "无" | "没有" | "無" | "なし" | "없음"] => true,
+        ["0", of_what] => is_work(of_what),
+        ["0", "of", count, of_what] => count.parse::<u32>().is_ok() && is_work(of_what),
         _ => false,
     }
+}
+
+fn is_work(word: &str) -> bool {
+    matches!(word, "task" | "tasks" | "step" | "steps" | "item" | "items")
 }
 
 /// No plan has more steps; with what was done before it was made anew, twice as many.

@@ -62,9 +62,9 @@ impl FlowSettings {
     /// results, or answers cannot be drawn so.
     pub fn check(&self) -> Result<(), SettingError> {
         executors::check(&self.executors)?;
-        SettingError::unless_some("results_tokens", self.results_tokens as u64)?;
-        SettingError::unless_some("summary_tokens", self.summary_tokens as u64)?;
-        SettingError::unless_drawn(&self.sampling)
+        SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
+        SettingError::check_positive("summary_tokens", self.summary_tokens as u64)?;
+        SettingError::check_sampling(&self.sampling)
     }
 }
 

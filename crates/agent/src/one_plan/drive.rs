@@ -8,6 +8,7 @@ use crate::agent::{Agent, AgentError, Task};
 use crate::asker::{Asker, Reply};
 use crate::facts::facts;
 use crate::journal::PastPlan;
+use crate::observation;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
 use crate::{
     AgentEvent, Eager, Event, Host, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch,
@@ -356,6 +357,7 @@ impl<'a> Drive<'a> {
                     longer(&mut request);
                 }
                 self.recorder.planned(TURN, purpose, &plan, findings.clone());
+                self.watch.tell_of(|| observation::unsound(&findings));
                 let unsound = Unsound { text, findings, faulty };
                 self.mend(purpose, reason, request, unsound, was_noted)
             }

@@ -23,10 +23,8 @@ pub(super) fn handover(
     rounds: &[Round],
     outcome: &Outcome,
 ) -> String {
-    let why = why(degraded);
-    // A reason that ends as a sentence needs no second full stop.
-    let why = why.trim_end_matches('.');
-    let mut text = format!("[{why}. Plans are over; from here the work goes on step by step.]\n");
+    let why = sentence(why(degraded));
+    let mut text = format!("[{why} Plans are over; from here the work goes on step by step.]\n");
     let open = decisions(undecided, rounds, outcome);
     if !open.is_empty() {
         let open = excerpt(&open, DECISIONS_TOKENS, &Estimate).text;
@@ -58,6 +56,12 @@ pub(super) fn why(degraded: &Degraded) -> String {
     }
 }
 
+/// The words with a full stop, unless they end as a sentence.
+fn sentence(words: String) -> String {
+    let ends = ['.', '!', '?', '。', '！', '？'];
+    if words.ends_with(ends) { words } else { words + "." }
+}
+
 /// The decisions that no plan has made, one a line.
 fn decisions(undecided: &BTreeSet<StepId>, rounds: &[Round], outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -82,4 +86,20 @@ fn ended(outcome: &Outcome, of: impl Fn(FailureKind) -> bool) -> Vec<StepId> {
 
 fn not_run(kind: FailureKind) -> bool {
     kind == FailureKind::Cancelled
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_reason_ends_with_one_full_stop() {
+        for (words, sentence) in [
+            ("要看了结果才能决定。", "要看了结果才能决定。"),
+            ("Who knows?", "Who knows?"),
+            ("It depends...", "It depends..."),
+            ("It depends", "It depends."),
+            ("看情况", "看情况."),
+        ] {
+            assert_eq!(super::sentence(words.to_owned()), sentence);
+        }
+    }
 }

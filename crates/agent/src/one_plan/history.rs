@@ -39,7 +39,7 @@ pub(super) fn record(
             context.record(Message::tool_result(&call.id, result))?;
         }
         if !round.findings.is_empty() {
-            context.record(Message::user(&unsound(&round.findings)))?;
+            context.record(Message::observation(&unsound(&round.findings)))?;
         }
     }
     Ok(())

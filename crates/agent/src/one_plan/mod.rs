@@ -57,8 +57,8 @@ impl OnePlanSettings {
     /// # Errors
     /// When that is so.
     pub fn check(&self) -> Result<(), SettingError> {
-        SettingError::unless_some("results_tokens", self.results_tokens as u64)?;
-        SettingError::unless_drawn(&self.sampling)
+        SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
+        SettingError::check_sampling(&self.sampling)
     }
 }
 
@@ -155,7 +155,7 @@ impl Agent {
                 let because = why(&degraded);
                 watch.tell(&AgentEvent::Chose { strategy: Strategy::React, because });
                 let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
-                context.record(Message::user(&told))?;
+                context.record(Message::observation(&told))?;
                 recorder.degraded(degraded);
                 let begun = Begun { recorder, traces: vec![done.outcome.trace], ids, asker };
                 self.go_on(context, task, begun).await

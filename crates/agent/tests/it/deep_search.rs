@@ -341,6 +341,7 @@ fn ds11_the_topic() {
         Message::user("q1"),
         Message::calls("", vec![]),
         Message::tool_result(&ToolCallId::new("c"), "raw"),
+        Message::observation("<tool_results>raw</tool_results>"),
         Message::assistant("r1"),
     ];
     let before = before.map(Arc::new);

@@ -33,7 +33,10 @@ fn seed_tools() -> Vec<Arc<dyn foldback_agent::Tool>> {
 
 fn observations(messages: &[Arc<Message>]) -> Vec<String> {
     let users = messages.iter().filter(|message| *message.role() == Role::User);
-    users.skip(1).map(|message| message.text().into_owned()).collect()
+    let told = users.skip(1);
+    told.inspect(|message| assert!(message.is_observation(), "a person said: {}", message.text()))
+        .map(|message| message.text().into_owned())
+        .collect()
 }
 
 fn classes(report: &Report) -> Vec<TurnClass> {

@@ -56,31 +56,28 @@ async fn ds3_nonsense_is_refused() {
     for (settings, told) in [
         (
             DeepSearchSettings { number_of_initial_queries: 0, ..plain() },
-            format!("number_of_initial_queries is \"0\", {number}"),
+            format!("number_of_initial_queries is 0, {number}"),
         ),
         (
             DeepSearchSettings { max_research_loops: 0, ..plain() },
-            format!("max_research_loops is \"0\", {number}"),
+            format!("max_research_loops is 0, {number}"),
         ),
         (
             DeepSearchSettings { max_follow_up_queries: 0, ..plain() },
-            format!("max_follow_up_queries is \"0\", {number}"),
+            format!("max_follow_up_queries is 0, {number}"),
         ),
-        (
-            DeepSearchSettings { max_parallel: 0, ..plain() },
-            format!("max_parallel is \"0\", {number}"),
-        ),
-        (DeepSearchSettings { passages: 0, ..plain() }, format!("passages is \"0\", {number}")),
+        (DeepSearchSettings { max_parallel: 0, ..plain() }, format!("max_parallel is 0, {number}")),
+        (DeepSearchSettings { passages: 0, ..plain() }, format!("passages is 0, {number}")),
         (
             DeepSearchSettings { passage_tokens: 0, ..plain() },
-            format!("passage_tokens is \"0\", {number}"),
+            format!("passage_tokens is 0, {number}"),
         ),
         (
             DeepSearchSettings { summary_tokens: 0, ..plain() },
-            format!("summary_tokens is \"0\", {number}"),
+            format!("summary_tokens is 0, {number}"),
         ),
-        (drawn(-0.1), format!("temperatures.answer is \"-0.1\", {warm}")),
-        (drawn(f64::NAN), format!("temperatures.answer is \"NaN\", {warm}")),
+        (drawn(-0.1), format!("temperatures.answer is -0.1, {warm}")),
+        (drawn(f64::NAN), format!("temperatures.answer is NaN, {warm}")),
         (
             DeepSearchSettings { sources_heading: Some(" ".to_owned()), ..plain() },
             format!("sources_heading is \" \", {line}"),
@@ -133,15 +130,15 @@ async fn om9_nonsense_is_refused() {
         ),
         (
             FlowSettings { results_tokens: 0, ..plain() },
-            "results_tokens is \"0\", but a whole number from 1 on is expected",
+            "results_tokens is 0, but a whole number from 1 on is expected",
         ),
         (
             FlowSettings { summary_tokens: 0, ..plain() },
-            "summary_tokens is \"0\", but a whole number from 1 on is expected",
+            "summary_tokens is 0, but a whole number from 1 on is expected",
         ),
         (
             FlowSettings { sampling, ..plain() },
-            "max_tokens is \"0\", but a whole number from 1 on is expected",
+            "max_tokens is 0, but a whole number from 1 on is expected",
         ),
     ] {
         is_refused(Strategy::Flow, |agent| agent.with_flow(flow), told).await;
@@ -153,12 +150,12 @@ async fn om9_nonsense_is_refused() {
 #[tokio::test]
 async fn op14_nonsense_is_refused() {
     let none = OnePlanSettings { results_tokens: 0, ..OnePlanSettings::default() };
-    let told = "results_tokens is \"0\", but a whole number from 1 on is expected";
+    let told = "results_tokens is 0, but a whole number from 1 on is expected";
     is_refused(Strategy::OnePlan, |agent| agent.with_one_plan(none), told).await;
     let sampling = Sampling { temperature: Some(f64::INFINITY), ..Sampling::default() };
     let hot = OnePlanSettings { sampling, ..OnePlanSettings::default() };
-    let told = "temperature is \"inf\", but a number from 0 to 2, or none at all is expected";
+    let told = "temperature is inf, but a number from 0 to 2, or none at all is expected";
     is_refused(Strategy::OnePlan, |agent| agent.with_one_plan(hot), told).await;
     let error = SettingError { name: "n", value: "0".to_owned(), expected: "1" };
-    assert_eq!(error.to_string(), "n is \"0\", but 1 is expected");
+    assert_eq!(error.to_string(), "n is 0, but 1 is expected");
 }

@@ -304,6 +304,16 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
     let agent = agent(&model, vec![says("read", 0, "小雨")]);
     agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
     let events = watching.0.lock();
+    let began: Vec<_> = events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            AgentEvent::CallBegan { step, tool, arguments, .. } => {
+                Some((step.0, tool.as_str(), arguments.as_str()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(began, [(1, "nobody_knows_it", "{}"), (2, "read", "no JSON"), (3, "read", "{}")]);
     let ended: Vec<_> = events
         .iter()
         .filter_map(|(_, event)| match event {

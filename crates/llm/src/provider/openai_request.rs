@@ -139,7 +139,8 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
         role => role.as_str(),
     };
     out.insert("role".to_owned(), json!(role));
-    if let (Some(name), true) = (message.name(), *message.role() != Role::Tool) {
+    let tells_name = *message.role() != Role::Tool && !message.is_observation();
+    if let (Some(name), true) = (message.name(), tells_name) {
         out.insert("name".to_owned(), json!(legal(name, LONGEST_SPEAKER)));
     }
     let calls = message.tool_calls();

@@ -1,13 +1,15 @@
 //! The files of a folder that are documents.
 
+use super::{SkipReason, Skipped};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use ignore::WalkBuilder;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Which files of a folder are documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +39,6 @@ impl Default for DocumentSettings {
             max_files: 20_000,
         }
     }
-}
-
-/// A file that is no document, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Skipped {
-    /// Its path from the folder on.
-    pub path: String,
-    /// Why, in a few words.
-    pub why: String,
 }
 
 /// A folder that is held open: what is read of it stands inside it, whatever links say.
@@ -81,19 +74,21 @@ impl Folder {
         &self,
         settings: &DocumentSettings,
         mut take: impl FnMut(Document) -> Result<(), E>,
-    ) -> Result<Vec<Skipped>, E> {
+    ) -> Result<Arc<[Skipped]>, E> {
         let walk = WalkBuilder::new(&self.path)
             .require_git(false)
             .parents(false)
             .git_global(false)
             .sort_by_file_name(Ord::cmp)
             .build();
-        let (mut skipped, mut taken) = (Vec::new(), 0);
+        let (mut skipped, mut taken) = (BTreeMap::new(), 0);
+        let mut skip = |path, why| Skipped::count(&mut skipped, path, why);
         for entry in walk {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    skipped.push(Skipped { path: String::new(), why: error.to_string() });
+                    let (path, why) = self.unreadable(&error);
+                    skip(path, why);
                     continue;
                 }
             };
@@ -103,16 +98,14 @@ impl Folder {
             let ending = ending.unwrap_or_default().to_lowercase();
             let path = joined(within);
             let text = match &path {
-                _ if kind.is_symlink() => Err("a link".to_owned()),
-                _ if !kind.is_file() => Err("no plain file".to_owned()),
-                _ if !settings.extensions.contains(&ending) => {
-                    Err("not the ending of a text".to_owned())
-                }
+                _ if kind.is_symlink() => Err(SkipReason::Link),
+                _ if !kind.is_file() => Err(SkipReason::Special),
+                _ if !settings.extensions.contains(&ending) => Err(SkipReason::Ending),
                 Some(_) if taken >= settings.max_files => {
-                    Err(format!("behind the first {} documents", settings.max_files))
+                    Err(SkipReason::Behind { documents: settings.max_files })
                 }
                 Some(_) => self.text(within, settings.max_file_bytes),
-                None => Err("a name that is no Unicode text".to_owned()),
+                None => Err(SkipReason::Name),
             };
             let path = path.unwrap_or_else(|| within.to_string_lossy().into_owned());
             match text {
@@ -121,31 +114,37 @@ impl Folder {
                     let is_markdown = matches!(ending.as_str(), "md" | "markdown" | "mdx");
                     take(Document { path, text, is_markdown })?;
                 }
-                Err(why) => skipped.push(Skipped { path, why }),
+                Err(why) => skip(path, why),
             }
         }
-        Ok(skipped)
+        Ok(Skipped::rarest_first(skipped))
+    }
+
+    /// What could not be walked through, from the folder on, and why.
+    fn unreadable(&self, error: &ignore::Error) -> (String, SkipReason) {
+        let path = path_of(error).unwrap_or(&self.path);
+        let within = path.strip_prefix(&self.path).unwrap_or(path);
+        let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
+        let kind = error.io_error().map_or(io::ErrorKind::Other, io::Error::kind);
+        (within.to_string_lossy().into_owned(), SkipReason::Unreadable(kind))
     }
 
     /// The text of a file, or why it is none.
-    fn text(&self, path: &Path, most: u64) -> Result<String, String> {
+    fn text(&self, path: &Path, most: u64) -> Result<String, SkipReason> {
         let read = || -> io::Result<Vec<u8>> {
             let file = self.dir.open(path)?;
             let mut bytes = Vec::new();
             file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        let bytes = read().map_err(|error| format!("cannot be read: {error}"))?;
+        let bytes = read().map_err(|error| SkipReason::Unreadable(error.kind()))?;
         if bytes.len() as u64 > most {
-            return Err(format!("more than {most} bytes"));
+            return Err(SkipReason::Large { most });
         }
         if bytes.contains(&0) {
-            return Err("bytes that no text has".to_owned());
+            return Err(SkipReason::Binary);
         }
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            format!("no UTF-8 from byte {at} on")
-        })
+        String::from_utf8(bytes).map_err(|_| SkipReason::NoUtf8)
     }
 
     /// Whether these bytes of a file are this text.
@@ -168,4 +167,40 @@ fn joined(path: &Path) -> Option<String> {
         _ => None,
     });
     Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
+}
+
+/// The path that an error is about.
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        ignore::Error::Loop { child, .. } => Some(child),
+        ignore::Error::Partial(errors) => errors.iter().find_map(path_of),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// A folder that may not be read is told by its name.
+    #[test]
+    fn an_unreadable_folder_has_a_name() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder::open(temporary.path()).unwrap();
+        let error = |path: PathBuf| {
+            let err = Box::new(ignore::Error::Io(io::ErrorKind::PermissionDenied.into()));
+            let err = Box::new(ignore::Error::WithPath { path, err });
+            folder.unreadable(&ignore::Error::WithDepth { depth: 1, err })
+        };
+        let why = SkipReason::Unreadable(io::ErrorKind::PermissionDenied);
+        assert_eq!(error(folder.path().join("私/b")), ("私/b".to_owned(), why));
+        assert_eq!(error(folder.path().to_owned()), (".".to_owned(), why));
+        assert_eq!(why.to_string(), "cannot be read: permission denied");
+    }
 }

@@ -27,7 +27,7 @@ pub(super) struct Index {
     current: BTreeSet<Version>,
 }
 
-/// A document with a certain content.
+/// A document with a certain content, cut by certain rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     path: String,
@@ -39,7 +39,7 @@ struct Version {
 struct Origin {
     path: String,
     title: String,
-    /// The hash of the document.
+    /// The [hash](hash()) of the document.
     hash: String,
     /// Where in the document the passage stands, in bytes.
     bytes: Range<u64>,
@@ -77,6 +77,10 @@ const WITHOUT_WORDS: f32 = 0.5;
 /// More old messages than this, and than new ones, are cleared away.
 const MANY_OLD: u64 = 1_000;
 
+/// The number of the rules by which documents are cut: where they or the form of a message change, it does,
+/// and what a store holds from before is recorded anew.
+const RULES: u32 = 2;
+
 impl Index {
     /// What the options of a memory have to be: each message a block, and all of it in its record.
     pub(super) fn options(options: Options) -> Result<Options, Error> {
@@ -109,9 +113,7 @@ impl Index {
 
     /// Takes a document, and says whether it had to be recorded.
     pub(super) fn take(&mut self, document: &Document) -> Result<bool, Error> {
-        let hash = blake3::hash(document.text.as_bytes()).to_hex();
-        let hash = hash.get(..32).unwrap_or_default().to_owned();
-        let version = Version { path: document.path.clone(), hash };
+        let version = Version { path: document.path.clone(), hash: hash(&document.text, RULES) };
         self.current.insert(version.clone());
         if self.versions.contains_key(&version) {
             return Ok(false);
@@ -210,6 +212,13 @@ impl Index {
     }
 }
 
+/// What a text is known by that was cut by these rules.
+fn hash(text: &str, rules: u32) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&rules.to_le_bytes()).update(text.as_bytes());
+    hasher.finalize().to_hex().get(..32).unwrap_or_default().to_owned()
+}
+
 fn recorded(memory: &Memory, todo: &TodoId, seq: u64) -> Result<Option<Recorded>, Error> {
     let message = memory.messages(todo, seq..seq + 1)?.pop();
     Ok(message.and_then(|message| serde_json::from_str(message.json()).ok()))
@@ -246,4 +255,29 @@ fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, Error> {
         Message::from_json(&json).unwrap_or_else(|_| Message::user(text))
     });
     Ok(messages.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// What a store holds that was cut by older rules is recorded anew, and found no more.
+    #[test]
+    fn older_cuts_are_recorded_anew() {
+        let memory = Memory::in_memory(Index::options(Options::default()).unwrap()).unwrap();
+        let todo = TodoId::from_foreign("documents");
+        let text = "# 泊位\n\n苍鹭号停在三号泊位。\n".to_owned();
+        let document = Document { path: "泊位.md".to_owned(), text, is_markdown: true };
+        let before = messages(&document, &hash(&document.text, RULES - 1)).unwrap();
+        memory.session(&todo).unwrap().record_all(before).unwrap();
+        for is_new in [true, false] {
+            let mut index = Index::open(memory.clone(), todo.clone()).unwrap();
+            index.begin();
+            assert_eq!(index.take(&document).unwrap(), is_new);
+            assert_eq!(index.counts(), (1, 1));
+            assert_eq!(index.search("苍鹭号停在哪里", 9).unwrap().len(), 1);
+        }
+    }
 }

@@ -6,8 +6,9 @@ mod passage_url;
 mod passages;
 mod passed_over;
 
-pub use files::{DocumentSettings, Skipped};
+pub use files::DocumentSettings;
 pub use passage_url::{PassageUrl, PassageUrlError};
+pub use passed_over::{SkipReason, Skipped};
 
 use files::Folder;
 use foldback::core::TodoId;
@@ -46,13 +47,15 @@ use std::sync::Arc;
 /// assert_eq!(found[0].url, "租约.md#bytes=0-40");
 /// assert!(found[0].text.contains("每十秒"));
 /// // The URL stands in an answer; what it points at can be read back.
-/// assert_eq!(documents.read(&found[0].url.parse()?)?, found[0]);
+/// assert_eq!(documents.read(&found[0].url)?, found[0]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct DocumentFolder {
     shared: Arc<Shared>,
+    /// What its URLs begin with.
+    prefix: Arc<str>,
 }
 
 struct Shared {
@@ -76,8 +79,8 @@ pub struct Indexed {
     pub passages: u64,
     /// How many documents were new or changed, and had to be recorded.
     pub recorded: usize,
-    /// What stands in the folder beside its documents.
-    pub skipped: Vec<Skipped>,
+    /// What stands in the folder beside its documents, the rarest reason first.
+    pub skipped: Arc<[Skipped]>,
 }
 
 /// Documents that cannot be had.
@@ -92,17 +95,20 @@ pub enum DocumentsError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What should be the URL of a passage is none.
+    #[error(transparent)]
+    Url(#[from] PassageUrlError),
     /// What a URL names is no passage of the documents as they were read last.
     #[error(
         "{0} names no passage: the document is gone or has changed since the URL was written, or it never \
          was one of these"
     )]
-    NoPassage(PassageUrl),
+    NoPassage(String),
     /// The bytes that a URL names are others by now.
     #[error(
         "{0} cannot be quoted: the document has changed since it was read, and is to be read again"
     )]
-    Changed(PassageUrl),
+    Changed(String),
     /// The store of their passages fails.
     #[error("the store of documents: {0}")]
     Store(#[from] foldback::Error),
@@ -142,9 +148,17 @@ impl DocumentFolder {
         let todo = TodoId::from_foreign(&format!("documents {}", folder.path().display()));
         let index = Index::open(memory, todo)?;
         let state = RwLock::new(State { index, indexed: Indexed::default() });
-        let documents = Self { shared: Arc::new(Shared { folder, settings, state }) };
+        let shared = Arc::new(Shared { folder, settings, state });
+        let documents = Self { shared, prefix: Arc::default() };
         documents.refresh()?;
         Ok(documents)
+    }
+
+    /// The same documents, with URLs that begin with a path: where that of a document from the folder on is
+    /// `a.md`, and the folder is `docs` to whoever follows the links of an answer, the prefix is `docs/`.
+    #[must_use]
+    pub fn with_prefix(self, path: &str) -> Self {
+        Self { prefix: passage_url::encoded(path).into(), ..self }
     }
 
     /// Reads the folder again, and records what changed.
@@ -162,13 +176,15 @@ impl DocumentFolder {
     /// is now.
     ///
     /// # Errors
-    /// When there is no such passage, the document has changed behind it, or the store fails.
-    pub fn read(&self, place: &PassageUrl) -> Result<Found, DocumentsError> {
-        let passage = self.shared.state.read().index.passage_at(place)?;
-        let passage = passage.ok_or_else(|| DocumentsError::NoPassage(place.clone()))?;
+    /// When it is no such URL, there is no such passage, the document has changed behind it, or the store
+    /// fails.
+    pub fn read(&self, url: &str) -> Result<Found, DocumentsError> {
+        let nowhere = || DocumentsError::NoPassage(url.to_owned());
+        let place = url.strip_prefix(&*self.prefix).ok_or_else(nowhere)?.parse()?;
+        let passage = self.shared.state.read().index.passage_at(&place)?.ok_or_else(nowhere)?;
         match self.shared.holds(&passage) {
-            true => Ok(passage.into()),
-            false => Err(DocumentsError::Changed(place.clone())),
+            true => Ok(passage.found(&self.prefix)),
+            false => Err(DocumentsError::Changed(url.to_owned())),
         }
     }
 
@@ -202,7 +218,7 @@ impl Shared {
     }
 
     /// The passages that answer best, as they stand in their files now.
-    fn search(&self, query: &str, k: usize) -> Result<Vec<Found>, DocumentsError> {
+    fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, DocumentsError> {
         let found = || self.state.read().index.search(query, k);
         let mut passages = found()?;
         if !passages.iter().all(|passage| self.holds(passage)) {
@@ -210,7 +226,7 @@ impl Shared {
             passages = found()?;
         }
         passages.retain(|passage| self.holds(passage));
-        Ok(passages.into_iter().map(Found::from).collect())
+        Ok(passages)
     }
 
     /// Whether a passage stands in its file.
@@ -219,11 +235,11 @@ impl Shared {
     }
 }
 
-impl From<Passage> for Found {
-    fn from(passage: Passage) -> Self {
-        let Passage { path, title, bytes, text } = passage;
-        let url = PassageUrl { path, bytes: bytes.clone() }.to_string();
-        Self { url, title, text, bytes: Some(bytes) }
+impl Passage {
+    fn found(self, prefix: &str) -> Found {
+        let Self { path, title, bytes, text } = self;
+        let url = format!("{prefix}{}", PassageUrl { path, bytes: bytes.clone() });
+        Found { url, title, text, bytes: Some(bytes) }
     }
 }
 
@@ -239,7 +255,8 @@ impl SearchBackend for DocumentFolder {
             let search = move || shared.search(&query, k);
             let found = tokio::task::spawn_blocking(search).await;
             let found = found.map_err(|error| ToolError::permanent(error.to_string()))?;
-            found.map_err(|error| ToolError::permanent(error.to_string()))
+            let passages = found.map_err(|error| ToolError::permanent(error.to_string()))?;
+            Ok(passages.into_iter().map(|passage| passage.found(&self.prefix)).collect())
         }
         .boxed()
     }

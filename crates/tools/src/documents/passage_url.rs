@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 /// Where a passage stands: `notes/lease.md#bytes=120-480`.
 ///
-/// The path begins at the folder of documents; its parts are separated by `/`. The bytes are those from
+/// The path begins at the folder of documents, or wherever those who read its answers follow links from
+/// ([`with_prefix`](super::DocumentFolder::with_prefix)); its parts are separated by `/`. The bytes are those from
 /// the first number up to, not including, the second, counted from 0 in the file. What cannot stand in a
 /// URL, or would end a Markdown link, is percent-encoded; Chinese and other letters stand as they are.
 ///
@@ -32,18 +33,24 @@ pub struct PassageUrlError(String);
 
 impl fmt::Display for PassageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.path.chars() {
-            if is_plain(c) {
-                write!(f, "{c}")?;
-                continue;
-            }
-            let mut buffer = [0; 4];
-            for byte in c.encode_utf8(&mut buffer).bytes() {
-                write!(f, "%{byte:02X}")?;
-            }
-        }
-        write!(f, "#bytes={}-{}", self.bytes.start, self.bytes.end)
+        write!(f, "{}#bytes={}-{}", encoded(&self.path), self.bytes.start, self.bytes.end)
     }
+}
+
+/// A path as it stands in a URL.
+pub(super) fn encoded(path: &str) -> String {
+    let mut url = String::with_capacity(path.len());
+    for c in path.chars() {
+        if is_plain(c) {
+            url.push(c);
+            continue;
+        }
+        let mut buffer = [0; 4];
+        for byte in c.encode_utf8(&mut buffer).bytes() {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
 }
 
 /// Whether a character of a path stands in a URL as it is.

@@ -81,8 +81,8 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 /// The code fence that is open behind a line, as its character and length. It may begin in an item of a
 /// list or a quotation; its own character closes it, at least as often, with nothing behind.
 fn fence_behind(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)> {
-    let is_marker = |c: char| c.is_whitespace() || c.is_ascii_digit() || "-*+>.)".contains(c);
-    let line = line.trim_start_matches(is_marker).trim_end();
+    // What looks like an item of a list inside is a line of the code: `+` in a diff.
+    let line = if open.is_some() { unquoted(line) } else { without_marks(line) }.trim_end();
     let Some(mark) = line.chars().next().filter(|c| ['`', '~'].contains(c)) else { return open };
     let behind = line.trim_start_matches(mark);
     let count = line.len() - behind.len();
@@ -90,6 +90,29 @@ fn fence_behind(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)
         Some((own, least)) if own == mark && count >= least && behind.is_empty() => None,
         None if count >= 3 && !behind.contains('`') => Some((mark, count)),
         _ => open,
+    }
+}
+
+/// A line without the marks of the lists and quotations that begin in it; behind a list's mark stands a
+/// space.
+fn without_marks(line: &str) -> &str {
+    let mut line = unquoted(line);
+    while let Some(rest) = behind_mark(line).filter(|rest| rest.starts_with(char::is_whitespace)) {
+        line = unquoted(rest);
+    }
+    line
+}
+
+fn unquoted(line: &str) -> &str {
+    line.trim_start_matches(|c: char| c.is_whitespace() || c == '>')
+}
+
+/// What stands behind the mark of a list's item: `-`, `*`, `+`, `1.`, `1)`.
+fn behind_mark(line: &str) -> Option<&str> {
+    let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    match numbered.len() < line.len() {
+        true => numbered.strip_prefix(['.', ')']),
+        false => line.strip_prefix(['-', '*', '+']),
     }
 }
 
@@ -199,6 +222,10 @@ mod tests {
             "> ```\n> # no\n> ```\n",
             "```sh\n# no\n``` no end\n# no\n```\n",
             "```inline``` 码\n",
+            "```diff\n+```\n-```\n# no\n```\n",
+            "```\n- ```\n# no\n1. ```\n# no\n```\n",
+            "+``` no fence\n",
+            "> 1. - ```\n>      # no\n>      ```\n",
         ] {
             let text = format!("{fenced}\n# 续期\n\nTwice.\n");
             let cut = cut(&text, true);

@@ -97,7 +97,7 @@ fn read(html: &str, end: Instant) -> Result<String, html2text::Error> {
 }
 
 /// How many columns the lines of a page are set in at most, by lists, quotations and headings; `None`
-/// where its elements lie too deep in each other.
+/// where its elements lie too deep in each other. Lists whose numbers nobody can count on lose them.
 fn indentation(page: &RcDom) -> Option<usize> {
     let mut most = 0;
     let mut next = vec![(page.document.clone(), 0, 0)];
@@ -106,9 +106,19 @@ fn indentation(page: &RcDom) -> Option<usize> {
             return None;
         }
         let own = match &node.data {
-            Element { name, .. } => match &*name.local {
+            Element { name, attrs, .. } => match &*name.local {
                 "ul" | "dd" | "blockquote" => 2,
-                "ol" => 4,
+                "ol" => {
+                    // As in browsers; what sets the list adds to larger ones until they overflow.
+                    let start = |value: &str| value.parse::<i32>().ok();
+                    let mut attrs = attrs.borrow_mut();
+                    attrs.retain(|a| &*a.name.local != "start" || start(&a.value).is_some());
+                    let first = attrs.iter().find(|a| &*a.name.local == "start");
+                    let first = first.and_then(|a| start(&a.value)).map_or(1, i64::from);
+                    let items = i64::try_from(node.children.borrow().len()).unwrap_or(i64::MAX);
+                    let columns = |number: i64| format!("{number}. ").len();
+                    columns(first).max(columns(first.saturating_add(items)))
+                }
                 "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => 7,
                 _ => 0,
             },
@@ -223,6 +233,9 @@ mod tests {
         assert!(text.len() < lists.len() * 5, "{}", text.len());
         assert!(text.ends_with("[the page is longer than can be told]"));
         // What would be set in further than it is long, again and again.
+        let numbered = "<ol start=-2000000000><li>";
+        let why = page(&format!("{}{}", numbered.repeat(20), "雨 ".repeat(50_000)), time);
+        assert!(why.unwrap_err().contains("lists and quotations lie too deep"));
         for tag in ["<blockquote>", "<ul><li>", "<ol><li>"] {
             let set_in = format!("{}{}", tag.repeat(200), "雨 ".repeat(50_000));
             let why = page(&set_in, time).unwrap_err();
@@ -233,5 +246,18 @@ mod tests {
         }
         let why = page("<p>雨", Duration::ZERO).unwrap_err();
         assert!(why.contains("it takes too long to understand"), "{why}");
+    }
+
+    /// S13: a list that begins at the end of all numbers is told like one that begins at 1.
+    #[test]
+    fn s13_a_list_that_cannot_be_counted_is_told() {
+        let time = Duration::from_secs(60);
+        for start in ["9223372036854775807", "-9223372036854775808", "99999999999999999999", "雨"]
+        {
+            let list = format!("<ol start={start}><li>北<li>南</ol>");
+            assert_eq!(page(&list, time).unwrap().trim(), "1. 北\n2. 南", "{start}");
+        }
+        let list = page("<ol start=2147483647><li>北<li>南</ol>", time).unwrap();
+        assert_eq!(list.trim(), "2147483647. 北\n2147483648. 南");
     }
 }

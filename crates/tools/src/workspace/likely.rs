@@ -13,7 +13,7 @@ const ALIKE: f64 = 0.6;
 const LONGEST: usize = 64;
 
 /// Folders of more entries are not looked through.
-const MOST: usize = 10_000;
+const MOST: usize = 1_000;
 
 impl Place<'_> {
     /// The path that was likely meant, where this one leads to nothing: a name in it that is not there
@@ -50,17 +50,23 @@ fn below(path: &Path, behind: &Path) -> PathBuf {
 /// How much a name is like another, and how much its extension, in thousandths; nothing where the names
 /// are too unlike for one to be meant by the other.
 fn likeness(name: &str, other: &str) -> Option<(u32, u32)> {
-    let plain = |part: Option<&OsStr>| -> String {
+    let (name, other) = (Path::new(name), Path::new(other));
+    let stems = share(name.file_stem(), other.file_stem()).filter(|share| *share >= ALIKE)?;
+    let extensions = share(name.extension(), other.extension()).unwrap_or_default();
+    let thousandths = |share: f64| (share * 1_000.0) as u32;
+    Some((thousandths(stems), thousandths(extensions)))
+}
+
+/// The share of the characters that two parts of names have in place; nothing where one is too long, or
+/// so much longer than the other that they cannot be alike.
+fn share(one: Option<&OsStr>, other: Option<&OsStr>) -> Option<f64> {
+    let plain = |part: Option<&OsStr>| -> Vec<char> {
         let part = part.and_then(OsStr::to_str).unwrap_or_default();
         part.nfc().flat_map(char::to_lowercase).take(LONGEST + 1).collect()
     };
-    let (name, other) = (Path::new(name), Path::new(other));
-    let alike = |one: String, other: String| {
-        let is_long = [&one, &other].into_iter().any(|part| part.chars().count() > LONGEST);
-        (!is_long).then(|| strsim::normalized_damerau_levenshtein(&one, &other))
-    };
-    let stems = alike(plain(name.file_stem()), plain(other.file_stem()))?;
-    let extensions = alike(plain(name.extension()), plain(other.extension()))?;
-    let thousandths = |share: f64| (share * 1_000.0) as u32;
-    (stems >= ALIKE).then(|| (thousandths(stems), thousandths(extensions)))
+    let (one, other) = (plain(one), plain(other));
+    let (shorter, longer) = (one.len().min(other.len()), one.len().max(other.len()));
+    let is_possible = longer <= LONGEST && shorter as f64 >= ALIKE * longer as f64;
+    let (one, other) = (String::from_iter(one), String::from_iter(other));
+    is_possible.then(|| strsim::normalized_damerau_levenshtein(&one, &other))
 }

@@ -2,7 +2,9 @@
 
 use crate::documents::{DOCUMENTS, bytes_at, folder, write};
 use foldback_agent::deep_search::SearchBackend;
-use foldback_tools::{DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl};
+use foldback_tools::{
+    DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, SkipReason, Skipped,
+};
 use std::fs;
 use std::path::Path;
 
@@ -21,13 +23,39 @@ async fn ds10_what_a_url_names_is_read_back() {
     let mut read = 0;
     for query in ["苍鹭号停在哪里", "tidal range at spring tides", "crane permit", "E4417"] {
         for found in documents.search(query, 100).await.unwrap() {
-            let place: PassageUrl = found.url.parse().unwrap();
-            assert_eq!(documents.read(&place).unwrap(), found);
+            assert_eq!(documents.read(&found.url).unwrap(), found);
             assert_eq!(bytes_at(folder.path(), &found.url), found.text);
             read += 1;
         }
     }
     assert!(read > 100, "{read}");
+}
+
+/// DS10: the same where links are followed from elsewhere: URLs begin with a prefix, and with no other are
+/// they read.
+#[tokio::test]
+async fn ds10_urls_with_a_prefix_are_read_back() {
+    let folder = folder();
+    let plain = open(folder.path());
+    for (prefix, url) in [
+        ("docs/", "docs/harbour/"),
+        ("文档 (1)/", "文档%20%281%29/harbour/"),
+        ("/srv/docs/", "/srv/docs/harbour/"),
+        ("", "harbour/"),
+    ] {
+        let documents = plain.clone().with_prefix(prefix);
+        let found = documents.search("mean tidal range in metres", 1).await.unwrap().remove(0);
+        assert!(found.url.starts_with(url), "{}", found.url);
+        assert_eq!(documents.read(&found.url).unwrap(), found);
+        let within = found.url.strip_prefix(url.strip_suffix("harbour/").unwrap()).unwrap();
+        assert_eq!(plain.read(within).unwrap().text, found.text);
+        if !prefix.is_empty() {
+            assert!(documents.read(within).is_err());
+            assert!(plain.read(&found.url).is_err());
+        }
+    }
+    let why = plain.with_prefix("docs/").read("docs/../a.md#bytes=0-1").unwrap_err();
+    assert!(matches!(why, DocumentsError::Url(_)), "{why}");
 }
 
 /// DS9: what is not a passage of the documents is not quoted: another range, another file, one outside.
@@ -49,13 +77,15 @@ async fn ds9_other_bytes_are_not_quoted() {
         place("secret.bin", 0..5),
         place("empty.md", 0..2),
         place("none.md", 0..5),
-        place("../outside.md", 0..5),
-        place("/etc/passwd", 0..5),
-        place("", 0..0),
     ] {
+        let wrong = wrong.to_string();
         let error = documents.read(&wrong).unwrap_err();
         assert!(matches!(&error, DocumentsError::NoPassage(told) if *told == wrong), "{error}");
         assert!(error.to_string().starts_with(&format!("{wrong} names no passage")), "{error}");
+    }
+    for wrong in [place("../outside.md", 0..5), place("/etc/passwd", 0..5), place("", 0..0)] {
+        let error = documents.read(&wrong.to_string()).unwrap_err();
+        assert!(matches!(&error, DocumentsError::Url(_)), "{error}");
     }
 }
 
@@ -68,29 +98,29 @@ async fn ds9_a_document_that_changed_is_not_quoted() {
     let documents = open(folder.path());
     let found = documents.search("大潮时潮差多少", 1).await.unwrap().remove(0);
     assert!(found.text.contains("四点七米"));
-    let place: PassageUrl = found.url.parse().unwrap();
+    let place = found.url.as_str();
 
     for changed in [text.replace("四点七", "五点一"), format!("新\n{text}"), "短".to_owned()]
     {
         write(folder.path(), path, changed);
-        let error = documents.read(&place).unwrap_err();
-        assert!(matches!(&error, DocumentsError::Changed(told) if *told == place), "{error}");
+        let error = documents.read(place).unwrap_err();
+        assert!(matches!(&error, DocumentsError::Changed(told) if told == place), "{error}");
     }
     fs::remove_file(folder.path().join(path)).unwrap();
-    assert!(matches!(documents.read(&place), Err(DocumentsError::Changed(_))));
+    assert!(matches!(documents.read(place), Err(DocumentsError::Changed(_))));
 
     // In the same place, other words: they are quoted once they are read.
     write(folder.path(), path, text.replace("四点七", "五点一"));
     documents.refresh().unwrap();
-    assert!(documents.read(&place).unwrap().text.contains("五点一米"));
+    assert!(documents.read(place).unwrap().text.contains("五点一米"));
     write(folder.path(), path, format!("新\n{text}"));
     documents.refresh().unwrap();
-    assert!(matches!(documents.read(&place), Err(DocumentsError::NoPassage(_))));
+    assert!(matches!(documents.read(place), Err(DocumentsError::NoPassage(_))));
     // As it was.
     write(folder.path(), path, text);
-    assert!(matches!(documents.read(&place), Err(DocumentsError::NoPassage(_))), "not read yet");
+    assert!(matches!(documents.read(place), Err(DocumentsError::NoPassage(_))), "not read yet");
     documents.refresh().unwrap();
-    assert_eq!(documents.read(&place).unwrap(), found);
+    assert_eq!(documents.read(place).unwrap(), found);
 }
 
 /// What is passed over is told on one line, by name and why; few names of each reason.
@@ -108,15 +138,29 @@ fn what_is_passed_over_is_told() {
     let told = open(folder.path()).indexed().passed_over().unwrap();
     assert_eq!(
         told,
-        "binary.txt (bytes that no text has); gbk [31m.txt (no UTF-8 from byte 0 on); \
+        "binary.txt (bytes that no text has); gbk [31m.txt (no UTF-8); \
          Makefile, 扫描1.pdf, 扫描2.pdf and 3 more (not the ending of a text)"
     );
-    let skipped = (0..9).flat_map(|n| {
-        let skipped =
-            |name: String| foldback_tools::Skipped { path: name, why: format!("why {n}") };
-        [skipped(format!("{n}.a")), skipped(format!("{n}.b"))]
+    let skipped = (0..9).map(|n| {
+        let first = vec![format!("{n}.a"), format!("{n}.b")];
+        Skipped { why: SkipReason::Large { most: n }, files: 2, first }
     });
     let many = Indexed { skipped: skipped.collect(), ..Indexed::default() };
     let told = many.passed_over().unwrap();
-    assert!(told.ends_with("3.a, 3.b (why 3); and 10 more for other reasons"), "{told}");
+    assert!(
+        told.ends_with("3.a, 3.b (more than 3 bytes); and 10 more for other reasons"),
+        "{told}"
+    );
+}
+
+/// Of many files only the first are kept.
+#[test]
+fn what_is_passed_over_is_counted() {
+    let folder = folder();
+    for n in 0..50 {
+        write(folder.path(), &format!("{n:02}.png"), "x");
+    }
+    let skipped = open(folder.path()).indexed().skipped;
+    assert_eq!((skipped.len(), skipped[0].files, skipped[0].first.len()), (1, 50, 20));
+    assert_eq!(skipped[0].first[19], "19.png");
 }

@@ -3,7 +3,8 @@
 use super::Run;
 use crate::executor::event::Event;
 use crate::{AgentEvent, observation};
-use foldback_planner::{Action, StepId};
+use foldback_planner::{Action, StepId, StepResult};
+use serde_json::Value;
 
 impl Run {
     /// Tells whoever watches, where the run belongs to a turn of an agent.
@@ -31,16 +32,25 @@ impl Run {
             Action::Call { function, .. } => Some(function.clone()),
             Action::Anchor { .. } => None,
         };
-        let told = self.results.get(&step).map(observation::of_result).unwrap_or_default();
+        let result = self.results.get(&step);
+        let told = result.map(observation::of_result).unwrap_or_default();
         let took = call.map(|call| call.ended.saturating_sub(call.started)).unwrap_or_default();
         AgentEvent::CallEnded {
             turn,
             step,
             tool: call.map(|call| call.function.clone()).or_else(planned).unwrap_or_default(),
             success,
+            exit_code: result.and_then(exit_code),
             excerpt: observation::beginning(&told),
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             from_journal: call.is_some_and(|call| call.from_journal),
         }
     }
+}
+
+/// What the command that a call ran ended with, as its tool tells it.
+fn exit_code(result: &StepResult) -> Option<i64> {
+    let StepResult::Success { data } = result else { return None };
+    let structured: Value = serde_json::from_str(data.structured.as_deref()?).ok()?;
+    structured.get("exit_code")?.as_i64()
 }

@@ -2,9 +2,9 @@
 
 use super::{delegate, delegating, told_json};
 use crate::keeping::{Keeping, calling, scripts};
-use crate::script::task;
+use crate::script::{agent, task};
 use crate::toolkit::wait;
-use foldback_agent::{Allowance, Purse, Resource, Stop, Task, TokenPrices};
+use foldback_agent::{Allowance, Purse, Resource, Stop, SubAgents, Task, TokenPrices};
 use foldback_llm::Usage;
 use serde_json::json;
 use std::time::Duration;
@@ -22,7 +22,8 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
             ("task.b", vec![looks(), "好了".into()]),
         ]);
         let twelve = Allowance { model_calls: Some(12), ..Allowance::default() };
-        let agent = delegating(&model, vec![wait()], |s| s.with_share(share).unwrap().with_max_parallel(1));
+        let agent =
+            delegating(&model, vec![wait()], |s| s.with_share(share).unwrap().with_max_parallel(1));
         let task = Task { purse: Purse::new(twelve, None).unwrap(), ..task("写报告") };
         let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
         (report, task.purse.spent().model_calls, model)
@@ -87,4 +88,15 @@ fn a_part_of_something_is_something() {
     }
     let nothing = most.part(-1.0);
     assert_eq!((nothing.model_calls, nothing.time), (Some(0), Some(Duration::ZERO)));
+}
+
+/// S10: a share that is none is refused with a sentence.
+#[test]
+fn s10_a_share_is_a_part() {
+    let template = || agent(&scripts([]), Vec::new());
+    for (share, told) in [(0.0, "0.0"), (-1.0, "-1.0"), (1.5, "1.5"), (f64::NAN, "NaN")] {
+        let error = SubAgents::new(template()).with_share(share).unwrap_err().to_string();
+        assert_eq!(error, format!("share is {told}, but a part above 0, up to 1 is expected"));
+    }
+    assert!(SubAgents::new(template()).with_share(1.0).is_ok());
 }
