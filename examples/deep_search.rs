@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("\n{}", found.report.answer().unwrap_or("no answer"));
     println!("\nWhat stands where the links lead:");
     for source in &found.sources {
-        let passage = documents.read(&source.url.parse()?)?;
+        let passage = documents.read(&source.url)?;
         println!("\n  {}", passage.url);
         passage.text.lines().for_each(|line| println!("{}", format!("  | {line}").trim_end()));
     }

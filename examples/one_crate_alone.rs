@@ -26,7 +26,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         // The metadata of a block is made without a model too.
         let messages = block.range.iter().filter_map(|seq| conversation.get(seq.0 as usize));
         let parts: Vec<Described<'_>> = messages
-            .map(|message| Described { message, offloads: &[], recorded_at: Timestamp(0) })
+            .map(|message| Described {
+                message,
+                offloads: &[],
+                recorded_at: Timestamp(0),
+                recall: false,
+            })
             .collect();
         let header = describe(BlockId::new(todo.clone(), n), &parts);
         println!(

@@ -8,7 +8,8 @@ use crate::stems::Stem;
 use crate::terms::{damped, each_cjk_run, each_word, is_cjk, is_unspaced};
 use crate::width::folded;
 use foldback_core::{
-    BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
+    BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp,
+    TodoId, ToolCall,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub struct Described<'a> {
     pub offloads: &'a [Offload],
     /// When it was recorded, for a block whose messages carry no time.
     pub recorded_at: Timestamp,
+    /// Whether it is the answer of a memory tool. What it names, and what was asked, are no keywords: a
+    /// block is found by what happened in it, and not by what somebody looked for there.
+    pub recall: bool,
 }
 
 /// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
@@ -76,22 +80,25 @@ pub(crate) struct Names {
 impl Names {
     fn of(parts: &[Described<'_>], data_ids: &[String]) -> Self {
         let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
-        for call in parts.iter().flat_map(|part| part.message.tool_calls()) {
+        let mut asked = Self::default();
+        for (call, is_recall) in calls(parts) {
             add(&mut names.tools, ends(&call.name).0);
             let (head, tail) = ends(&call.arguments);
             let (head, tail) = (unescaped(head), unescaped(tail));
-            names.read_part(&head);
-            names.read_part(&tail);
+            let named = if is_recall { &mut asked } else { &mut names };
+            named.read_part(&head);
+            named.read_part(&tail);
+            let first = named.files.first().or(named.ids.first()).cloned();
             if names.target.is_none() {
-                let first = names.files.first().or(names.ids.first());
-                names.target = first.cloned().or_else(|| only_value(&head));
+                names.target = first.or_else(|| only_value(&head));
             }
         }
         let is_tool = |part: &&Described<'_>| *part.message.role() == Role::Tool;
         // Instructions speak of everything; they say nothing about what happened.
         let spoken =
             parts.iter().filter(|part| !is_tool(part) && !part.message.role().is_instruction());
-        for part in spoken.chain(parts.iter().filter(is_tool)) {
+        let answered = parts.iter().filter(|part| is_tool(part) && !part.recall);
+        for part in spoken.chain(answered) {
             names.read(&part.message.text());
         }
         names
@@ -111,6 +118,31 @@ impl Names {
             Kind::Reference => {}
         });
     }
+}
+
+/// The calls of a block, and whether a memory tool answered each. Ids may come again: a result answers the
+/// first open call of its id, among those that were made last.
+fn calls<'a>(parts: &[Described<'a>]) -> Vec<(&'a ToolCall, bool)> {
+    let mut calls: Vec<(&ToolCall, bool)> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for part in parts {
+        let made = part.message.tool_calls();
+        let comes_again = |at: &usize| {
+            calls.get(*at).is_some_and(|(old, _)| made.iter().any(|call| call.id == old.id))
+        };
+        open.retain(|at| !comes_again(at));
+        open.extend(calls.len()..calls.len() + made.len());
+        calls.extend(made.iter().map(|call| (call, false)));
+        let Some(id) = part.message.tool_call_id() else { continue };
+        let answers = |at: &usize| calls.get(*at).is_some_and(|(call, _)| call.id == *id);
+        let Some(at) = open.iter().position(answers).map(|place| open.remove(place)) else {
+            continue;
+        };
+        if let Some((_, is_recall)) = calls.get_mut(at) {
+            *is_recall = part.recall;
+        }
+    }
+    calls
 }
 
 /// Adds a name that is not there yet. A listing of hundreds of names says no more than its first.
@@ -269,7 +301,7 @@ fn words(parts: &[Described<'_>]) -> Vec<String> {
         count_words(&part.message.text(), &mut counts);
     }
     if counts.is_empty() {
-        for part in parts.iter().filter(|part| !is_spoken(part)) {
+        for part in parts.iter().filter(|part| !is_spoken(part) && !part.recall) {
             count_words(&part.message.text(), &mut counts);
         }
         counts.retain(|_, count| *count > 1);
@@ -306,16 +338,49 @@ fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_core::{ToolCall, ToolCallId};
+    use foldback_core::ToolCallId;
 
     fn header(messages: &[Message]) -> BlockHeader {
         let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
         let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
         let parts: Vec<Described<'_>> = messages
             .iter()
-            .map(|message| Described { message, offloads: &[], recorded_at })
+            .map(|message| Described { message, offloads: &[], recorded_at, recall: false })
             .collect();
         describe(id, &parts)
+    }
+
+    /// LV9: a block in which the memory was asked has no keywords of the question or of the answer, but
+    /// those of the calls beside it.
+    #[test]
+    fn lv9_what_the_memory_was_asked_gives_no_keywords() {
+        let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
+        let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
+        let asked = r#"{"query": "where is ledger.csv and E_LEASE_4417"}"#;
+        let message = Message::calls(
+            "",
+            vec![
+                ToolCall::new("", "search_block", asked),
+                ToolCall::new("", "read", r#"{"path": "tides.csv"}"#),
+            ],
+        );
+        let answer = result_of("", "b_001 holds 报告.docx, ValueError: bad lease 17-QX");
+        let read = result_of("", "harbor.log: KeyError: 'mole'");
+        let messages = [Message::user("look it up"), message, answer, read];
+        let parts: Vec<Described<'_>> = (0..)
+            .zip(&messages)
+            .map(|(at, message)| Described { message, offloads: &[], recorded_at, recall: at == 2 })
+            .collect();
+        let keywords = describe(id, &parts).keywords;
+        let expected = ["search_block", "read", "tides.csv", "harbor.log", "KeyError"];
+        assert_eq!(keywords[..5], expected, "{keywords:?}");
+        for asked in ["ledger.csv", "E_LEASE_4417", "报告.docx", "ValueError", "lease"] {
+            assert!(!keywords.iter().any(|word| word.contains(asked)), "{asked}: {keywords:?}");
+        }
+    }
+
+    fn result_of(id: &str, text: &str) -> Message {
+        Message::tool_result(&ToolCallId::new(id), text)
     }
 
     #[track_caller]

@@ -64,4 +64,4 @@ pub use sub_tasks::SubTasks;
 pub use time::Timestamp;
 pub use todo_list::{ItemState, TodoItem, TodoList, TodoListError};
 pub use tokens::{Estimate, TokenCounter, message_tokens};
-pub use trust::Trust;
+pub use trust::{OBSERVATIONS, Trust};

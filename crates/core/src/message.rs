@@ -1,7 +1,7 @@
 //! One message of a conversation, in the shape of chat-completions.
 
 use crate::message_json::{opt_string, read_calls, read_content, string};
-use crate::{Content, Escape, Object, Part, Timestamp, ToolCallId, escape_into};
+use crate::{Content, Escape, OBSERVATIONS, Object, Part, Timestamp, ToolCallId, escape_into};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
@@ -198,6 +198,30 @@ impl Message {
         message
     }
 
+    /// What a loop tells its model on the user's side, without a person who says it.
+    ///
+    /// ```
+    /// use foldback_core::{Message, OBSERVATIONS, Role};
+    ///
+    /// let told = Message::observation("小雨");
+    /// assert_eq!((told.role(), told.name()), (&Role::User, Some(OBSERVATIONS)));
+    /// assert!(told.is_observation());
+    /// // Chat APIs are told what they would be of any user.
+    /// assert_eq!(told.api_json(), Message::user("小雨").api_json());
+    /// ```
+    #[must_use]
+    pub fn observation(text: &str) -> Self {
+        let mut message = Self::user(text).with_field("name", &format!("\"{OBSERVATIONS}\""));
+        message.name = Some(OBSERVATIONS.to_owned());
+        message
+    }
+
+    /// Whether it is what a [loop](Self::observation) tells.
+    #[must_use]
+    pub fn is_observation(&self) -> bool {
+        self.role == Role::User && self.name() == Some(OBSERVATIONS)
+    }
+
     /// The same message, said at `at`.
     #[must_use]
     pub fn at(self, at: Timestamp) -> Self {
@@ -255,7 +279,8 @@ impl Message {
     }
 
     /// The message as a chat API takes it: the exact values, without the keys that only a
-    /// recording has (`id`, `timestamp` and whatever else no API knows). Calls that are not written
+    /// recording has (`id`, `timestamp`, the name of [observations](Self::observation), and whatever else
+    /// no API knows). Calls that are not written
     /// as chat APIs do are written so.
     #[must_use]
     pub fn api_json(&self) -> String {
@@ -265,7 +290,7 @@ impl Message {
         let mut out = String::with_capacity(self.json.len());
         out.push('{');
         for (key, value) in self.fields() {
-            if !is_api_key(&key) {
+            if !is_api_key(&key) || (key == "name" && self.is_observation()) {
                 continue;
             }
             if out.len() > 1 {

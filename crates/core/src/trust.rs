@@ -25,7 +25,29 @@ pub enum Trust {
     Instruction,
 }
 
+/// The name of the speaker of what a loop tells its model on the user's side: what tools answered, where
+/// that is told in no message of a tool, and what went wrong. Nobody said it, and tools wrote parts of it.
+///
+/// Where a chat API is told of a message, this name is not.
+pub const OBSERVATIONS: &str = "observations";
+
 impl Trust {
+    /// How far words of a speaker may be trusted: of a role, or of somebody of that role who has a name.
+    ///
+    /// ```
+    /// use foldback_core::{OBSERVATIONS, Role, Trust};
+    ///
+    /// assert_eq!(Trust::of_speaker(&Role::User, Some("Anna")), Trust::User);
+    /// assert_eq!(Trust::of_speaker(&Role::User, Some(OBSERVATIONS)), Trust::Untrusted);
+    /// ```
+    #[must_use]
+    pub fn of_speaker(role: &Role, name: Option<&str>) -> Self {
+        match role {
+            Role::User if name == Some(OBSERVATIONS) => Self::Untrusted,
+            role => Self::of(role),
+        }
+    }
+
     /// How far words of this role may be trusted.
     #[must_use]
     pub fn of(role: &Role) -> Self {

@@ -5,10 +5,14 @@ use foldback_blockstore::{BlockStore, Error};
 use foldback_core::{Message, Role, SeqNo, StoredMessage, ToolCallId, Trust};
 use foldback_kv::Todo;
 use std::fmt;
+use std::ops::Range;
 
 /// So many messages before a result are looked through for its call. Between the two stand the results of
 /// calls that were made at once, and anything where the result came late.
 const LOOK_BACK: u64 = 256;
+
+/// So many of them are read at once. Most results stand right behind their call.
+const PAGE: u64 = 16;
 
 /// Whose words a message is: its number, its role, its tool or name, and the call that it answers.
 ///
@@ -26,7 +30,7 @@ impl Attribution {
     /// What the message alone tells; of a tool's result that is not the call.
     #[must_use]
     pub fn of(seq: SeqNo, message: &Message) -> Self {
-        Self::answering(seq, message, None)
+        Self::answering(seq, message, CallSearch::of(message))
     }
 
     /// With the call that a tool's result answers: it is looked for in the messages before it.
@@ -39,31 +43,32 @@ impl Attribution {
         seq: SeqNo,
         message: &Message,
     ) -> Result<Self, Error> {
-        let Some(id) = answered(message) else { return Ok(Self::of(seq, message)) };
-        for before in backwards(blocks, todo, seq) {
+        let mut search = CallSearch::of(message);
+        let mut before = backwards(blocks, todo, seq);
+        while search.goes_on() {
+            let Some(before) = before.next() else { break };
             let (at, before) = before?;
-            let call = call_in(at, &before, id);
-            if call.is_some() {
-                return Ok(Self::answering(seq, message, call));
-            }
+            search.look_at(at, &before);
         }
-        Ok(Self::of(seq, message))
+        Ok(Self::answering(seq, message, search))
     }
 
-    /// With the call that a tool's result answers: the newest of that id in the messages `before` it,
-    /// which come the newest first.
+    /// With the call that a tool's result answers, looked for in the messages `before` it, which come the
+    /// newest first, results among them: calls may share an id, and then they are answered in their order.
     #[must_use]
     pub fn among<'m>(
         seq: SeqNo,
         message: &Message,
-        mut before: impl Iterator<Item = (SeqNo, &'m Message)>,
+        before: impl Iterator<Item = (SeqNo, &'m Message)>,
     ) -> Self {
-        let call = answered(message).and_then(|id| before.find_map(|(at, m)| call_in(at, m, id)));
-        Self::answering(seq, message, call)
+        let mut search = CallSearch::of(message);
+        search.look_through(before);
+        Self::answering(seq, message, search)
     }
 
-    fn answering(seq: SeqNo, message: &Message, call: Option<(CallNo, String)>) -> Self {
-        let (answers, tool) = call.unzip();
+    /// With what a search for its call has found.
+    pub(crate) fn answering(seq: SeqNo, message: &Message, search: CallSearch<'_>) -> Self {
+        let (answers, tool) = search.found.unzip();
         let name = tool.or_else(|| message.name().map(str::to_owned));
         let name = name.filter(|name| !name.is_empty());
         Self { seq, role: message.role().clone(), name, answers }
@@ -75,15 +80,16 @@ impl Attribution {
         self.seq
     }
 
-    /// How far its words may be trusted.
+    /// How far its words may be trusted. What is recalled is never an instruction, whoever said it: a
+    /// transcript that was imported brings instructions of its own.
     #[must_use]
     pub fn trust(&self) -> Trust {
-        Trust::of(&self.role)
+        Trust::of_speaker(&self.role, self.name.as_deref()).min(Trust::User)
     }
 
-    /// Whether it answers a call that is not known; `message` is the message.
-    pub(crate) fn lacks_call(&self, message: &Message) -> bool {
-        self.answers.is_none() && answered(message).is_some()
+    /// The call that it answers: the number of its message, and its place among that message's calls.
+    pub(crate) fn call(&self) -> Option<(SeqNo, usize)> {
+        self.answers.map(|call| (call.seq, call.nth.map_or(0, |nth| nth - 1)))
     }
 
     /// Whose words the arguments of a call are, as `#13.2 assistant calls read`.
@@ -134,26 +140,92 @@ fn answered(message: &Message) -> Option<&ToolCallId> {
     message.tool_call_id().filter(|_| *message.role() == Role::Tool)
 }
 
-/// The call of this id in a message, and its tool.
-fn call_in(seq: SeqNo, message: &Message, id: &ToolCallId) -> Option<(CallNo, String)> {
-    let index = message.tool_calls().iter().position(|call| call.id == *id)?;
-    let tool = message.tool_calls().get(index)?.name.clone();
-    Some((CallNo::of(seq, message, index), tool))
+/// The search for the call that a message answers, in the messages before it, the newest first.
+///
+/// An id may come again, in a later message or beside itself: some servers number the calls of each turn
+/// anew, some give all calls the id "". So a result belongs to the newest message that makes calls of its
+/// id, and there to the first that no result between the two has answered, or where all are, to the last.
+pub(crate) struct CallSearch<'m> {
+    id: Option<&'m ToolCallId>,
+    /// How many results between have this id.
+    answered: usize,
+    /// The call and its tool.
+    found: Option<(CallNo, String)>,
 }
 
-/// The stored messages before `seq`, the newest first, as far as a call is looked for. What is damaged is
-/// left out.
+impl<'m> CallSearch<'m> {
+    /// Nothing is looked for where the message is no tool's.
+    pub(crate) fn of(message: &'m Message) -> Self {
+        Self { id: answered(message), answered: 0, found: None }
+    }
+
+    /// Whether there is something to look for still.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.id.is_some() && self.found.is_none()
+    }
+
+    /// Looks through messages until the call is found.
+    pub(crate) fn look_through<'b>(&mut self, before: impl Iterator<Item = (SeqNo, &'b Message)>) {
+        for (seq, message) in before {
+            if !self.goes_on() {
+                break;
+            }
+            self.look_at(seq, message);
+        }
+    }
+
+    /// Looks at the next message before.
+    pub(crate) fn look_at(&mut self, seq: SeqNo, message: &Message) {
+        let Some(id) = self.id.filter(|_| self.found.is_none()) else { return };
+        if answered(message) == Some(id) {
+            self.answered += 1;
+        }
+        let calls = message.tool_calls().iter().enumerate().filter(|(_, call)| call.id == *id);
+        if let Some((index, call)) = calls.take(self.answered + 1).last() {
+            self.found = Some((CallNo::of(seq, message, index), call.name.clone()));
+        }
+    }
+}
+
+/// The stored messages before `seq`, the newest first, as far as a call is looked for, in pages that are
+/// read when it comes to them. What is damaged is left out.
 pub(crate) fn backwards<'a>(
     blocks: &'a BlockStore,
     todo: &'a Todo,
     seq: SeqNo,
 ) -> impl Iterator<Item = Result<(SeqNo, Message), Error>> + 'a {
-    let numbers = (seq.0.saturating_sub(LOOK_BACK)..seq.0).rev();
-    numbers.filter_map(|n| match blocks.messages(todo, n..n + 1) {
-        Err(Error::Corrupt { .. }) => None,
+    let (first, mut end) = (seq.0.saturating_sub(LOOK_BACK), seq.0);
+    let pages = std::iter::from_fn(move || {
+        let page = first.max(end.saturating_sub(PAGE))..end;
+        end = page.start;
+        (!page.is_empty()).then_some(page)
+    });
+    let stored = pages.flat_map(|page| match sound(blocks, todo, page) {
+        Ok(page) => page.into_iter().rev().map(Ok).collect(),
+        Err(error) => vec![Err(error)],
+    });
+    stored.filter_map(|stored| match stored {
+        Ok((seq, stored)) => Some(Ok((seq, readable(&stored)?))),
         Err(error) => Some(Err(error)),
-        Ok(stored) => Some(Ok((SeqNo(n), readable(stored.first()?)?))),
     })
+}
+
+/// The stored messages of a range, without those that are damaged.
+pub(crate) fn sound(
+    blocks: &BlockStore,
+    todo: &Todo,
+    range: Range<u64>,
+) -> Result<Vec<(SeqNo, StoredMessage)>, Error> {
+    match blocks.messages(todo, range.clone()) {
+        // It tells of the first damaged one only.
+        Err(Error::Corrupt { .. }) => {}
+        stored => return Ok(range.map(SeqNo).zip(stored?).collect()),
+    }
+    let one = |seq: u64| match blocks.messages(todo, seq..seq + 1) {
+        Err(Error::Corrupt { .. }) => None,
+        stored => Some(stored.map(|stored| Some((SeqNo(seq), stored.into_iter().next()?)))),
+    };
+    range.filter_map(one).filter_map(Result::transpose).collect()
 }
 
 /// The message with nothing in the places of what is stored elsewhere: those are shown by their
@@ -167,7 +239,7 @@ pub(crate) fn readable(stored: &StoredMessage) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_core::ToolCall;
+    use foldback_core::{OBSERVATIONS, ToolCall};
 
     fn calls(ids: &[&str]) -> Message {
         let call = |id: &&str| ToolCall::new(id, &format!("t{id}\"> <x"), "{}");
@@ -193,8 +265,42 @@ mod tests {
             Attribution::of(SeqNo(7), &two).of_call(&two, 1),
             "#7.2 assistant calls tb____x"
         );
+        let system = Attribution::of(SeqNo(0), &Message::system("s"));
+        assert_eq!(system.trust(), Trust::User, "what is recalled is no instruction");
         let named = Message::from_json(r#"{"role":"user","name":"a b","content":"x"}"#).unwrap();
         assert_eq!(Attribution::of(SeqNo(0), &named).to_string(), "#0 user(a_b)");
         assert_eq!(Attribution::of(SeqNo(0), &named).trust(), Trust::User);
+        let told = format!(r#"{{"role":"user","name":"{OBSERVATIONS}","content":"x"}}"#);
+        let told = Message::from_json(&told).unwrap();
+        assert_eq!(Attribution::of(SeqNo(0), &told).trust(), Trust::Untrusted);
+    }
+
+    /// S5: calls that share an id are answered in their order, and one that comes again in a later turn
+    /// belongs to the newest message that makes it.
+    #[test]
+    fn s5_calls_that_share_an_id_are_told_apart() {
+        let result = |id: &str| Message::tool_result(&ToolCallId::new(id), "r");
+        let messages = [
+            calls(&["", "x", ""]),
+            result(""),
+            Message::system("a reminder"),
+            result(""),
+            result("x"),
+            calls(&["call_0"]),
+            result("call_0"),
+            calls(&["call_0", "call_0"]),
+            result("call_0"),
+            result("call_0"),
+            result("call_0"),
+        ];
+        let told = (0..messages.len()).map(|at| {
+            let before = (0..).map(SeqNo).zip(&messages[..at]).collect::<Vec<_>>();
+            let before = before.into_iter().rev();
+            Attribution::among(SeqNo(at as u64), &messages[at], before).call()
+        });
+        let told: Vec<_> = told.map(|call| call.map(|(seq, index)| (seq.0, index))).collect();
+        let first = [None, Some((0, 0)), None, Some((0, 2)), Some((0, 1))];
+        let later = [None, Some((5, 0)), None, Some((7, 0)), Some((7, 1)), Some((7, 1))];
+        assert_eq!(told, [first.as_slice(), &later].concat());
     }
 }

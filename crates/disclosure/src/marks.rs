@@ -15,8 +15,12 @@ const LETTERS: usize = 4;
 ///
 /// The four letters are the todo's nonce: a keyed hash of its id, so that they are the same in every
 /// process that knows the secret, and nobody who wrote a text before can know them. They are one of
-/// 457,000; a fifth would cost a token more with each pair of marks, and no text that guesses them, or has
-/// seen them, forges a mark, because whatever looks like one is escaped.
+/// 457,000; a fifth would cost a token more with each pair of marks.
+///
+/// In text that is recalled, whatever looks like a mark is escaped, so that one who guesses the nonce, or
+/// has seen it, forges none there. What stands in the view as it was recorded (the results of tools among
+/// the latest messages, what the user says) is not escaped: there the nonce alone tells a mark that was
+/// made here from one that was written into a page.
 ///
 /// ```
 /// use foldback_core::TodoId;
@@ -111,7 +115,8 @@ impl fmt::Display for Origin<'_> {
 mod tests {
     use super::*;
 
-    /// S5: the nonce is four letters, spread evenly, and no two of a few todos share theirs.
+    /// S5: the nonce is four letters, each as likely as the others, and of 1,000 todos hardly two have the
+    /// same: chance gives one such pair.
     #[test]
     fn s5_nonces_are_letters_and_differ() {
         let of = |n: u32| Marks::new(&[7; 32], &TodoId::new(&format!("todo-{n}")).unwrap());
@@ -123,7 +128,7 @@ mod tests {
         assert!(counts.iter().all(|count| (90..=220).contains(count)), "{counts:?}");
         seen.sort_unstable();
         seen.dedup();
-        assert!(seen.len() > 990, "{}", seen.len());
+        assert!(seen.len() >= 995, "{}", seen.len());
         assert_eq!(of(1).to_string().len(), "recalled-kdmt".len());
         assert_eq!(of(1).close(), format!("</{}>", of(1)));
     }

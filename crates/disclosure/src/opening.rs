@@ -4,7 +4,7 @@ use crate::Attribution;
 use crate::entry::Form;
 use crate::marks::{Marks, Origin};
 use crate::repair::INSTRUCTION;
-use foldback_core::{Content, Message, Part, Role};
+use foldback_core::{Content, Message, Part, Role, Trust};
 use std::sync::Arc;
 
 /// Parts as one user turn; texts side by side are one.
@@ -36,7 +36,8 @@ pub(crate) struct Pinned {
 /// A pinned message as it stands at the beginning: a user's word as it is, an instruction behind
 /// its label, anybody else's in marks that tell whose it is.
 pub(crate) fn pinned_parts(marks: Marks, Pinned { whose, message }: &Pinned) -> Vec<Part> {
-    let is_user = *message.role() == Role::User;
+    // What stands on the user's side and tools wrote in part is nobody's word.
+    let is_user = *message.role() == Role::User && whose.trust() == Trust::User;
     let is_instruction = message.role().is_instruction();
     let text_part = |text: &str| {
         if is_user {

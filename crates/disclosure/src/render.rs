@@ -179,7 +179,7 @@ struct Turns<'a> {
     ids: BTreeSet<String>,
     /// The calls that wait: the id that their result carries, and the one that is shown.
     open: Vec<(ToolCallId, ToolCallId)>,
-    /// The messages that call, as they were said.
+    /// The messages that call and their results, as they were said.
     calling: Vec<(SeqNo, Arc<Message>)>,
     /// What came between calls and their results without being one of these: results of no open
     /// call, and instructions. They stand behind them.
@@ -237,8 +237,10 @@ impl<'a> Turns<'a> {
     fn push_result(&mut self, seq: SeqNo, form: &Form) {
         let message = form.message();
         let id = message.tool_call_id();
+        self.calling.push((seq, Arc::clone(message)));
         let Some(at) = self.open.iter().position(|(called, _)| Some(called) == id) else {
-            let before = self.calling.iter().rev().map(|(seq, message)| (*seq, message.as_ref()));
+            let before = self.calling.iter().rev().skip(1);
+            let before = before.map(|(seq, message)| (*seq, message.as_ref()));
             let whose = Attribution::among(seq, message, before);
             self.late.push(Form::new(Arc::new(told_result(self.marks, &whose, message))));
             self.tell_late();

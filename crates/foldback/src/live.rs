@@ -32,6 +32,8 @@ pub(crate) struct Open {
     pub(crate) message: Arc<Message>,
     pub(crate) offloads: Vec<Offload>,
     pub(crate) recorded_at: i64,
+    /// Whether it is the answer of a memory tool.
+    pub(crate) recall: bool,
 }
 
 /// The part of [`Live`] that the records do not tell.
@@ -80,6 +82,7 @@ impl Open {
             message: message.clone(),
             offloads: stored.offloads.clone(),
             recorded_at: stored.recorded_at,
+            recall: stored.recall,
         }
     }
 }

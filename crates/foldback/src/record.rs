@@ -257,6 +257,7 @@ impl Session {
                     message: &open.message,
                     offloads: &open.offloads,
                     recorded_at: Timestamp(open.recorded_at),
+                    recall: open.recall,
                 })
                 .collect();
             let header = describe(id.clone(), &parts);

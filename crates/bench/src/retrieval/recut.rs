@@ -83,7 +83,8 @@ pub(super) fn recut(
     let block = |(n, run): (u32, &RangeInclusive<usize>)| {
         let (first, last) = (*run.start() as u64, *run.end() as u64);
         let range = SeqRange::new(SeqNo(first), SeqNo(last))?;
-        let described = |message| Described { message, offloads: &[], recorded_at: Timestamp(0) };
+        let recorded_at = Timestamp(0);
+        let described = |message| Described { message, offloads: &[], recorded_at, recall: false };
         let parts: Vec<_> = messages.get(run.clone())?.iter().map(described).collect();
         let header = describe(BlockId::new(todo.id().clone(), n), &parts);
         Some(Block { header, range, close_reason: CloseReason::Size })

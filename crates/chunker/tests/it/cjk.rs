@@ -7,8 +7,8 @@ use foldback_core::{BlockHeader, BlockId, Message, Timestamp, TodoId, ToolCall, 
 fn header(messages: &[Message]) -> BlockHeader {
     let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
     let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
-    let parts: Vec<Described<'_>> =
-        messages.iter().map(|message| Described { message, offloads: &[], recorded_at }).collect();
+    let described = |message| Described { message, offloads: &[], recorded_at, recall: false };
+    let parts: Vec<Described<'_>> = messages.iter().map(described).collect();
     describe(id, &parts)
 }
 

@@ -3,7 +3,7 @@
 use super::Shelf;
 use super::shelf::recall_note;
 use crate::Marks;
-use crate::attribution::{Attribution, backwards, readable};
+use crate::attribution::{Attribution, CallSearch, backwards, readable};
 use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::light::{light, light_elsewhere};
@@ -14,6 +14,7 @@ use foldback_blockstore::Error;
 use foldback_core::{
     Block, Content, Message, Offload, Part, SeqNo, Site, Source, StoredMessage, TodoId, Trust,
 };
+use std::ops::Range;
 
 /// A block's messages, each as its text.
 pub(crate) struct BlockText {
@@ -26,6 +27,8 @@ pub(crate) struct BlockText {
     pub(crate) messages: Vec<(SeqNo, Woven)>,
     /// Whose they are, in the same order.
     whose: Vec<String>,
+    /// What of each asks the memory, or is its answer, in the same order: it repeats the question.
+    asks: Vec<Vec<Range<usize>>>,
 }
 
 impl BlockText {
@@ -35,42 +38,64 @@ impl BlockText {
     }
 
     /// As [`read`](Self::read), of a block that is shown in another todo: everything in it has its
-    /// full name, and nothing is a quote, because a quote leads into the own todo.
+    /// full name, and nothing is a quote, because a quote leads into the own todo. Nothing in it is
+    /// trusted further than a model: who asked there may have been one.
     pub(crate) fn read_elsewhere(shelf: &Shelf<'_>, block: &Block) -> Result<Self, Error> {
         Self::read_as(shelf, block, Some(shelf.todo.id()))
     }
 
     fn read_as(shelf: &Shelf<'_>, block: &Block, of: Option<&TodoId>) -> Result<Self, Error> {
         let stored = shelf.blocks.messages(shelf.todo, block.range.as_u64())?;
+        let first = block.range.first();
         let mut before: Vec<(SeqNo, Message)> = Vec::with_capacity(stored.len());
-        // What stands before the block, for results that came too late.
-        let mut earlier: Option<Vec<(SeqNo, Message)>> = None;
+        // What stands before the block, for results that came too late: as far as it was read, and on.
+        let mut earlier: Vec<(SeqNo, Message)> = Vec::new();
+        let mut unread = backwards(shelf.blocks, shelf.todo, first);
         let mut messages = Vec::with_capacity(stored.len());
         let mut told = Vec::with_capacity(stored.len());
-        let mut trust = Trust::Instruction;
-        for (seq, stored) in block.range.iter().zip(&stored) {
+        let mut calls: Vec<Vec<Range<usize>>> = Vec::with_capacity(stored.len());
+        let mut asks: Vec<Vec<Range<usize>>> = vec![Vec::new(); stored.len()];
+        let mut trust = if of.is_some() { Trust::Model } else { Trust::User };
+        for (at, (seq, stored)) in block.range.iter().zip(&stored).enumerate() {
             let Some(message) = readable(stored) else {
                 let mut woven = Woven::default();
                 woven.push(&format!("#{seq} (this message cannot be read)\n"));
                 messages.push((seq, woven));
                 told.push(format!("#{seq}"));
+                calls.push(Vec::new());
                 trust = Trust::Untrusted;
                 continue;
             };
-            let mut whose = Attribution::among(seq, &message, before.iter().rev().map(borrowed));
+            let mut search = CallSearch::of(&message);
+            search.look_through(before.iter().rev().map(borrowed));
             // Of another todo nothing is read but what was granted.
-            if whose.lacks_call(&message) && of.is_none() {
-                if earlier.is_none() {
-                    let first = block.range.first();
-                    let found = backwards(shelf.blocks, shelf.todo, first);
-                    earlier = Some(found.collect::<Result<_, _>>()?);
+            if of.is_none() {
+                search.look_through(earlier.iter().map(borrowed));
+                while search.goes_on() {
+                    let Some(next) = unread.next() else { break };
+                    let (seq, message) = next?;
+                    search.look_at(seq, &message);
+                    earlier.push((seq, message));
                 }
-                let earlier = earlier.iter().flatten().map(borrowed);
-                whose = Attribution::among(seq, &message, earlier);
             }
+            let whose = Attribution::answering(seq, &message, search);
             trust = trust.min(whose.trust());
-            messages.push((seq, weave(&whose, &message, stored, of)));
+            let (woven, called) = weave(&whose, &message, stored, of);
+            if stored.recall {
+                let asked = whose.call().and_then(|(seq, index)| {
+                    let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
+                    Some((asks.get_mut(at)?, calls.get(at)?.get(index)?.clone()))
+                });
+                if let Some((asks, asked)) = asked {
+                    asks.push(asked);
+                }
+                if let Some(asks) = asks.get_mut(at) {
+                    asks.push(0..woven.text().len());
+                }
+            }
+            messages.push((seq, woven));
             told.push(whose.to_string());
+            calls.push(called);
             before.push((seq, message));
         }
         let id = &block.header.block_id;
@@ -82,6 +107,22 @@ impl BlockText {
             trust,
             messages,
             whose: told,
+            asks,
+        })
+    }
+
+    /// The messages without what asks the memory and what it answered: only that tells what was found.
+    pub(crate) fn without_recalls(&self) -> impl Iterator<Item = (SeqNo, String)> + '_ {
+        self.messages.iter().zip(&self.asks).map(|((seq, message), asks)| {
+            let mut asks = asks.clone();
+            asks.sort_by_key(|asked| asked.start);
+            let (mut text, mut from) = (String::new(), 0);
+            for asked in asks {
+                text.push_str(message.text().get(from..asked.start).unwrap_or(""));
+                from = from.max(asked.end);
+            }
+            text.push_str(message.text().get(from..).unwrap_or(""));
+            (*seq, text)
         })
     }
 
@@ -133,12 +174,13 @@ fn borrowed((seq, message): &(SeqNo, Message)) -> (SeqNo, &Message) {
     (*seq, message)
 }
 
+/// A message as its text, and where in that each of its calls stands.
 fn weave(
     whose: &Attribution,
     message: &Message,
     stored: &StoredMessage,
     of: Option<&TodoId>,
-) -> Woven {
+) -> (Woven, Vec<Range<usize>>) {
     let mut woven = Woven::default();
     let seq = whose.seq();
     let shown = match of {
@@ -157,7 +199,9 @@ fn weave(
         }
         woven.push("\n");
     }
+    let mut calls = Vec::with_capacity(shown.tool_calls().len());
     for (index, call) in (0_u32..).zip(shown.tool_calls()) {
+        let begins = woven.text().len();
         woven.push(&format!("{} ", whose.of_call(message, index as usize)));
         let is_offloaded = stored.offloads.iter().any(|offload| match offload.site {
             Site::Arguments(at) | Site::Argument(at, _) => at == index,
@@ -166,8 +210,9 @@ fn weave(
         let source = Source::Message(seq, Site::Arguments(index));
         woven.push_quote(&call.arguments, (is_own && !is_offloaded).then_some((source, 0)));
         woven.push("\n");
+        calls.push(begins..woven.text().len());
     }
-    woven
+    (woven, calls)
 }
 
 fn weave_content(

@@ -211,7 +211,7 @@ impl Loading<'_> {
         let todo = (!is_own).then(|| shelf.todo.id().clone());
         let name = PayloadRef { todo, ..meta.reference() }.to_string();
         if meta.kind == PayloadKind::Binary {
-            return binary(shelf, &meta, &name);
+            return self.binary(&meta, &name);
         }
         let (from, last) = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
         let matching = arguments.text("match");
@@ -235,31 +235,55 @@ impl Loading<'_> {
         let until = (excerpt.last_line(), excerpt.total_lines);
         answer.push(&head(&name, first, until, excerpt.next));
         let source = is_own.then_some(Source::Payload(meta.n));
-        in_marks(&mut answer, shelf, &meta, &name, |answer| {
+        self.in_marks(&mut answer, &meta, &name, |answer| {
             push_runs(answer, source, &excerpt, matching.is_some());
         })?;
         tell_escapes(&mut answer);
         answer.push(&rest(&name, arguments, excerpt.next));
         Ok(Answer::of(answer))
     }
-}
 
-/// What `push` adds of a payload, between the marks that tell whose it is.
-fn in_marks(
-    answer: &mut Woven,
-    shelf: &Shelf<'_>,
-    meta: &Meta,
-    name: &str,
-    push: impl FnOnce(&mut Woven),
-) -> Result<(), Error> {
-    let PayloadOrigin { from, trust } = PayloadOrigin::find(shelf, meta, None)?;
-    let kind = meta.kind.to_string();
-    let (payload, kind, from) = (Some(name), Some(kind.as_str()), from.as_deref());
-    let origin = Origin { payload, kind, from, trust, ..Origin::default() };
-    answer.push(&format!("{}\n", shelf.marks.open(&origin)));
-    push(answer);
-    answer.push(&format!("{}\n", shelf.marks.close()));
-    Ok(())
+    fn binary(self, meta: &Meta, name: &str) -> Result<Answer, Error> {
+        let Self { shelf, .. } = self;
+        let end = meta.bytes.min(BINARY_HEAD);
+        let bytes = match shelf.payloads.read_range(shelf.todo, meta.n, 0..end) {
+            Ok(bytes) => bytes,
+            Err(error) => return told(error, name, Some(meta)),
+        };
+        let mut answer = Woven::default();
+        answer.push(&format!(
+            "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
+            thousands(meta.bytes)
+        ));
+        self.in_marks(&mut answer, meta, name, |answer| {
+            answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
+            end_line(answer);
+        })?;
+        answer.push("Hand the reference to a tool that reads such data.");
+        Ok(Answer::of(answer))
+    }
+
+    /// What `push` adds of a payload, between the marks that tell whose it is.
+    fn in_marks(
+        self,
+        answer: &mut Woven,
+        meta: &Meta,
+        name: &str,
+        push: impl FnOnce(&mut Woven),
+    ) -> Result<(), Error> {
+        let Self { shelf, is_own, .. } = self;
+        let PayloadOrigin { from, trust } = match is_own {
+            true => PayloadOrigin::own(shelf, meta)?,
+            false => PayloadOrigin::elsewhere(shelf, meta)?,
+        };
+        let kind = meta.kind.to_string();
+        let (payload, kind, from) = (Some(name), Some(kind.as_str()), from.as_deref());
+        let origin = Origin { payload, kind, from, trust, ..Origin::default() };
+        answer.push(&format!("{}\n", shelf.marks.open(&origin)));
+        push(answer);
+        answer.push(&format!("{}\n", shelf.marks.close()));
+        Ok(())
+    }
 }
 
 fn push_runs(answer: &mut Woven, source: Option<Source>, excerpt: &Excerpt, numbered: bool) {
@@ -289,25 +313,6 @@ fn end_line(answer: &mut Woven) {
     if !answer.text().ends_with('\n') {
         answer.push("\n");
     }
-}
-
-fn binary(shelf: &Shelf<'_>, meta: &Meta, name: &str) -> Result<Answer, Error> {
-    let end = meta.bytes.min(BINARY_HEAD);
-    let bytes = match shelf.payloads.read_range(shelf.todo, meta.n, 0..end) {
-        Ok(bytes) => bytes,
-        Err(error) => return told(error, name, Some(meta)),
-    };
-    let mut answer = Woven::default();
-    answer.push(&format!(
-        "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
-        thousands(meta.bytes)
-    ));
-    in_marks(&mut answer, shelf, meta, name, |answer| {
-        answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
-        end_line(answer);
-    })?;
-    answer.push("Hand the reference to a tool that reads such data.");
-    Ok(Answer::of(answer))
 }
 
 /// Where what is shown begins: in the line `first`, and where that was asked for from a byte on,

@@ -13,17 +13,13 @@ use std::ops::Range;
 /// The greatest numbers of tokens of the excerpts of a hit, the best passage first.
 const EXCERPTS: [usize; 3] = [160, 80, 80];
 
-/// Kept back for the marks of an excerpt.
-const MARKS: usize = 60;
-
-/// Excerpts of the hit's passages, as many as fit `room` tokens. What cannot be read is told by its
-/// place alone.
+/// Excerpts of the hit's passages, as many as fit `room` tokens. What cannot be read, and what finds no
+/// room between its marks, is told by its place alone.
 pub(crate) fn excerpts(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> Woven {
     let mut shown = Woven::default();
     let mut left = room;
     for (passage, most) in hit.passages.iter().zip(EXCERPTS) {
-        let budget = most.min(left.saturating_sub(MARKS));
-        let excerpt = excerpt(shelf, hit, passage, budget).unwrap_or_else(|| {
+        let excerpt = excerpt(shelf, hit, passage, most, left).unwrap_or_else(|| {
             let mut place = Woven::default();
             place.push(&format!("{}\n", place_line(passage)));
             place
@@ -33,6 +29,12 @@ pub(crate) fn excerpts(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> Woven {
         shown.append(&excerpt);
     }
     shown
+}
+
+/// The tokens that the place of the hit's best passage takes.
+pub(crate) fn place_tokens(shelf: &Shelf<'_>, hit: &Hit) -> usize {
+    let place = hit.passages.first().map(|best| format!("{}\n", place_line(best)));
+    place.map_or(0, |place| shelf.tokens.count(&place))
 }
 
 /// Where the hit's passages are, a line each, as many as fit `room` tokens.
@@ -59,9 +61,15 @@ fn also_in(passage: &PassageHit) -> String {
     if ids.is_empty() { String::new() } else { format!("; also in {}", ids.join(", ")) }
 }
 
-/// The lines of a passage that say most, in at most `budget` tokens. `None` when the payload is
-/// damaged or gone, or there is no room.
-fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) -> Option<Woven> {
+/// The lines of a passage that say most, in at most `most` tokens, and with their marks in `room`.
+/// `None` when the payload is damaged or gone, or there is no room.
+fn excerpt(
+    shelf: &Shelf<'_>,
+    hit: &Hit,
+    passage: &PassageHit,
+    most: usize,
+    room: usize,
+) -> Option<Woven> {
     let meta = shelf.payloads.resolve(shelf.todo, &passage.payload).ok()?;
     let bytes = shelf.payloads.read_range(shelf.todo, meta.n, passage.bytes.clone()).ok()?;
     // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
@@ -69,26 +77,34 @@ fn excerpt(shelf: &Shelf<'_>, hit: &Hit, passage: &PassageHit, budget: usize) ->
         Ok(text) => (text, true),
         Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
     };
-    let part = best_part(&text, &mut hit.passage_finder(), budget, shelf.tokens)?;
-    let quoted = text.get(part.clone())?;
     let id = shown_id(&hit.block.header.block_id);
     let PayloadOrigin { from, trust } =
-        PayloadOrigin::find(shelf, &meta, Some(&hit.block)).unwrap_or_default();
+        PayloadOrigin::within(shelf, &meta, &hit.block).unwrap_or_default();
     // The line in front names the payload.
     let origin = Origin { block: Some(&id), from: from.as_deref(), trust, ..Origin::default() };
+    let (open, close) = (shelf.marks.open(&origin), shelf.marks.close());
+    let place = |part: &Range<usize>| {
+        let here = match part.len() < text.len() {
+            true => format!(", here {}", lines_of(passage, &text, part)),
+            false => String::new(),
+        };
+        format!("in {passage}{here}{}:\n{open}\n", also_in(passage))
+    };
+    // Of two places in a passage, the later one is the longer to tell.
+    let longest = place(&(text.floor_char_boundary(text.len().saturating_sub(1))..text.len()));
+    let frame = shelf.tokens.count(&longest) + shelf.tokens.count(&format!("\n{close}\n"));
+    let budget = most.min(room.checked_sub(frame)?);
+    let part = best_part(&text, &mut hit.passage_finder(), budget, shelf.tokens)?;
+    let quoted = text.get(part.clone())?;
     let mut shown = Woven::default();
-    shown.push(&format!("in {passage}"));
-    if part.len() < text.len() {
-        shown.push(&format!(", here {}", lines_of(passage, &text, &part)));
-    }
-    shown.push(&format!("{}:\n{}\n", also_in(passage), shelf.marks.open(&origin)));
+    shown.push(&place(&part));
     let from = passage.bytes.start + part.start as u64;
     shown.push_quote(quoted, is_exact.then_some((Source::Payload(meta.n), from)));
     if !quoted.ends_with('\n') {
         shown.push("\n");
     }
-    shown.push(&format!("{}\n", shelf.marks.close()));
-    Some(shown)
+    shown.push(&format!("{close}\n"));
+    (shelf.tokens.count(shown.text()) <= room).then_some(shown)
 }
 
 /// The lines of a part of a passage, counted in the payload.

@@ -1,15 +1,21 @@
 //! Whose words a stored part is.
 
 use super::Shelf;
-use crate::attribution::{Attribution, readable};
+use crate::attribution::{Attribution, readable, sound};
 use foldback_backend_store::Meta;
 use foldback_blockstore::Error;
 use foldback_core::{Block, Message, Offload, SeqNo, Site, StoredMessage, Trust};
+use std::ops::Range;
 
-/// Blocks that are read at once, and in all, to find a part that was stored before it was noted where
-/// it came from.
-const PAGE: usize = 100;
-const LOOK_THROUGH: u32 = 5_000;
+/// A message that carries the part, and what it says of it.
+type Carrier = (SeqNo, StoredMessage);
+
+/// Of a part that was stored before it was noted where it came from, the blocks up to this number are
+/// looked through, so many at once, and of the messages behind the last block so many. That is done
+/// for each page that is loaded of such a part.
+const BLOCKS: u32 = 5_000;
+const PAGE: u32 = 100;
+const TAIL: u64 = 1_000;
 
 /// Whose words a stored part is, as marks tell. What the model wrote as an argument of a call is the
 /// model's; of equal parts it is whose said them first.
@@ -21,79 +27,125 @@ pub(crate) struct PayloadOrigin {
 }
 
 impl PayloadOrigin {
-    /// Looked for where it was noted, or, of what was stored before that was done, in the block
-    /// `within` and in all others. What is damaged tells nothing, and is not to be trusted.
-    pub(crate) fn find(
+    /// Of a part that is quoted as a block's: who said it there. What is damaged tells nothing, and is
+    /// not to be trusted.
+    pub(crate) fn within(shelf: &Shelf<'_>, meta: &Meta, block: &Block) -> Result<Self, Error> {
+        let noted = match meta.origin.map(SeqNo).filter(|seq| block.range.contains(*seq)) {
+            Some(SeqNo(seq)) => carrier_in(shelf, meta, seq..seq + 1)?,
+            None => None,
+        };
+        let carrier = match noted {
+            None => carrier_in(shelf, meta, block.range.as_u64())?,
+            noted => noted,
+        };
+        Self::of(shelf, meta, carrier, true)
+    }
+
+    /// Of a part of the own todo.
+    pub(crate) fn own(shelf: &Shelf<'_>, meta: &Meta) -> Result<Self, Error> {
+        Self::of(shelf, meta, carrier(shelf, meta)?, true)
+    }
+
+    /// Of a part of another todo that was granted: no more is read there than the message that carries it,
+    /// so that the call of a result is not told; and it is trusted no further than a model, because who
+    /// asked there may have been one.
+    pub(crate) fn elsewhere(shelf: &Shelf<'_>, meta: &Meta) -> Result<Self, Error> {
+        let origin = Self::of(shelf, meta, carrier(shelf, meta)?, false)?;
+        Ok(Self { trust: origin.trust.min(Trust::Model), ..origin })
+    }
+
+    fn of(
         shelf: &Shelf<'_>,
         meta: &Meta,
-        within: Option<&Block>,
+        carrier: Option<Carrier>,
+        is_own: bool,
     ) -> Result<Self, Error> {
-        match Self::known(shelf, meta, within) {
-            Ok(known) => Ok(known.unwrap_or_default()),
-            Err(Error::Corrupt { .. }) => Ok(Self::default()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn known(
-        shelf: &Shelf<'_>,
-        meta: &Meta,
-        within: Option<&Block>,
-    ) -> Result<Option<Self>, Error> {
-        let carrier = match (meta.origin, within) {
-            (Some(seq), _) => {
-                let stored = shelf.blocks.messages(shelf.todo, seq..seq + 1)?;
-                stored.into_iter().next().map(|stored| (SeqNo(seq), stored))
-            }
-            (None, Some(block)) => carrier_in(shelf, meta, block)?,
-            (None, None) => carrier(shelf, meta)?,
-        };
-        let Some((seq, stored)) = carrier else { return Ok(None) };
-        let offload = stored.offloads.iter().find(|offload| offload.n == meta.n);
-        let message = readable(&stored);
-        offload.zip(message).map(|(part, message)| Self::of(shelf, seq, &message, part)).transpose()
-    }
-
-    fn of(shelf: &Shelf<'_>, seq: SeqNo, message: &Message, part: &Offload) -> Result<Self, Error> {
-        let (from, trust) = match part.site {
-            Site::Content | Site::Part(_) => {
-                let whose = Attribution::find(shelf.blocks, shelf.todo, seq, message)?;
-                (whose.to_string(), whose.trust())
-            }
-            Site::Arguments(index) | Site::Argument(index, _) => {
-                let whose = Attribution::of(seq, message);
-                (whose.of_call(message, index as usize), whose.trust())
-            }
-        };
+        let told = carrier.as_ref().and_then(|(seq, stored)| {
+            let part = stored.offloads.iter().find(|offload| offload.n == meta.n)?;
+            Some((*seq, readable(stored)?, part))
+        });
+        let Some((seq, message, part)) = told else { return Ok(Self::default()) };
+        let (from, trust) = said(shelf, seq, &message, part, is_own)?;
         Ok(Self { from: Some(from), trust })
     }
 }
 
-/// The first message of a block that carries the part.
-fn carrier_in(
+fn said(
     shelf: &Shelf<'_>,
-    meta: &Meta,
-    block: &Block,
-) -> Result<Option<(SeqNo, StoredMessage)>, Error> {
-    let stored = shelf.blocks.messages(shelf.todo, block.range.as_u64())?;
-    let carries = |stored: &StoredMessage| stored.offloads.iter().any(|part| part.n == meta.n);
-    Ok(block.range.iter().zip(stored).find(|(_, stored)| carries(stored)))
+    seq: SeqNo,
+    message: &Message,
+    part: &Offload,
+    is_own: bool,
+) -> Result<(String, Trust), Error> {
+    let whose = match part.site {
+        Site::Content | Site::Part(_) if is_own => {
+            Attribution::find(shelf.blocks, shelf.todo, seq, message)?
+        }
+        _ => Attribution::of(seq, message),
+    };
+    let from = match part.site {
+        Site::Content | Site::Part(_) => whose.to_string(),
+        Site::Arguments(index) | Site::Argument(index, _) => whose.of_call(message, index as usize),
+    };
+    Ok((from, whose.trust()))
+}
+
+/// The message that carries the part: the one that was noted with it, or the first.
+fn carrier(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
+    match meta.origin {
+        Some(seq) => carrier_in(shelf, meta, seq..seq + 1),
+        None => match carrier_in_blocks(shelf, meta)? {
+            None => carrier_behind_blocks(shelf, meta),
+            found => Ok(found),
+        },
+    }
+}
+
+/// The first of these messages that carries the part.
+fn carrier_in(shelf: &Shelf<'_>, meta: &Meta, range: Range<u64>) -> Result<Option<Carrier>, Error> {
+    let mut stored = sound(shelf.blocks, shelf.todo, range)?.into_iter();
+    Ok(stored.find(|(_, stored)| stored.offloads.iter().any(|part| part.n == meta.n)))
 }
 
 /// The first message that carries the part, by what blocks say that they refer to.
-fn carrier(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<(SeqNo, StoredMessage)>, Error> {
+fn carrier_in_blocks(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     let name = meta.reference().to_string();
-    let mut after = 0;
-    while after < LOOK_THROUGH {
-        let page = shelf.blocks.blocks(shelf.todo, after, PAGE)?;
-        let Some(last) = page.last() else { break };
-        after = last.header.block_id.n();
+    for after in (0..BLOCKS).step_by(PAGE as usize) {
+        let page = sound_blocks(shelf, after)?;
+        if page.is_empty() {
+            break;
+        }
         for block in page.iter().filter(|block| block.header.data_ids.contains(&name)) {
-            let found = carrier_in(shelf, meta, block)?;
+            let found = carrier_in(shelf, meta, block.range.as_u64())?;
             if found.is_some() {
                 return Ok(found);
             }
         }
     }
     Ok(None)
+}
+
+/// A page of blocks without those that are damaged.
+fn sound_blocks(shelf: &Shelf<'_>, after: u32) -> Result<Vec<Block>, Error> {
+    match shelf.blocks.blocks(shelf.todo, after, PAGE as usize) {
+        // It tells of the first damaged one only.
+        Err(Error::Corrupt { .. }) => {}
+        page => return page,
+    }
+    let one = |n: u32| match shelf.blocks.block(shelf.todo, n) {
+        Err(Error::Corrupt { .. }) => None,
+        block => block.transpose(),
+    };
+    (after + 1..=after + PAGE).filter_map(one).collect()
+}
+
+/// The first message behind the last block that carries the part.
+fn carrier_behind_blocks(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
+    let last = match shelf.blocks.last_block(shelf.todo) {
+        Err(Error::Corrupt { .. }) => None,
+        last => last?,
+    };
+    let end = shelf.blocks.head(shelf.todo)?.messages;
+    let first = last.map_or(0, |block| block.range.as_u64().end);
+    carrier_in(shelf, meta, first.max(end.saturating_sub(TAIL))..end)
 }

@@ -3,7 +3,7 @@
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::page;
-use super::passage::{excerpts, places};
+use super::passage::{excerpts, place_tokens, places};
 use super::{Answer, Shelf, Tool};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
@@ -63,9 +63,6 @@ const BUDGET: usize = 2_000;
 /// Kept back for the frame of an answer, and for the line of each hit that does not fit.
 const FRAME: usize = 90;
 const LINE: usize = 60;
-
-/// What the place of a passage takes.
-const PLACE: usize = 30;
 
 /// The least relevance of a hit, on the calibrated scale: the middles of the design's 0.65-0.70
 /// for complex and 0.75-0.80 for simple tasks.
@@ -177,15 +174,15 @@ fn show(
     let cost = shelf.tokens.count(body.text());
     let by_payload = hit.explanation.passage > 0.0;
     if let Some(left) = room.checked_sub(cost)
-        && (!by_payload || left >= PLACE)
+        && (!by_payload || left >= place_tokens(shelf, hit))
     {
         shown.append(&body);
         shown.push(&text.close());
         let told = excerpts(shelf, hit, left.min(room / 2));
-        if shelf.tokens.count(told.text()) <= left {
-            shown.append(&told);
-        } else {
+        if told.text().is_empty() {
             shown.push(&places(shelf, hit, left));
+        } else {
+            shown.append(&told);
         }
     } else if partly {
         // What was found stands in the payload; the messages tell what it is.
@@ -259,17 +256,22 @@ fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, show
 }
 
 /// The message that holds most of the question's terms, by their rarity, itself or in the payload
-/// that it carries; between equals the one with the nearest vector, then the first.
+/// that it carries; between equals the one with the nearest vector, then the first. What asked the memory
+/// and what it answered repeat questions, and hold nothing.
 fn best_message(hit: &Hit, text: &BlockText) -> usize {
     let mut finder = hit.finder();
-    let mut score = |seq: SeqNo, message: &Woven| {
-        let words = finder.weigh(message.text());
+    let payload = hit.passages.first().map(|passage| passage.payload.to_string());
+    let mut score = |seq: SeqNo, message: &str| {
+        if message.is_empty() {
+            return f32::MIN;
+        }
+        let words = finder.weigh(message);
         let near = if hit.best_seq == Some(seq) { 0.5 } else { 0.0 };
-        let payload = hit.passages.first().map(|passage| passage.payload.to_string());
-        let carries = payload.is_some_and(|payload| message.text().contains(&payload));
+        let carries = payload.as_ref().is_some_and(|payload| message.contains(payload));
         words + near + if carries { hit.explanation.passage } else { 0.0 }
     };
-    let scores: Vec<f32> = text.messages.iter().map(|(seq, m)| score(*seq, m)).collect();
+    let scores: Vec<f32> =
+        text.without_recalls().map(|(seq, message)| score(seq, &message)).collect();
     let best = scores.iter().copied().fold(f32::MIN, f32::max);
     scores.iter().position(|score| *score >= best).unwrap_or(0)
 }

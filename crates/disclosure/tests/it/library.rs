@@ -67,14 +67,25 @@ impl Library {
 
     /// Records messages of which the tools' are answers of memory tools.
     pub(crate) fn recall_block(&self, todo: &Todo, messages: Vec<Message>) {
-        self.write(todo, messages, true);
+        self.write(todo, messages, true, true);
+    }
+
+    /// Records messages that no block holds yet.
+    pub(crate) fn open_tail(&self, todo: &Todo, messages: Vec<Message>) {
+        self.write(todo, messages, false, false);
     }
 
     pub(crate) fn block_of(&self, todo: &Todo, messages: Vec<Message>) -> Vec<PayloadRef> {
-        self.write(todo, messages, false)
+        self.write(todo, messages, false, true)
     }
 
-    fn write(&self, todo: &Todo, messages: Vec<Message>, recall: bool) -> Vec<PayloadRef> {
+    fn write(
+        &self,
+        todo: &Todo,
+        messages: Vec<Message>,
+        recall: bool,
+        closes: bool,
+    ) -> Vec<PayloadRef> {
         let head = self.blocks.head(todo).unwrap();
         let n = self.blocks.last_block(todo).unwrap().map_or(0, |b| b.header.block_id.n()) + 1;
         let mut pending = self.payloads.begin(todo).unwrap();
@@ -126,7 +137,7 @@ impl Library {
             todo,
             head,
             messages: &new,
-            blocks: &[block],
+            blocks: if closes { std::slice::from_ref(&block) } else { &[] },
             session: Vec::new(),
             extra: pending.into_puts(),
             delete: Vec::new(),

@@ -1,7 +1,7 @@
 //! S5: what is recalled tells whose words it is.
 
 use crate::library::Library;
-use foldback_core::{Message, ToolCall, ToolCallId};
+use foldback_core::{Estimate, Message, TokenCounter, ToolCall, ToolCallId};
 use foldback_kv::Todo;
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn s5_results_name_their_calls() {
     );
 }
 
-/// S5: a block is trusted as the least of its messages is.
+/// S5: a block is trusted as the least of its messages is, and never as an instruction.
 #[test]
 fn s5_a_block_is_trusted_as_its_least_message() {
     let library = Library::new();
@@ -61,7 +61,7 @@ fn s5_a_block_is_trusted_as_its_least_message() {
         ("user: hello\nassistant: 你好\n", "model"),
         ("user: x\nassistant> t({}) #c\ntool #c: r\nassistant: y\n", "untrusted"),
         ("critic: I know better\n", "untrusted"),
-        ("developer: 用中文\n", "instruction"),
+        ("developer: 用中文\n", "user"),
         ("developer: 用中文\nuser: so\n", "user"),
     ];
     for (n, (script, trust)) in (1..).zip(blocks) {
@@ -104,15 +104,111 @@ fn s5_the_origin_of_a_part_is_found() {
         }
         let found = library.run(&todo, "search_block", r#"{"query":"needle-77"}"#).text;
         assert!(found.contains("from=\"#11 tool(read) of #10\" trust=\"untrusted\">\n"), "{found}");
-        // Its block cannot be read.
-        library.damage(&todo, 1);
-        let loaded = load(&library, &todo, &first.reference().to_string());
-        let told = match notes_origins {
-            true => " kind=\"text\" from=\"#2 tool(read) of #1\" trust=\"untrusted\">\n",
-            false => " kind=\"text\" trust=\"untrusted\">\n",
+        // Its block cannot be read: the next that carries it tells.
+        let check = |told: [&str; 2]| {
+            let loaded = load(&library, &todo, &first.reference().to_string());
+            let told = told[usize::from(!notes_origins)];
+            let told = format!(" kind=\"text\"{told} trust=\"untrusted\">\n");
+            assert!(loaded.contains(&told), "{told}: {}", &loaded[..300]);
         };
-        assert!(loaded.contains(told), "{}", &loaded[..300]);
+        let noted = " from=\"#2 tool(read) of #1\"";
+        library.damage(&todo, 1);
+        check([noted, " from=\"#8 tool(read) of #7\""]);
+        library.damage(&todo, 3);
+        check([noted, ""]);
+        // One of the open tail.
+        library.open_tail(&todo, read("c9", &big));
+        check([noted, " from=\"#14 tool(read) of #13\""]);
     }
+}
+
+/// S5: a part that came twice is, in what is found, whose said it in the block that was found.
+#[test]
+fn s5_an_excerpt_is_told_as_its_blocks() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let big = format!("{}needle-77 found\n", "a line of the log\n".repeat(400));
+    for n in 0..2 {
+        let call = ToolCall::new(&format!("c{n}"), "read", "{}");
+        let result = Message::tool_result(&call.id, &big);
+        let asked = Message::user(&format!("look at copy {n}"));
+        library.block_of(&todo, vec![asked, Message::calls("", vec![call]), result]);
+    }
+    let found = library.run(&todo, "search_block", r#"{"query":"needle-77"}"#).text;
+    let marks: Vec<&str> = found.lines().filter(|line| line.contains(" from=\"")).collect();
+    assert!(!marks.is_empty(), "{found}");
+    for mark in marks {
+        let from = if mark.contains("block=\"b_t1_001\"") { "#2 " } else { "#5 " };
+        assert!(mark.contains(&format!(" from=\"{from}")), "{found}");
+    }
+    assert!(found.contains("block=\"b_t1_002\" from=\"#5 tool(read) of #4\""), "{found}");
+}
+
+/// S5: calls that share an id, as some servers give all calls the id "", are answered in their order, also
+/// where their results came in a later block.
+#[test]
+fn s5_results_of_calls_with_one_id_are_told_apart() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let call = |tool: &str| ToolCall::new("", tool, "{}");
+    let result = |text: &str| Message::tool_result(&ToolCallId::new(""), text);
+    let calls = Message::calls("", vec![call("read"), call("grep"), call("list")]);
+    library.block_of(&todo, vec![Message::user("go"), calls, result("one")]);
+    library.block_of(&todo, vec![result("two"), result("three"), Message::assistant("so")]);
+    assert!(load(&library, &todo, "b_001").contains("\n#2 tool(read) of #1.1: one\n"));
+    let loaded = load(&library, &todo, "b_002");
+    for told in ["\n#3 tool(grep) of #1.2: two\n", "\n#4 tool(list) of #1.3: three\n"] {
+        assert!(loaded.contains(told), "{loaded}");
+    }
+}
+
+/// S5: a search with the longest names that there are tells at least where what was found stands.
+#[test]
+fn s5_long_names_leave_room_for_what_was_found() {
+    let library = Library::new();
+    let todo = library.todo(&"t".repeat(40));
+    let tool = "tool_of_a_server_with_a_very_long_name__".repeat(2)[..64].to_owned();
+    for n in 0..3 {
+        let call = ToolCall::new(&format!("c{n}"), &tool, "{}");
+        let log: String = (0..400).map(|row| format!("row {row} of log {n}: all well\n")).collect();
+        let result = Message::tool_result(&call.id, &format!("{log}needle-77 in log {n}\n"));
+        let filler = Message::assistant(&"word ".repeat(1_050 + 300 * n));
+        library.block_of(&todo, vec![Message::calls("", vec![call]), result, filler]);
+    }
+    for k in 1..=3 {
+        let query = json!({ "query": "needle-77", "k": k }).to_string();
+        let found = library.run(&todo, "search_block", &query).text;
+        assert_eq!(found.matches("in store://").count(), k, "{found}");
+        assert!(Estimate.count(&found) <= 2_000, "{}", Estimate.count(&found));
+    }
+}
+
+/// BS7: of a block that is too long to be shown whole, the message that tells is shown, and not one that
+/// asks the memory for it.
+#[test]
+fn bs7_what_was_asked_is_not_what_was_found() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let asked = r#"{"query":"harbor lease E_4417 harbor lease"}"#;
+    let call = ToolCall::new("c", "search_block", asked);
+    let answer = "[search_block: \"harbor lease E_4417\" is answered by b_000]\nNothing.";
+    let filler = || Message::assistant(&"other words of the talk ".repeat(200));
+    library.recall_block(
+        &todo,
+        vec![
+            Message::calls("", vec![call.clone()]),
+            Message::tool_result(&call.id, answer),
+            filler(),
+            filler(),
+            Message::user("E_4417 says that the lease ran out"),
+            filler(),
+            filler(),
+        ],
+    );
+    let query = r#"{"query":"harbor lease E_4417"}"#;
+    let found = library.run(&todo, "search_block", query).text;
+    assert!(found.contains("#4 user: E_4417 says"), "{found}");
+    assert!(!found.contains("#0 assistant calls"), "{found}");
 }
 
 /// S5: the line of a block for which there is no room stands outside of marks, and forges none.
