@@ -1,7 +1,9 @@
 //! One message of a conversation, in the shape of chat-completions.
 
 use crate::message_json::{opt_string, read_calls, read_content, string};
-use crate::{Content, Escape, OBSERVATIONS, Object, Part, Timestamp, ToolCallId, escape_into};
+use crate::{
+    Content, Escape, OBSERVATIONS, Object, Part, Role, Timestamp, ToolCallId, escape_into,
+};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
@@ -21,57 +23,6 @@ pub struct Message {
     name: Option<String>,
     id: Option<String>,
     timestamp: Option<Timestamp>,
-}
-
-/// Who speaks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Standing instructions.
-    System,
-    /// Standing instructions, as newer models name them.
-    Developer,
-    /// The person, or whoever stands in for one.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a tool call.
-    Tool,
-    /// A role that is unknown here; it passes through.
-    Other(String),
-}
-
-impl Role {
-    /// The role as it stands in JSON.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-            Self::Other(role) => role,
-        }
-    }
-
-    /// Whether messages of this role are standing instructions.
-    #[must_use]
-    pub fn is_instruction(&self) -> bool {
-        matches!(self, Self::System | Self::Developer)
-    }
-}
-
-impl From<&str> for Role {
-    fn from(role: &str) -> Self {
-        match role {
-            "system" => Self::System,
-            "developer" => Self::Developer,
-            "user" => Self::User,
-            "assistant" => Self::Assistant,
-            "tool" => Self::Tool,
-            other => Self::Other(other.to_owned()),
-        }
-    }
 }
 
 /// A request of the model to run a tool.
