@@ -419,6 +419,23 @@ mod tests {
     }
 
     #[test]
+    fn md2_what_tools_said_is_nobody_s_question() {
+        let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
+        let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
+        let told = Message::observation("tide: the levels at Holm are three and four metres");
+        for messages in [vec![told.clone()], vec![told, Message::assistant("They rise at Holm.")]] {
+            let parts = messages.iter().map(|message| Described {
+                message,
+                offloads: &[],
+                recorded_at,
+                recall: false,
+            });
+            let about = describe(id.clone(), &parts.collect::<Vec<_>>()).core_semantic;
+            assert!(!about.contains("asks") && !about.contains("bservations"), "{about}");
+        }
+    }
+
+    #[test]
     fn md2_a_sentence_says_who_did_what_with_what() {
         check(
             &[

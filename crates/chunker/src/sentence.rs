@@ -208,12 +208,13 @@ fn talked(
 }
 
 /// The message that says what the block is about: the first one of the user that is more than a
-/// courtesy, else the first that says anything and is neither an instruction nor a tool's.
+/// courtesy, else the first that says anything and is neither an instruction nor what tools said.
 fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
     let spoken = || {
         parts.iter().map(|part| part.message).filter(|message| {
             !message.role().is_instruction()
                 && *message.role() != Role::Tool
+                && !message.is_observation()
                 && says_something(message)
         })
     };

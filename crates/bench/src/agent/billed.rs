@@ -7,7 +7,8 @@ use foldback_core::{
 };
 use std::sync::Arc;
 
-/// A context whose policy's own calls to a model are billed where the agent's are. Everything else it
+/// A context whose policy's own calls to a model are billed where the agent's are. What the policy would do
+/// beside the loop it does at once, so that figures do not depend on how threads run. Everything else it
 /// hands on.
 pub(crate) struct Billed {
     pub(crate) context: Box<dyn ContextManager>,
@@ -24,7 +25,11 @@ impl ContextManager for Billed {
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        self.context.record(message)
+        let recorded = self.context.record(message)?;
+        while let Some(work) = self.context.maintenance() {
+            self.context.absorb((work.0)())?;
+        }
+        Ok(recorded)
     }
 
     fn prompt(&self, budget: &Budget) -> Prompt {
@@ -64,10 +69,10 @@ impl ContextManager for Billed {
     }
 
     fn maintenance(&mut self) -> Option<Maintenance> {
-        self.context.maintenance()
+        None
     }
 
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
-        self.context.absorb(done)
+    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
+        Ok(())
     }
 }
