@@ -1,34 +1,13 @@
-//! What a run may spend, and what it has spent.
+//! What a run has spent, and whether it may spend more.
 
+use crate::{Resource, SpendLimits};
 use foldback_core::ContextManager;
 use foldback_llm::{TokenPrices, Usage};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// What a run may spend at most; what is not given is not bounded.
-///
-/// Calls are counted before they are made, so that no more of them are made than these. What a call of
-/// the model takes is known when it has been answered: one begins while less than the bound was spent,
-/// with the estimated input of those under way counted as spent. So tokens and money are overshot by
-/// what the last call takes, and by what the answers that were under way beside it come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Allowance {
-    /// Calls of the model.
-    pub model_calls: Option<u64>,
-    /// Calls of tools.
-    pub tool_calls: Option<u64>,
-    /// Tokens of the model, in and out.
-    pub tokens: Option<u64>,
-    /// Money, in the currency of [`TokenPrices`]: 0 or more.
-    pub cost: Option<f64>,
-    /// Time.
-    pub time: Option<Duration>,
-}
 
 /// What was spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,38 +22,10 @@ pub struct Spending {
     pub cost: f64,
 }
 
-/// Of what there was not enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resource {
-    /// Calls of the model.
-    ModelCalls,
-    /// Calls of tools.
-    ToolCalls,
-    /// Tokens.
-    Tokens,
-    /// Money.
-    Cost,
-    /// Time.
-    Time,
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ModelCalls => "calls of the model",
-            Self::ToolCalls => "calls of tools",
-            Self::Tokens => "tokens",
-            Self::Cost => "money",
-            Self::Time => "time",
-        })
-    }
-}
-
 /// Why a bound would not hold.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PurseError {
+pub enum SpendError {
     /// The bound of money is none.
     #[error("at most {0} is to be spent; expected a sum of money, 0 or more")]
     Cost(f64),
@@ -89,20 +40,20 @@ pub enum PurseError {
     NoPrices(f64),
 }
 
-/// An account with a bound. What is spent from a [share](Self::share) is spent from all purses that it
-/// came from as well. Clones are the same purse; the default has no bound.
+/// An account with a bound. What is spent from a [share](Self::share) is spent from all trackers that it
+/// came from as well. Clones are the same tracker; the default has no bound.
 #[derive(Clone, Debug, Default)]
-pub struct Purse {
+pub struct SpendTracker {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    allowance: Allowance,
+    limits: SpendLimits,
     prices: Option<TokenPrices>,
     began: Instant,
     account: Mutex<Account>,
-    from: Option<Purse>,
+    from: Option<SpendTracker>,
 }
 
 #[derive(Debug, Default)]
@@ -117,21 +68,21 @@ struct Account {
 #[derive(Debug)]
 #[must_use = "what the call takes is charged to it"]
 pub struct BegunCall {
-    purse: Purse,
+    spend: SpendTracker,
     estimate: u64,
 }
 
 impl BegunCall {
     /// Takes the tokens of the call; says what they cost, where that is known.
     pub fn charge(self, usage: Usage) -> Option<f64> {
-        self.purse.charge(usage)
+        self.spend.charge(usage)
     }
 }
 
 impl Drop for BegunCall {
     fn drop(&mut self) {
         let estimate = self.estimate;
-        self.purse
+        self.spend
             .change(&|account| account.under_way = account.under_way.saturating_sub(estimate));
     }
 }
@@ -139,7 +90,7 @@ impl Drop for BegunCall {
 impl Default for Inner {
     fn default() -> Self {
         Self {
-            allowance: Allowance::default(),
+            limits: SpendLimits::default(),
             prices: None,
             began: Instant::now(),
             account: Mutex::default(),
@@ -148,39 +99,39 @@ impl Default for Inner {
     }
 }
 
-impl Purse {
+impl SpendTracker {
     /// An account with a bound; without prices nothing costs money.
     ///
     /// # Errors
     /// When a price or the bound of money is negative or no number, and when money is bounded and there
     /// are no prices: such a bound would never hold.
-    pub fn new(allowance: Allowance, prices: Option<TokenPrices>) -> Result<Self, PurseError> {
+    pub fn new(limits: SpendLimits, prices: Option<TokenPrices>) -> Result<Self, SpendError> {
         let is_sum = |sum: &f64| sum.is_finite() && *sum >= 0.0;
         if let Some(TokenPrices { input, output, cached_read, cached_write }) = prices
             && let Some(price) =
                 [input, output, cached_read, cached_write].into_iter().find(|price| !is_sum(price))
         {
-            return Err(PurseError::Price(price));
+            return Err(SpendError::Price(price));
         }
-        match allowance.cost {
-            Some(cost) if !is_sum(&cost) => Err(PurseError::Cost(cost)),
-            Some(cost) if prices.is_none() => Err(PurseError::NoPrices(cost)),
-            _ => Ok(Self { inner: Arc::new(Inner { allowance, prices, ..Inner::default() }) }),
+        match limits.cost {
+            Some(cost) if !is_sum(&cost) => Err(SpendError::Cost(cost)),
+            Some(cost) if prices.is_none() => Err(SpendError::NoPrices(cost)),
+            _ => Ok(Self { inner: Arc::new(Inner { limits, prices, ..Inner::default() }) }),
         }
     }
 
-    /// A part of this purse with a bound of its own.
+    /// A part of this tracker with a bound of its own.
     ///
     /// # Errors
-    /// As [`new`](Self::new), with the prices of this purse.
-    pub fn share(&self, allowance: Allowance) -> Result<Self, PurseError> {
-        let own = Self::new(allowance, self.inner.prices)?;
-        let Inner { allowance, prices, .. } = *own.inner;
+    /// As [`new`](Self::new), with the prices of this tracker.
+    pub fn share(&self, limits: SpendLimits) -> Result<Self, SpendError> {
+        let own = Self::new(limits, self.inner.prices)?;
+        let Inner { limits, prices, .. } = *own.inner;
         let from = Some(self.clone());
-        Ok(Self { inner: Arc::new(Inner { allowance, prices, from, ..Inner::default() }) })
+        Ok(Self { inner: Arc::new(Inner { limits, prices, from, ..Inner::default() }) })
     }
 
-    /// A part of this purse without a bound of its own: it tells what was spent by way of it.
+    /// A part of this tracker without a bound of its own: it tells what was spent by way of it.
     #[must_use]
     pub fn counting(&self) -> Self {
         let (prices, from) = (self.inner.prices, Some(self.clone()));
@@ -190,7 +141,7 @@ impl Purse {
     /// What is left, here and where this came from: the least of each; nothing said of what is not bounded.
     /// The calls under way count as spent.
     #[must_use]
-    pub fn left(&self) -> Allowance {
+    pub fn left(&self) -> SpendLimits {
         let own = self.inner.left(&self.inner.account.lock());
         match &self.inner.from {
             Some(from) => own.least(from.left()),
@@ -198,7 +149,7 @@ impl Purse {
         }
     }
 
-    /// What was spent from this purse and its shares.
+    /// What was spent from this tracker and its shares.
     #[must_use]
     pub fn spent(&self) -> Spending {
         self.inner.account.lock().spent
@@ -218,7 +169,7 @@ impl Purse {
         is_gone || self.inner.from.as_ref().is_some_and(|from| from.has_none(of))
     }
 
-    /// Whether there is nothing left of this here, and something in the purse that everything came from.
+    /// Whether there is nothing left of this here, and something in the tracker that everything came from.
     pub(crate) fn lacks_share(&self, of: Resource) -> bool {
         self.has_none(of) && !self.whole().has_none(of)
     }
@@ -230,9 +181,9 @@ impl Purse {
     /// When the time is up, here or where this came from; `None` where it is not bounded.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let Inner { allowance, began, from, .. } = &*self.inner;
+        let Inner { limits, began, from, .. } = &*self.inner;
         // A time that lies beyond the end of time is no bound.
-        let own = allowance.time.and_then(|time| began.checked_add(time));
+        let own = limits.time.and_then(|time| began.checked_add(time));
         let outer = from.as_ref().and_then(Self::deadline);
         own.into_iter().chain(outer).min()
     }
@@ -254,7 +205,7 @@ impl Purse {
             account.under_way = account.under_way.saturating_sub(estimate);
         };
         self.begin_call(Resource::ModelCalls, &count, &uncount)?;
-        Ok(BegunCall { purse: self.clone(), estimate })
+        Ok(BegunCall { spend: self.clone(), estimate })
     }
 
     /// Counts a call of a tool that is about to be made, as [`begin_model_call`](Self::begin_model_call).
@@ -335,54 +286,15 @@ impl Purse {
     }
 }
 
-impl Allowance {
-    /// What both allow.
-    #[must_use]
-    pub fn least(self, other: Self) -> Self {
-        fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(if other < one { other } else { one }),
-                (one, other) => one.or(other),
-            }
-        }
-        Self {
-            model_calls: least(self.model_calls, other.model_calls),
-            tool_calls: least(self.tool_calls, other.tool_calls),
-            tokens: least(self.tokens, other.tokens),
-            cost: least(self.cost, other.cost),
-            time: least(self.time, other.time),
-        }
-    }
-
-    /// A part of it: all of it from 1 on, nothing from 0 down, and between them of what can be counted one
-    /// at least, where there is any. What is no number is no bound on it.
-    #[must_use]
-    pub fn part(self, part: f64) -> Self {
-        if part.is_nan() || part >= 1.0 {
-            return self;
-        }
-        let part = part.max(0.0);
-        let timed = |time: Duration| Duration::try_from_secs_f64(time.as_secs_f64() * part);
-        let counted = |whole: u64| (whole as f64 * part).ceil() as u64;
-        Self {
-            model_calls: self.model_calls.map(counted),
-            tool_calls: self.tool_calls.map(counted),
-            tokens: self.tokens.map(counted),
-            cost: self.cost.map(|cost| cost * part),
-            time: self.time.map(|time| timed(time).unwrap_or(time)),
-        }
-    }
-}
-
 impl Inner {
     /// What is left of the bounds here, with what is under way.
-    fn left(&self, account: &Account) -> Allowance {
-        let (most, Account { spent, under_way }) = (&self.allowance, account);
+    fn left(&self, account: &Account) -> SpendLimits {
+        let (most, Account { spent, under_way }) = (&self.limits, account);
         let tokens = spent.usage.input.saturating_add(spent.usage.output);
         let coming = Usage { input: *under_way, ..Usage::default() };
         let cost = spent.cost + self.prices.map_or(0.0, |prices| prices.cost(&coming));
         let rest = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
-        Allowance {
+        SpendLimits {
             model_calls: rest(most.model_calls, spent.model_calls),
             tool_calls: rest(most.tool_calls, spent.tool_calls),
             tokens: rest(most.tokens, tokens.saturating_add(*under_way)),

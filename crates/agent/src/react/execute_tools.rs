@@ -1,21 +1,21 @@
 //! A turn whose calls stand in the model's message, as an `<execute_tools>` block.
 
+use super::react_loop::ReactLoop;
 use crate::Toolbox;
 use crate::agent::AgentError;
 use crate::observation;
 use crate::one_plan::request::{tool_line, under};
-use crate::walk::Walk;
 use foldback_core::ContextManager;
 use foldback_planner::{
     Catalog, ExecuteTools, Finding, Findings, Form, ParseError, Plan, StepResult,
     parse_execute_tools, render_tool_results,
 };
 
-const INSTRUCTIONS: &str = include_str!("prompts/execute_tools.md");
+const INSTRUCTIONS: &str = include_str!("../prompts/execute_tools.md");
 
 /// The instructions of a run whose calls are written as blocks, with the tools.
-pub(crate) fn instructions(head: &str, toolbox: &Toolbox) -> String {
-    let mut text = under(head, INSTRUCTIONS);
+pub(crate) fn instructions(system_prompt: &str, toolbox: &Toolbox) -> String {
+    let mut text = under(system_prompt, INSTRUCTIONS);
     for tool in toolbox.specs() {
         text.push_str(&tool_line(tool));
     }
@@ -29,47 +29,47 @@ pub(crate) enum Taken {
     /// One that stands where a quotation would: it was not run.
     Misplaced,
     /// What the model is told: one list of results, or everything that was wrong.
-    Told(String),
+    Observation(String),
     /// The run was cancelled, and a resumed one makes the calls that are left before anything is told.
     LeftOpen,
 }
 
 /// Runs the block of a message, all of it or, where anything is wrong with it, nothing.
 pub(crate) async fn run(
-    walk: &mut Walk<'_>,
+    react: &mut ReactLoop<'_>,
     context: &mut dyn ContextManager,
     text: &str,
 ) -> Result<Taken, AgentError> {
     let own = OwnWords::of(text);
-    let read = match own.read(walk.agent.executor.toolbox().catalog()) {
+    let read = match own.read(react.agent.executor.toolbox().catalog()) {
         Ok(read) => read,
         Err(taken) => return Ok(taken),
     };
-    let turn = walk.recorder.next_turn();
+    let turn = react.recorder.next_turn();
     let (plan, findings) = match read {
         Ok(mut block) => {
-            let checked = walk.agent.validator().plan(&mut block.plan).placed(&block.places);
+            let checked = react.agent.validator().plan(&mut block.plan).placed(&block.places);
             (block.plan, messages([&block.findings, &checked]))
         }
         Err(error) => {
             (Plan { form: Form::ExecuteTools, steps: Vec::new() }, vec![error.to_string()])
         }
     };
-    walk.recorder.classify(turn, plan.form, plan.steps.len());
-    walk.planned(turn, &plan, findings.clone());
+    react.recorder.classify(turn, plan.form, plan.steps.len());
+    react.planned(turn, &plan, findings.clone());
     if !findings.is_empty() {
-        return Ok(Taken::Told(observation::of_refused_block(&findings)));
+        return Ok(Taken::Observation(observation::of_refused_block(&findings)));
     }
-    let mut outcome = walk.run(context, turn, &plan).await?;
-    if outcome.results.values().any(|result| walk.is_open(result)) {
+    let mut outcome = react.run_steps(context, turn, &plan).await?;
+    if outcome.results.values().any(|result| react.is_open(result)) {
         return Ok(Taken::LeftOpen);
     }
     for (step, result) in &mut outcome.results {
         if let StepResult::Success { data } = result {
-            data.text = walk.shown(turn, *step, std::mem::take(&mut data.text));
+            data.text = react.shown(turn, *step, std::mem::take(&mut data.text));
         }
     }
-    Ok(Taken::Told(render_tool_results(outcome.results.values())))
+    Ok(Taken::Observation(render_tool_results(outcome.results.values())))
 }
 
 /// Whether a message has a block, run or not.

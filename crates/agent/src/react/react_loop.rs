@@ -1,19 +1,18 @@
 //! A run that goes step by step.
 
+use super::execute_tools::{self, Taken};
+use super::loop_tools::LoopTools;
+use super::stuck::Stuck;
+use super::{Begun, CallForm, native_turn};
 use crate::agent::{Agent, AgentError, Task};
-use crate::asker::{Asker, Reply};
 use crate::call_ids::CallIds;
 use crate::context_handle::{Requests, serve};
-use crate::execute_tools::{self, Taken};
 use crate::facts::conversation;
-use crate::loop_tools::LoopTools;
+use crate::model_caller::{ModelCaller, Reply};
 use crate::notes::settle;
-use crate::react::{Begun, CallForm};
-use crate::stuck::Stuck;
 use crate::trajectory::{Ending, Purpose, Recorder, Stop, TerminateStatus};
 use crate::{
-    AgentEvent, ContextHandle, Outcome, PlannedStep, RunOptions, Trace, Watch, native_turn,
-    observation,
+    AgentEvent, ContextHandle, Outcome, PlannedStep, RunOptions, Trace, Watch, observation,
 };
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
@@ -23,7 +22,7 @@ use foldback_planner::{Action, FailureKind, Plan, StepId, StepResult};
 use std::sync::Arc;
 
 /// A run, step by step.
-pub(crate) struct Walk<'a> {
+pub(crate) struct ReactLoop<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) task: &'a Task,
     pub(crate) recorder: Recorder,
@@ -36,7 +35,7 @@ pub(crate) struct Walk<'a> {
     /// The agent's tools, where they are declared to the chat API, and the loop's.
     tools: Vec<ToolDefinition>,
     ids: CallIds,
-    asker: Arc<Asker>,
+    model_caller: Arc<ModelCaller>,
     /// How often the model was asked.
     asked: u32,
     stuck: Stuck,
@@ -56,7 +55,7 @@ enum Next {
     Terminated(TerminateStatus, Option<String>),
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ReactLoop<'a> {
     /// A run that goes on from where it has come to.
     ///
     /// # Errors
@@ -67,7 +66,7 @@ impl<'a> Walk<'a> {
         begun: Begun,
         context: &dyn ContextManager,
     ) -> Result<Self, AgentError> {
-        let Begun { recorder, traces, ids, asker } = begun;
+        let Begun { recorder, traces, ids, model_caller } = begun;
         let system = agent.react_system();
         let own = LoopTools::new(&agent.react, context);
         let toolbox = agent.executor.toolbox();
@@ -91,7 +90,7 @@ impl<'a> Walk<'a> {
             system: (!system.is_empty()).then(|| Arc::new(Message::system(&system))),
             tools,
             ids,
-            asker,
+            model_caller,
             asked: 0,
             stuck: Stuck::new(agent.react.stuck_after),
             handle,
@@ -99,7 +98,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    pub(crate) async fn walk(
+    pub(crate) async fn run_turns(
         &mut self,
         context: &mut dyn ContextManager,
     ) -> Result<Ending, AgentError> {
@@ -110,7 +109,7 @@ impl<'a> Walk<'a> {
             return ended(Stop::Cancelled);
         }
         for _ in 0..settings.max_steps {
-            self.task.purse.charge_side_calls(context);
+            self.task.spend.charge_side_calls(context);
             let request = self.request(context);
             let next = match self.ask(context, request).await? {
                 Reply::Answer(response) => self.take(context, response).await?,
@@ -188,7 +187,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Reply, AgentError> {
         self.asked += 1;
         let (model, key) = (&*self.agent.model, self.asked.to_string());
-        let answer = self.asker.ask(model, &self.recorder, Purpose::React, &key, request);
+        let answer = self.model_caller.ask(model, &self.recorder, Purpose::React, &key, request);
         // What a tool began may still ask for something.
         serve(context, &mut self.requests, answer).await
     }
@@ -249,7 +248,7 @@ impl<'a> Walk<'a> {
             match execute_tools::run(self, context, &text).await? {
                 Taken::NoBlock => {}
                 Taken::LeftOpen => return Ok(Next::Again),
-                Taken::Told(observation) => {
+                Taken::Observation(observation) => {
                     self.tell(context, &observation)?;
                     return Ok(Next::Again);
                 }
@@ -300,7 +299,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs the steps of a turn; meanwhile the tools may ask for things of the context.
-    pub(crate) async fn run(
+    pub(crate) async fn run_steps(
         &mut self,
         context: &mut dyn ContextManager,
         turn: u32,

@@ -1,34 +1,34 @@
 //! Asking a model on behalf of a run.
 
-mod marks;
-mod noted;
+mod cache_marks;
+mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
 use crate::trajectory::{Purpose, Recorder};
-use crate::{AgentEvent, Journal, Purse, Resource, RunError, Watch, spans};
+use crate::{AgentEvent, Journal, Resource, RunError, SpendTracker, Watch, spans};
+use cache_marks::marked;
 use foldback_core::ToolDefinition;
 use foldback_core::{Estimate, TodoId, TokenCounter, message_tokens};
 use foldback_llm::{
     ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Usage,
 };
 use futures::StreamExt;
-use marks::marked;
-use noted::Answers;
 use parking_lot::Mutex;
+use recorded_answers::RecordedAnswers;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-/// Asks a model on behalf of a run: what the journal holds is not asked again; the purse, the observer,
+/// Asks a model on behalf of a run: what the journal holds is not asked again; the spend tracker, the observer,
 /// the record and the spans are told.
-pub(crate) struct Asker {
+pub(crate) struct ModelCaller {
     run: String,
     journal: Option<Arc<dyn Journal>>,
-    answers: Mutex<Answers>,
+    answers: Mutex<RecordedAnswers>,
     cancelled: CancellationToken,
-    purse: Purse,
+    spend: SpendTracker,
     watch: Watch,
 }
 
@@ -46,8 +46,8 @@ pub(crate) enum Reply {
     Exhausted(Resource),
 }
 
-/// Who is told of a text as it is being written.
-pub(crate) type Told<'a> = &'a mut (dyn FnMut(String) + Send);
+/// Takes each piece of a text as it is written.
+pub(crate) type OnText<'a> = &'a mut (dyn FnMut(String) + Send);
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -61,17 +61,17 @@ pub(crate) struct Question<'a> {
     pub(crate) request: ChatRequest,
 }
 
-impl Asker {
+impl ModelCaller {
     /// Takes what the journal holds of a task's run, whose name is held.
     pub(crate) fn open(agent: &Agent, task: &Task, todo: &TodoId) -> Result<Self, AgentError> {
         let records = agent.executor.records(&task.run)?;
-        let answers = Answers::of(&task.run, &records).map_err(RunError::from)?;
+        let answers = RecordedAnswers::of(&task.run, &records).map_err(RunError::from)?;
         Ok(Self {
             run: task.run.clone(),
             journal: agent.executor.journal().cloned(),
             answers: Mutex::new(answers),
             cancelled: task.cancelled.clone(),
-            purse: task.purse.clone(),
+            spend: task.spend.clone(),
             watch: task.watch(todo),
         })
     }
@@ -91,19 +91,19 @@ impl Asker {
     }
 
     /// Asks, with a reason that a resumed run finds again, and with the text as it is being written for
-    /// whoever is `told`. The journal has the answer before this returns.
+    /// `on_text`. The journal has the answer before this returns.
     pub(crate) async fn put(
         &self,
         model: &dyn ChatModel,
         recorder: &Recorder,
         question: Question<'_>,
-        told: Option<Told<'_>>,
+        on_text: Option<OnText<'_>>,
     ) -> Result<Reply, AgentError> {
         let Question { purpose, key, reason, mut request } = question;
         let noted = self.answers.lock().take(purpose, key);
         if let Some(noted) = noted {
             let usage = noted.as_ref().map(|answer| answer.usage).unwrap_or_default();
-            let cost = self.purse.model_called(usage);
+            let cost = self.spend.model_called(usage);
             recorder.recalled(purpose, &noted);
             self.tell_answered(purpose, &noted, cost, true);
             return Ok(Reply::of(noted));
@@ -112,18 +112,18 @@ impl Asker {
             return Ok(Reply::Cancelled);
         }
         let tokens = tokens(&request);
-        let begun = match self.purse.begin_model_call(tokens) {
+        let begun = match self.spend.begin_model_call(tokens) {
             Ok(begun) => begun,
             Err(resource) => return Ok(Reply::Exhausted(resource)),
         };
         request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
         self.watch.tell_of(|| AgentEvent::Asked { purpose, tokens });
         let asked = recorder.ask(purpose, &request);
-        let answer = answered(model, &request, told);
+        let answer = answered(model, &request, on_text);
         let answer = tokio::select! {
             biased;
             () = self.cancelled.cancelled() => return Ok(Reply::Cancelled),
-            () = until(self.purse.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
+            () = until(self.spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
             answer = answer => answer,
         };
         recorder.answered(asked, &answer);
@@ -133,7 +133,8 @@ impl Asker {
         };
         self.tell_answered(purpose, &answer, cost, false);
         if let Some(journal) = &self.journal {
-            let note = noted::record(purpose, key, reason, &answer).map_err(RunError::from)?;
+            let note =
+                recorded_answers::record(purpose, key, reason, &answer).map_err(RunError::from)?;
             if let Some(note) = note {
                 journal.append(&self.run, &note).map_err(RunError::from)?;
                 // What the context is about to record has to be found again after a power cut, too.
@@ -193,12 +194,12 @@ async fn until(moment: Option<Instant>) {
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
-    told: Option<Told<'_>>,
+    on_text: Option<OnText<'_>>,
 ) -> Result<ChatResponse, ModelError> {
     let span = spans::chat(model.name());
     let request = &marked(request, model.capabilities());
-    let answer = match told {
-        Some(told) => streamed(model, request, told).instrument(span.clone()).await,
+    let answer = match on_text {
+        Some(on_text) => streamed(model, request, on_text).instrument(span.clone()).await,
         None => model.complete(request).instrument(span.clone()).await,
     };
     note(&span, &answer);
@@ -208,12 +209,12 @@ async fn answered(
 async fn streamed(
     model: &dyn ChatModel,
     request: &ChatRequest,
-    told: Told<'_>,
+    on_text: OnText<'_>,
 ) -> Result<ChatResponse, ModelError> {
     let mut stream = model.stream(request).await?;
     while let Some(chunk) = stream.next().await {
         match chunk? {
-            ChatChunk::Text(text) => told(text),
+            ChatChunk::Text(text) => on_text(text),
             ChatChunk::ToolCall { .. } => {}
             ChatChunk::Done(response) => return Ok(*response),
         }

@@ -14,13 +14,13 @@ const KIND: &str = "model";
 
 /// The answers that an earlier run of the same name was given, in order.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
-    noted: VecDeque<Known>,
+pub(super) struct RecordedAnswers {
+    noted: VecDeque<KnownAnswer>,
 }
 
 /// An answer that was found.
 #[derive(Debug)]
-struct Known {
+struct KnownAnswer {
     purpose: Purpose,
     key: String,
     reason: Option<Box<RawValue>>,
@@ -29,7 +29,7 @@ struct Known {
 
 /// An answer in a journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Noted {
+struct AnswerNote {
     purpose: Purpose,
     /// Its name among the answers of a purpose; without one, it is the next of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,18 +37,18 @@ struct Noted {
     /// Why it was asked for, as whoever asked wants to find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Box<RawValue>>,
-    answer: Told,
+    answer: RecordedAnswer,
 }
 
 /// What the model told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum RecordedAnswer {
     Message { message: Box<RawValue>, stop: StopReason, usage: Usage, model: String },
     Unreadable { message: String },
 }
 
-impl Answers {
+impl RecordedAnswers {
     /// Those among the records of a run.
     ///
     /// # Errors
@@ -60,12 +60,13 @@ impl Answers {
             _ => None,
         });
         let read = |body: &String| {
-            let mut noted: Noted = serde_json::from_str(body).map_err(|error| error.to_string())?;
+            let mut noted: AnswerNote =
+                serde_json::from_str(body).map_err(|error| error.to_string())?;
             let count = counts.entry(noted.purpose).or_default();
             *count += 1;
             let key = noted.key.take().unwrap_or_else(|| count.to_string());
             let answer = noted.answer.response().map_err(|error| error.to_string())?;
-            Ok(Known { purpose: noted.purpose, key, reason: noted.reason, answer })
+            Ok(KnownAnswer { purpose: noted.purpose, key, reason: noted.reason, answer })
         };
         let noted = bodies.map(read).collect::<Result<_, String>>();
         let noted =
@@ -83,7 +84,7 @@ impl Answers {
     }
 
     fn place(&self, purpose: Purpose, key: &str) -> Option<usize> {
-        let is_it = |noted: &Known| noted.purpose == purpose && noted.key == key;
+        let is_it = |noted: &KnownAnswer| noted.purpose == purpose && noted.key == key;
         self.noted.iter().position(is_it)
     }
 
@@ -98,7 +99,7 @@ impl Answers {
     }
 }
 
-impl Told {
+impl RecordedAnswer {
     fn response(self) -> Result<Result<ChatResponse, ModelError>, MessageError> {
         Ok(match self {
             Self::Message { message, stop, usage, model } => {
@@ -119,18 +120,18 @@ pub(super) fn record(
     answer: &Result<ChatResponse, ModelError>,
 ) -> Result<Option<Record>, JournalError> {
     let answer = match answer {
-        Ok(ChatResponse { message, usage, stop, model }) => Told::Message {
+        Ok(ChatResponse { message, usage, stop, model }) => RecordedAnswer::Message {
             message: RawValue::from_string(compact(message.json()))?,
             stop: stop.clone(),
             usage: *usage,
             model: model.clone(),
         },
         Err(error) if error.kind == ModelErrorKind::Response => {
-            Told::Unreadable { message: error.message.clone() }
+            RecordedAnswer::Unreadable { message: error.message.clone() }
         }
         Err(_) => return Ok(None),
     };
-    let noted = Noted { purpose, key: Some(key.to_owned()), reason, answer };
+    let noted = AnswerNote { purpose, key: Some(key.to_owned()), reason, answer };
     Ok(Some(Record::Note { kind: KIND.to_owned(), body: serde_json::to_string(&noted)? }))
 }
 
@@ -158,7 +159,7 @@ mod tests {
             noted(Purpose::Research, "query-1", "一"),
             noted(Purpose::React, "1", "react"),
         ];
-        let mut answers = Answers::of("run", &records).unwrap();
+        let mut answers = RecordedAnswers::of("run", &records).unwrap();
         assert!(answers.holds(Purpose::Research, "query-1"));
         assert!(!answers.holds(Purpose::Queries, "query-1"));
         assert_eq!(text(answers.take(Purpose::Research, "query-1")).as_deref(), Some("一"));
@@ -179,7 +180,7 @@ mod tests {
             ),
         };
         let records = [old("planner", "plan"), old("react", "一"), old("react", "二")];
-        let mut answers = Answers::of("run", &records).unwrap();
+        let mut answers = RecordedAnswers::of("run", &records).unwrap();
         let (purpose, reason) = answers.next().unwrap();
         assert_eq!((purpose, reason.unwrap().get()), (Purpose::Planner, r#"{"anchor":3}"#));
         assert_eq!(text(answers.take(Purpose::React, "2")).as_deref(), Some("二"));
@@ -192,7 +193,7 @@ mod tests {
     fn r12_only_answers_are_noted() {
         let failed = |kind| Err(ModelError::new(kind, "why"));
         let unreadable = record(Purpose::React, "1", None, &failed(ModelErrorKind::Response));
-        let mut answers = Answers::of("run", &[unreadable.unwrap().unwrap()]).unwrap();
+        let mut answers = RecordedAnswers::of("run", &[unreadable.unwrap().unwrap()]).unwrap();
         let error = answers.take(Purpose::React, "1").unwrap().unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Response, "why"));
         let down = record(Purpose::React, "1", None, &failed(ModelErrorKind::Unavailable));
@@ -207,7 +208,8 @@ mod tests {
         let Record::Note { body, .. } = &whole else { panic!("{whole:?}") };
         let without_role = body.replace(r#""role":"assistant""#, r#""rolle":"assistant""#);
         for bad in [r#"{"purpose":"react"}"#, without_role.as_str(), "半"] {
-            let error = Answers::of("run", &[whole.clone(), of(bad)]).unwrap_err().to_string();
+            let error =
+                RecordedAnswers::of("run", &[whole.clone(), of(bad)]).unwrap_err().to_string();
             assert!(
                 error.starts_with("what run \"run\" noted as model cannot be read: "),
                 "{error}"

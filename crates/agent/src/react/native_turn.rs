@@ -1,10 +1,10 @@
 //! A turn whose calls are those of the chat API: they run together, and each has its own result.
 
+use super::react_loop::ReactLoop;
 use crate::AgentEvent;
 use crate::agent::AgentError;
 use crate::observation;
 use crate::trajectory::TerminateStatus;
-use crate::walk::Walk;
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_planner::{
     Data, Failure, FailureKind, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
@@ -31,19 +31,19 @@ pub(crate) struct Ran {
 /// behind them: what is told of a call is what came of it. Without one, what is not known is told as
 /// that, so that no call stays without a result.
 pub(crate) async fn run(
-    walk: &mut Walk<'_>,
+    react: &mut ReactLoop<'_>,
     context: &mut dyn ContextManager,
     calls: &[ToolCall],
 ) -> Result<Ran, AgentError> {
     let mut told = BTreeMap::new();
-    let mut ran = run_all(walk, context, calls, &mut told).await;
+    let mut ran = run_all(react, context, calls, &mut told).await;
     let unknown = match &ran {
         Ok(_) => String::new(),
         Err(error) => format!("Not known: the run ended early: {error}"),
     };
     for (call, id) in calls.iter().zip((1..).map(StepId)) {
         let text = match told.get(&id) {
-            None if walk.is_resumable() => {
+            None if react.is_resumable() => {
                 ran.iter_mut().for_each(|ran| ran.is_left_open = true);
                 break;
             }
@@ -68,29 +68,29 @@ enum Whose {
 /// Runs calls; step N is the call at index N - 1. What the model is told of each is in `told` as far as
 /// it is known, also when the run fails.
 async fn run_all(
-    walk: &mut Walk<'_>,
+    react: &mut ReactLoop<'_>,
     context: &mut dyn ContextManager,
     calls: &[ToolCall],
     told: &mut BTreeMap<StepId, String>,
 ) -> Result<Ran, AgentError> {
-    let turn = walk.recorder.next_turn();
+    let turn = react.recorder.next_turn();
     let lowered = lower_calls(calls);
-    let calls = sorted(walk, context, calls);
+    let calls = sorted(react, context, calls);
     let of = |who: Whose| calls.iter().filter(move |(_, _, whose)| *whose == who);
     let mut whole = lowered.plan;
     let mut own = Plan { form: whole.form, steps: Vec::new() };
     let is_own = |step: &mut Step| of(Whose::Agent).any(|(id, _, _)| *id == step.id);
     own.steps.extend(whole.steps.extract_if(.., is_own));
-    let checked = walk.agent.validator().plan(&mut own);
+    let checked = react.agent.validator().plan(&mut own);
     whole.steps.extend(own.steps.iter().cloned());
     whole.steps.sort_by_key(|step| step.id);
-    walk.recorder.classify(turn, whole.form, calls.len());
-    walk.planned(turn, &whole, Vec::new());
+    react.recorder.classify(turn, whole.form, calls.len());
+    react.planned(turn, &whole, Vec::new());
 
     for (id, call, _) in of(Whose::Policy) {
-        walk.recorder.step_began(turn, *id, &call.name, &call.arguments);
+        react.recorder.step_began(turn, *id, &call.name, &call.arguments);
         let answer = context.call(call)?;
-        walk.watch.tell_of(|| AgentEvent::Recalled {
+        react.watch.tell_of(|| AgentEvent::Recalled {
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
             is_error: answer.is_error,
@@ -98,7 +98,7 @@ async fn run_all(
         });
         // The policy knows its own answers by their words.
         told.insert(*id, answer.text.clone());
-        walk.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
+        react.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
     }
     let mut refused: Vec<(StepId, Failure)> = Vec::new();
     for (id, _, whose) in &calls {
@@ -120,13 +120,13 @@ async fn run_all(
             .find(|call| call.0 == id)
             .map(|(_, call, _)| (call.name.clone(), call.arguments.clone()))
             .unwrap_or_default();
-        walk.watch.tell_of(|| AgentEvent::CallBegan {
+        react.watch.tell_of(|| AgentEvent::CallBegan {
             turn,
             step: id,
             tool: tool.clone(),
             arguments,
         });
-        walk.watch.tell_of(|| AgentEvent::CallEnded {
+        react.watch.tell_of(|| AgentEvent::CallEnded {
             turn,
             step: id,
             tool,
@@ -137,42 +137,42 @@ async fn run_all(
             from_journal: false,
         });
         told.insert(id, text);
-        walk.recorder.refused(turn, id, result);
+        react.recorder.refused(turn, id, result);
     }
     own.steps.retain(|step| !told.contains_key(&step.id));
     if of(Whose::Agent).next().is_some() {
-        let outcome = walk.run(context, turn, &own).await?;
+        let outcome = react.run_steps(context, turn, &own).await?;
         for (id, result) in &outcome.results {
-            if walk.is_open(result) {
+            if react.is_open(result) {
                 continue;
             }
-            told.insert(*id, walk.shown(turn, *id, observation::of_result(result)));
+            told.insert(*id, react.shown(turn, *id, observation::of_result(result)));
         }
     }
     let is_refused = of(Whose::Nobody).count() == calls.len();
     let mut ran = Ran { is_refused, ..Ran::default() };
     for (id, call, _) in of(Whose::Loop) {
-        walk.recorder.step_began(turn, *id, &call.name, &call.arguments);
-        let answer = walk.own.call(call);
+        react.recorder.step_began(turn, *id, &call.name, &call.arguments);
+        let answer = react.own.call(call);
         ran.terminates = ran.terminates.or(answer.terminates);
         told.insert(*id, answer.text.clone());
-        walk.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
+        react.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
     }
     Ok(ran)
 }
 
 /// The calls with their numbers, and whose they are.
 fn sorted<'c>(
-    walk: &Walk<'_>,
+    react: &ReactLoop<'_>,
     context: &dyn ContextManager,
     calls: &'c [ToolCall],
 ) -> Vec<(StepId, &'c ToolCall, Whose)> {
     let whose = |call: &ToolCall| {
-        if !walk.may_call(&call.name) {
+        if !react.may_call(&call.name) {
             Whose::Nobody
         } else if context.tools().iter().any(|tool| tool.name == call.name) {
             Whose::Policy
-        } else if walk.own.has(&call.name) {
+        } else if react.own.has(&call.name) {
             Whose::Loop
         } else {
             Whose::Agent

@@ -1,6 +1,6 @@
 //! The tools of the loop itself: ending the run, and reading on in a long result.
 
-use crate::react::ReactSettings;
+use super::ReactSettings;
 use crate::trajectory::TerminateStatus;
 use foldback_core::{ContextManager, ToolCall, ToolDefinition};
 use serde::Deserialize;
