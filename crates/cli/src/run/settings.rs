@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::Effort;
 use foldback_agent::{Resource, SpendLimits, Strategy};
 use foldback_bench::Policy;
-use foldback_llm::{ModelFlags, ModelSources, Provider};
+use foldback_providers::{ModelFlags, ModelSources, Provider};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

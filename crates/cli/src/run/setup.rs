@@ -18,8 +18,9 @@ use foldback_agent::{
 };
 use foldback_bench::Policy;
 use foldback_core::Prices;
-use foldback_llm::{ChatModel, ModelConfig, ModelSources, RemoteModel, Retrying, public_url};
+use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
+use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use std::sync::Arc;
 
