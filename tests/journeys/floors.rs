@@ -52,6 +52,15 @@ fn a_heavy_dependency_has_its_doors() {
     }
 }
 
+/// What measures foldback for its makers is built only where it is asked for.
+#[test]
+fn the_command_ships_without_the_lab() {
+    let metadata = metadata();
+    let cli = members(&metadata).find(|package| package.name == "foldback-cli").unwrap();
+    let lab = cli.dependencies.iter().find(|dependency| dependency.name == "foldback-lab");
+    assert!(lab.unwrap().optional && !cli.features.contains_key("default"), "{:?}", cli.features);
+}
+
 #[test]
 fn pure_crates_say_what_they_must_not_touch() {
     let root = crate::story::workspace_root();

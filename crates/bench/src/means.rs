@@ -9,7 +9,7 @@ const HITS: u64 = 3;
 
 /// The ways to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Means {
+pub enum Means {
     /// `search_block`, `list_blocks` and `load`.
     Blocks,
     /// `load` alone, which searches where it is given words; blocks are numbered.
@@ -24,7 +24,8 @@ pub(crate) enum Means {
 
 impl Means {
     /// The means that these tools are.
-    pub(crate) fn of(tools: &[ToolDefinition]) -> Self {
+    #[must_use]
+    pub fn of(tools: &[ToolDefinition]) -> Self {
         let has = |name: &str| tools.iter().any(|tool| tool.name == name);
         if has("search_block") && has("list_blocks") && has("load") {
             Self::Blocks
@@ -40,7 +41,8 @@ impl Means {
     }
 
     /// The one search for a question.
-    pub(crate) fn search(self, question: &str) -> Option<ToolCall> {
+    #[must_use]
+    pub fn search(self, question: &str) -> Option<ToolCall> {
         match self {
             Self::Blocks => Some(call("search_block", json!({ "query": question, "k": HITS }))),
             Self::Load => Some(call("load", json!({ "ref": plain(question) }))),
@@ -54,7 +56,8 @@ impl Means {
     }
 
     /// The one look at a place that the search told of, and did not show whole: the first such.
-    pub(crate) fn look(self, answer: &str) -> Option<ToolCall> {
+    #[must_use]
+    pub fn look(self, answer: &str) -> Option<ToolCall> {
         match self {
             Self::Blocks | Self::Load => {
                 let reference = unshown(answer)?;

@@ -1,166 +1,19 @@
 //! What prompts cost: tokens as o200k counts them, and how many of them a provider's cache serves.
 
-use foldback_core::{Message, Prices, Prompt, TokenCounter, ToolDefinition, message_tokens};
-use foldback_o200k::O200k;
-use rustc_hash::FxHashMap;
-use serde::Serialize;
-use serde_json::Value;
-use std::collections::HashMap;
+use crate::{Counts, Usage};
+use foldback_core::{Message, Prices, Prompt, ToolDefinition};
 use std::sync::Arc;
 
 /// A prefix cache keeps whole runs of so many tokens.
-pub const CACHE_BLOCK: u64 = 16;
+const CACHE_BLOCK: u64 = 16;
 /// A prefix of fewer tokens is not cached.
-pub const CACHE_LEAST: u64 = 1_024;
-
-/// What all calls of a conversation were sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Usage {
-    /// How often the model was asked.
-    pub calls: u64,
-    /// The tokens of all prompts.
-    pub input_tokens: u64,
-    /// The tokens of the largest prompt.
-    pub peak_tokens: u64,
-    /// Of the input tokens, those that a prefix cache served.
-    pub cached_tokens: u64,
-    /// The cost, in ordinary input tokens by the default [`Prices`] or those given.
-    pub cost_units: f64,
-}
-
-impl Usage {
-    /// Takes a call: what of its prompt was in the cache, what was written there, and what was sent
-    /// without.
-    pub fn call(&mut self, prices: Prices, cached: u64, written: u64, plain: u64) {
-        let tokens = cached + written + plain;
-        self.calls += 1;
-        self.input_tokens += tokens;
-        self.peak_tokens = self.peak_tokens.max(tokens);
-        self.cached_tokens += cached;
-        self.cost_units += prices.read * cached as f64
-            + prices.write * written as f64
-            + prices.plain * plain as f64;
-    }
-
-    /// The same calls, had nothing of them been read from a cache or written there.
-    #[must_use]
-    pub fn without_cache(self, prices: Prices) -> Self {
-        let cost_units = prices.plain * self.input_tokens as f64;
-        Self { cached_tokens: 0, cost_units, ..self }
-    }
-
-    /// The same, without the digits that come of adding tenths.
-    #[must_use]
-    pub fn rounded(self) -> Self {
-        Self { cost_units: (self.cost_units * 100.0).round() / 100.0, ..self }
-    }
-
-    /// Adds the calls of another conversation.
-    pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.input_tokens += other.input_tokens;
-        self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
-        self.cached_tokens += other.cached_tokens;
-        self.cost_units += other.cost_units;
-    }
-
-    /// The share of the input tokens that a cache served, from 0 to 1.
-    #[must_use]
-    pub fn hit_rate(&self) -> f64 {
-        if self.input_tokens == 0 {
-            return 0.0;
-        }
-        self.cached_tokens as f64 / self.input_tokens as f64
-    }
-}
-
-/// Counts tokens, each text once: prompts repeat almost everything from call to call.
-#[derive(Default)]
-pub struct Counts {
-    of: HashMap<Box<str>, u64>,
-    /// By the place in memory, which is a message's own as long as it is held here.
-    shared: FxHashMap<usize, (Arc<Message>, u64)>,
-}
-
-impl Counts {
-    /// The same as [`message`](Self::message), of a message that prompts share.
-    pub fn shared(&mut self, message: &Arc<Message>) -> u64 {
-        let place = Arc::as_ptr(message) as usize;
-        if let Some((_, tokens)) = self.shared.get(&place) {
-            return *tokens;
-        }
-        let tokens = self.message(message);
-        self.shared.insert(place, (Arc::clone(message), tokens));
-        tokens
-    }
-
-    /// The tokens of a message, its frame included.
-    pub fn message(&mut self, message: &Message) -> u64 {
-        if let Some(tokens) = self.of.get(message.json()) {
-            return *tokens;
-        }
-        let tokens = message_tokens(&O200k, message) as u64;
-        self.of.insert(message.json().into(), tokens);
-        tokens
-    }
-
-    /// The tokens of the declarations of tools, each as the chat-completions API takes it.
-    pub fn tools(&mut self, tools: &[ToolDefinition]) -> u64 {
-        let tokens = |tool: &ToolDefinition| {
-            let parameters = serde_json::from_str(&tool.parameters).unwrap_or_default();
-            self.text(&declaration(&tool.name, &tool.description, &parameters))
-        };
-        tools.iter().map(tokens).sum()
-    }
-
-    /// The tokens of the tools that a recording declares: a JSON array in the form of the
-    /// chat-completions or the messages API, counted by the same rule as [`tools`](Self::tools).
-    pub fn recorded_tools(&mut self, json: &str) -> u64 {
-        let Ok(tools) = serde_json::from_str::<Vec<Value>>(json) else { return self.text(json) };
-        tools.iter().map(|tool| self.text(&recorded_declaration(tool))).sum()
-    }
-
-    /// The tokens of a text.
-    pub fn text(&mut self, text: &str) -> u64 {
-        if let Some(tokens) = self.of.get(text) {
-            return *tokens;
-        }
-        let tokens = O200k.count(text) as u64;
-        self.of.insert(text.into(), tokens);
-        tokens
-    }
-}
-
-/// A tool as the chat-completions API takes it.
-fn declaration(name: &str, description: &str, parameters: &Value) -> String {
-    let name = Value::from(name);
-    let description = Value::from(description);
-    format!(
-        r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
-    )
-}
-
-/// The same of a tool that a recording declares; one of another form as it stands, without the
-/// space between its parts.
-fn recorded_declaration(tool: &Value) -> String {
-    let body = tool.get("function").unwrap_or(tool);
-    let text = |key: &str| body.get(key).and_then(Value::as_str);
-    let parameters = body.get("parameters").or_else(|| body.get("input_schema"));
-    match (text("name"), parameters) {
-        (Some(name), parameters) => {
-            let none = Value::Object(serde_json::Map::new());
-            let description = text("description").unwrap_or_default();
-            declaration(name, description, parameters.unwrap_or(&none))
-        }
-        (None, _) => tool.to_string(),
-    }
-}
+const CACHE_LEAST: u64 = 1_024;
 
 /// Meters the prompts of one conversation as a provider with a prefix cache bills them.
 ///
 /// The cache holds the stable part of the prompt before (all but its volatile suffix): what the next
-/// prompt has in common with the beginning of that is read, in whole runs of [`CACHE_BLOCK`] tokens
-/// and only from [`CACHE_LEAST`] on; the rest of the new stable part is written where it reaches
+/// prompt has in common with the beginning of that is read, in whole runs of 16 tokens and
+/// only from 1,024 on; the rest of the new stable part is written where it reaches
 /// that size; everything else is plain. What the cache holds it holds until the end.
 ///
 /// Writing costs more than not caching at all, and pays only where later prompts begin the same. So
@@ -389,28 +242,6 @@ mod tests {
         let usage = alone.usage();
         assert!((usage.cost_units - each.iter().sum::<u64>() as f64).abs() < 1e-6, "{usage:?}");
         assert_eq!((usage.calls, usage.cached_tokens, alone.moves()), (4, 0, 3));
-    }
-
-    #[test]
-    fn tools_count_as_they_are_sent_whoever_declares_them() {
-        let mut counts = Counts::default();
-        let tool = ToolDefinition {
-            name: "open_gate".to_owned(),
-            description: "Opens \"it\".".to_owned(),
-            parameters: r#"{"type": "object", "properties": {}}"#.to_owned(),
-        };
-        let sent = r#"{"type":"function","function":{"name":"open_gate","description":"Opens \"it\".","parameters":{"type":"object","properties":{}}}}"#;
-        let tokens = counts.text(sent);
-        let own = counts.tools(std::slice::from_ref(&tool));
-        assert!(own.abs_diff(tokens) <= 2, "the order of keys hardly counts: {own}, {tokens}");
-        let spaced = sent.replace(":{", ": {\n  ");
-        assert_eq!(counts.recorded_tools(&format!("[{spaced}, {sent}]")), 2 * own);
-        let other = r#"[{"name":"open_gate","description":"Opens \"it\".","input_schema":{"type":"object","properties":{}}}]"#;
-        assert_eq!(counts.recorded_tools(other), own);
-        let odd = counts.text(r#"{"type":"web_search"}"#);
-        assert_eq!(counts.recorded_tools(r#"[{"type": "web_search"}]"#), odd);
-        assert_eq!(counts.recorded_tools("none"), counts.text("none"));
-        assert_eq!(counts.recorded_tools("[]"), 0);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Policy {
     ///
     /// # Errors
     /// When a memory cannot be made, or the prices are none.
-    pub(crate) fn start(
+    pub fn start(
         self,
         todo: TodoId,
         prices: Prices,

@@ -50,7 +50,8 @@ pub(crate) fn short_name(file: &str) -> &str {
 }
 
 /// A number with commas between its thousands.
-pub(crate) fn thousands(number: u64) -> String {
+#[must_use]
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut told = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -64,11 +64,11 @@ impl Agent {
         context: &mut dyn ContextManager,
         task: &Task,
     ) -> Result<Report, AgentError> {
-        let limits = self.flow.limits;
+        let allowance = self.flow.allowance;
         // A limit that lies beyond the end of time is none.
-        let end = limits.time.and_then(|time| Instant::now().checked_add(time));
+        let end = allowance.time.and_then(|time| Instant::now().checked_add(time));
         let bounded = Task {
-            spend: task.spend.share(limits)?,
+            purse: task.purse.share(allowance)?,
             cancelled: task.cancelled.child_token(),
             ..task.clone()
         };

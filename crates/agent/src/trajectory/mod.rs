@@ -52,8 +52,7 @@ pub struct Situation {
     /// [`TRAJECTORY_VERSION`] of whoever wrote it.
     pub version: u32,
     /// The standing instructions.
-    #[serde(rename = "head")]
-    pub system_prompt: String,
+    pub head: String,
     /// The request.
     pub request: String,
     /// The model, as its provider names it.

@@ -2,15 +2,19 @@
 
 use super::palette::{FONT, GRID, INK, colour};
 use crate::BenchError;
+use plotters::chart::ChartContext;
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::drawing::DrawingArea;
 use plotters::prelude::{
-    BindKeyPoints as _, ChartBuilder, IntoDrawingArea as _, IntoLogRange as _, LineSeries,
-    PathElement, SVGBackend, Text,
+    BindKeyPoints as _, Cartesian2d, ChartBuilder, IntoDrawingArea as _, IntoLogRange as _,
+    LineSeries, PathElement, SVGBackend, Text,
 };
 use plotters::series::DashedLineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color as _, IntoFont as _, RGBColor, ShapeStyle};
+use plotters::style::{Color as _, IntoFont as _, RGBColor, ShapeStyle, TextStyle};
 use std::fmt::Display;
+use std::ops::Range;
 
 /// The width and height of a picture, in pixels; a page scales it.
 const SIZE: (u32, u32) = (960, 440);
@@ -24,6 +28,9 @@ const LINE: i32 = 16;
 const NAMES: u32 = 200;
 /// The width of a character, in pixels, rather too large.
 const CHARACTER: u32 = 7;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 /// Curves over two axes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -119,13 +126,7 @@ impl Lines {
         Ok(svg)
     }
 
-    fn draw<X, Y>(
-        &self,
-        root: &plotters::drawing::DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-        series: &[Series],
-        x: X,
-        y: Y,
-    ) -> Result<(), BenchError>
+    fn draw<X, Y>(&self, root: &Area<'_>, series: &[Series], x: X, y: Y) -> Result<(), BenchError>
     where
         X: AsRangedCoord<Value = f64>,
         Y: AsRangedCoord<Value = f64>,
@@ -140,7 +141,6 @@ impl Lines {
             .y_label_area_size(66)
             .build_cartesian_2d(x, y)
             .map_err(failed)?;
-        let words = || ("sans-serif", FONT).into_font().color(&INK);
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -155,56 +155,88 @@ impl Lines {
             .y_label_formatter(&|value| short(*value))
             .draw()
             .map_err(failed)?;
-        // What the picture is about stands in front.
-        let anywhere = series.iter().flat_map(|one| &one.points).map(|point| point.1).next();
-        let anywhere = anywhere.unwrap_or_default();
-        let mut order: Vec<usize> = (0..series.len()).collect();
-        order.sort_by_key(|at| series.get(*at).is_some_and(|series| series.strong));
-        for at in order {
-            let Some(one) = series.get(at) else { continue };
-            // Where there are many points, thick lines would run into each other.
-            let thin = u32::from(one.points.len() > MANY);
-            let width = if one.strong { 3 } else { 2 } - thin;
-            let style = ShapeStyle::from(colour(at)).stroke_width(width);
-            let points = one.points.iter().copied();
-            if one.dashed {
-                chart.draw_series(DashedLineSeries::new(points, 7, 5, style)).map_err(failed)?;
-            } else {
-                chart.draw_series(LineSeries::new(points, style)).map_err(failed)?;
-            }
-        }
+        draw_curves(&mut chart, series)?;
         let (across, down) = chart.plotting_area().get_pixel_range();
-        // The words of marks stand above the picture, those of the last mark on top: so no line
-        // runs through words that stand on the left of another one.
-        for (nth, mark) in (1..).zip(&self.marks) {
-            let (at, _) = chart.plotting_area().map_coordinate(&(mark.x, anywhere));
-            let top = down.start - nth * LINE - 2;
-            let line = PathElement::new([(at, down.end), (at, top)], INK.mix(0.6));
-            root.draw(&line).map_err(failed)?;
-            let has_room = i64::from(at) >= i64::from(width(&mark.label));
-            let (side, at) = if has_room { (HPos::Right, at - 6) } else { (HPos::Left, at + 6) };
-            let style = words().pos(Pos::new(side, VPos::Top));
-            let word = Text::new(mark.label.clone(), (at, top), style);
-            root.draw(&word).map_err(failed)?;
-        }
-        let ends: Vec<(usize, (i32, i32))> = series
+        let place = |x, y| chart.plotting_area().map_coordinate(&(x, y));
+        // Any height will do, as long as it is on the axis.
+        let anywhere = series.iter().flat_map(|one| &one.points).map(|point| point.1).next();
+        let marks = self
+            .marks
             .iter()
-            .enumerate()
-            .filter_map(|(at, one)| Some((at, *one.points.last()?)))
-            .map(|(at, end)| (at, chart.plotting_area().map_coordinate(&end)))
-            .collect();
-        let places = apart(&ends.iter().map(|(_, (_, y))| *y).collect::<Vec<_>>(), down.end);
-        for ((at, (x, y)), place) in ends.into_iter().zip(places) {
-            let Some(one) = series.get(at) else { continue };
-            let thread = [(x + 2, y), (across.end + 4, y), (across.end + 14, place)];
-            root.draw(&PathElement::new(thread, colour(at).mix(0.45))).map_err(failed)?;
-            let style = ("sans-serif", FONT - 1).into_font().color(&colour(at));
-            let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-            let name = Text::new(one.name.clone(), (across.end + 18, place), style);
-            root.draw(&name).map_err(failed)?;
-        }
-        Ok(())
+            .map(|mark| (place(mark.x, anywhere.unwrap_or_default()).0, mark.label.as_str()));
+        draw_marks(root, &down, marks)?;
+        let ends = series.iter().enumerate().filter_map(|(at, one)| {
+            let (x, y) = *one.points.last()?;
+            Some((at, one.name.as_str(), place(x, y)))
+        });
+        draw_names(root, &across, &down, &ends.collect::<Vec<_>>())
     }
+}
+
+/// Draws the curves, those that the picture is about in front.
+fn draw_curves<X, Y>(chart: &mut Chart<'_, '_, X, Y>, series: &[Series]) -> Result<(), BenchError>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let mut order: Vec<usize> = (0..series.len()).collect();
+    order.sort_by_key(|at| series.get(*at).is_some_and(|series| series.strong));
+    for at in order {
+        let Some(one) = series.get(at) else { continue };
+        // Where there are many points, thick lines would run into each other.
+        let thin = u32::from(one.points.len() > MANY);
+        let width = if one.strong { 3 } else { 2 } - thin;
+        let style = ShapeStyle::from(colour(at)).stroke_width(width);
+        let points = one.points.iter().copied();
+        if one.dashed {
+            chart.draw_series(DashedLineSeries::new(points, 7, 5, style)).map_err(failed)?;
+        } else {
+            chart.draw_series(LineSeries::new(points, style)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Draws marks at these pixels of the horizontal axis. Their words stand above the picture, those of
+/// the last mark on top: so no line runs through words that stand on the left of another one.
+fn draw_marks<'m>(
+    root: &Area<'_>,
+    down: &Range<i32>,
+    marks: impl Iterator<Item = (i32, &'m str)>,
+) -> Result<(), BenchError> {
+    for (nth, (at, label)) in (1..).zip(marks) {
+        let top = down.start - nth * LINE - 2;
+        root.draw(&PathElement::new([(at, down.end), (at, top)], INK.mix(0.6))).map_err(failed)?;
+        let has_room = i64::from(at) >= i64::from(width(label));
+        let (side, at) = if has_room { (HPos::Right, at - 6) } else { (HPos::Left, at + 6) };
+        let style = words().pos(Pos::new(side, VPos::Top));
+        root.draw(&Text::new(label.to_owned(), (at, top), style)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Draws the names of curves beside their ends, each curve by its number, name and last pixel.
+fn draw_names(
+    root: &Area<'_>,
+    across: &Range<i32>,
+    down: &Range<i32>,
+    ends: &[(usize, &str, (i32, i32))],
+) -> Result<(), BenchError> {
+    let heights: Vec<i32> = ends.iter().map(|(_, _, (_, y))| *y).collect();
+    for ((at, name, (x, y)), place) in ends.iter().zip(apart(&heights, down.end)) {
+        let thread = [(x + 2, *y), (across.end + 4, *y), (across.end + 14, place)];
+        root.draw(&PathElement::new(thread, colour(*at).mix(0.45))).map_err(failed)?;
+        let style = ("sans-serif", FONT - 1).into_font().color(&colour(*at));
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        root.draw(&Text::new((*name).to_owned(), (across.end + 18, place), style))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// How words are written.
+fn words() -> TextStyle<'static> {
+    ("sans-serif", FONT).into_font().color(&INK)
 }
 
 /// The room that the names beside the curves' ends take, in pixels.

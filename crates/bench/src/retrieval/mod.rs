@@ -24,7 +24,7 @@ use foldback_blockstore::{Hit, Ranking, SearchRequest};
 use foldback_core::{Embedder, Timestamp, TodoId, Vectors, message_tokens};
 use foldback_o200k::O200k;
 use rayon::prelude::*;
-use recall::Found;
+use recall::AnswerRecall;
 use recut::{block_means, recut, vectors_of, windows};
 use result::{Answered, CaseAnswers, Part};
 use std::ops::RangeInclusive;
@@ -195,13 +195,13 @@ impl Asking<'_> {
         }
     }
 
-    fn judge(&self, asked: &Asked, hits: &[Hit]) -> Found {
+    fn judge(&self, asked: &Asked, hits: &[Hit]) -> AnswerRecall {
         let sized = |hit: &Hit| {
             let run = run(hit.block.range);
             let tokens = self.sizes.of_run(&run);
             (run, tokens)
         };
-        Found::of(asked, &hits.iter().map(sized).collect::<Vec<_>>())
+        AnswerRecall::of(asked, &hits.iter().map(sized).collect::<Vec<_>>())
     }
 }
 

@@ -17,7 +17,7 @@ const CURVE_POINTS: usize = 16;
 
 /// How much one question's answer holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct AnswerRecall {
     /// Whether the first 1, 5 and 10 blocks hold any evidence.
     hit: [bool; AT.len()],
     /// The share of the evidence in the first 1, 5 and 10 blocks.
@@ -26,7 +26,7 @@ pub(super) struct Found {
     curve: [f64; CURVE_POINTS],
 }
 
-impl Found {
+impl AnswerRecall {
     /// Judges blocks in the order in which they were found, each with its tokens.
     pub(super) fn of(asked: &Asked, blocks: &[(RangeInclusive<usize>, u64)]) -> Self {
         let mut found = Self::default();
@@ -76,7 +76,7 @@ pub struct Recall {
 }
 
 impl Recall {
-    pub(super) fn of<'a>(found: impl Iterator<Item = &'a Found>) -> Self {
+    pub(super) fn of<'a>(found: impl Iterator<Item = &'a AnswerRecall>) -> Self {
         let mut questions = 0_usize;
         let mut hits = [0_usize; AT.len()];
         let mut recalls = [0.0_f64; AT.len()];
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn recall_is_counted_by_messages_and_by_whole_blocks() {
         let blocks = [(10..=12, 600), (3..=5, 300), (18..=22, 700)];
-        let found = Found::of(&asked(&[3, 4, 20]), &blocks);
+        let found = AnswerRecall::of(&asked(&[3, 4, 20]), &blocks);
         let recall = Recall::of([found].iter());
         let two = (2.0_f64 / 3.0 * 1e6).round() / 1e6;
         assert_eq!((recall.questions, recall.hit_at_1), (1, Some(0.0)));
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn means_are_over_questions() {
-        let hit = Found::of(&asked(&[0, 9]), &[(0..=4, 10)]);
-        let miss = Found::of(&asked(&[7]), &[(0..=4, 10)]);
+        let hit = AnswerRecall::of(&asked(&[0, 9]), &[(0..=4, 10)]);
+        let miss = AnswerRecall::of(&asked(&[7]), &[(0..=4, 10)]);
         let recall = Recall::of([hit, miss].iter());
         assert_eq!((recall.questions, recall.hit_at_1), (2, Some(0.5)));
         assert_eq!(recall.recall_at[&10], 0.25);

@@ -1,7 +1,7 @@
 //! The figures of retrieval, and the tables that show them.
 
 use super::evidence::LeftOut;
-use super::recall::{AT, AT_TOKENS, Found, Recall};
+use super::recall::{AT, AT_TOKENS, AnswerRecall, Recall};
 use crate::{Sheet, sheet::short_name};
 use foldback_blockstore::Ranking;
 use serde::{Serialize, Serializer};
@@ -169,7 +169,7 @@ pub(super) struct Part {
 
 /// The answer to one question.
 pub(super) struct Answered {
-    pub(super) found: Found,
+    pub(super) found: AnswerRecall,
     pub(super) took_us: u64,
 }
 

@@ -1,18 +1,15 @@
 //! The page of what is saved: targets, curves of tokens, cost against length, facts, and tables.
 
-use super::by_length::{Cheaper, Class, EVERY_LENGTH, classes, kilo};
-use super::compare::{cost, input};
-use super::sheets::percent;
+mod facts;
+mod lengths;
+
 use super::targets::{CACHE_AWARE, STRICT};
-use super::{ByPolicy, Comparison, Curve, Figures, Group, Length, OfKind, Savings, Spread};
-use crate::report::{Axis, Bar, Bars, Lines, Mark, Page, Section, Series};
-use crate::{BenchError, Policy, Sheet, sheet::thousands};
-use std::collections::BTreeMap;
+use super::{ByPolicy, Comparison, Curve, Group, Length, Savings, Spread};
+use crate::report::{Axis, Lines, Page, Section, Series};
+use crate::{BenchError, Policy, Sheet, thousands};
 
 /// What all are held against.
 const FULL: &str = "full";
-/// The rivals against which the break-even is marked.
-const MARKED: [&str; 2] = [FULL, "deepagents"];
 
 impl Savings {
     /// The results as a page.
@@ -32,10 +29,10 @@ impl Savings {
             }
         }
         for of_kind in &self.kinds {
-            page.section(self.lengths_section(of_kind)?);
+            page.section(lengths::section(self, of_kind)?);
         }
         for of_kind in &self.kinds {
-            if let Some(section) = facts_section(of_kind)? {
+            if let Some(section) = facts::section(of_kind)? {
                 page.section(section);
             }
         }
@@ -97,41 +94,6 @@ impl Savings {
             })?;
         }
         Ok(Some(section))
-    }
-
-    /// Cost against length for one kind, with the lengths from which on the memory pays.
-    fn lengths_section(&self, of_kind: &OfKind) -> Result<Section, BenchError> {
-        let kind = of_kind.kind;
-        let classes = classes(self.conversations.iter().filter(|one| one.group == kind));
-        let heading = format!("Cost against length: {}", kind.title().to_lowercase());
-        let note = "The cost of a conversation beside that of keeping everything (1), recalls \
-                    included: medians over conversations whose lengths lie within a factor of two; \
-                    classes of fewer than three are joined to a neighbour. Under 1 is cheaper. \
-                    Prices are those given to the command: for reading from the cache, writing into \
-                    it, and going past it.";
-        let mut section = Section::new(&heading).note(note);
-        let names = ordered(&of_kind.policies);
-        if classes.len() > 1 {
-            let series = names.iter().map(|(name, _)| {
-                let points = classes
-                    .iter()
-                    .filter_map(|class| Some((class.length(), class.beside(name, FULL, cost)?)));
-                series(name, points.collect())
-            });
-            section = section.lines(&Lines {
-                x: Axis::log("tokens of the conversation"),
-                y: Axis::log("cost, times that of full"),
-                series: series.collect(),
-                marks: break_even_marks(&classes),
-            })?;
-        }
-        let terms = [STRICT, CACHE_AWARE].into_iter().flat_map(|policy| {
-            [("cost", cost as fn(&Figures) -> f64), ("tokens", input)].map(|(what, spent)| {
-                let words = where_it_pays(&classes, policy, &names, spent);
-                (format!("{policy}, {what}"), words)
-            })
-        });
-        Ok(section.terms(terms).sheet(&by_class(&classes, &names)))
     }
 
     /// What the memory saves against each rival in each class of lengths.
@@ -254,168 +216,6 @@ fn series(name: &str, points: Vec<(f64, f64)>) -> Series {
 /// The calls of a conversation.
 fn calls(curve: &Curve) -> usize {
     curve.policies.iter().map(|(_, tokens)| tokens.len()).max().unwrap_or_default()
-}
-
-/// Where each policy of the memory becomes cheaper than the rivals that count most.
-fn break_even_marks(classes: &[Class<'_>]) -> Vec<Mark> {
-    let mut marks: BTreeMap<(u64, &str), Vec<&str>> = BTreeMap::new();
-    for policy in [STRICT, CACHE_AWARE] {
-        for rival in MARKED {
-            if let Some(from) = Cheaper::of(classes, policy, rival, cost).break_even() {
-                marks.entry((from, policy)).or_default().push(rival);
-            }
-        }
-    }
-    let mark = |((from, policy), rivals): ((u64, &str), Vec<&str>)| Mark {
-        x: from as f64,
-        label: format!("{policy} under {}: from {}", rivals.join(" and "), kilo(from)),
-    };
-    marks.into_iter().map(mark).collect()
-}
-
-/// At which lengths a policy spends less than each of the others, in words.
-fn where_it_pays(
-    classes: &[Class<'_>],
-    policy: &str,
-    names: &[(&'static str, &Figures)],
-    spent: fn(&Figures) -> f64,
-) -> String {
-    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
-    for (rival, _) in names.iter().filter(|(name, _)| ![STRICT, CACHE_AWARE].contains(name)) {
-        let words = Cheaper::of(classes, policy, rival, spent).words();
-        match told.iter_mut().find(|(other, _)| *other == words) {
-            Some((_, rivals)) => rivals.push(rival),
-            None => told.push((words, vec![rival])),
-        }
-    }
-    let is_always = told.iter().all(|(words, _)| words == EVERY_LENGTH);
-    let told = told.iter().map(|(words, rivals)| format!("than {} {words}", rivals.join(", ")));
-    let told = told.collect::<Vec<_>>().join("; ");
-    let rest = match is_always {
-        true => "",
-        false => "At other lengths the rival is ahead, or they are even.",
-    };
-    format!("Over 1 % less, in the median: {told}. {rest}").trim_end().to_owned()
-}
-
-/// The medians behind the picture of cost against length.
-fn by_class(classes: &[Class<'_>], names: &[(&'static str, &Figures)]) -> Sheet {
-    let heads: Vec<String> = classes
-        .iter()
-        .map(|class| format!("{}-{} ({})", class.from / 1_000, kilo(class.to), class.len()))
-        .collect();
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let head = "Cost, times that of full: medians by tokens (and conversations)";
-    let mut sheet = Sheet::new(head, &["policy"], &heads);
-    for (name, _) in names {
-        let cells = classes.iter().map(|class| {
-            let share = class.beside(name, FULL, cost);
-            share.map_or_else(String::new, |share| format!("{share:.2}"))
-        });
-        sheet.row([(*name).to_owned()].into_iter().chain(cells));
-    }
-    sheet
-}
-
-/// What became of the facts of one kind; `None` where there are none.
-fn facts_section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
-    let policies = ordered(&of_kind.policies);
-    if policies.iter().all(|(_, figures)| figures.facts.facts == 0) {
-        return Ok(None);
-    }
-    let parts = ["visible", "recalled", "reachable", "lost"];
-    let bars = |label: &str, is_shown: [f64; 4]| Bars {
-        label: label.to_owned(),
-        parts: parts.map(str::to_owned).to_vec(),
-        bars: policies
-            .iter()
-            .map(|(name, figures)| Bar {
-                name: (*name).to_owned(),
-                values: fates(figures)
-                    .into_iter()
-                    .zip(is_shown)
-                    .map(|(count, shown)| figures.facts.share(count) * 100.0 * shown)
-                    .collect(),
-            })
-            .collect(),
-        side_by_side: false,
-    };
-    let note = "A fact is an argument of a recorded call that stood in an earlier message. It is \
-                visible in the prompt of that call, recalled by one search or one look at what the \
-                search told of, reachable by reading everything that the policy's tools list, or \
-                lost.";
-    let heading = format!("Facts that were needed later: {}", of_kind.kind.title().to_lowercase());
-    let mut section = Section::new(&heading).note(note).note(&told_of_facts(&policies));
-    section = section.caption("All facts").bars(&bars("share of all facts, %", [1.0; 4]))?;
-    let hidden =
-        bars("share of all facts, %: those that the prompt did not hold", [0.0, 1.0, 1.0, 1.0]);
-    if hidden.bars.iter().any(|bar| bar.values.iter().any(|value| *value > 0.0)) {
-        section = section.caption("The same, without what was visible").bars(&hidden)?;
-    }
-    Ok(Some(section.sheet(&facts_sheet(&policies))))
-}
-
-/// The counts of facts by what became of them.
-fn fates(figures: &Figures) -> [u64; 4] {
-    let facts = &figures.facts;
-    [facts.visible, facts.recalled, facts.reachable, facts.lost]
-}
-
-/// How the memory stands beside others, in a few sentences.
-fn told_of_facts(policies: &[(&'static str, &Figures)]) -> String {
-    let own: Vec<_> =
-        policies.iter().filter(|(name, _)| [STRICT, CACHE_AWARE].contains(name)).collect();
-    let had =
-        |(name, figures): &(&str, &Figures)| format!("{name} {}", percent(figures.facts.had()));
-    let listed = |some: Vec<String>| match some.is_empty() {
-        true => "none".to_owned(),
-        false => some.join(", "),
-    };
-    let best = own.iter().map(|(_, figures)| figures.facts.had()).fold(0.0, f64::max);
-    let ahead = policies.iter().filter(|(_, figures)| figures.facts.had() > best);
-    let losers = policies.iter().filter(|(_, figures)| figures.facts.lost > 0);
-    let lost = losers.map(|(name, figures)| format!("{name} {}", thousands(figures.facts.lost)));
-    format!(
-        "Visible or recalled: {}. Others with more: {}. Facts lost for good: {}.",
-        listed(own.iter().map(|one| had(one)).collect()),
-        listed(ahead.map(had).collect()),
-        listed(lost.collect()),
-    )
-}
-
-fn facts_sheet(policies: &[(&'static str, &Figures)]) -> Sheet {
-    let numbers = [
-        "facts",
-        "visible",
-        "recalled",
-        "reachable",
-        "lost",
-        "ceiling",
-        "in large parts: facts",
-        "lost",
-        "model's own words: facts",
-        "lost",
-    ];
-    let head = "Facts; the ceiling is what a search that always found the right place would bring";
-    let mut sheet = Sheet::new(head, &["policy"], &numbers);
-    for (name, figures) in policies {
-        let Figures { facts, payload, own, .. } = figures;
-        let [visible, recalled, reachable, lost] = fates(figures);
-        let counts = [
-            facts.facts,
-            visible,
-            recalled,
-            reachable,
-            lost,
-            facts.ceiling,
-            payload.facts,
-            payload.lost,
-            own.facts,
-            own.lost,
-        ];
-        sheet.row([(*name).to_owned()].into_iter().chain(counts.map(thousands)));
-    }
-    sheet
 }
 
 /// A spread in hundredths: the median, and in brackets what nine tenths and one tenth save at least.

@@ -2,11 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
-mod agent;
 mod cases;
-
-mod index;
-mod plans;
 mod retrieval;
 mod savings;
 mod segmentation;

@@ -32,7 +32,7 @@ use crate::output::Output;
 use crate::store;
 use context::MeteredContext;
 use failures::Watched;
-use foldback_agent::{AgentError, Journal as _, Observer, SpendTracker, Task, judge, own_judges};
+use foldback_agent::{AgentError, Journal as _, Observer, Purse, Task, judge, own_judges};
 use foldback_core::TodoId;
 use record::VERSION;
 use screen::Screen;
@@ -174,8 +174,7 @@ fn work(
     globals: &Globals,
     out: &Output,
 ) -> Result<Outcome, CliError> {
-    let spend =
-        SpendTracker::new(record.limits.spend_limits(), model.money).map_err(AgentError::from)?;
+    let purse = Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?;
     let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
     folder.save(&record)?;
@@ -210,7 +209,7 @@ fn work(
             cancelled: cancelled.clone(),
             depth: 0,
             observer: Some(Arc::clone(&screen) as Arc<dyn Observer>),
-            spend: spend.clone(),
+            purse: purse.clone(),
         };
         screen.say(&summary::head(&record));
         let working = agent.run(record.settings.strategy()?, &mut context, &task);
@@ -230,7 +229,7 @@ fn work(
     screen.end();
     let account = meter.account();
     let record = match &worked {
-        Ok((report, blocks)) => record.ended(report, &spend, account, *blocks),
+        Ok((report, blocks)) => record.ended(report, &purse, account, *blocks),
         Err(error) => record.failed(CliError::sentence(error), account),
     };
     folder.save(&record)?;

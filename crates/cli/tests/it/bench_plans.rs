@@ -143,7 +143,7 @@ fn another_scheduler_can_be_set_beside() {
     shell.folders(&["checkout/src/llm_compiler", "checkout/src/utils"]);
     shell.write("checkout/src/llm_compiler/task_fetching_unit.py", SCHEDULER);
     shell.write("checkout/src/utils/logger_utils.py", "def enable_logging(enable): pass\n");
-    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peers/llmcompiler.py");
+    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/peers/llmcompiler.py");
     let mut python = Command::new("python3");
     python.env("PYTHONDONTWRITEBYTECODE", "1").arg(harness);
     python.args([shell.path("checkout"), shell.path("dags.json"), shell.path("peer.json")]);

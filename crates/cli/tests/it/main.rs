@@ -11,7 +11,11 @@ mod provider;
 mod shell;
 
 mod bad_input;
+#[cfg(feature = "lab")]
 mod bench_index;
+#[cfg(not(feature = "lab"))]
+mod bench_no_lab;
+#[cfg(feature = "lab")]
 mod bench_plans;
 mod bench_report;
 mod bench_retrieval;

@@ -1,8 +1,10 @@
 //! `foldback bench`: the measurements, one command each, and what they have in common.
 
-mod agent;
-mod index;
-mod plans;
+#[cfg(feature = "lab")]
+mod lab;
+#[cfg(not(feature = "lab"))]
+#[path = "no_lab.rs"]
+mod lab;
 mod retrieval;
 mod savings;
 mod segmentation;
@@ -33,9 +35,8 @@ enum Which {
     Savings(savings::Savings),
     Retrieval(retrieval::Retrieval),
     Segmentation(segmentation::Segmentation),
-    Plans(plans::Plans),
-    Agent(agent::AgentTask),
-    Index(index::Index),
+    #[command(flatten)]
+    Lab(lab::Lab),
 }
 
 impl Bench {
@@ -44,9 +45,7 @@ impl Bench {
             Which::Savings(savings) => savings.run(globals, out),
             Which::Retrieval(retrieval) => retrieval.run(globals, out),
             Which::Segmentation(segmentation) => segmentation.run(globals, out),
-            Which::Plans(plans) => plans.run(globals, out),
-            Which::Agent(agent) => agent.run(globals, out),
-            Which::Index(index) => index.run(globals, out),
+            Which::Lab(lab) => lab.run(globals, out),
         }
     }
 }
@@ -136,17 +135,4 @@ pub(crate) fn print(sheet: &Sheet, out: &Output) -> Result<(), CliError> {
         table.row(row);
     }
     table.print(out)
-}
-
-/// Refuses the options that name a store, for a measurement that does not use one; `why` says so.
-fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
-    let named = [
-        ("--store", globals.store.is_some()),
-        ("--engine", globals.engine.is_some()),
-        ("--embedder", globals.embedder.is_some()),
-    ];
-    named
-        .iter()
-        .find(|(_, is_named)| *is_named)
-        .map_or(Ok(()), |(option, _)| Err(CliError::Usage(format!("{why}; leave out {option}"))))
 }

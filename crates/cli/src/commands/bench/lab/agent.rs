@@ -1,0 +1,68 @@
+//! `foldback bench agent`.
+
+use super::refuse_stores;
+use crate::cli::Globals;
+use crate::commands::bench::{Outputs, print};
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Args;
+use foldback_bench::Policy;
+use foldback_core::Prices;
+use foldback_lab::agent::{Config, POLICIES, measure};
+
+/// Have one agent do one task under several context policies
+///
+/// A project of made services is written into a temporary folder. The agent's loop reads settings,
+/// large logs and notes in Chinese with its real tools, takes readings that are given once only, and
+/// writes down later what it read. A scripted model stands in the model's place: it knows a fact
+/// only if its request shows it. What it misses it asks the policy for, by one search and one look;
+/// then it reads the source again; then it writes that it does not know. It always asks when it
+/// should, which flatters every policy with tools to ask by.
+#[derive(Args)]
+#[command(after_long_help = "\
+JSON: {\"services\", \"seed\", \"policies\": [{\"policy\", \"calls\", \"input_tokens\", \"peak_tokens\",
+\"cached_tokens\", \"cost_units\", \"output_tokens\", \"tool_calls\", \"facts\", \"visible\", \"recalled\",
+\"read_again\", \"lost\", \"recalls\", \"right_reports\"}]}; costs are in ordinary input tokens, with a
+prefix cache or without, whichever is cheaper for the whole task.")]
+pub(crate) struct AgentTask {
+    /// The context policies, by their names (see `foldback bench savings --help`)
+    #[arg(long, value_name = "POLICY,..", value_delimiter = ',', default_values_t = POLICIES.map(str::to_owned))]
+    contexts: Vec<String>,
+
+    /// How many services the project has; of each, four facts are read and written down
+    #[arg(long, value_name = "N", default_value_t = 12,
+          value_parser = clap::value_parser!(u32).range(1..=200))]
+    services: u32,
+
+    /// Facts and the sizes of logs are drawn from this number
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+impl AgentTask {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        refuse_stores(globals, "bench agent keeps nothing")?;
+        let policy = |name: &String| {
+            Policy::named(name).ok_or_else(|| {
+                let known: Vec<_> = Policy::all().into_iter().map(Policy::name).collect();
+                let known = known.join(", ");
+                CliError::Usage(format!("there is no context policy {name:?}; expected {known}"))
+            })
+        };
+        let policies = self.contexts.iter().map(policy).collect::<Result<_, _>>()?;
+        let Self { services, seed, .. } = self;
+        let found = measure(&Config { policies, services, seed, prices: Prices::default() })?;
+        self.outputs.write_csv(&found.sheet())?;
+        self.outputs.write_page(|| found.page())?;
+        match out.is_json() {
+            true => out.json(&found)?,
+            false => [found.cost_sheet(), found.facts_sheet()]
+                .iter()
+                .try_for_each(|sheet| print(sheet, out))?,
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,41 @@
+//! The measurements of `foldback-lab`, which measure foldback for its makers.
+
+mod agent;
+mod index;
+mod plans;
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::Subcommand;
+
+/// What the lab measures. `no_lab.rs` has the same commands for a build without it.
+#[derive(Subcommand)]
+pub(crate) enum Lab {
+    Plans(plans::Plans),
+    Agent(agent::AgentTask),
+    Index(index::Index),
+}
+
+impl Lab {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self {
+            Self::Plans(plans) => plans.run(globals, out),
+            Self::Agent(agent) => agent.run(globals, out),
+            Self::Index(index) => index.run(globals, out),
+        }
+    }
+}
+
+/// Refuses the options that name a store, for a measurement that does not use one; `why` says so.
+fn refuse_stores(globals: &Globals, why: &str) -> Result<(), CliError> {
+    let named = [
+        ("--store", globals.store.is_some()),
+        ("--engine", globals.engine.is_some()),
+        ("--embedder", globals.embedder.is_some()),
+    ];
+    named
+        .iter()
+        .find(|(_, is_named)| *is_named)
+        .map_or(Ok(()), |(option, _)| Err(CliError::Usage(format!("{why}; leave out {option}"))))
+}

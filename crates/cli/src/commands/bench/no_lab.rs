@@ -1,0 +1,56 @@
+//! The commands of the lab in a build without it: each names the command that has it.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+
+/// What the lab measures, by the names that it has in a build with it.
+#[derive(Subcommand)]
+pub(crate) enum Lab {
+    /// Measure how plans run (needs a build with the feature lab)
+    #[command(disable_help_flag = true)]
+    Plans(Arguments),
+    /// Have one agent do one task under several policies (needs a build with the feature lab)
+    #[command(disable_help_flag = true)]
+    Agent(Arguments),
+    /// Measure how quick the store is (needs a build with the feature lab)
+    #[command(disable_help_flag = true)]
+    Index(Arguments),
+}
+
+/// Whatever the command is given; it is passed on as it stands on the command line.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _all: Vec<OsString>,
+}
+
+impl Lab {
+    pub(crate) fn run(self, _: &Globals, _: &Output) -> Result<Outcome, CliError> {
+        let name = match self {
+            Self::Plans(_) => "plans",
+            Self::Agent(_) => "agent",
+            Self::Index(_) => "index",
+        };
+        let arguments: Vec<String> = std::env::args_os()
+            .skip(1)
+            .map(|argument| quoted(&argument.to_string_lossy()))
+            .collect();
+        Err(CliError::Usage(format!(
+            "`foldback bench {name}` measures foldback itself and is left out of this build; in a \
+             checkout of foldback, run `cargo run --release -p foldback-cli --features lab -- {}`",
+            arguments.join(" ")
+        )))
+    }
+}
+
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./,=:@%+".contains(c);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument.to_owned(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    }
+}

@@ -1,0 +1,49 @@
+//! The page of one task under several policies.
+
+use super::Agents;
+use foldback_bench::BenchError;
+use foldback_bench::report::{Bar, Bars, Page, Section};
+
+impl Agents {
+    /// The results as a page.
+    ///
+    /// # Errors
+    /// When a picture cannot be drawn.
+    pub fn page(&self) -> Result<Page, BenchError> {
+        let lead = "One task, done by the same agent with the same tools and the same scripted model, \
+                    which knows a fact only if its request shows it. What differs is the context policy.";
+        let mut page = Page::new("One task, several contexts", lead);
+        let bars =
+            |label: &str, values: &dyn Fn(&super::Figures) -> Vec<f64>, parts: &[&str]| Bars {
+                label: label.to_owned(),
+                parts: parts.iter().map(|&part| part.to_owned()).collect(),
+                bars: self
+                    .policies
+                    .iter()
+                    .map(|row| Bar { name: row.policy.clone(), values: values(row) })
+                    .collect(),
+                side_by_side: false,
+            };
+        let cost =
+            bars("cost, in ordinary input tokens", &|row| vec![row.usage.cost_units], &["cost"]);
+        let note = "With a prefix cache or without, whichever is cheaper for the whole task.";
+        page.section(Section::new("What it costs").note(note).bars(&cost)?);
+        let parts = ["visible", "recalled", "read again", "lost"];
+        let facts = bars(
+            "facts that were needed",
+            &|row| {
+                let facts = row.facts;
+                [facts.visible, facts.recalled, facts.read_again, facts.lost]
+                    .map(|count| count as f64)
+                    .to_vec()
+            },
+            &parts,
+        );
+        let note = "A fact is visible where it stands in the request; else the policy is asked, by one \
+                    search and one look; then its source is read again; a reading that was given once \
+                    cannot be had again.";
+        page.section(Section::new("What became of what it had read").note(note).bars(&facts)?);
+        page.section(Section::new("Figures").sheet(&self.cost_sheet()).sheet(&self.facts_sheet()));
+        Ok(page)
+    }
+}

@@ -1,0 +1,313 @@
+//! How the assembled memory grows: blocks in one todo, and todos in one store.
+
+use super::again::Again;
+use super::cold::ColdStart;
+use super::machine::{self, MB, Times};
+use super::part::{Part, between_marks};
+use super::words::Random;
+use foldback::{IndexConfig, Memory, Options, SearchRequest, Session};
+use foldback_bench::{BenchError, Sheet};
+use foldback_core::TodoId;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Instant;
+
+/// Blocks of a todo, where there are many todos.
+const FEW: u32 = 3;
+/// About how many messages a block has, and how many stay behind the last one.
+const BLOCK: u32 = 4;
+const TAIL: u32 = 4;
+/// The most messages in a transaction while a store is filled.
+const BATCH: u32 = 256;
+/// Messages that are appended one by one, and questions that are asked.
+const TIMED: u64 = 100;
+/// Words of a question.
+const ASKED: usize = 6;
+/// Messages whose syncs are counted.
+const SYNCED: u64 = 50;
+/// Processes that open the store cold.
+const OPENED: usize = 3;
+/// Seeds of what is asked and appended; those of the todos count from 1.
+const WARM: u64 = 1 << 40;
+const COLD: u64 = 2 << 40;
+const APPENDED: u64 = 3 << 40;
+
+/// A step of a ladder: so many todos of so many blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rung {
+    /// How many todos the store holds.
+    pub todos: u32,
+    /// How many blocks each of them has, at least.
+    pub blocks_each: u32,
+}
+
+/// What is to be known of the ladders' figures.
+pub const LADDER_NOTE: &str = "No graph over vectors is built: where a todo has so many that one \
+    is due, building it takes minutes, and searches go on scanning until it is there.";
+
+/// The steps of both ladders from 10 to `max`: blocks in one todo, then todos of three blocks.
+#[must_use]
+pub fn rungs(max: u32) -> Vec<Rung> {
+    let steps = || (1..10).map(|power| 10_u32.pow(power)).take_while(move |step| *step <= max);
+    let blocks = steps().map(|step| Rung { todos: 1, blocks_each: step });
+    blocks.chain(steps().map(|step| Rung { todos: step, blocks_each: FEW })).collect()
+}
+
+/// What a store takes and gives at one step of a ladder. Times are in milliseconds; what the system
+/// does not tell is left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// While the store was filled and worked with.
+    #[serde(flatten)]
+    pub(super) filled: Filled,
+    /// The store opened, with nothing of it in memory.
+    open_ms: f64,
+    /// From the same beginning to the first hit.
+    pub(super) open_first_hit_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fsyncs_per_append: Option<f64>,
+    /// Files of the closed store, and their bytes.
+    files: u64,
+    pub(super) disk_mb: f64,
+    /// Descriptors of the open store, after the searches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptors: Option<u64>,
+    /// What a process grew by that opened the store and searched it: in all, and without pages of
+    /// files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rss_mb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) own_mb: Option<f64>,
+}
+
+/// What was seen of a store while it was filled, searched and appended to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Filled {
+    /// How many todos the store holds.
+    pub(super) todos: u32,
+    /// How many blocks they had in all when it was filled.
+    pub(super) blocks: u64,
+    /// How many messages they held in all then.
+    messages: u64,
+    /// The bytes of all messages as JSON, those included that were appended to it.
+    pub(super) raw_mb: f64,
+    /// Messages a second while the store was filled: embedded, cut, durable and searchable.
+    bulk_per_s: f64,
+    /// A todo's session brought back.
+    pub(super) resume_p50: f64,
+    /// One message recorded, durable and searchable.
+    pub(super) append_p50: f64,
+    append_p99: f64,
+    /// A question embedded and answered, each of another todo.
+    pub(super) search_p50: f64,
+    search_p99: f64,
+}
+
+/// Measures a step of a ladder, in a store of its own in the system's folder for temporary files.
+///
+/// # Errors
+/// When no store can be made there, or the memory fails.
+pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
+    let stores = tempfile::tempdir().map_err(|source| BenchError::Io {
+        what: "no store could be made in the folder for temporary files".to_owned(),
+        source,
+    })?;
+    let store = stores.path().join("store");
+    let filled: Filled = again.run(&Part::Climb { rung, store: store.clone() })?;
+    let files = machine::files(&store)?;
+    let disk_mb = machine::size(&files) as f64 / MB;
+    let part = Part::ClimbOpen { rung, store: store.clone() };
+    let cold = (0..OPENED).map(|_| again.run(&part)).collect::<Result<Vec<_>, _>>()?;
+    let cold = ColdStart::median(&cold);
+    let marks = stores.path().to_owned();
+    let syncs = again.syncs(&Part::ClimbAppends { rung, store, marks }, stores.path())?;
+    Ok(Step {
+        filled,
+        open_ms: cold.open_ms,
+        open_first_hit_ms: cold.first_hit_ms,
+        fsyncs_per_append: syncs.map(|syncs| syncs as f64 / SYNCED as f64),
+        files: files.len() as u64,
+        disk_mb,
+        descriptors: cold.descriptors,
+        rss_mb: cold.rss_mb,
+        own_mb: cold.own_mb,
+    })
+}
+
+/// The defaults, without a graph over vectors: see [`LADDER_NOTE`].
+fn options() -> Options {
+    let index = IndexConfig { hnsw_after_vectors: usize::MAX, ..IndexConfig::default() };
+    Options { index, ..Options::default() }
+}
+
+/// Fills a store, searches it, and appends to it.
+pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
+    let memory = Memory::open(dir, options())?;
+    let begin = Instant::now();
+    let (mut blocks, mut messages, mut bytes) = (0, 0, 0);
+    for n in 0..rung.todos {
+        let mut session = memory.session(&todo(n)?)?;
+        bytes += fill(&mut session, rung.blocks_each, n)?;
+        blocks += u64::from(session.blocks());
+        messages += session.len();
+    }
+    let bulk_per_s = messages as f64 / begin.elapsed().as_secs_f64();
+    memory.index_now()?;
+
+    let mut random = Random::new(WARM);
+    let mut searches = Times::default();
+    for at in 0..=TIMED {
+        let (todo, text) = (some_todo(rung, at)?, random.text(ASKED));
+        let search = || Ok(memory.search(&todo, &SearchRequest::new(&text))?);
+        // The first one finds nothing in memory yet; the cold start is measured apart.
+        if at == 0 {
+            search()?
+        } else {
+            searches.of(search)?
+        };
+    }
+    let (mut resumes, mut appends) = (Times::default(), Times::default());
+    for at in 0..TIMED {
+        let todo = some_todo(rung, at)?;
+        let mut session = resumes.of(|| Ok(memory.session(&todo)?))?;
+        let message = random.message(session.len());
+        bytes += message.json().len() as u64;
+        appends.of(|| Ok(session.record(message)?))?;
+    }
+    Ok(Filled {
+        todos: rung.todos,
+        blocks,
+        messages,
+        raw_mb: bytes as f64 / MB,
+        bulk_per_s,
+        resume_p50: resumes.p50(),
+        append_p50: appends.p50(),
+        append_p99: appends.p99(),
+        search_p50: searches.p50(),
+        search_p99: searches.p99(),
+    })
+}
+
+/// Records messages until a todo has so many blocks; gives their bytes as JSON.
+fn fill(session: &mut Session, blocks: u32, seed: u32) -> Result<u64, BenchError> {
+    let mut random = Random::new(u64::from(seed) + 1);
+    let mut bytes = 0;
+    while session.blocks() < blocks {
+        let missing = blocks - session.blocks();
+        let count = missing.saturating_mul(BLOCK).saturating_add(TAIL).min(BATCH);
+        let first = session.len();
+        let batch: Vec<_> =
+            (first..first + u64::from(count)).map(|at| random.message(at)).collect();
+        bytes += batch.iter().map(|message| message.json().len() as u64).sum::<u64>();
+        session.record_all(batch)?;
+    }
+    Ok(bytes)
+}
+
+/// From nothing open, and nothing of the store in memory, to the first hit; then more searches.
+pub(super) fn open(rung: Rung, dir: &Path) -> Result<ColdStart, BenchError> {
+    let mut random = Random::new(COLD);
+    let search = |memory: &Memory, at| {
+        let text = random.text(ASKED);
+        memory.search(&some_todo(rung, at)?, &SearchRequest::new(&text))?;
+        Ok(())
+    };
+    ColdStart::measure(dir, || Ok(Memory::open(dir, options())?), search, TIMED)
+}
+
+/// Single messages, each of another todo where there are many.
+pub(super) fn appends(rung: Rung, dir: &Path, marks: &Path) -> Result<(), BenchError> {
+    let memory = Memory::open(dir, options())?;
+    let mut random = Random::new(APPENDED);
+    between_marks(marks, || {
+        for at in 0..SYNCED {
+            let mut session = memory.session(&some_todo(rung, at)?)?;
+            session.record(random.message(session.len()))?;
+        }
+        Ok(())
+    })
+}
+
+fn todo(n: u32) -> Result<TodoId, BenchError> {
+    TodoId::new(&format!("todo-{n}")).map_err(|error| BenchError::Memory(error.into()))
+}
+
+/// Goes about the todos in leaps, so that neighbours in the store do not follow each other.
+fn some_todo(rung: Rung, at: u64) -> Result<TodoId, BenchError> {
+    let n = at * 7_919 % u64::from(rung.todos.max(1));
+    todo(u32::try_from(n).unwrap_or_default())
+}
+
+/// A column of a table: its head, and what it says of a step.
+type Column = (&'static str, fn(&Step) -> String);
+
+const SIZES: [Column; 3] = [
+    ("todos", |step| step.filled.todos.to_string()),
+    ("blocks", |step| step.filled.blocks.to_string()),
+    ("messages", |step| step.filled.messages.to_string()),
+];
+
+const TIMES: [Column; 8] = [
+    ("bulk /s", |step| format!("{:.0}", step.filled.bulk_per_s)),
+    ("resume", |step| format!("{:.2}", step.filled.resume_p50)),
+    ("append", |step| format!("{:.2}", step.filled.append_p50)),
+    ("append p99", |step| format!("{:.2}", step.filled.append_p99)),
+    ("search", |step| format!("{:.2}", step.filled.search_p50)),
+    ("search p99", |step| format!("{:.2}", step.filled.search_p99)),
+    ("open", |step| format!("{:.1}", step.open_ms)),
+    ("first hit", |step| format!("{:.1}", step.open_first_hit_ms)),
+];
+
+const COUNTS: [Column; 7] = [
+    ("syncs", |step| machine::told(step.fsyncs_per_append, 2)),
+    ("files", |step| step.files.to_string()),
+    ("disk MB", |step| format!("{:.2}", step.disk_mb)),
+    ("raw MB", |step| format!("{:.2}", step.filled.raw_mb)),
+    ("descriptors", |step| machine::told(step.descriptors.map(|count| count as f64), 0)),
+    ("memory MB", |step| machine::told(step.rss_mb, 1)),
+    ("own MB", |step| machine::told(step.own_mb, 1)),
+];
+
+fn sheet(title: &str, columns: &[&[Column]], steps: &[Step]) -> Sheet {
+    let columns = || columns.iter().copied().flatten();
+    let heads: Vec<&str> = columns().map(|(head, _)| *head).collect();
+    let mut sheet = Sheet::new(title, &[], &heads);
+    for step in steps {
+        sheet.row(columns().map(|(_, of)| of(step)));
+    }
+    sheet
+}
+
+/// The times of the steps of ladders: a row for each.
+#[must_use]
+pub fn ladder_times(steps: &[Step]) -> Sheet {
+    let title = "Growth: messages a second in bulk; then milliseconds (median), the last two cold";
+    sheet(title, &[&SIZES, &TIMES], steps)
+}
+
+/// The counts of the steps of ladders: a row for each.
+#[must_use]
+pub fn ladder_counts(steps: &[Step]) -> Sheet {
+    let title = "Growth: syncs a message, files and bytes on disk, and what an open store takes";
+    sheet(title, &[&SIZES, &COUNTS], steps)
+}
+
+/// Times and counts in one table.
+#[must_use]
+pub fn ladder_sheet(steps: &[Step]) -> Sheet {
+    sheet("Growth", &[&SIZES, &TIMES, &COUNTS], steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ladders_go_up_to_the_limit() {
+        let of = |max| rungs(max).iter().map(|r| (r.todos, r.blocks_each)).collect::<Vec<_>>();
+        assert_eq!(of(100), [(1, 10), (1, 100), (10, FEW), (100, FEW)]);
+        assert_eq!(of(9), []);
+        assert_eq!(of(99_999).len(), 8);
+        assert_eq!(of(u32::MAX).len(), 18);
+    }
+}

@@ -1,0 +1,155 @@
+//! What the system tells of a process and of files; `None` where it does not tell.
+
+use foldback_bench::BenchError;
+use foldback_bench::quantile;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Bytes of a megabyte, as the keys of results mean it.
+pub(super) const MB: f64 = (1 << 20) as f64;
+
+/// What of this process is in memory, in megabytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resident {
+    /// All of it.
+    pub(super) all: f64,
+    /// Without the pages of files, which the system can take back.
+    pub(super) own: f64,
+}
+
+/// What of this process is in memory now.
+pub(super) fn resident() -> Option<Resident> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1024.0)
+    };
+    Some(Resident { all: of("VmRSS:")?, own: of("RssAnon:")? })
+}
+
+/// How many descriptors this process has open.
+pub(super) fn descriptors() -> Option<u64> {
+    // The listing itself takes one.
+    Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
+}
+
+/// The files under a folder.
+pub(super) fn files(dir: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let failed = |source| BenchError::Io {
+        what: format!("the folder {} could not be listed", dir.display()),
+        source,
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
+    }
+    Ok(found)
+}
+
+/// The bytes of some files.
+pub(super) fn size(files: &[PathBuf]) -> u64 {
+    files.iter().map(|path| fs::metadata(path).map_or(0, |meta| meta.len())).sum()
+}
+
+/// Takes the files under a folder out of the page cache, where the system lets it.
+pub(super) fn evict(dir: &Path) -> Result<(), BenchError> {
+    for path in files(dir)? {
+        let drop_pages = || {
+            let file = fs::File::open(&path)?;
+            file.sync_all()?;
+            #[cfg(target_os = "linux")]
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            Ok(())
+        };
+        drop_pages().map_err(|source| BenchError::Io {
+            what: format!("{} could not be taken out of the page cache", path.display()),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+/// What the system told, with so many digits behind the point.
+pub(super) fn told(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// Milliseconds since.
+pub(super) fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+/// The times of one operation, in milliseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times(Vec<f64>);
+
+impl Times {
+    /// Takes the time of `work`.
+    pub(super) fn of<T>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let begin = Instant::now();
+        let done = work()?;
+        self.0.push(ms(begin));
+        Ok(done)
+    }
+
+    /// The time that so many of a hundred are at most, between two of them in proportion; 0 without
+    /// any.
+    pub(super) fn percentile(&self, percent: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        quantile(&sorted, percent / 100.0)
+    }
+
+    pub(super) fn p50(&self) -> f64 {
+        self.percentile(50.0)
+    }
+
+    pub(super) fn p99(&self) -> f64 {
+        self.percentile(99.0)
+    }
+}
+
+impl FromIterator<f64> for Times {
+    fn from_iter<I: IntoIterator<Item = f64>>(times: I) -> Self {
+        Self(times.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_lies_between_its_neighbours() {
+        let times: Times = [4.0, 1.0, 3.0, 2.0].into_iter().collect();
+        assert_eq!((times.percentile(0.0), times.p50(), times.percentile(100.0)), (1.0, 2.5, 4.0));
+        assert!((times.percentile(99.0) - 3.97).abs() < 1e-9);
+        assert_eq!(Times::default().p99(), 0.0);
+    }
+
+    #[test]
+    fn files_are_found_at_any_depth() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/b"), [0; 5]).unwrap();
+        fs::write(dir.path().join("c"), [0; 7]).unwrap();
+        let found = files(dir.path()).unwrap();
+        assert_eq!((found.len(), size(&found)), (2, 12));
+        evict(dir.path()).unwrap();
+        assert!(files(&dir.path().join("missing")).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_process_is_seen() {
+        let resident = resident().unwrap();
+        assert!(resident.all >= resident.own && resident.own > 0.0, "{resident:?}");
+        let open: Vec<_> = (0..50).map(|_| fs::File::open("/proc/self/status").unwrap()).collect();
+        assert!(descriptors().unwrap() > open.len() as u64);
+    }
+}

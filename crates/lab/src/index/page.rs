@@ -1,0 +1,76 @@
+//! The pages of both measurements.
+
+use super::contest::Standing;
+use super::ladder::{LADDER_NOTE, Step, ladder_counts, ladder_times};
+use foldback_bench::BenchError;
+use foldback_bench::report::{Axis, Lines, Page, Section, Series};
+
+/// A curve over the steps of a ladder: its name, and what it shows of a step.
+type Curve = (&'static str, fn(&Step) -> Option<f64>);
+
+const TIMES: [Curve; 4] = [
+    ("append of a message", |step| Some(step.filled.append_p50)),
+    ("search", |step| Some(step.filled.search_p50)),
+    ("session brought back", |step| Some(step.filled.resume_p50)),
+    ("cold: first hit", |step| Some(step.open_first_hit_ms)),
+];
+
+const SIZES: [Curve; 4] = [
+    ("messages as JSON", |step| Some(step.filled.raw_mb)),
+    ("disk", |step| Some(step.disk_mb)),
+    ("memory", |step| step.rss_mb),
+    ("memory without pages of files", |step| step.own_mb),
+];
+
+/// Workload W1 as a page: its table.
+#[must_use]
+pub fn contest_page(standing: &Standing) -> Page {
+    let lead =
+        "The block store on the files, and by the operations, that other stores are measured by.";
+    let mut page = Page::new("Workload W1", lead);
+    let note = "Vectors are given, so no embedder is measured. Adds are synced before they return. \
+                Searches read the blocks that they find. Fused is foldback's own ranking, where \
+                others fuse ranks.";
+    page.section(Section::new("Results").note(note).sheet(&standing.sheet()));
+    page
+}
+
+/// Both ladders as a page: curves of times and sizes, and the tables.
+///
+/// # Errors
+/// When a picture cannot be drawn.
+pub fn ladder_page(steps: &[Step]) -> Result<Page, BenchError> {
+    let lead = "What a store takes and gives as it grows: times, and what can be counted.";
+    let mut page = Page::new("Growth", lead);
+    let ladders: [(&str, &str, Of); 2] = [
+        ("Blocks in one todo", "blocks", |step| {
+            (step.filled.todos == 1).then_some(step.filled.blocks as f64)
+        }),
+        ("Todos of a few blocks in one store", "todos", |step| {
+            (step.filled.todos > 1).then_some(f64::from(step.filled.todos))
+        }),
+    ];
+    for (heading, what, size) in ladders {
+        let times = lines(steps, what, "milliseconds (median)", size, &TIMES);
+        let sizes = lines(steps, what, "megabytes", size, &SIZES);
+        page.section(Section::new(heading).lines(&times)?.lines(&sizes)?);
+    }
+    let tables = Section::new("Figures")
+        .note(LADDER_NOTE)
+        .sheet(&ladder_times(steps))
+        .sheet(&ladder_counts(steps));
+    page.section(tables);
+    Ok(page)
+}
+
+/// How large a step is on a ladder; `None` for a step of the other one.
+type Of = fn(&Step) -> Option<f64>;
+
+fn lines(steps: &[Step], x: &str, y: &str, size: Of, curves: &[Curve]) -> Lines {
+    let series = curves.iter().map(|(name, of)| Series {
+        name: (*name).to_owned(),
+        points: steps.iter().filter_map(|step| size(step).zip(of(step))).collect(),
+        ..Series::default()
+    });
+    Lines { x: Axis::log(x), y: Axis::log(y), series: series.collect(), marks: Vec::new() }
+}

@@ -1,0 +1,31 @@
+//! What measures foldback for its makers: its executor, its store, its agent.
+//!
+//! - [`plans`]: how plans run, what they save against one step after the other, and whether mistakes
+//!   in them are seen.
+//! - [`index`]: how quick the store is, beside others on the same files, and as it grows.
+//! - [`agent`]: one task, done by one agent with real tools under several context policies.
+//!
+//! It is not what users measure on their own conversations: that is `foldback-bench`, which ships with
+//! the command. `foldback` has these measurements where it is built with the feature `lab`:
+//!
+//! ```text
+//! cargo run --release -p foldback-cli --features lab -- bench plans
+//! ```
+//!
+//! A measurement gives the same figures each time, times aside:
+//!
+//! ```
+//! use foldback_bench::Policy;
+//! use foldback_core::Prices;
+//! use foldback_lab::agent::{Config, measure};
+//!
+//! let policies = vec![Policy::named("foldback").ok_or("no such policy")?];
+//! let config = Config { policies, services: 2, seed: 7, prices: Prices::default() };
+//! let measured = measure(&config)?;
+//! assert_eq!(measured.policies[0].facts.lost, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod agent;
+pub mod index;
+pub mod plans;

@@ -1,0 +1,53 @@
+//! One task under several policies.
+
+use foldback_bench::Policy;
+use foldback_core::Prices;
+use foldback_lab::agent::{Agents, Config, Figures, measure};
+
+fn measured(policies: &[&str]) -> Agents {
+    let policies = policies.iter().map(|name| Policy::named(name).unwrap()).collect();
+    measure(&Config { policies, services: 6, seed: 3, prices: Prices::default() }).unwrap()
+}
+
+fn row<'a>(agents: &'a Agents, policy: &str) -> &'a Figures {
+    agents.policies.iter().find(|row| row.policy == policy).unwrap()
+}
+
+#[test]
+fn who_keeps_everything_has_everything_in_view() {
+    let agents = measured(&["full"]);
+    let full = row(&agents, "full");
+    assert_eq!((full.facts.facts, full.facts.visible), (30, 30), "24 in files, 6 in the answer");
+    assert_eq!((full.facts.recalls, full.facts.lost, full.right_reports), (0, 0, 24));
+    // A question for each turn: a first look, three of each service, a file for each fact, the answer.
+    assert_eq!(full.usage.calls, 1 + 3 * 6 + 24 + 1);
+    assert_eq!(full.tool_calls, 2 + 4 * 6 + 24);
+}
+
+/// TL8: the memory sends little, and what left its view is recalled; nothing is lost or read twice.
+#[test]
+fn tl8_the_memory_recalls_what_left_its_view() {
+    let agents = measured(&["foldback", "full"]);
+    let (own, full) = (row(&agents, "foldback"), row(&agents, "full"));
+    assert!(own.facts.recalled > 0, "{own:?}");
+    assert_eq!((own.facts.lost, own.right_reports), (0, 24), "{own:?}");
+    assert!(own.usage.input_tokens < full.usage.input_tokens / 4, "{own:?} {full:?}");
+}
+
+/// What is gone is counted as lost, and the file that should hold it is not right.
+#[test]
+fn who_drops_results_loses_what_is_given_once() {
+    let agents = measured(&["mask-observations"]);
+    let masking = row(&agents, "mask-observations");
+    assert!(masking.facts.lost > 0 && masking.facts.read_again > 0, "{masking:?}");
+    assert!(masking.right_reports < 24, "{masking:?}");
+    let sum = masking.facts.visible + masking.facts.read_again + masking.facts.lost;
+    assert_eq!((sum, masking.facts.recalled), (masking.facts.facts, 0));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let policies = ["foldback", "foldback-cache-aware", "deepagents", "summary-top-n", "stm-ltm"];
+    let (once, again) = (measured(&policies), measured(&policies));
+    assert_eq!(once.policies, again.policies);
+}
