@@ -161,8 +161,8 @@ pub enum Error {
     /// This engine cannot do that, or was left out of this build.
     #[error("the engine {engine} {what}")]
     Unsupported {
-        /// The engine.
-        engine: Engine,
+        /// The engine's name.
+        engine: &'static str,
         /// What it cannot do, as the rest of a sentence.
         what: &'static str,
     },
@@ -185,8 +185,8 @@ pub enum Error {
     /// The engine failed in a way that none of the others describes.
     #[error("the engine {engine} failed at {}", path.display())]
     Engine {
-        /// The engine.
-        engine: Engine,
+        /// The engine's name.
+        engine: &'static str,
         /// The store's folder.
         path: PathBuf,
         /// The engine's words.

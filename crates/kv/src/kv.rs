@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::{Batch, Engine, Error, Finding, Key, Space};
+use crate::{Batch, Error, Finding, Key, Space};
 
 /// A transactional store of records, shared by any number of threads.
 ///
@@ -94,7 +94,4 @@ pub trait Kv: Send + Sync {
     /// commits after a flipped byte without a trace. Only an index that is ahead of the store, or a
     /// backup, can show that.
     fn check(&self) -> Result<Vec<Finding>, Error>;
-
-    /// Which engine this is.
-    fn engine(&self) -> Engine;
 }

@@ -106,15 +106,14 @@ impl Kv for Memory {
     }
 
     fn backup(&self, _dir: &Path) -> Result<(), Error> {
-        Err(Error::Unsupported { engine: Engine::Memory, what: "has nothing on disk to copy" })
+        Err(Error::Unsupported {
+            engine: Engine::Memory.name(),
+            what: "has nothing on disk to copy",
+        })
     }
 
     fn check(&self) -> Result<Vec<Finding>, Error> {
         Ok(Vec::new())
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::Memory
     }
 }
 

@@ -44,6 +44,8 @@ pub fn open(dir: &Path, engine: Engine, mode: Mode) -> Result<Arc<dyn Kv>, Error
             Ok(Arc::new(Memory::new(mode)))
         }
         #[cfg(not(all(feature = "sqlite", feature = "sled")))]
-        engine => Err(Error::Unsupported { engine, what: "was left out of this build" }),
+        engine => {
+            Err(Error::Unsupported { engine: engine.name(), what: "was left out of this build" })
+        }
     }
 }

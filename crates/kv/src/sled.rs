@@ -273,10 +273,6 @@ impl Kv for Sled {
         findings.sort();
         Ok(findings)
     }
-
-    fn engine(&self) -> Engine {
-        Engine::Sled
-    }
 }
 
 impl Sled {
@@ -474,7 +470,7 @@ fn guarded<T>(path: &Path, ask: impl FnOnce() -> Result<T, ::sled::Error>) -> Re
         ::sled::Error::Io(source) if source.kind() != ErrorKind::Other => {
             writing("use", &path)(source)
         }
-        error => Error::Engine { engine: Engine::Sled, path, source: Box::new(error) },
+        error => Error::Engine { engine: Engine::Sled.name(), path, source: Box::new(error) },
     })
 }
 

@@ -494,10 +494,6 @@ impl Kv for Sqlite {
         findings.dedup();
         Ok(findings)
     }
-
-    fn engine(&self) -> Engine {
-        Engine::Sqlite
-    }
 }
 
 impl Drop for Sqlite {

@@ -3,6 +3,7 @@
 //!
 //! - [`transcript`] turns a small script into messages; its language is described at [`script`].
 //! - [`data`] walks over recorded conversations where the folder is there, and says so where not.
+//! - [`engine`] is the suite that every storage engine passes, one from outside as well.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //!
 //! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
@@ -24,6 +25,7 @@
 //! ```
 
 pub mod data;
+pub mod engine;
 pub mod generate;
 pub mod script;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Close, Options};
 use foldback_core::{Message, ToolCall, ToolCallId};
-use foldback_kv::{Engine, Finding, Kv};
+use foldback_kv::{Finding, Kv};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,10 +69,6 @@ impl Kv for Counting {
 
     fn check(&self) -> KvResult<Vec<Finding>> {
         self.kv.check()
-    }
-
-    fn engine(&self) -> Engine {
-        self.kv.engine()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A store's secret, whatever happens while it is made.
 
 use super::*;
-use foldback_kv::{Engine, Finding};
+use foldback_kv::Finding;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,10 +70,6 @@ impl Kv for Troubled {
 
     fn check(&self) -> KvResult<Vec<Finding>> {
         self.kv.check()
-    }
-
-    fn engine(&self) -> Engine {
-        self.kv.engine()
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Damaged { path, detail: error.to_string() }
         }
-        _ => Error::Engine { engine: Engine::Sqlite, path, source: Box::new(error) },
+        _ => Error::Engine { engine: Engine::Sqlite.name(), path, source: Box::new(error) },
     }
 }
 

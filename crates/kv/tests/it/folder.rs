@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use foldback_kv::{Batch, Engine, Error, Expect, FORMAT_VERSION, Key, Mode, Space, open};
 
-use crate::script::check;
+use foldback_testkit::engine::check;
 
 /// The engines of this build that keep anything.
 pub(crate) fn engines() -> Vec<Engine> {

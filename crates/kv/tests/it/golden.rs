@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use foldback_kv::{Engine, FORMAT_VERSION, Mode, open};
 
 use crate::folder::engines;
-use crate::script::check;
+use foldback_testkit::engine::check;
 
 const WRITE: &str = "
     put meta 0/0 golden

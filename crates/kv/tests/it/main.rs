@@ -4,7 +4,6 @@
 
 mod conformance;
 mod model;
-mod script;
 #[cfg(all(feature = "sqlite", feature = "sled"))]
 mod upgrade;
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use foldback_kv::{Batch, Engine, Error, Key, Kv, Mode, Space, open};
 
-use crate::script::check;
+use foldback_testkit::engine::check;
 
 const ROLE: &str = "FOLDBACK_KV_TEST_REFUSAL";
 const STORE: &str = "FOLDBACK_KV_TEST_STORE";

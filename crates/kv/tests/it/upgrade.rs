@@ -8,7 +8,7 @@ use foldback_kv::{Batch, Engine, Error, FORMAT_VERSION, Key, Mode, Space, open};
 
 use crate::folder::engines;
 use crate::golden::{HELD, READ, copy, golden};
-use crate::script::check;
+use foldback_testkit::engine::check;
 
 const NEW: Key = Key { space: Space::Grant, todo: 1, n: 7 };
 

@@ -1,25 +1,27 @@
 //! A small language for stores, so that a case is a few lines.
-//!
-//! Lines of input, and what the answer to each looks like:
-//!
-//! | line | does | answers |
-//! |---|---|---|
-//! | `expect 7 0->1` | begins a batch with an expectation | nothing |
-//! | `put message 7/0 hello` | adds a put to the batch | nothing |
-//! | `delete message 7/0..3` | adds a deletion to the batch | nothing |
-//! | `commit` | commits the batch | `ok`, or the error |
-//! | `get message 7/0` | reads | the value, or `-` |
-//! | `scan message 7/0..9 limit 2` | reads | `0=hello 1=you`, or `-` |
-//! | `last message 7` | reads | `1=you`, or `-` |
-//! | `head 7` | reads | the number |
 
-use std::ops::Range;
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a script says so by stopping")]
 
 use foldback_kv::{Batch, Delete, Expect, Key, Kv, Space};
+use std::ops::Range;
 
 /// Runs a script and compares the answers, one a line.
+///
+/// | line | does | answers |
+/// |---|---|---|
+/// | `expect 7 0->1` | begins a batch with an expectation | nothing |
+/// | `put message 7/0 hello` | adds a put to the batch | nothing |
+/// | `delete message 7/0..3` | adds a deletion to the batch | nothing |
+/// | `commit` | commits the batch | `ok`, or the error |
+/// | `get message 7/0` | reads | the value, or `-` |
+/// | `scan message 7/0..9 limit 2` | reads | `0=hello 1=you`, or `-` |
+/// | `last message 7` | reads | `1=you`, or `-` |
+/// | `head 7` | reads | the number |
+///
+/// # Panics
+/// When an answer is another one, or the script is not written in the language.
 #[track_caller]
-pub(crate) fn check(kv: &dyn Kv, script: &str, expected: &str) {
+pub fn check(kv: &dyn Kv, script: &str, expected: &str) {
     let trim = |text: &str| {
         text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     };

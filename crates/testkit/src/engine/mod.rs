@@ -1,0 +1,10 @@
+//! What a storage engine must do, as a suite that any engine can be put through.
+//!
+//! [`conforms`] runs it. Each scenario is a [script](check) with its answers, or a short program, and gets
+//! an empty store of its own.
+
+mod conformance;
+mod script;
+
+pub use conformance::conforms;
+pub use script::check;
