@@ -21,12 +21,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether the batch changes and expects nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.expect.is_none() && self.put.is_empty() && self.delete.is_empty()
     }
 
-    /// Refuses a batch that an engine could not hold, before anything of it is written.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Refuses a batch that no engine can hold. An engine calls it before it writes anything.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyOutOfRange`] and [`Error::ValueTooLarge`].
+    pub fn check(&self) -> Result<(), Error> {
         if let Some(expect) = self.expect {
             Key { space: Space::Todo, todo: expect.todo, n: 0 }.check()?;
         }

@@ -26,7 +26,12 @@ impl Key {
     /// The first `n` that does not fit.
     pub const N_END: u64 = 1 << 32;
 
-    pub(crate) fn check(self) -> Result<Self, Error> {
+    /// Refuses a key that no engine can hold. An engine calls it before it reads or writes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyOutOfRange`].
+    pub fn check(self) -> Result<Self, Error> {
         if self.todo < Self::TODO_END && self.n < Self::N_END {
             Ok(self)
         } else {
@@ -34,9 +39,13 @@ impl Key {
         }
     }
 
-    /// The range of one todo as both ends inclusive, which no limit can make overflow. `None`
-    /// when nothing can be in it.
-    pub(crate) fn span(
+    /// A range of one todo's numbers with both ends inclusive, which no bound can make overflow.
+    /// `None` when nothing can be in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyOutOfRange`] when the todo is out of range.
+    pub fn span(
         space: Space,
         todo: u32,
         range: &Range<u64>,
