@@ -9,14 +9,15 @@
 //! Here a small policy that keeps the last turns is run beside foldback on the same conversation.
 
 use foldback::core::{
-    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo,
-    SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo, TodoId,
+    ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
 use foldback::{Memory, Options};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Shows the instructions and the last turns of the user, and forgets everything else.
+/// Shows the instructions and the last turns of the user, and forgets everything else. It keeps no todo
+/// list, has no work beside the loop and asks no model, so it leaves out the methods for these.
 struct LastTurns {
     todo: TodoId,
     turns: usize,
@@ -80,15 +81,6 @@ impl ContextManager for LastTurns {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         Ok(Box::new(Self::new(todo, self.turns)))
-    }
-
-    // It keeps no todo list: an agent's loop does that for it.
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        None
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        None
     }
 }
 

@@ -8,8 +8,7 @@ use foldback_agent::{
     Strategy, Task, Tool, ToolError, ToolOutput, Toolbox,
 };
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition,
+    ContextError, ContextLayer, ContextManager, Message, Recorded, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_planner::{Effect, ToolSpec};
@@ -133,13 +132,13 @@ struct Recording {
     life: Arc<Life>,
 }
 
-impl ContextManager for Recording {
-    fn todo(&self) -> &TodoId {
-        self.inner.todo()
+impl ContextLayer for Recording {
+    fn inner(&self) -> &dyn ContextManager {
+        &self.inner
     }
 
-    fn recorded(&self) -> u64 {
-        self.inner.recorded()
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        &mut self.inner
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
@@ -147,34 +146,6 @@ impl ContextManager for Recording {
             return ContextManager::record(&mut self.inner, message);
         }
         Err(ContextError { message: "the process is dead".to_owned(), source: None })
-    }
-
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.inner.prompt(budget)
-    }
-
-    fn tools(&self) -> &[ToolDefinition] {
-        self.inner.tools()
-    }
-
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        ContextManager::call(&mut self.inner, call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        ContextManager::pin(&mut self.inner, seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.inner.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.inner.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.inner.sub_tasks_mut()
     }
 }
 

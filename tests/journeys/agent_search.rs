@@ -83,7 +83,7 @@ async fn check(mut context: Box<dyn ContextManager>, name: &str, frames: bool) {
         }
     }
     let item = TodoItem { state: ItemState::InProgress, ..TodoItem::new(todo("quay.ask"), ITEM) };
-    if let Some(kept) = context.sub_tasks_mut() {
+    if let Some(kept) = context.sub_tasks() {
         kept.set_todo_list(&TodoList::new(vec![item]).unwrap()).unwrap();
     }
 

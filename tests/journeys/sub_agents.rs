@@ -248,12 +248,8 @@ async fn td1_a_sub_agent_enters_nobody_s_conversation() {
     assert!(model.requests().iter().all(|request| request.session.as_deref() == Some("plan")));
 }
 
-fn kept(context: &dyn ContextManager) -> &dyn SubTasks {
+fn kept(context: &mut dyn ContextManager) -> &mut dyn SubTasks {
     context.sub_tasks().unwrap()
-}
-
-fn kept_mut(context: &mut dyn ContextManager) -> &mut dyn SubTasks {
-    context.sub_tasks_mut().unwrap()
 }
 
 /// TD4: what a failed item returned can be handed to another, which need not wait for it; what it did not
@@ -264,28 +260,28 @@ fn td4_what_a_failed_item_returned_is_handed_on() {
     let mut session = memory.session(&todo("plan")).unwrap();
     let context: &mut dyn ContextManager = &mut session;
     let items = ["plan.a", "plan.b"].map(|id| TodoItem::new(todo(id), "找"));
-    kept_mut(context).set_todo_list(&TodoList::new(items.to_vec()).unwrap()).unwrap();
+    kept(context).set_todo_list(&TodoList::new(items.to_vec()).unwrap()).unwrap();
     let mut a = context.child(todo("plan.a")).unwrap();
     let blocks = [1, 2].map(|n| {
         exchange(n, "tides", SECRET).into_iter().for_each(|message| {
             a.record(message).unwrap();
         });
-        Reference::Block(kept_mut(a.as_mut()).conclude().unwrap().unwrap())
+        Reference::Block(kept(a.as_mut()).conclude().unwrap().unwrap())
     });
     let (failed, returned) = (ItemState::Failed, &blocks[..1]);
-    kept_mut(context).finish_item(&todo("plan.a"), failed, Some("断网"), returned).unwrap();
-    let b = context.child(todo("plan.b")).unwrap();
-    assert_eq!(kept(b.as_ref()).granted().unwrap(), []);
-    assert!(kept_mut(context).grant(&todo("plan.b"), &blocks[1..]).is_err(), "it was not returned");
-    kept_mut(context).grant(&todo("plan.b"), returned).unwrap();
-    assert_eq!(kept(b.as_ref()).granted().unwrap(), returned);
+    kept(context).finish_item(&todo("plan.a"), failed, Some("断网"), returned).unwrap();
+    let mut b = context.child(todo("plan.b")).unwrap();
+    assert_eq!(kept(b.as_mut()).granted().unwrap(), []);
+    assert!(kept(context).grant(&todo("plan.b"), &blocks[1..]).is_err(), "it was not returned");
+    kept(context).grant(&todo("plan.b"), returned).unwrap();
+    assert_eq!(kept(b.as_mut()).granted().unwrap(), returned);
     let loaded = format!(r#"{{"ref": "{}"}}"#, blocks[0]);
     assert!(memory.recall(&todo("plan.b"), "load", &loaded).unwrap().text.contains(SECRET));
 
     let mut again = kept(context).todo_list().items().to_vec();
     assert_eq!(again[0].result.as_deref(), Some("断网"));
     (again[0].state, again[0].result) = (ItemState::InProgress, None);
-    kept_mut(context).set_todo_list(&TodoList::new(again).unwrap()).unwrap();
+    kept(context).set_todo_list(&TodoList::new(again).unwrap()).unwrap();
     assert_eq!(kept(context).todo_list().items()[0].result, None);
     assert_eq!(kept(context).todo_list().items()[0].references, returned);
 }
@@ -296,13 +292,13 @@ fn td4_a_todo_that_is_concluded_has_a_name_for_its_end() {
     let memory = in_memory();
     let mut session = memory.session(&todo("read")).unwrap();
     let context: &mut dyn ContextManager = &mut session;
-    assert_eq!(kept_mut(context).conclude().unwrap(), None, "nothing was said");
+    assert_eq!(kept(context).conclude().unwrap(), None, "nothing was said");
     for (n, expected) in [(1, "b_read_001"), (2, "b_read_002")] {
         for message in exchange(n, "tides", SECRET) {
             context.record(message).unwrap();
         }
         for _ in 0..2 {
-            assert_eq!(kept_mut(context).conclude().unwrap().unwrap().to_string(), expected);
+            assert_eq!(kept(context).conclude().unwrap().unwrap().to_string(), expected);
         }
     }
     let answer = memory.recall(&todo("read"), "load", r#"{"ref": "b_read_002"}"#).unwrap();

@@ -35,7 +35,8 @@ impl Upkeep {
             self.take(context, done)?;
         }
         while self.running.len() < MOST && self.lost < MOST_LOST {
-            let Some(work) = context.maintenance() else { break };
+            let work = context.background_work().and_then(|policy| policy.maintenance());
+            let Some(work) = work else { break };
             self.running.spawn_blocking(work.0);
         }
         Ok(())
@@ -59,7 +60,7 @@ impl Upkeep {
         done: Result<MaintenanceDone, JoinError>,
     ) -> Result<(), ContextError> {
         match done {
-            Ok(done) => context.absorb(done),
+            Ok(done) => context.background_work().map_or(Ok(()), |policy| policy.absorb(done)),
             Err(error) => {
                 self.lost += 1;
                 tracing::warn!(%error, lost = self.lost, "a context's maintenance broke off");

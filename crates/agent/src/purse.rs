@@ -291,7 +291,7 @@ impl Purse {
 
     /// Takes the calls of a model that a context's policy made for its own ends.
     pub(crate) fn charge_side_calls(&self, context: &mut dyn ContextManager) {
-        for call in context.side_calls() {
+        for call in context.take_side_calls() {
             let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
             self.model_called(Usage { input, output, ..Usage::default() });
         }

@@ -3,8 +3,8 @@
 use crate::agent::AgentError;
 use crate::notes::Notes;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Reference,
-    SubTasks, TodoId, TodoList, TodoListError, message_tokens,
+    Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Reference, TodoId,
+    TodoList, TodoListError, message_tokens,
 };
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ impl Recital {
     }
 
     /// The list as it stands.
-    pub(crate) fn list(&self, context: &dyn ContextManager) -> TodoList {
-        let kept = || context.sub_tasks().map(SubTasks::todo_list).unwrap_or_default();
+    pub(crate) fn list(&self, context: &mut dyn ContextManager) -> TodoList {
+        let kept = || context.sub_tasks().map(|kept| kept.todo_list()).unwrap_or_default();
         self.list.clone().unwrap_or_else(kept)
     }
 
@@ -39,7 +39,7 @@ impl Recital {
         context: &mut dyn ContextManager,
         list: &TodoList,
     ) -> Result<(), ContextError> {
-        if let Some(kept) = context.sub_tasks_mut() {
+        if let Some(kept) = context.sub_tasks() {
             kept.set_todo_list(list)?;
             self.list = None;
             return Ok(());
@@ -58,7 +58,7 @@ impl Recital {
         result: Option<&str>,
         references: &[Reference],
     ) -> Result<bool, ContextError> {
-        if let Some(kept) = context.sub_tasks_mut()
+        if let Some(kept) = context.sub_tasks()
             && kept.finish_item(item, state, result, references)?
         {
             return Ok(true);

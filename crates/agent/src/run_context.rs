@@ -7,9 +7,8 @@ use crate::reciting::Recital;
 use crate::resumed::Resumed;
 use crate::{AgentEvent, Watch};
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Maintenance,
-    MaintenanceDone, Message, Prompt, Recorded, Reference, SeqNo, SideCall, SubTasks, TodoId,
-    TodoList, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    BlockId, Budget, ContextError, ContextLayer, ContextManager, Estimate, ItemState, Message,
+    Prompt, Recorded, Reference, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, message_tokens,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -19,7 +18,7 @@ pub(crate) fn sub_tasks_of(
     context: &mut dyn ContextManager,
 ) -> Result<&mut dyn SubTasks, ContextError> {
     let todo = context.todo().clone();
-    context.sub_tasks_mut().ok_or_else(|| {
+    context.sub_tasks().ok_or_else(|| {
         let message = format!("the context of todo {todo} keeps no todo list");
         ContextError { message, source: None }
     })
@@ -69,9 +68,13 @@ impl<'a> RunContext<'a> {
     }
 }
 
-impl ContextManager for RunContext<'_> {
-    fn todo(&self) -> &TodoId {
-        self.policy.todo()
+impl ContextLayer for RunContext<'_> {
+    fn inner(&self) -> &dyn ContextManager {
+        self.policy
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.policy
     }
 
     fn recorded(&self) -> u64 {
@@ -100,47 +103,19 @@ impl ContextManager for RunContext<'_> {
         prompt
     }
 
-    fn tools(&self) -> &[ToolDefinition] {
-        self.policy.tools()
-    }
-
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
         self.resumed.call(self.policy, call)
     }
 
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.policy.pin(seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.policy.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
+    fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         Some(self)
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        Some(self)
-    }
-
-    fn side_calls(&mut self) -> Vec<SideCall> {
-        self.policy.side_calls()
-    }
-
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        self.policy.maintenance()
-    }
-
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
-        self.policy.absorb(done)
     }
 }
 
 /// The todo list of a run, whatever its policy. What sub-tasks hand back beside their words, and grants, are
 /// the policy's.
 impl SubTasks for RunContext<'_> {
-    fn todo_list(&self) -> TodoList {
+    fn todo_list(&mut self) -> TodoList {
         self.recital.list(self.policy)
     }
 
@@ -159,14 +134,14 @@ impl SubTasks for RunContext<'_> {
     }
 
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        self.policy.sub_tasks_mut().map_or(Ok(false), |kept| kept.grant(to, references))
+        self.policy.sub_tasks().map_or(Ok(false), |kept| kept.grant(to, references))
     }
 
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
-        self.policy.sub_tasks().map_or(Ok(Vec::new()), SubTasks::granted)
+    fn granted(&mut self) -> Result<Vec<Reference>, ContextError> {
+        self.policy.sub_tasks().map_or(Ok(Vec::new()), |kept| kept.granted())
     }
 
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        self.policy.sub_tasks_mut().map_or(Ok(None), SubTasks::conclude)
+        self.policy.sub_tasks().map_or(Ok(None), |kept| kept.conclude())
     }
 }

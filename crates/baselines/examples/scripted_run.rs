@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let tokens = shown.iter().map(|message| message_tokens(&O200k, message));
             let tokens = OUTSIDE.1 + tokens.sum::<usize>();
             println!("request {requests}: {} messages, {tokens} tokens", shown.len());
-            for call in context.side_calls() {
+            for call in context.take_side_calls() {
                 first = first.or(Some(requests));
                 summaries += 1;
                 summary_tokens += call.input_tokens + call.output_tokens;

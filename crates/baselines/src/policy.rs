@@ -5,7 +5,7 @@ use crate::log::Log;
 use crate::refusal::no_tool;
 use crate::tool::tool_tokens;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, SubTasks,
+    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, SideCalls,
     TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
 
@@ -87,15 +87,13 @@ impl<R: Rule> ContextManager for Policy<R> {
         Ok(start(self.rule.again(), todo, self.log.counters().clone()))
     }
 
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        None
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        Some(self)
     }
+}
 
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        None
-    }
-
-    fn side_calls(&mut self) -> Vec<SideCall> {
+impl<R: Rule> SideCalls for Policy<R> {
+    fn take(&mut self) -> Vec<SideCall> {
         self.rule.side_calls()
     }
 }

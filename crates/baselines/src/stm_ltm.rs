@@ -5,7 +5,7 @@
 //! long-term memory L of every step up to s-2, and step s-1 word for word, its results in the order
 //! of their calls.
 //!
-//! L is written beside the loop. [`maintenance`](ContextManager::maintenance) gives a job for each
+//! L is written beside the loop. [`maintenance`](BackgroundWork::maintenance) gives a job for each
 //! finished step, from the moment that it is finished: the tool of the next step may run meanwhile.
 //! What comes back early waits until its step is no longer the last one; what comes back late leaves
 //! its step in the prompt as it was, and the prompt says so. L is appended to until it is over its
@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
-//! use foldback_core::{Budget, ContextManager, Estimate, Message, TodoId};
+//! use foldback_core::{BackgroundWork, Budget, ContextManager, Estimate, Message, TodoId, SideCalls, SideCall};
 //! use std::sync::Arc;
 //!
 //! let mut context = StmLtm::new(TodoId::new("trip")?, Arc::new(Estimate), StmLtmConfig::default());
@@ -57,8 +57,9 @@ use crate::refusal::{no_message, no_tool, over_budget};
 use crate::tool::tool_tokens;
 use compressor::trim;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
-    Role, SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
+    BackgroundWork, Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message,
+    Prompt, Recorded, Role, SeqNo, SideCall, SideCalls, TodoId, ToolAnswer, ToolCall,
+    ToolDefinition, message_tokens,
 };
 use memory::Memory;
 use raw::{Raw, RawStore};
@@ -398,18 +399,22 @@ impl ContextManager for StmLtm {
         Ok(Box::new(Self::new(todo, self.counters.clone(), self.config.clone())))
     }
 
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        None
+    fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
+        Some(self)
     }
 
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        None
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        Some(self)
     }
+}
 
-    fn side_calls(&mut self) -> Vec<SideCall> {
+impl SideCalls for StmLtm {
+    fn take(&mut self) -> Vec<SideCall> {
         std::mem::take(&mut self.side_calls)
     }
+}
 
+impl BackgroundWork for StmLtm {
     /// A job for the oldest finished step that none has; else, when L is over its limit, one that
     /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
     fn maintenance(&mut self) -> Option<Maintenance> {

@@ -38,11 +38,13 @@ impl Driven {
     /// When the policy cannot keep it, or its work failed.
     pub fn record(&mut self, message: &Message, meter: &mut Meter) -> Result<(), ContextError> {
         self.context.record(message.clone())?;
-        for done in std::mem::take(&mut self.jobs) {
-            self.context.absorb(done)?;
+        if let Some(policy) = self.context.background_work() {
+            for done in std::mem::take(&mut self.jobs) {
+                policy.absorb(done)?;
+            }
+            self.jobs.extend(policy.maintenance().map(|job| (job.0)()));
         }
-        self.jobs.extend(self.context.maintenance().map(|job| (job.0)()));
-        for call in self.context.side_calls() {
+        for call in self.context.take_side_calls() {
             meter.apart(call.input_tokens as u64);
             self.side_calls += 1;
             self.side_output_tokens += call.output_tokens as u64;

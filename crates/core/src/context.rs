@@ -1,7 +1,8 @@
 //! The port between an agent's loop and whatever manages its context.
 
-use crate::{BlockId, Message, SeqNo, SubTasks, TodoId, ToolCall};
-use std::any::Any;
+use crate::{
+    BackgroundWork, BlockId, Message, SeqNo, SideCall, SideCalls, SubTasks, TodoId, ToolCall,
+};
 use std::sync::Arc;
 
 /// What an agent's loop needs of a context policy. One implementation per policy, so that policies
@@ -10,8 +11,9 @@ use std::sync::Arc;
 /// The loop records every message as it arrives, asks for a prompt before each call to the model,
 /// and hands calls of [`tools`](Self::tools) to [`call`](Self::call).
 ///
-/// A wrapper forwards every method, those with a default as well: a default stands for a policy that
-/// asks no model and has no work of its own.
+/// Every policy has the first eight methods. The rest are accessors: each gives a port that only some
+/// policies have, and `None` unless the policy says otherwise. To change what a context does without
+/// writing a policy, implement [`ContextLayer`](crate::ContextLayer).
 pub trait ContextManager: Send {
     /// The todo that this context belongs to.
     fn todo(&self) -> &TodoId;
@@ -51,31 +53,26 @@ pub trait ContextManager: Send {
     /// When the store behind the policy fails.
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError>;
 
-    /// What the policy keeps of sub-tasks; `None` where it keeps nothing of them.
-    fn sub_tasks(&self) -> Option<&dyn SubTasks>;
-
-    /// The same, to be changed.
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks>;
-
-    /// The model calls that the policy made, or that its stand-in for a model stood for, since this
-    /// was last asked, in order. They are billed beside the loop's own calls. A policy that asks no
-    /// model has none.
-    fn side_calls(&mut self) -> Vec<SideCall> {
-        Vec::new()
-    }
-
-    /// Work that may run beside the loop, as a value. Its result comes back by
-    /// [`absorb`](Self::absorb).
-    fn maintenance(&mut self) -> Option<Maintenance> {
+    /// What the policy keeps of sub-tasks.
+    fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         None
     }
 
-    /// Takes the result of work that [`maintenance`](Self::maintenance) gave out.
-    ///
-    /// # Errors
-    /// When the work failed in a way that the policy cannot pass over.
-    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
-        Ok(())
+    /// The work that the policy would have done beside the loop.
+    fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
+        None
+    }
+
+    /// The model calls that the policy makes for its own ends.
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        None
+    }
+}
+
+impl dyn ContextManager + '_ {
+    /// The model calls that the policy made since they were last taken, in order; none where it makes none.
+    pub fn take_side_calls(&mut self) -> Vec<SideCall> {
+        self.side_calls().map(|calls| calls.take()).unwrap_or_default()
     }
 }
 
@@ -160,23 +157,6 @@ pub struct ToolAnswer {
     /// Whether the call failed.
     pub is_error: bool,
 }
-
-/// A call to a model that a policy makes for its own ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SideCall {
-    /// What it is for, in one word: `summary`.
-    pub purpose: &'static str,
-    /// The tokens that the model is sent.
-    pub input_tokens: usize,
-    /// The tokens that it writes.
-    pub output_tokens: usize,
-}
-
-/// Work that may run beside the loop, on any thread.
-pub struct Maintenance(pub Box<dyn FnOnce() -> MaintenanceDone + Send>);
-
-/// The result of such work; only the policy that gave the work out can read it.
-pub struct MaintenanceDone(pub Box<dyn Any + Send>);
 
 /// A context that could not be kept.
 #[derive(Debug, thiserror::Error)]

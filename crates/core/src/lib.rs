@@ -20,9 +20,11 @@
 //! # Ok::<(), foldback_core::MessageError>(())
 //! ```
 
+mod background_work;
 mod block;
 mod content;
 mod context;
+mod context_layer;
 mod embedder;
 mod id;
 mod line;
@@ -36,6 +38,7 @@ mod prices;
 mod reference;
 mod role;
 mod seq;
+mod side_calls;
 mod stored;
 mod sub_tasks;
 mod time;
@@ -43,12 +46,13 @@ mod todo_list;
 mod tokens;
 mod trust;
 
+pub use background_work::{BackgroundWork, Maintenance, MaintenanceDone};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
 pub use content::{Content, Part};
 pub use context::{
-    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Prompt, Recorded, SideCall,
-    ToolAnswer, ToolDefinition,
+    Budget, ContextError, ContextManager, Prompt, Recorded, ToolAnswer, ToolDefinition,
 };
+pub use context_layer::ContextLayer;
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use line::one_line;
@@ -61,6 +65,7 @@ pub use prices::Prices;
 pub use reference::{Reference, ReferenceError};
 pub use role::Role;
 pub use seq::{SeqNo, SeqRange};
+pub use side_calls::{SideCall, SideCalls};
 pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};
 pub use sub_tasks::SubTasks;
 pub use time::Timestamp;

@@ -4,9 +4,12 @@ use crate::{BlockId, ContextError, ItemState, Reference, TodoId, TodoList};
 
 /// The todo list of a context, what its items hand back, and what todos may read of each other. A policy
 /// that keeps these shows the list at the end of its prompts by itself.
+///
+/// It is reached through [`ContextManager::sub_tasks`](crate::ContextManager::sub_tasks), which borrows the
+/// context for a change; so do the methods here, those that only read as well.
 pub trait SubTasks: Send {
     /// The todo list as it stands; empty where there is none yet.
-    fn todo_list(&self) -> TodoList;
+    fn todo_list(&mut self) -> TodoList;
 
     /// Takes the todo list as it stands now.
     ///
@@ -39,7 +42,7 @@ pub trait SubTasks: Send {
     ///
     /// # Errors
     /// When the store behind the policy fails.
-    fn granted(&self) -> Result<Vec<Reference>, ContextError>;
+    fn granted(&mut self) -> Result<Vec<Reference>, ContextError>;
 
     /// The work on this todo is over, at least for now: closes what is open, so that it can be named.
     /// Gives the block that the last message stands in, where there is one; asked again, the same.

@@ -235,17 +235,13 @@ impl ContextManager for Session {
         Ok(Box::new(child))
     }
 
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        Some(self)
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+    fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         Some(self)
     }
 }
 
 impl SubTasks for Session {
-    fn todo_list(&self) -> TodoList {
+    fn todo_list(&mut self) -> TodoList {
         Self::todo_list(self).clone()
     }
 
@@ -282,7 +278,7 @@ impl SubTasks for Session {
         Ok(true)
     }
 
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+    fn granted(&mut self) -> Result<Vec<Reference>, ContextError> {
         let grants = Memory { shared: self.memory.clone() }.grants(Self::todo(self))?;
         let received = grants.into_iter().filter(|grant| grant.to == *Self::todo(self));
         Ok(received.map(|grant| grant.reference).collect())

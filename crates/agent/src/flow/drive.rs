@@ -11,7 +11,7 @@ use crate::json_line::quoted;
 use crate::notes::Notes;
 use crate::trajectory::{Ending, Purpose, Recorder, Situation, Stop, Strategy, TerminateStatus};
 use crate::{AgentEvent, Resource, StepStatus, TextPlan, Trace, Watch};
-use foldback_core::{ContextError, ContextManager, Message, Reference, SubTasks, TodoId, TodoList};
+use foldback_core::{ContextError, ContextManager, Message, Reference, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -266,7 +266,7 @@ impl<'a> Drive<'a> {
         });
         let report = agent.run(self.settings.by.strategy(), child.as_mut(), task).await?;
         let reference =
-            child.sub_tasks_mut().map_or(Ok(None), SubTasks::conclude)?.map(Reference::Block);
+            child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
         self.watch.tell_of(|| {
             let (state, result) = Attempt::of(&report, agent).handed_back();
             AgentEvent::HandedBack { item, state, result }

@@ -11,7 +11,7 @@ use crate::own_tool::tell;
 use crate::todo::{as_told, failed, grant, item_id, short_name};
 use crate::{AgentEvent, CallContext, ContextHandle, ToolError, ToolOutput};
 use foldback_core::{
-    ContextManager, ItemState, Reference, SubTasks, TodoId, TodoItem, TodoList, TodoListError,
+    ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, TodoListError,
 };
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -196,8 +196,8 @@ impl<'a> Delegation<'a> {
             if has_any && !grant(context, item.id.clone(), references).await? {
                 assignment.references.clear();
             }
-            let Some((_, child)) = &assignment.worker else { continue };
-            let granted = child.sub_tasks().map_or(Ok(Vec::new()), SubTasks::granted);
+            let Some((_, child)) = &mut assignment.worker else { continue };
+            let granted = child.sub_tasks().map_or(Ok(Vec::new()), |kept| kept.granted());
             let granted = granted.map_err(|error| failed(context, &error))?;
             for reference in granted {
                 // What items return is told beside their words.
@@ -312,7 +312,7 @@ impl<'a> Delegation<'a> {
     ) -> Result<(), ToolError> {
         let panicked = || Ok((ItemState::Failed, "the sub-agent panicked".to_owned()));
         let (state, words) = report.map_or_else(panicked, ended)?;
-        let last = child.sub_tasks_mut().map_or(Ok(None), SubTasks::conclude);
+        let last = child.sub_tasks().map_or(Ok(None), |kept| kept.conclude());
         let last = last.map_err(|error| failed(self.context, &error))?;
         let mut references: Vec<Reference> = last.map(Reference::Block).into_iter().collect();
         for reference in named(child.todo(), &words) {

@@ -2,8 +2,8 @@
 
 use crate::script::full;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks, TodoId,
-    ToolAnswer, ToolCall, ToolDefinition,
+    Budget, ContextError, ContextLayer, ContextManager, Prompt, ToolAnswer, ToolCall,
+    ToolDefinition,
 };
 use std::sync::Mutex;
 
@@ -49,17 +49,13 @@ impl Altered {
     }
 }
 
-impl ContextManager for Altered {
-    fn todo(&self) -> &TodoId {
-        self.inner.todo()
+impl ContextLayer for Altered {
+    fn inner(&self) -> &dyn ContextManager {
+        self.inner.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.inner.recorded()
-    }
-
-    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        self.inner.record(message)
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.inner.as_mut()
     }
 
     fn prompt(&self, budget: &Budget) -> Prompt {
@@ -76,21 +72,5 @@ impl ContextManager for Altered {
 
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
         (self.answer)(call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.inner.pin(seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.inner.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.inner.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.inner.sub_tasks_mut()
     }
 }

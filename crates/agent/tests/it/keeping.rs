@@ -5,8 +5,8 @@ use crate::script::full;
 use foldback_agent::{AgentEvent, Observer};
 use foldback_baselines::Full;
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Estimate, ItemState, Message, Prompt, Recorded,
-    Reference, Role, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolDefinition,
+    BlockId, ContextError, ContextLayer, ContextManager, Estimate, ItemState, Message, Recorded,
+    Reference, Role, SubTasks, TodoId, TodoList, ToolCall,
 };
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use parking_lot::Mutex;
@@ -55,7 +55,7 @@ impl Keeping {
     }
 
     pub(crate) fn list(&self) -> TodoList {
-        self.todo_list()
+        self.kept.lock().lists.get(self.inner.todo()).cloned().unwrap_or_default()
     }
 
     /// What was said in a todo, as `role: text` or the calls' arguments.
@@ -80,38 +80,22 @@ fn wrong(message: String) -> ContextError {
     ContextError { message, source: None }
 }
 
-impl ContextManager for Keeping {
-    fn todo(&self) -> &TodoId {
-        self.inner.todo()
+impl ContextLayer for Keeping {
+    fn inner(&self) -> &dyn ContextManager {
+        self.inner.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.inner.recorded()
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.inner.as_mut()
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        let todo = self.todo().clone();
+        let todo = self.inner.todo().clone();
         if *message.role() == Role::Assistant && self.kept.lock().broken.as_ref() == Some(&todo) {
             return Err(wrong("the store is gone".to_owned()));
         }
         self.kept.lock().conversations.entry(todo).or_default().push(message.clone());
         self.inner.record(message)
-    }
-
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.inner.prompt(budget)
-    }
-
-    fn tools(&self) -> &[ToolDefinition] {
-        self.inner.tools()
-    }
-
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.inner.call(call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.inner.pin(seq)
     }
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
@@ -122,18 +106,14 @@ impl ContextManager for Keeping {
         Ok(Box::new(Self { inner, kept: self.kept.clone(), shares: self.shares }))
     }
 
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        Some(self)
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
+    fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         Some(self)
     }
 }
 
 impl SubTasks for Keeping {
-    fn todo_list(&self) -> TodoList {
-        self.kept.lock().lists.get(self.todo()).cloned().unwrap_or_default()
+    fn todo_list(&mut self) -> TodoList {
+        self.list()
     }
 
     fn set_todo_list(&mut self, list: &TodoList) -> Result<(), ContextError> {
@@ -146,7 +126,7 @@ impl SubTasks for Keeping {
         if let Some(item) = made_up {
             return Err(wrong(format!("{} claims to have returned what it has not", item.id)));
         }
-        self.kept.lock().lists.insert(self.todo().clone(), list.clone());
+        self.kept.lock().lists.insert(self.inner.todo().clone(), list.clone());
         Ok(())
     }
 
@@ -172,7 +152,7 @@ impl SubTasks for Keeping {
         }
         list.add_result(item, result, references).map_err(|error| wrong(error.to_string()))?;
         list.set_state(item, state).map_err(|error| wrong(error.to_string()))?;
-        self.kept.lock().lists.insert(self.todo().clone(), list);
+        self.kept.lock().lists.insert(self.inner.todo().clone(), list);
         Ok(true)
     }
 
@@ -190,12 +170,12 @@ impl SubTasks for Keeping {
         Ok(true)
     }
 
-    fn granted(&self) -> Result<Vec<Reference>, ContextError> {
+    fn granted(&mut self) -> Result<Vec<Reference>, ContextError> {
         Ok(Vec::new())
     }
 
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError> {
-        Ok(self.shares.then(|| BlockId::new(self.todo().clone(), 1)))
+        Ok(self.shares.then(|| BlockId::new(self.inner.todo().clone(), 1)))
     }
 }
 

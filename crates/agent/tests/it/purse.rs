@@ -7,8 +7,8 @@ use foldback_agent::{
     Task, TokenPrices, Tool, ToolOutput, Toolbox,
 };
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo, SideCall,
-    SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
+    ToolCall,
 };
 use foldback_llm::{Answer, ScriptedModel, Usage};
 use foldback_planner::{Effect, FailureKind, StepId, StepResult};
@@ -177,41 +177,27 @@ async fn n3_what_was_spent_before_a_run_was_killed_is_spent() {
 /// A context whose policy asks a model for each message.
 struct Summing(Box<dyn ContextManager>, usize);
 
-impl ContextManager for Summing {
-    fn todo(&self) -> &TodoId {
-        self.0.todo()
+impl ContextLayer for Summing {
+    fn inner(&self) -> &dyn ContextManager {
+        self.0.as_ref()
     }
-    fn recorded(&self) -> u64 {
-        self.0.recorded()
+
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.0.as_mut()
     }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         self.1 += 1;
         self.0.record(message)
     }
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.0.prompt(budget)
-    }
-    fn tools(&self) -> &[ToolDefinition] {
-        self.0.tools()
-    }
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.0.call(call)
-    }
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.0.pin(seq)
-    }
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.0.child(todo)
-    }
 
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.0.sub_tasks()
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        Some(self)
     }
+}
 
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.0.sub_tasks_mut()
-    }
-    fn side_calls(&mut self) -> Vec<SideCall> {
+impl SideCalls for Summing {
+    fn take(&mut self) -> Vec<SideCall> {
         let call = SideCall { purpose: "summary", input_tokens: 1_000, output_tokens: 100 };
         vec![call; std::mem::take(&mut self.1)]
     }

@@ -4,8 +4,8 @@ use crate::toolkit::{spec, tool};
 use foldback_agent::{Agent, Executor, Report, Task, Tool, ToolError, ToolOutput, Toolbox, Trace};
 use foldback_baselines::Full;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, Message, Prompt, Recorded, Role, SeqNo,
-    SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition, check_request,
+    Budget, ContextError, ContextLayer, ContextManager, Estimate, Message, Prompt, Role, TodoId,
+    ToolAnswer, ToolCall, ToolDefinition, check_request,
 };
 use foldback_llm::{
     Answer, Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
@@ -183,17 +183,13 @@ impl Remembering {
     }
 }
 
-impl ContextManager for Remembering {
-    fn todo(&self) -> &TodoId {
-        self.inner.todo()
+impl ContextLayer for Remembering {
+    fn inner(&self) -> &dyn ContextManager {
+        self.inner.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.inner.recorded()
-    }
-
-    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        self.inner.record(message)
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.inner.as_mut()
     }
 
     fn prompt(&self, budget: &Budget) -> Prompt {
@@ -208,21 +204,5 @@ impl ContextManager for Remembering {
 
     fn call(&mut self, _call: &ToolCall) -> Result<ToolAnswer, ContextError> {
         Ok(ToolAnswer { text: self.answer.clone(), is_error: false })
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.inner.pin(seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.inner.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.inner.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.inner.sub_tasks_mut()
     }
 }

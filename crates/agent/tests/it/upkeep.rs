@@ -6,8 +6,7 @@ use crate::keeping::{Watching, calling};
 use crate::script::{agent, full, model, says, task};
 use foldback_agent::{AgentEvent, Task};
 use foldback_core::{
-    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
-    SeqNo, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    BackgroundWork, ContextError, ContextLayer, ContextManager, Maintenance, MaintenanceDone,
 };
 use foldback_llm::{Answer, ScriptedModel};
 use serde_json::json;
@@ -33,47 +32,21 @@ impl Busy {
     }
 }
 
-impl ContextManager for Busy {
-    fn todo(&self) -> &TodoId {
-        self.inner.todo()
+impl ContextLayer for Busy {
+    fn inner(&self) -> &dyn ContextManager {
+        self.inner.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.inner.recorded()
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.inner.as_mut()
     }
 
-    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
-        self.inner.record(message)
+    fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
+        Some(self)
     }
+}
 
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.inner.prompt(budget)
-    }
-
-    fn tools(&self) -> &[ToolDefinition] {
-        self.inner.tools()
-    }
-
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.inner.call(call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.inner.pin(seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.inner.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        None
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        None
-    }
-
+impl BackgroundWork for Busy {
     fn maintenance(&mut self) -> Option<Maintenance> {
         let work = (self.next)(self.inner.recorded())?;
         self.given.fetch_add(1, Ordering::SeqCst);

@@ -8,8 +8,7 @@ use foldback_agent::{
     Toolbox,
 };
 use foldback_core::{
-    BlockId, Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SubTasks,
-    TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
 use foldback_llm::{ModelError, ModelErrorKind};
 use foldback_planner::{Effect, StepId};
@@ -134,40 +133,19 @@ async fn et10_recalls_are_told() {
 /// A context that closes a block with every message.
 struct Closing(Box<dyn ContextManager>);
 
-impl ContextManager for Closing {
-    fn todo(&self) -> &TodoId {
-        self.0.todo()
+impl ContextLayer for Closing {
+    fn inner(&self) -> &dyn ContextManager {
+        self.0.as_ref()
     }
-    fn recorded(&self) -> u64 {
-        self.0.recorded()
+
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.0.as_mut()
     }
+
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let Recorded { seq, .. } = self.0.record(message)?;
-        let block = BlockId::new(self.todo().clone(), u32::try_from(seq.0).unwrap() + 1);
+        let block = BlockId::new(self.0.todo().clone(), u32::try_from(seq.0).unwrap() + 1);
         Ok(Recorded { seq, closed: vec![block] })
-    }
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.0.prompt(budget)
-    }
-    fn tools(&self) -> &[ToolDefinition] {
-        self.0.tools()
-    }
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.0.call(call)
-    }
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.0.pin(seq)
-    }
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.0.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.0.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.0.sub_tasks_mut()
     }
 }
 

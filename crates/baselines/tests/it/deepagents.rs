@@ -74,13 +74,13 @@ fn at_the_trigger_all_but_the_last_six_give_way_to_a_summary() {
     assert_eq!(shown[0], "Be brief.");
     assert!(shown[1].contains(HISTORY) && shown[1].contains("extracted by rule"), "{}", shown[1]);
     assert_eq!(shown[2..4], ["Shut 17.", "Gate 18? 闸门 18？"]);
-    let calls = under.side_calls();
+    let calls = under.take_side_calls();
     assert_eq!(calls.len(), 1);
     let (summary, kept) = (shown[1].chars().count(), &shown[2..]);
     let kept: usize = kept.iter().map(|text| text.chars().count() + 4).sum();
     assert_eq!(calls[0].input_tokens, whole - kept - "Be brief.".len() - 4);
     assert!((1..=200).contains(&calls[0].output_tokens) && calls[0].output_tokens < summary);
-    assert_eq!(under.side_calls(), []);
+    assert_eq!(under.take_side_calls(), []);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn all_that_left_can_be_found_word_for_word() {
     let mut context = start(small(900));
     let messages: Vec<Message> = talk(0..60).collect();
     record(context.as_mut(), messages.clone());
-    assert!(context.side_calls().len() > 2, "the history grew in sections");
+    assert!(context.take_side_calls().len() > 2, "the history grew in sections");
     let shown = texts(context.as_ref());
     for message in &messages {
         let text = message.text();
@@ -266,13 +266,13 @@ fn arguments_are_clipped_after_a_summary_too() {
     let mut context = start(small(4_000));
     record(context.as_mut(), talk(0..150));
     record(context.as_mut(), [Message::user("Write.")]);
-    assert_eq!(context.side_calls().len(), 1, "most of the history has left");
+    assert_eq!(context.take_side_calls().len(), 1, "most of the history has left");
     let arguments = format!(r#"{{"content": "{}"}}"#, "x".repeat(2_001));
     let writes = ToolCall::new("w", "write_file", &arguments);
     record(context.as_mut(), [Message::calls("", vec![writes]), result("w", "done")]);
     record(context.as_mut(), talk(150..160));
     record(context.as_mut(), [Message::user("Now?")]);
-    assert_eq!(context.side_calls(), []);
+    assert_eq!(context.take_side_calls(), []);
     let shown = prompt(context.as_ref()).messages;
     let calls: Vec<_> = shown.iter().flat_map(|message| message.tool_calls()).collect();
     assert_eq!(calls.len(), 1);
@@ -288,7 +288,7 @@ fn a_known_window_clips_arguments_from_its_trigger_on() {
         let writes = ToolCall::new(&format!("w{id}"), "write_file", &arguments(id));
         record(context.as_mut(), [Message::user("写。"), Message::calls("", vec![writes])]);
         record(context.as_mut(), [result(&format!("w{id}"), "done")]);
-        assert_eq!(context.side_calls().len(), usize::from(id == 40), "at {id}");
+        assert_eq!(context.take_side_calls().len(), usize::from(id == 40), "at {id}");
         let shown = prompt(context.as_ref()).messages;
         let calls = shown.iter().flat_map(|message| message.tool_calls());
         calls.filter(|call| call.arguments.len() > 2_000).count()

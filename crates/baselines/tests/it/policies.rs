@@ -40,7 +40,7 @@ fn run(policy: &Baseline, messages: &[Message]) -> (Vec<Vec<Arc<Message>>>, Vec<
         record(context.as_mut(), [message.clone()]);
         prompts.push(prompt(context.as_ref()).messages);
     }
-    (prompts, context.side_calls())
+    (prompts, context.take_side_calls())
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn own_calls_are_billed_by_a_counter_of_their_own() {
             let counters = Counters { sizes: Arc::new(Heavy), bills };
             let mut context = baseline(name).unwrap().start(todo(), counters);
             record(context.as_mut(), messages.clone());
-            (prompt(context.as_ref()).messages, context.side_calls())
+            (prompt(context.as_ref()).messages, context.take_side_calls())
         };
         let ((shown, once), (also, tenfold)) = (run(Arc::new(Estimate)), run(Arc::new(Tenfold)));
         assert_eq!((shown, once.len()), (also, tenfold.len()), "{name}");
@@ -126,7 +126,7 @@ fn one_rule_writes_every_summary() {
             let call = ToolCall::new(&id, "look", &format!("{{\"gate\": {i}}}"));
             let result = result(&id, &format!("E{i:04}: {dup}"));
             record(context.as_mut(), [Message::calls("I look.", vec![call]), result]);
-            calls.extend(context.side_calls());
+            calls.extend(context.take_side_calls());
         }
         assert!(!calls.is_empty(), "{name}");
         assert!(calls.iter().all(|call| call.output_tokens <= 2_000), "{name}: {calls:?}");

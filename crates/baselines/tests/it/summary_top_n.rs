@@ -83,13 +83,13 @@ fn at_the_trigger_a_summary_is_due_and_its_call_is_told() {
     assert_eq!(texts(run(82).as_ref()).len(), 9);
     let mut context = run(81);
     assert_eq!(texts(context.as_ref())[1..], ["闸门 7？", "闸门 8？"]);
-    let calls = context.side_calls();
+    let calls = context.take_side_calls();
     assert_eq!((calls.len(), calls[0].purpose, calls[0].input_tokens), (1, "summary", 63));
     assert_eq!(calls[0].output_tokens, texts(context.as_ref())[0].chars().count());
     // The next one is made of the summary as well.
     let before = prompt(context.as_ref()).tokens;
     record(context.as_mut(), [Message::user("闸门 9？")]);
-    assert_eq!(context.side_calls()[0].input_tokens, before - 9);
+    assert_eq!(context.take_side_calls()[0].input_tokens, before - 9);
 }
 
 /// What decides is the size of the messages, not of the instructions in front of them.
@@ -112,7 +112,7 @@ fn the_task_outlives_everything_else() {
     let task = format!("Repair gate 7. 修理七号闸门。 {}", "It sticks at noon. ".repeat(200));
     context.record(Message::user(&task)).unwrap();
     talk(context.as_mut(), 0..400);
-    assert!(context.side_calls().len() > 3);
+    assert!(context.take_side_calls().len() > 3);
     let summary = texts(context.as_ref()).swap_remove(0);
     assert!(summary.contains("\n- user: Repair gate 7. 修理七号闸门。"), "{summary}");
     let first = summary.lines().nth(1).unwrap();

@@ -37,10 +37,11 @@ pub(crate) fn record(
     messages: impl IntoIterator<Item = Message>,
 ) {
     for message in messages {
-        let done = context.maintenance().map(|job| (job.0)());
+        let job = context.background_work().and_then(|policy| policy.maintenance());
+        let done = job.map(|job| (job.0)());
         context.record(message).unwrap();
         if let Some(done) = done {
-            context.absorb(done).unwrap();
+            context.background_work().unwrap().absorb(done).unwrap();
         }
     }
 }

@@ -5,8 +5,7 @@ use crate::error::CliError;
 use foldback::Memory;
 use foldback_bench::Policy;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, Maintenance, MaintenanceDone, Message, Prompt,
-    Recorded, SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    ContextError, ContextLayer, ContextManager, Estimate, Message, Recorded, TodoId,
 };
 use std::sync::Arc;
 
@@ -59,13 +58,13 @@ impl MeteredContext {
     }
 }
 
-impl ContextManager for MeteredContext {
-    fn todo(&self) -> &TodoId {
-        self.context.todo()
+impl ContextLayer for MeteredContext {
+    fn inner(&self) -> &dyn ContextManager {
+        self.context.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.context.recorded()
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.context.as_mut()
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
@@ -75,45 +74,9 @@ impl ContextManager for MeteredContext {
         Ok(recorded)
     }
 
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.context.prompt(budget)
-    }
-
-    fn tools(&self) -> &[ToolDefinition] {
-        self.context.tools()
-    }
-
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.context.call(call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.context.pin(seq)
-    }
-
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         let child = self.context.child(todo)?;
         let child = Self::around(child, self.meter.clone(), self.memory.clone());
         Ok(Box::new(child.map_err(ContextError::from)?))
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.context.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.context.sub_tasks_mut()
-    }
-
-    fn side_calls(&mut self) -> Vec<SideCall> {
-        self.context.side_calls()
-    }
-
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        self.context.maintenance()
-    }
-
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
-        self.context.absorb(done)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::model::Acting;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message, Prompt, Recorded,
-    SeqNo, SideCall, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    BackgroundWork, ContextError, ContextLayer, ContextManager, Message, Recorded, SideCall,
+    SideCalls,
 };
 use std::sync::Arc;
 
@@ -15,64 +15,40 @@ pub(crate) struct Billed {
     pub(crate) model: Arc<Acting>,
 }
 
-impl ContextManager for Billed {
-    fn todo(&self) -> &TodoId {
-        self.context.todo()
+impl ContextLayer for Billed {
+    fn inner(&self) -> &dyn ContextManager {
+        self.context.as_ref()
     }
 
-    fn recorded(&self) -> u64 {
-        self.context.recorded()
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.context.as_mut()
     }
 
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let recorded = self.context.record(message)?;
-        while let Some(work) = self.context.maintenance() {
-            self.context.absorb((work.0)())?;
+        if let Some(policy) = self.context.background_work() {
+            while let Some(work) = policy.maintenance() {
+                policy.absorb((work.0)())?;
+            }
         }
         Ok(recorded)
     }
 
-    fn prompt(&self, budget: &Budget) -> Prompt {
-        self.context.prompt(budget)
+    fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
+        None
     }
 
-    fn tools(&self) -> &[ToolDefinition] {
-        self.context.tools()
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        Some(self)
     }
+}
 
-    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, ContextError> {
-        self.context.call(call)
-    }
-
-    fn pin(&mut self, seq: SeqNo) -> Result<(), ContextError> {
-        self.context.pin(seq)
-    }
-
-    fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
-        self.context.child(todo)
-    }
-
-    fn sub_tasks(&self) -> Option<&dyn SubTasks> {
-        self.context.sub_tasks()
-    }
-
-    fn sub_tasks_mut(&mut self) -> Option<&mut dyn SubTasks> {
-        self.context.sub_tasks_mut()
-    }
-
-    fn side_calls(&mut self) -> Vec<SideCall> {
-        let calls = self.context.side_calls();
+impl SideCalls for Billed {
+    fn take(&mut self) -> Vec<SideCall> {
+        let calls = self.context.take_side_calls();
         for call in &calls {
             self.model.aside(call.input_tokens as u64, call.output_tokens as u64);
         }
         calls
-    }
-
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        None
-    }
-
-    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
-        Ok(())
     }
 }

@@ -2,8 +2,8 @@
 
 use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
 use foldback_core::{
-    Budget, ContextManager, Estimate, MaintenanceDone, Message, Prompt, TodoId, ToolCall,
-    ToolCallId,
+    BackgroundWork, Budget, ContextManager, Estimate, MaintenanceDone, Message, Prompt, TodoId,
+    ToolCall, ToolCallId,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use foldback_baselines::Counters;
 use foldback_baselines::stm_ltm::{
     Compression, Compressor, Extractive, Note, NoteKind, Scene, StmLtmConfig, Written,
 };
-use foldback_core::{ContextError, ContextManager, Estimate, Message, SideCall, TokenCounter};
+use foldback_core::{ContextError, Estimate, Message, SideCall, SideCalls, TokenCounter};
 use std::sync::Arc;
 
 /// A loop in the middle of its work: after each step the text of L, where there is one.
@@ -54,14 +54,14 @@ fn cx4_the_memory_is_appended_to_until_it_is_over_its_limit() {
             }
             assert!(tokens < 1_400, "{back:?}: {tokens}");
         }
-        let calls = agent.context.side_calls();
+        let calls = agent.context.take();
         assert!((4..=12).contains(&rewritten), "{back:?}: {rewritten}");
         assert_eq!(calls.len(), rewritten, "{back:?}: each is told as a call");
         for SideCall { purpose, input_tokens, output_tokens } in calls {
             assert_eq!(purpose, "summary");
             assert!(input_tokens > 1_000 && (100..=500).contains(&output_tokens));
         }
-        assert!(agent.context.side_calls().is_empty(), "they are told once");
+        assert!(agent.context.take().is_empty(), "they are told once");
     }
 }
 
@@ -150,7 +150,7 @@ fn a_model_can_stand_behind_the_port() {
         );
         assert_eq!(last.contains("- All gates stick. 数 word"), !fails, "{last}");
         assert!(Estimate.count(&last) < 900, "{last}");
-        assert!(!agent.context.side_calls().is_empty());
+        assert!(!agent.context.take().is_empty());
     }
 }
 

@@ -1,0 +1,24 @@
+//! Work that a context policy would have done beside the loop.
+
+use crate::ContextError;
+use std::any::Any;
+
+/// A policy with work that need not hold up the loop. The policy gives the work out as a value, the loop
+/// runs it where it likes, and hands the result back.
+pub trait BackgroundWork: Send {
+    /// The next piece of work, if there is any. Its result comes back by [`absorb`](Self::absorb). Work
+    /// whose result never comes back may be given out again.
+    fn maintenance(&mut self) -> Option<Maintenance>;
+
+    /// Takes the result of work that [`maintenance`](Self::maintenance) gave out.
+    ///
+    /// # Errors
+    /// When the work failed in a way that the policy cannot pass over, or it is not the policy's.
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError>;
+}
+
+/// Work that may run beside the loop, on any thread.
+pub struct Maintenance(pub Box<dyn FnOnce() -> MaintenanceDone + Send>);
+
+/// The result of such work; only the policy that gave the work out can read it.
+pub struct MaintenanceDone(pub Box<dyn Any + Send>);
