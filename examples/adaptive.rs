@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "Ness has 2.1 m.".into(),
     ]);
     let agent = Agent::new(Arc::new(model), Executor::new(Toolbox::new([tide_table()])?))
-        .with_head("You know the tides.");
+        .with_system_prompt("You know the tides.");
     let mut context = Full.start(TodoId::new("tides")?, Arc::new(Estimate));
 
     let requests = [

@@ -42,7 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Answer::text("The limit was 3; 说明.md asks for 5, so retry.toml says 5 now."),
     ]);
     let tools = Toolbox::new(toolset(&Permissions::in_workspace(folder.path()))?)?;
-    let agent = Agent::new(Arc::new(model), Executor::new(tools)).with_head("You mend settings.");
+    let agent =
+        Agent::new(Arc::new(model), Executor::new(tools)).with_system_prompt("You mend settings.");
 
     let memory = Memory::in_memory(Options::default())?;
     let mut session = memory.session(&TodoId::new("retry-limit")?)?;

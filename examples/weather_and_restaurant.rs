@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("== the forecast is {forecast} ==\n");
         let model = Arc::new(ScriptedModel::answering(planner));
         let agent = Agent::new(model.clone(), Executor::new(tools(forecast)?))
-            .with_head("You help people in 杭州 with their evening.");
+            .with_system_prompt("You help people in 杭州 with their evening.");
         let mut context = Full.start(TodoId::new("evening")?, Arc::new(Estimate));
         let report = agent.one_plan(context.as_mut(), &Task::new("evening", REQUEST)).await?;
 

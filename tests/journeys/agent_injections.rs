@@ -13,7 +13,7 @@ use foldback::{Close, Session};
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_agent::{
     Agent, AskPerson, CallForm, Executor, Person, Question, ReactSettings, Report, Strategy,
-    SubAgents, Task, Tool, Toolbox, reference_head, todo_write,
+    SubAgents, Task, Tool, Toolbox, reference_system_prompt, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
@@ -111,7 +111,8 @@ impl World {
         let settings = ReactSettings { calls: form, ..ReactSettings::default() };
         let own = |tools: Vec<Arc<dyn Tool>>| {
             let executor = Executor::new(Toolbox::new(tools).unwrap());
-            let agent = Agent::new(model.clone(), executor).with_head(reference_head());
+            let agent =
+                Agent::new(model.clone(), executor).with_system_prompt(reference_system_prompt());
             agent.with_react(settings.clone())
         };
         let delegate = SubAgents::new(own(self.tools.clone())).with_strategy(Strategy::React);

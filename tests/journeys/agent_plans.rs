@@ -37,7 +37,7 @@ impl Desk {
         let mut tools = toolset(&permissions).unwrap();
         tools.push(write_article(self.dir.path()));
         let executor = Executor::new(Toolbox::new(tools).unwrap());
-        let agent = Agent::new(self.model.clone(), executor).with_head("You keep notes.");
+        let agent = Agent::new(self.model.clone(), executor).with_system_prompt("You keep notes.");
         let memory = open(&self.dir.path().join("store"));
         let mut session = memory.session(&todo("notes")).unwrap();
         agent.run(strategy, &mut session, &Task::new("run", request)).await.unwrap()

@@ -250,7 +250,7 @@ fn live(case: Case, dir: &Path, life: &Arc<Life>, done: &Done) -> Result<Report,
     let tools =
         [tool("look", Effect::ReadOnly, life, done), tool("book", Effect::Idempotent, life, done)];
     let executor = Executor::new(Toolbox::new(tools).unwrap()).with_journal(Arc::new(journal));
-    let agent = Agent::new(Arc::new(model), executor).with_head("You know harbours.");
+    let agent = Agent::new(Arc::new(model), executor).with_system_prompt("You know harbours.");
     let memory = open(&dir.join("store"));
     let session = memory.session(&todo("harbours")).unwrap();
     let mut context = Recording { inner: session, life: Arc::clone(life) };

@@ -112,7 +112,7 @@ async fn run(
     let tools = Toolbox::new([wipe(wiped), fetch()]).unwrap();
     let settings = ReactSettings { calls: form, ..ReactSettings::default() };
     let agent = Agent::new(model.clone(), Executor::new(tools));
-    let agent = agent.with_head(HEAD).with_react(settings);
+    let agent = agent.with_system_prompt(HEAD).with_react(settings);
     let report = agent.react(session, &Task::new(request, request)).await.unwrap();
     assert_eq!((report.answer(), model.left()), (Some("Noted."), 0), "{request}");
     let called = report.trajectory.tool_calls().map(|call| call.function.clone()).collect();

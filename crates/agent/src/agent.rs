@@ -7,8 +7,8 @@ use crate::one_plan::OnePlanSettings;
 use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
 use crate::{
-    ContextHandle, Executor, Host, Observer, Purse, PurseError, RunError, SettingError, Trace,
-    Watch,
+    ContextHandle, Executor, Host, Observer, RunError, SettingError, SpendError, SpendTracker,
+    Trace, Watch,
 };
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// The standing instructions of the reference agent: how it works with a todo list, tools and a memory.
 /// What it works for, and where, is added by whoever runs it.
 #[must_use]
-pub fn reference_head() -> &'static str {
+pub fn reference_system_prompt() -> &'static str {
     include_str!("prompts/agent.md").trim_ascii_end()
 }
 
@@ -32,7 +32,7 @@ pub fn reference_head() -> &'static str {
 pub struct Agent {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) executor: Executor,
-    pub(crate) head: String,
+    pub(crate) system_prompt: String,
     pub(crate) react: ReactSettings,
     pub(crate) one_plan: OnePlanSettings,
     pub(crate) flow: FlowSettings,
@@ -53,7 +53,7 @@ pub struct Task {
     /// Who is told of what happens.
     pub observer: Option<Arc<dyn Observer>>,
     /// What was spent, and what may be.
-    pub purse: Purse,
+    pub spend: SpendTracker,
 }
 
 impl Task {
@@ -67,7 +67,7 @@ impl Task {
 impl Task {
     /// What is lent to the tools of the task's runs.
     pub(crate) fn host(&self, context: Option<ContextHandle>) -> Host {
-        Host { context, observer: self.observer.clone(), purse: self.purse.clone() }
+        Host { context, observer: self.observer.clone(), spend: self.spend.clone() }
     }
 
     /// Who watches the task's run, which belongs to this todo.
@@ -82,7 +82,7 @@ impl fmt::Debug for Task {
             .field("request", &self.request)
             .field("run", &self.run)
             .field("depth", &self.depth)
-            .field("purse", &self.purse)
+            .field("spend", &self.spend)
             .finish_non_exhaustive()
     }
 }
@@ -115,7 +115,7 @@ pub enum AgentError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The agent's instructions or tools tell the time to the second, so that no two requests begin
-    /// alike; [`Agent::with_coarse_head`] tells the day or the hour.
+    /// alike; [`Agent::with_coarse_system_prompt`] tells the day or the hour.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A tool of the agent and one of the context's policy have one name.
@@ -126,7 +126,7 @@ pub enum AgentError {
     },
     /// What it may spend is no bound.
     #[error(transparent)]
-    Purse(#[from] PurseError),
+    SpendTracker(#[from] SpendError),
     /// A setting makes no sense.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -182,21 +182,29 @@ impl Agent {
     pub fn new(model: Arc<dyn ChatModel>, executor: Executor) -> Self {
         let (react, one_plan) = (ReactSettings::default(), OnePlanSettings::default());
         let flow = FlowSettings::default();
-        Self { model, executor, head: String::new(), react, one_plan, flow, deep_search: None }
+        Self {
+            model,
+            executor,
+            system_prompt: String::new(),
+            react,
+            one_plan,
+            flow,
+            deep_search: None,
+        }
     }
 
     /// The same with standing instructions: who it works for, and how. `<!-- CACHE_BREAKPOINT -->` in
     /// them is a cache mark and is not sent. A clock that reads to the second is an error of each run.
     #[must_use]
-    pub fn with_head(self, head: &str) -> Self {
-        Self { head: head.to_owned(), ..self }
+    pub fn with_system_prompt(self, system_prompt: &str) -> Self {
+        Self { system_prompt: system_prompt.to_owned(), ..self }
     }
 
     /// The same with standing instructions in which a clock that reads to the second is made one of the
     /// day or the hour.
     #[must_use]
-    pub fn with_coarse_head(self, head: &str) -> Self {
-        Self { head: coarsen_clocks(head).into_owned(), ..self }
+    pub fn with_coarse_system_prompt(self, system_prompt: &str) -> Self {
+        Self { system_prompt: coarsen_clocks(system_prompt).into_owned(), ..self }
     }
 
     /// The same with other settings for going step by step.
@@ -233,7 +241,7 @@ impl Agent {
     pub(crate) fn situation(&self, request: &str) -> Situation {
         Situation {
             version: TRAJECTORY_VERSION,
-            head: self.head.clone(),
+            system_prompt: self.system_prompt.clone(),
             request: request.to_owned(),
             model: self.model.name().to_owned(),
             tools: self.executor.toolbox().specs().map(ToolRecord::from).collect(),
@@ -245,7 +253,7 @@ impl Agent {
     pub(crate) fn check(&self, context: &dyn ContextManager) -> Result<(), AgentError> {
         let toolbox = self.executor.toolbox();
         check_clocks(&ChatRequest {
-            messages: vec![Arc::new(Message::system(&self.head))],
+            messages: vec![Arc::new(Message::system(&self.system_prompt))],
             tools: toolbox.specs().map(|spec| spec.definition.clone()).collect(),
             ..ChatRequest::default()
         })?;

@@ -1,13 +1,13 @@
 //! What stands around a run, lent to the tools that it calls.
 
-use crate::{ContextHandle, Observer, Purse, Watch};
+use crate::{ContextHandle, Observer, SpendTracker, Watch};
 use std::fmt;
 use std::sync::Arc;
 
 /// What stands around a run: the context of whoever calls, who watches, and what may be spent.
 ///
 /// A tool that runs an agent itself begins below it: with a context that is a child of this one, the
-/// same watcher, and a [share](Purse::share) of what may be spent.
+/// same watcher, and a [share](SpendTracker::share) of what may be spent.
 #[derive(Clone, Default)]
 pub struct Host {
     /// The way to the context of the loop that makes the calls. A run without a loop has none.
@@ -15,7 +15,7 @@ pub struct Host {
     /// Who is told of what happens.
     pub observer: Option<Arc<dyn Observer>>,
     /// What was spent, and what may be.
-    pub purse: Purse,
+    pub spend: SpendTracker,
 }
 
 impl Host {
@@ -32,7 +32,7 @@ impl fmt::Debug for Host {
         f.debug_struct("Host")
             .field("context", &self.context)
             .field("observed", &self.observer.is_some())
-            .field("purse", &self.purse)
+            .field("spend", &self.spend)
             .finish()
     }
 }

@@ -15,10 +15,10 @@
 //! - A [`Tool`] is something that a model can call; a [`Toolbox`] holds them.
 //! - The [`Executor`] runs a plan's steps as they become ready, within limits, with retries, approval and
 //!   a [`Journal`] from which a killed run goes on. It works without a model as well.
-//! - A [`Purse`] counts what a task spends, and an [`Allowance`] bounds it: calls, tokens, money, time.
+//! - A [`SpendTracker`] counts what a task spends, and [`SpendLimits`] bound it: calls, tokens, money, time.
 //! - An [`Observer`] is told of each [`AgentEvent`] as it happens.
 //! - A [`Host`] is what a tool is lent of the run that calls it: a [`ContextHandle`] to the context, who
-//!   watches, and the purse.
+//!   watches, and the spend tracker.
 //! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
 //!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
@@ -27,7 +27,7 @@
 //!
 //! ```
 //! use foldback_agent::{
-//!     Agent, Allowance, Executor, FunctionTool, Purse, Strategy, Task, Tool, ToolOutput, Toolbox,
+//!     Agent, SpendLimits, Executor, FunctionTool, SpendTracker, Strategy, Task, Tool, ToolOutput, Toolbox,
 //! };
 //! use foldback_baselines::Full;
 //! use foldback_core::{Estimate, TodoId, ToolDefinition};
@@ -54,11 +54,11 @@
 //! ]);
 //! let agent = Agent::new(Arc::new(model), Executor::new(toolbox));
 //! let mut context = Full.start(TodoId::new("trip")?, Arc::new(Estimate));
-//! let few = Allowance { model_calls: Some(10), ..Allowance::default() };
-//! let task = Task { purse: Purse::new(few, None)?, ..Task::new("trip", "杭州天气?") };
+//! let few = SpendLimits { model_calls: Some(10), ..SpendLimits::default() };
+//! let task = Task { spend: SpendTracker::new(few, None)?, ..Task::new("trip", "杭州天气?") };
 //! let report = agent.run(Strategy::OnePlan, context.as_mut(), &task).await?;
 //! assert_eq!(report.answer(), Some("It rains in Hangzhou."));
-//! assert_eq!((task.purse.spent().model_calls, task.purse.spent().tool_calls), (2, 1));
+//! assert_eq!((task.spend.spent().model_calls, task.spend.spent().tool_calls), (2, 1));
 //! # Ok(())
 //! # }
 //! ```
@@ -66,21 +66,18 @@
 mod adaptive;
 mod agent;
 mod approval;
-mod asker;
 mod call_ids;
 mod context_handle;
 pub mod deep_search;
 mod excerpt;
-mod execute_tools;
 mod executor;
 mod facts;
 mod flow;
 mod host;
 mod journal;
 mod json_line;
-mod loop_tools;
 mod maintenance;
-mod native_turn;
+mod model_caller;
 mod notes;
 mod observation;
 mod observer;
@@ -88,7 +85,6 @@ mod one_plan;
 mod own_tool;
 mod person;
 mod planning;
-mod purse;
 mod react;
 mod reciting;
 mod resumed;
@@ -97,17 +93,17 @@ mod run;
 mod run_context;
 mod setting;
 pub mod spans;
+mod spend_limits;
+mod spend_tracker;
 mod state;
-mod stuck;
 mod sub_agents;
 mod think;
 mod todo;
 mod tool;
 mod toolbox;
 mod trajectory;
-mod walk;
 
-pub use agent::{Agent, AgentError, Report, Task, reference_head};
+pub use agent::{Agent, AgentError, Report, Task, reference_system_prompt};
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use context_handle::ContextHandle;
 pub use executor::{
@@ -122,13 +118,14 @@ pub use observer::{AgentEvent, Observer, PlannedStep, Watch};
 pub use one_plan::OnePlanSettings;
 pub use person::{AskPerson, Person, Question};
 pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
-pub use purse::{Allowance, BegunCall, Purse, PurseError, Resource, Spending};
 pub use react::{CallForm, ReactSettings};
 pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
     guessed_rashly, judge, own_judges,
 };
 pub use setting::SettingError;
+pub use spend_limits::{Resource, SpendLimits};
+pub use spend_tracker::{BegunCall, SpendError, SpendTracker, Spending};
 pub use state::AgentState;
 
 pub use sub_agents::{SubAgentTool, SubAgents};

@@ -54,7 +54,7 @@ impl Agent {
             Strategy::DeepSearch => self.search_in_depth(&mut context, task).await,
         };
         let settled = context.settle().await;
-        task.purse.charge_side_calls(&mut context);
+        task.spend.charge_side_calls(&mut context);
         let left = context.leave();
         let report = ended?;
         settled?;

@@ -74,7 +74,7 @@ impl Agent {
 /// A run from its beginning to its end: whoever watches is told of both, what it spends is counted by
 /// itself, and the journal holds where it stands.
 pub(crate) struct Watched {
-    /// The task, with a purse that is a share of its own.
+    /// The task, with a tracker that is a share of its own.
     pub(crate) task: Task,
     watch: Watch,
     journal: Option<Arc<dyn Journal>>,
@@ -106,7 +106,7 @@ impl Watched {
             noted = AgentState::Running;
             noted.note(&**journal, run).map_err(RunError::from)?;
         }
-        let task = Task { purse: task.purse.counting(), ..task.clone() };
+        let task = Task { spend: task.spend.counting(), ..task.clone() };
         let watch = task.watch(todo);
         let watched = Self { task, watch, journal, noted, _claim: claim };
         let task = &watched.task;
@@ -128,10 +128,10 @@ impl Watched {
         };
         let state = AgentState::after(&stop);
         if let Stop::Exhausted { resource } = stop {
-            let of_share = self.task.purse.lacks_share(resource);
+            let of_share = self.task.spend.lacks_share(resource);
             self.watch.tell(&AgentEvent::Exhausted { resource, of_share });
         }
-        let spent = self.task.purse.spent();
+        let spent = self.task.spend.spent();
         self.watch.tell(&AgentEvent::Ended { stop, answer, spent });
         let noted = match &self.journal {
             Some(journal) if state != AgentState::Idle && state != self.noted => {

@@ -3,28 +3,23 @@
 //! [`ChatModel`] is the port: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out.
 
 mod affinity;
-mod api_key;
 mod cache;
 mod canonical;
 mod cassette;
 mod clocks;
-mod config;
 mod diversity;
 mod error;
 mod hermes;
 mod mask;
 mod model;
-mod provider;
 mod request;
 mod response;
 mod retry;
 mod scripted;
 mod token_prices;
-mod tool_choice;
 mod tool_names;
 
 pub use affinity::Affinity;
-pub use api_key::ApiKey;
 pub use cache::{
     CACHE_BREAKPOINT, CacheSettings, CacheUse, MarkLimits, PrefixCache, RequestTokens,
     place_cache_marks,
@@ -32,7 +27,6 @@ pub use cache::{
 pub use canonical::{CanonicalError, canonical_json, canonical_schema, canonical_tools};
 pub use cassette::{Cassette, CassetteError, Recording, Replay};
 pub use clocks::{Clock, ClockError, check_clocks, coarsen_clocks, find_clocks};
-pub use config::{ModelConfig, ModelFlags, ModelSources, Provider, Timeouts, public_url};
 pub use diversity::Diversity;
 pub use error::{ModelError, ModelErrorKind};
 pub use hermes::{
@@ -44,10 +38,9 @@ pub use mask::{
     MaskProblem, Preference, ToolAvailability, Vocabulary, preference_hint,
 };
 pub use model::{Capabilities, ChatModel};
-pub use provider::RemoteModel;
 pub use request::{AllowedTools, ChatRequest, Sampling, ToolChoice};
 pub use response::{ChatChunk, ChatResponse, ChatStream, StopReason, Usage};
 pub use retry::{RetryPolicy, Retrying};
 pub use scripted::{Answer, ScriptedModel};
 pub use token_prices::TokenPrices;
-pub use tool_names::ToolNames;
+pub use tool_names::{ToolNames, legal_name};

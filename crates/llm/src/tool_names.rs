@@ -46,7 +46,7 @@ impl ToolNames {
         }
         for name in refused {
             let free = (0..)
-                .map(|attempt| legal_name(name, LONGEST_NAME, attempt))
+                .map(|attempt| checksummed(name, LONGEST_NAME, attempt))
                 .find(|wire| !all.from_wire.contains_key(wire));
             if let Some(wire) = free {
                 all.insert(name, wire);
@@ -70,7 +70,7 @@ impl ToolNames {
     /// The name on the wire.
     #[must_use]
     pub fn wire(&self, name: &str) -> String {
-        self.to_wire.get(name).cloned().unwrap_or_else(|| legal(name, LONGEST_NAME))
+        self.to_wire.get(name).cloned().unwrap_or_else(|| legal_name(name, LONGEST_NAME))
     }
 
     /// The name that a wire name stands for; one that the request did not have is itself.
@@ -85,10 +85,12 @@ impl ToolNames {
     }
 }
 
-/// The text itself where it is a legal name of up to `longest` characters, else a legal name that
-/// stands for it: the same at all times.
-pub(crate) fn legal(text: &str, longest: usize) -> String {
-    if is_legal(text, longest) { text.to_owned() } else { legal_name(text, longest, 0) }
+/// A name that providers take, for any text: the text itself where it is one of up to `longest`
+/// characters, else its legal beginning and a checksum, the same at all times. `longest` leaves room
+/// for the checksum: 12 or more.
+#[must_use]
+pub fn legal_name(text: &str, longest: usize) -> String {
+    if is_legal(text, longest) { text.to_owned() } else { checksummed(text, longest, 0) }
 }
 
 fn is_legal(name: &str, longest: usize) -> bool {
@@ -100,8 +102,8 @@ fn is_legal_byte(byte: u8) -> bool {
 }
 
 /// What is legal at the beginning of `name`, and a checksum of all of it.
-fn legal_name(name: &str, longest: usize, attempt: u64) -> String {
-    let room = longest - CHECKSUM - 1;
+fn checksummed(name: &str, longest: usize, attempt: u64) -> String {
+    let room = longest.saturating_sub(CHECKSUM + 1);
     let mut out: String =
         name.bytes().take_while(|byte| is_legal_byte(*byte)).take(room).map(char::from).collect();
     if out.is_empty() {

@@ -7,8 +7,8 @@ use super::{
     DeepSearch, DeepSearchState, Query, Research, Route, ShortUrls, Source, Update, research_topic,
 };
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::asker::Asker;
 use crate::json_line::quoted;
+use crate::model_caller::ModelCaller;
 use crate::trajectory::{Ending, Purpose, Recorder, Stop, Strategy};
 use crate::{AgentEvent, PlannedStep, Toolbox, Trace, Watch, spans};
 use foldback_core::{ContextManager, Message, TodoId};
@@ -78,12 +78,12 @@ impl Agent {
         task: &Task,
     ) -> Result<DeepReport, AgentError> {
         let deep = self.deep_search.clone().ok_or(AgentError::NothingToSearch)?;
-        let (told, found) = (deep.told.clone(), Arc::new(Mutex::new(None)));
+        let (on_report, found) = (deep.on_report.clone(), Arc::new(Mutex::new(None)));
         let slot = Arc::clone(&found);
         let deep = deep.with_reports(move |report| {
             *slot.lock() = Some(report.clone());
-            if let Some(told) = &told {
-                told(report);
+            if let Some(on_report) = &on_report {
+                on_report(report);
             }
         });
         let report = self.clone().with_deep_search(deep).deep_search(context, task).await?;
@@ -110,12 +110,12 @@ impl Agent {
         let run = self.search_and_answer(deep, &todo, &topic, task);
         let found = run.instrument(span.clone()).await?;
         spans::record_usage(&span, &found.report.trajectory.spent().usage);
-        self.open(context, &self.head, &task.request)?;
+        self.open(context, &self.system_prompt, &task.request)?;
         if let Some(answer) = found.report.answer() {
             context.record(Message::assistant(answer))?;
         }
-        if let Some(told) = &deep.told {
-            told(&found);
+        if let Some(on_report) = &deep.on_report {
+            on_report(&found);
         }
         Ok(found.report)
     }
@@ -135,8 +135,12 @@ impl Agent {
             deep,
             task,
             todo,
-            prompts: Prompts { settings: &deep.settings, head: &self.head, topic },
-            asker: Asker::open(self, task, todo)?,
+            prompts: Prompts {
+                settings: &deep.settings,
+                system_prompt: &self.system_prompt,
+                topic,
+            },
+            model_caller: ModelCaller::open(self, task, todo)?,
             recorder: Recorder::begin(self.situation(&task.request), Strategy::DeepSearch),
             executor: self.executor.clone().with_toolbox(toolbox),
             short_urls: ShortUrls::of_run(&task.run, &task.request),

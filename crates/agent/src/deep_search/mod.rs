@@ -58,11 +58,11 @@ pub struct DeepSearch {
     query_model: Option<Arc<dyn ChatModel>>,
     reflection_model: Option<Arc<dyn ChatModel>>,
     answer_model: Option<Arc<dyn ChatModel>>,
-    told: Option<Arc<Told>>,
+    on_report: Option<Arc<OnReport>>,
 }
 
-/// Who is told what a search found out.
-type Told = dyn Fn(&DeepReport) + Send + Sync;
+/// Takes what a search found out.
+type OnReport = dyn Fn(&DeepReport) + Send + Sync;
 
 impl DeepSearch {
     /// Searches with this backend, default settings and the agent's model.
@@ -74,7 +74,7 @@ impl DeepSearch {
             query_model: None,
             reflection_model: None,
             answer_model: None,
-            told: None,
+            on_report: None,
         }
     }
 
@@ -102,10 +102,10 @@ impl DeepSearch {
         Self { answer_model: Some(model), ..self }
     }
 
-    /// The same, telling `told` everything that each search found out, at its end.
+    /// The same, giving `on_report` everything that each search found out, at its end.
     #[must_use]
-    pub fn with_reports(self, told: impl Fn(&DeepReport) + Send + Sync + 'static) -> Self {
-        Self { told: Some(Arc::new(told)), ..self }
+    pub fn with_reports(self, on_report: impl Fn(&DeepReport) + Send + Sync + 'static) -> Self {
+        Self { on_report: Some(Arc::new(on_report)), ..self }
     }
 }
 

@@ -12,8 +12,8 @@ use super::{
     Reflection, Research, SearchQueryList, ShortUrls, Source, Summary, insert_citations, label,
 };
 use crate::agent::{Agent, AgentError, Task};
-use crate::asker::{Asker, Reply};
 use crate::json_line::quoted;
+use crate::model_caller::{ModelCaller, Reply};
 use crate::trajectory::{Purpose, Recorder, Stop};
 use crate::{AgentEvent, ContextHandle, Executor, Host, RunOptions, Trace};
 use foldback_core::{Message, TodoId};
@@ -30,7 +30,7 @@ pub(super) struct Nodes<'a> {
     pub(super) task: &'a Task,
     pub(super) todo: &'a TodoId,
     pub(super) prompts: Prompts<'a>,
-    pub(super) asker: Asker,
+    pub(super) model_caller: ModelCaller,
     pub(super) recorder: Recorder,
     /// Runs the searches.
     pub(super) executor: Executor,
@@ -345,8 +345,10 @@ impl Nodes<'_> {
         };
         let mut failures = 0;
         loop {
-            let asked =
-                self.asker.ask(&**model, &self.recorder, purpose, key, request.clone()).await?;
+            let asked = self
+                .model_caller
+                .ask(&**model, &self.recorder, purpose, key, request.clone())
+                .await?;
             match asked {
                 Reply::Answer(answer) => {
                     return Ok((answer.message.text().into_owned(), answer.stop));

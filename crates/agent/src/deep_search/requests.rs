@@ -85,7 +85,7 @@ pub fn research_topic(before: &[Arc<Message>], question: &str) -> String {
 pub(super) struct Prompts<'a> {
     pub(super) settings: &'a DeepSearchSettings,
     /// The agent's standing instructions; whoever writes the answer follows them.
-    pub(super) head: &'a str,
+    pub(super) system_prompt: &'a str,
     pub(super) topic: &'a str,
 }
 
@@ -135,7 +135,7 @@ impl Prompts<'_> {
     pub(super) fn answer(&self, results: &[Research], gap: Option<&str>, links: bool) -> Prompt {
         let citing = if links { LINKING } else { NO_MARKING };
         let instructions = self.dated(&format!("{ANSWER}{citing}"));
-        let parts = [self.head.trim_end(), &instructions];
+        let parts = [self.system_prompt.trim_end(), &instructions];
         let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let told = results.iter().map(|result| {
             told(result, |summary| if links { summary.with_links() } else { summary.text.clone() })

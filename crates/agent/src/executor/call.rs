@@ -90,14 +90,14 @@ impl Call {
             return (0, result, error);
         }
         // What is spent by way of the host that the call is lent, a resumed run has spent as well.
-        let purse = around.host.purse.counting();
-        let host = Host { purse: purse.clone(), ..around.host.clone() };
+        let spend = around.host.spend.counting();
+        let host = Host { spend: spend.clone(), ..around.host.clone() };
         let (attempts, result) = self.attempts(around, &host).await;
         if has_kind(&result, FailureKind::Cancelled) {
             // Without an end in the journal, a resumed run makes the call again if that does no harm.
             return (attempts, result, None);
         }
-        let (result, error) = self.end(around, attempts, result, purse.spent());
+        let (result, error) = self.end(around, attempts, result, spend.spent());
         (attempts, result, error)
     }
 

@@ -6,8 +6,8 @@ use super::progress::{finish, show, step_todo, todo_list};
 use super::requests::{MAX_STEPS, Requests, Results, StepResult, planned};
 use super::settings::{FlowSettings, StepContext, StepStrategy};
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::asker::{Asker, Reply};
 use crate::json_line::quoted;
+use crate::model_caller::{ModelCaller, Reply};
 use crate::notes::Notes;
 use crate::trajectory::{Ending, Purpose, Recorder, Situation, Stop, Strategy, TerminateStatus};
 use crate::{AgentEvent, Resource, StepStatus, TextPlan, Trace, Watch};
@@ -26,7 +26,7 @@ pub(super) struct Drive<'a> {
     task: Task,
     todo: TodoId,
     executors: Vec<StepExecutor>,
-    asker: Asker,
+    model_caller: ModelCaller,
     notes: Notes,
     /// The attempts that the model refused in earlier lives.
     refused: Vec<Refused>,
@@ -78,7 +78,7 @@ impl<'a> Drive<'a> {
     ) -> Result<Report, AgentError> {
         agent.check(context)?;
         let todo = context.todo().clone();
-        let asker = Asker::open(agent, &task, &todo)?;
+        let model_caller = ModelCaller::open(agent, &task, &todo)?;
         let notes = Notes::open(&agent.executor, &task.run)?;
         agent.open(context, &agent.react_system(), &task.request)?;
         let mut drive = Self {
@@ -86,7 +86,7 @@ impl<'a> Drive<'a> {
             settings: &agent.flow,
             whole,
             executors: executors(agent),
-            asker,
+            model_caller,
             refused: notes.past(KIND).collect(),
             notes,
             recorder: Recorder::begin(situation(agent, &task.request), Strategy::Flow),
@@ -374,7 +374,7 @@ impl<'a> Drive<'a> {
         request: ChatRequest,
     ) -> Result<Option<ChatResponse>, Halt> {
         let model = &*self.agent.model;
-        match self.asker.ask(model, &self.recorder, purpose, key, request).await? {
+        match self.model_caller.ask(model, &self.recorder, purpose, key, request).await? {
             Reply::Answer(response) => Ok(Some(response)),
             Reply::Failed(error) if error.kind == ModelErrorKind::Response => Ok(None),
             Reply::Failed(error) => Err(Halt::Over(Stop::ModelFailed { message: error.message })),

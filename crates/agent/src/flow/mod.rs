@@ -64,11 +64,11 @@ impl Agent {
         context: &mut dyn ContextManager,
         task: &Task,
     ) -> Result<Report, AgentError> {
-        let allowance = self.flow.allowance;
+        let limits = self.flow.limits;
         // A limit that lies beyond the end of time is none.
-        let end = allowance.time.and_then(|time| Instant::now().checked_add(time));
+        let end = limits.time.and_then(|time| Instant::now().checked_add(time));
         let bounded = Task {
-            purse: task.purse.share(allowance)?,
+            spend: task.spend.share(limits)?,
             cancelled: task.cancelled.child_token(),
             ..task.clone()
         };

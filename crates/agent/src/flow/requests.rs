@@ -52,8 +52,8 @@ impl<'a> Requests<'a> {
     pub(super) fn new(agent: &'a Agent, request: &'a str, session: String) -> Self {
         let settings = &agent.flow;
         let instructions = format!("{}{}", PLANNER, who(agent, &settings.executors));
-        let planner = under(&agent.head, instructions.trim_end());
-        let writer = under(&agent.head, SUMMARY.trim_end());
+        let planner = under(&agent.system_prompt, instructions.trim_end());
+        let writer = under(&agent.system_prompt, SUMMARY.trim_end());
         let [planner, writer] = [planner, writer].map(|text| Arc::new(Message::system(&text)));
         Self { planner, writer, request, settings, session }
     }

@@ -1,7 +1,7 @@
 //! How an agent works by a flow.
 
 use super::executors::{self, StepExecutor};
-use crate::{Allowance, SettingError, Strategy};
+use crate::{SettingError, SpendLimits, Strategy};
 use foldback_llm::Sampling;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct FlowSettings {
     pub summary_tokens: usize,
     /// What the run may spend, beside the bounds of its task. When its time is over, what goes on is
     /// cancelled; a run that is gone on with has it once more.
-    pub allowance: Allowance,
+    pub limits: SpendLimits,
     /// How plans and the answer are drawn.
     pub sampling: Sampling,
 }
@@ -48,7 +48,10 @@ impl Default for FlowSettings {
             replan_after_each: false,
             results_tokens: 4_000,
             summary_tokens: 12_000,
-            allowance: Allowance { time: Some(Duration::from_secs(3_600)), ..Allowance::default() },
+            limits: SpendLimits {
+                time: Some(Duration::from_secs(3_600)),
+                ..SpendLimits::default()
+            },
             sampling: Sampling::default(),
         }
     }

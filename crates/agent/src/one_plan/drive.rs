@@ -5,9 +5,9 @@ use super::question::{Heard, Question};
 use super::reading::{Reading, read};
 use super::request::{Reason, Requests, State};
 use crate::agent::{Agent, AgentError, Task};
-use crate::asker::{Asker, Reply};
 use crate::facts::facts;
 use crate::journal::PastPlan;
+use crate::model_caller::{ModelCaller, Reply};
 use crate::observation;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
 use crate::{
@@ -42,7 +42,7 @@ pub(super) struct Drive<'a> {
     watch: Watch,
     /// Whether the request follows on a conversation.
     follows: bool,
-    asker: Arc<Asker>,
+    model_caller: Arc<ModelCaller>,
     /// How often the model was asked for each purpose.
     asked: BTreeMap<Purpose, u32>,
     question: Option<Question<'a>>,
@@ -78,7 +78,7 @@ pub(super) struct Done {
 
 /// What stands around a run.
 pub(super) struct Around {
-    pub(super) asker: Arc<Asker>,
+    pub(super) model_caller: Arc<ModelCaller>,
     pub(super) recorder: Recorder,
     pub(super) host: Host,
     pub(super) watch: Watch,
@@ -101,7 +101,7 @@ impl<'a> Drive<'a> {
         global_context: Option<Arc<str>>,
     ) -> Result<Self, AgentError> {
         let settings = &agent.one_plan;
-        let Around { asker, recorder, host, watch, follows } = around;
+        let Around { model_caller, recorder, host, watch, follows } = around;
         let requests = Requests::new(agent, &task.request, session);
         let run = agent.executor.open_held(RunOptions {
             id: task.run.clone(),
@@ -118,7 +118,7 @@ impl<'a> Drive<'a> {
             recorder,
             watch,
             follows,
-            asker,
+            model_caller,
             asked: BTreeMap::new(),
             run,
             rounds: Vec::new(),
@@ -282,14 +282,14 @@ impl<'a> Drive<'a> {
         let key = count.to_string();
         let is_first = purpose == Purpose::Planner && !reason.broken_off;
         let streamed = is_first && self.agent.one_plan.stream;
-        let from = (Arc::clone(&self.asker), self.recorder.clone());
+        let from = (Arc::clone(&self.model_caller), self.recorder.clone());
         let question = Question::ask(self.agent, from, (purpose, key), reason, request, streamed);
         self.question = Some(question);
     }
 
     /// What the next answer that the journal holds was asked for, and why.
     fn next_noted(&self) -> Option<(Purpose, Reason)> {
-        let (purpose, reason) = self.asker.next_noted()?;
+        let (purpose, reason) = self.model_caller.next_noted()?;
         Some((purpose, Reason::of(reason.as_deref())))
     }
 

@@ -10,9 +10,9 @@ pub(crate) mod request;
 
 use crate::adaptive::Choice;
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::asker::Asker;
 use crate::context_handle::serve;
 use crate::facts::conversation;
+use crate::model_caller::ModelCaller;
 use crate::notes::settle;
 use crate::react::Begun;
 use crate::trajectory::{Ending, Recorder, Strategy};
@@ -111,7 +111,7 @@ impl Agent {
     ) -> Result<Report, AgentError> {
         self.one_plan.check()?;
         self.check(context)?;
-        let asker = Arc::new(Asker::open(self, task, context.todo())?);
+        let model_caller = Arc::new(ModelCaller::open(self, task, context.todo())?);
         let recorder = Recorder::begin(self.situation(&task.request), Strategy::OnePlan);
         let follows = chosen.as_ref().is_some_and(|choice| choice.follows);
         if let Some(Choice { because, .. }) = chosen {
@@ -121,7 +121,7 @@ impl Agent {
         let context_told = self.global_context(context, &task.request);
         let (handle, mut requests) = ContextHandle::new(context.todo().clone());
         let around = Around {
-            asker: Arc::clone(&asker),
+            model_caller: Arc::clone(&model_caller),
             recorder,
             host: task.host(Some(handle)),
             watch: watch.clone(),
@@ -157,7 +157,7 @@ impl Agent {
                 let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
                 context.record(Message::observation(&told))?;
                 recorder.degraded(degraded);
-                let begun = Begun { recorder, traces: vec![done.outcome.trace], ids, asker };
+                let begun = Begun { recorder, traces: vec![done.outcome.trace], ids, model_caller };
                 self.go_on(context, task, begun).await
             }
         }
@@ -170,8 +170,9 @@ impl Agent {
             return None;
         }
         let told = conversation(&context.prompt(&self.react.prompt).messages);
-        let head = if told.contains(&self.head) { "" } else { self.head.as_str() };
-        let parts = [head, &told, request].into_iter().filter(|part| !part.is_empty());
+        let system_prompt =
+            if told.contains(&self.system_prompt) { "" } else { self.system_prompt.as_str() };
+        let parts = [system_prompt, &told, request].into_iter().filter(|part| !part.is_empty());
         Some(parts.collect::<Vec<_>>().join("\n\n").into())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::request::Reason;
 use crate::agent::{Agent, AgentError};
-use crate::asker::{self, Asker, Reply};
+use crate::model_caller::{self, ModelCaller, Reply};
 use crate::trajectory::{Purpose, Recorder};
 use foldback_llm::ChatRequest;
 use foldback_planner::{OnePlanEvent, OnePlanReader, Step};
@@ -40,22 +40,24 @@ impl<'a> Question<'a> {
     /// Asks the model. A plan that is `streamed` is read while it is being written.
     pub(super) fn ask(
         agent: &'a Agent,
-        (asker, recorder): (Arc<Asker>, Recorder),
+        (model_caller, recorder): (Arc<ModelCaller>, Recorder),
         (purpose, key): (Purpose, String),
         reason: Reason,
         request: ChatRequest,
         streamed: bool,
     ) -> Self {
-        let was_noted = asker.holds(purpose, &key);
+        let was_noted = model_caller.holds(purpose, &key);
         let (sender, pieces) = unbounded_channel();
         let written = streamed.then(|| Written { pieces, reader: OnePlanReader::new() });
         let (own, noted) = (request.clone(), reason.noted());
         let answer = async move {
-            let question = asker::Question { purpose, key: &key, reason: noted, request: own };
+            let question =
+                model_caller::Question { purpose, key: &key, reason: noted, request: own };
             // Nobody listens any more when the run is over; the answer does not matter then.
-            let mut told = |text| drop(sender.send(text));
-            let told: Option<asker::Told<'_>> = if streamed { Some(&mut told) } else { None };
-            asker.put(&*agent.model, &recorder, question, told).await
+            let mut on_text = |text| drop(sender.send(text));
+            let on_text: Option<model_caller::OnText<'_>> =
+                if streamed { Some(&mut on_text) } else { None };
+            model_caller.put(&*agent.model, &recorder, question, on_text).await
         };
         Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
     }

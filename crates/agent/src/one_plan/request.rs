@@ -83,12 +83,12 @@ impl<'a> Requests<'a> {
         let instructions = PLANNER
             .replace("{steps}", &steps)
             .replace("{replans}", &settings.max_replans.to_string());
-        let mut planner = under(&agent.head, &instructions);
+        let mut planner = under(&agent.system_prompt, &instructions);
         for tool in agent.executor.toolbox().specs() {
             planner.push_str(&tool_line(tool));
         }
         let planner = Arc::new(Message::system(&planner));
-        let writer = Arc::new(Message::system(under(&agent.head, ANSWER).trim_end()));
+        let writer = Arc::new(Message::system(under(&agent.system_prompt, ANSWER).trim_end()));
         Self { planner, writer, request, session, sampling: &settings.sampling }
     }
 
@@ -200,8 +200,12 @@ impl<'a> Requests<'a> {
 }
 
 /// Instructions of the task under those of the agent.
-pub(crate) fn under(head: &str, instructions: &str) -> String {
-    if head.is_empty() { instructions.to_owned() } else { format!("{head}\n\n{instructions}") }
+pub(crate) fn under(system_prompt: &str, instructions: &str) -> String {
+    if system_prompt.is_empty() {
+        instructions.to_owned()
+    } else {
+        format!("{system_prompt}\n\n{instructions}")
+    }
 }
 
 /// A tool as a planner is told: one JSON object on a line.

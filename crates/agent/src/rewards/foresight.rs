@@ -98,7 +98,7 @@ fn extends(record: &Trajectory, run: &[Single<'_>], next: &Single<'_>) -> bool {
     }
     let mut known = Known::default();
     let situation = &record.situation;
-    known.learn(&situation.head);
+    known.learn(&situation.system_prompt);
     known.learn(&situation.request);
     known.learn(&next.tool.name);
     known.learn(&next.tool.description);

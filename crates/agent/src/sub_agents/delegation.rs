@@ -5,7 +5,7 @@ use super::SubAgents;
 use super::assignment::{Assignment, ended, title};
 use super::conclusion::{conclusion, named};
 use super::delegate::Ordered;
-use super::report::told;
+use super::report::report;
 use crate::agent::{AgentError, Report};
 use crate::own_tool::tell;
 use crate::todo::{as_told, failed, grant, item_id, short_name};
@@ -235,7 +235,7 @@ impl<'a> Delegation<'a> {
         }
         match broken {
             Some(error) => Err(error),
-            None => told(self.context.todo(), &self.items, &self.assignments),
+            None => report(self.context.todo(), &self.items, &self.assignments),
         }
     }
 

@@ -10,7 +10,7 @@ mod sub_agent_tool;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{Allowance, CallContext, SettingError, Strategy, Tool, Toolbox};
+use crate::{CallContext, SettingError, SpendLimits, Strategy, Tool, Toolbox};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
 use std::collections::BTreeSet;
@@ -27,14 +27,14 @@ const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 /// [`SubAgentTool`] is one that answers a call and knows nothing but its arguments.
 ///
 /// ```
-/// use foldback_agent::{Agent, Allowance, Executor, SubAgents, Toolbox, todo_write};
+/// use foldback_agent::{Agent, SpendLimits, Executor, SubAgents, Toolbox, todo_write};
 /// use foldback_llm::ScriptedModel;
 /// use std::sync::Arc;
 ///
 /// let model = Arc::new(ScriptedModel::new([]));
 /// let template = Agent::new(model.clone(), Executor::new(Toolbox::new([todo_write()])?));
 /// let sub_agents = SubAgents::new(template)
-///     .with_allowance(Allowance { model_calls: Some(20), ..Allowance::default() })
+///     .with_limits(SpendLimits { model_calls: Some(20), ..SpendLimits::default() })
 ///     .with_max_parallel(3);
 /// let toolbox = Toolbox::new([todo_write(), sub_agents.delegate()])?;
 /// let agent = Agent::new(model, Executor::new(toolbox));
@@ -45,7 +45,7 @@ const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 pub struct SubAgents {
     template: Agent,
     strategy: Strategy,
-    allowance: Allowance,
+    limits: SpendLimits,
     share: f64,
     max_parallel: usize,
     levels: u32,
@@ -61,12 +61,12 @@ impl SubAgents {
     /// named `delegate` is not among theirs; see [`with_levels`](Self::with_levels).
     #[must_use]
     pub fn new(template: Agent) -> Self {
-        let head = [template.head.trim_end(), INSTRUCTIONS.trim_end()];
-        let head = head.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>();
+        let parts = [template.system_prompt.trim_end(), INSTRUCTIONS.trim_end()];
+        let parts = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>();
         Self {
-            template: template.clone().with_head(&head.join("\n\n")),
+            template: template.clone().with_system_prompt(&parts.join("\n\n")),
             strategy: Strategy::Adaptive,
-            allowance: Allowance::default(),
+            limits: SpendLimits::default(),
             share: 1.0,
             max_parallel: 4,
             levels: 1,
@@ -83,8 +83,8 @@ impl SubAgents {
 
     /// The same with a bound on what each of them may spend. It is spent from whoever calls, too.
     #[must_use]
-    pub fn with_allowance(self, allowance: Allowance) -> Self {
-        Self { allowance, ..self }
+    pub fn with_limits(self, limits: SpendLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same, each spending at most this part, above 0 up to 1, of what its caller has left when it begins:
@@ -190,14 +190,14 @@ impl SubAgents {
         context: &mut dyn ContextManager,
         (run, request): (String, String),
     ) -> Result<Report, AgentError> {
-        let left = call.host.purse.left().part(self.share);
+        let left = call.host.spend.left().part(self.share);
         let task = Task {
             request,
             run,
             cancelled: call.cancelled.child_token(),
             depth: call.depth,
             observer: call.host.observer.clone(),
-            purse: call.host.purse.share(self.allowance.least(left))?,
+            spend: call.host.spend.share(self.limits.least(left))?,
         };
         let report = agent.run(self.strategy, context, &task).await?;
         if let Some(reported) = &self.reported {
@@ -222,7 +222,7 @@ impl fmt::Debug for SubAgents {
         f.debug_struct("SubAgents")
             .field("template", &self.template)
             .field("strategy", &self.strategy)
-            .field("allowance", &self.allowance)
+            .field("limits", &self.limits)
             .field("share", &self.share)
             .field("max_parallel", &self.max_parallel)
             .field("levels", &self.levels)

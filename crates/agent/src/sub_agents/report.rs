@@ -1,4 +1,4 @@
-//! What a caller is told of the items that it gave away.
+//! What `delegate` answers: each item with what came of it.
 
 use super::assignment::Assignment;
 use crate::json_line::quoted;
@@ -12,16 +12,16 @@ const WORDS_ONLY: &str =
     "These words are all there is: nothing of the sub-agents' work is kept that could be read.";
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ItemsReport<'a> {
     /// Ahead of the words, which may be too many to be shown whole.
     states: String,
-    items: Vec<ToldItem<'a>>,
+    items: Vec<ItemReport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct ToldItem<'a> {
+struct ItemReport<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -35,12 +35,12 @@ struct ToldItem<'a> {
 }
 
 /// The items with what came of them, as JSON. Where none was completed, the call has failed.
-pub(super) fn told(
+pub(super) fn report(
     parent: &TodoId,
     items: &[TodoItem],
     assignments: &[Assignment],
 ) -> Result<ToolOutput, ToolError> {
-    let told = items.iter().zip(assignments).map(|(item, assignment)| ToldItem {
+    let shown = items.iter().zip(assignments).map(|(item, assignment)| ItemReport {
         id: short_name(parent, &item.id),
         name: assignment.given_name.as_deref(),
         state: item.state,
@@ -52,9 +52,10 @@ pub(super) fn told(
     let states =
         items.iter().map(|item| format!("{}={}", short_name(parent, &item.id), item.state));
     let states = states.collect::<Vec<_>>().join(" ");
-    let told = Told { states, items: told.collect(), note: keeps_nothing.then_some(WORDS_ONLY) };
+    let report =
+        ItemsReport { states, items: shown.collect(), note: keeps_nothing.then_some(WORDS_ONLY) };
     if !items.iter().any(|item| item.state == ItemState::Completed) {
-        let lines = told.items.iter().map(|item| {
+        let lines = report.items.iter().map(|item| {
             let read = if item.references.is_empty() {
                 String::new()
             } else {
@@ -63,11 +64,11 @@ pub(super) fn told(
             let name = item.name.map(|name| format!(" ({name})")).unwrap_or_default();
             format!("\n- {}{name}: {}{read}", item.id, quoted(item.result))
         });
-        let states = &told.states;
+        let states = &report.states;
         let message = format!("no item was completed: {states}{}", lines.collect::<String>());
         return Err(ToolError::permanent(message));
     }
-    let json = serde_json::to_string(&told)
+    let json = serde_json::to_string(&report)
         .map_err(|error| ToolError::permanent(format!("what came out cannot be told: {error}")))?;
     Ok(ToolOutput::json(json))
 }

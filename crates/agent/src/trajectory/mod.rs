@@ -52,7 +52,8 @@ pub struct Situation {
     /// [`TRAJECTORY_VERSION`] of whoever wrote it.
     pub version: u32,
     /// The standing instructions.
-    pub head: String,
+    #[serde(rename = "head")]
+    pub system_prompt: String,
     /// The request.
     pub request: String,
     /// The model, as its provider names it.

@@ -213,7 +213,7 @@ async fn et4_a_conversation_that_goes_on_is_told_of_blocks() {
     let block = "<execute_tools><s><up>x</up></s></execute_tools>";
     let model = texts(&[block, "done", block, "done"]);
     let up = answering(served("s", "up", "q"), 1, "晴");
-    let agent = in_blocks(agent(&model, vec![up]).with_head("Yours."));
+    let agent = in_blocks(agent(&model, vec![up]).with_system_prompt("Yours."));
     for run in ["one", "two"] {
         let task = foldback_agent::Task::new(run, "go");
         let report = agent.react(context.as_mut(), &task).await.unwrap();

@@ -105,7 +105,7 @@ async fn s6_payloads_in_results_stay_data() {
         let (tools, wiped) = tools(payload);
         let fetch = Answer::from(ToolCall::new("c1", "fetch", r#"{"q": "a"}"#));
         let model = crate::script::model([fetch, "A page about weather.".into()]);
-        let agent = agent(&model, tools).with_head("You read pages.");
+        let agent = agent(&model, tools).with_system_prompt("You read pages.");
         let mut context = full();
         let report = agent.react(context.as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), calls(&conversation(context.as_ref()))), (0, 1), "{payload}");
@@ -150,7 +150,7 @@ async fn s6_payloads_in_planned_runs_stay_data() {
             Ok(ToolOutput::text(arguments))
         }));
         let model = texts(&[plan, r#"{"action_plan": {}}"#, "Noted."]);
-        let agent = agent(&model, tools).with_head("You read pages.");
+        let agent = agent(&model, tools).with_system_prompt("You read pages.");
         let report = agent.one_plan(full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), report.answer()), (0, Some("Noted.")), "{payload}");
         let called: Vec<&str> =
@@ -183,7 +183,7 @@ async fn s6_payloads_in_recalled_text_stay_data() {
         let model = crate::script::model([load, "I recall.".into()]);
         let mut context = Remembering::new(payload);
         let report = agent(&model, tools)
-            .with_head("You recall.")
+            .with_system_prompt("You recall.")
             .react(&mut context, &task("go"))
             .await
             .unwrap();

@@ -7,9 +7,9 @@ use foldback_core::{Message, Role};
 /// them, among others too; a sentence that merely contains them says something else.
 #[tokio::test]
 async fn om12_an_agent_has_its_instructions_in_any_conversation() {
-    let head = "Answer in Chinese.\n只说中文。";
+    let system_prompt = "Answer in Chinese.\n只说中文。";
     for (began_with, is_added) in [
-        (head, false),
+        (system_prompt, false),
         ("You help sailors.\nAnswer in Chinese.\n只说中文。\nBe brief.", false),
         ("You help sailors.\r\n\r\n  Answer in Chinese.\n只说中文。 \r\n", false),
         ("Never do this: Answer in Chinese.\n只说中文。", true),
@@ -21,12 +21,15 @@ async fn om12_an_agent_has_its_instructions_in_any_conversation() {
         context.record(Message::system(began_with)).unwrap();
         context.record(Message::user("Hello.")).unwrap();
         context.record(Message::assistant("Hi.")).unwrap();
-        let agent = agent(&model, vec![]).with_head(head);
+        let agent = agent(&model, vec![]).with_system_prompt(system_prompt);
         agent.react(context.as_mut(), &task("go")).await.unwrap();
         let request = model.requests().remove(0);
         let instructions: Vec<_> =
             request.messages.iter().filter(|m| *m.role() == Role::System).collect();
         assert_eq!(instructions.len(), 1 + usize::from(is_added), "{began_with}");
-        assert_eq!(instructions.last().unwrap().text() == head, is_added || began_with == head);
+        assert_eq!(
+            instructions.last().unwrap().text() == system_prompt,
+            is_added || began_with == system_prompt
+        );
     }
 }

@@ -124,7 +124,7 @@ async fn cx2_a_step_is_folded_while_the_next_tool_runs() {
     let meeting = Arc::new(Meeting::default());
     let (_, task, model) = run(&meeting, false).await;
     assert!(remembered(&model).contains("第1步 is folded."), "{}", remembered(&model));
-    let spent = task.purse.spent();
+    let spent = task.spend.spent();
     assert!(spent.model_calls > CALLS + 1 && spent.usage.input > 70_000, "{spent:?}");
 }
 

@@ -327,7 +327,8 @@ async fn op15_a_planned_tool_sees_the_conversation() {
     let plan = r#"{"action_plan": {"step1": {"function": "find", "args": {}},
         "step2": {"function": "write", "args": {}, "dependence": [1]}}}"#;
     let model = texts(&[plan, "done", plan, "done"]);
-    let agent = agent(&model, vec![write, says("find", 1, "1887")]).with_head("You write.");
+    let agent =
+        agent(&model, vec![write, says("find", 1, "1887")]).with_system_prompt("You write.");
     let mut context = full();
     for (run, request) in [("one", "写灯塔的文章"), ("two", "再写一篇")] {
         let task = foldback_agent::Task::new(run, request);

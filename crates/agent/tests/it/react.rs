@@ -6,8 +6,8 @@ use crate::script::{
 };
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentError, Allowance, Executor, Purpose, Purse, ReactSettings, Resource, Settings,
-    Stop, Task, ToolOutput, Toolbox, TurnClass,
+    Agent, AgentError, Executor, Purpose, ReactSettings, Resource, Settings, SpendLimits,
+    SpendTracker, Stop, Task, ToolOutput, Toolbox, TurnClass,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
@@ -181,15 +181,15 @@ async fn et10_runs_end_at_their_bounds() {
             call(&format!("c{}", request.messages.len()), "a", "{}").into()
         })
     };
-    let of_tokens = Allowance { tokens: Some(200), ..Allowance::default() };
-    for (max_steps, allowance, stop) in [
-        (4, Allowance::default(), Stop::MaxSteps),
+    let of_tokens = SpendLimits { tokens: Some(200), ..SpendLimits::default() };
+    for (max_steps, limits, stop) in [
+        (4, SpendLimits::default(), Stop::MaxSteps),
         (30, of_tokens, Stop::Exhausted { resource: Resource::Tokens }),
     ] {
         let model = Arc::new(looping());
         let settings = ReactSettings { max_steps, ..ReactSettings::default() };
         let agent = agent(&model, vec![says("a", 1, "ok")]).with_react(settings);
-        let task = Task { purse: Purse::new(allowance, None).unwrap(), ..task("go") };
+        let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task("go") };
         let mut context = full();
         let report = agent.react(context.as_mut(), &task).await.unwrap();
         assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
@@ -312,7 +312,7 @@ async fn et10_tools_count_in_the_budget() {
         let tool = tool(long, |_, _| async { Ok(ToolOutput::text("ok")) });
         let prompt = Budget { tokens: Some(5_000) };
         let agent = agent(&model(["done".into()]), vec![tool])
-            .with_head(head)
+            .with_system_prompt(head)
             .with_react(ReactSettings { prompt, ..ReactSettings::default() });
         agent.react(&mut context, &task("go")).await.unwrap();
         let taken = tokens(&definition.name)
@@ -336,7 +336,7 @@ async fn mc3_requests_are_marked() {
         (false, vec![Answer::text(plan), "done".into()]),
     ] {
         let model = Arc::new(ScriptedModel::new(answers).with_capabilities(marks));
-        let agent = agent(&model, vec![says("a", 1, "ok")]).with_head(head);
+        let agent = agent(&model, vec![says("a", 1, "ok")]).with_system_prompt(head);
         let task = task("go");
         if calls {
             agent.react(full().as_mut(), &task).await.unwrap();
@@ -354,7 +354,11 @@ async fn mc3_requests_are_marked() {
     }
     // Where the provider takes no marks, the text is not sent either.
     let plain = model(["done".into()]);
-    agent(&plain, vec![]).with_head(head).react(full().as_mut(), &task("go")).await.unwrap();
+    agent(&plain, vec![])
+        .with_system_prompt(head)
+        .react(full().as_mut(), &task("go"))
+        .await
+        .unwrap();
     assert_eq!(plain.requests()[0].messages[0].text(), "You help.");
 }
 
@@ -364,7 +368,7 @@ async fn mc3_requests_are_marked() {
 async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
     let head = "当前时间:2025年11月22日 3时5分54秒。You help.";
     let model = model(["done".into()]);
-    let clocked = agent(&model, vec![]).with_head(head);
+    let clocked = agent(&model, vec![]).with_system_prompt(head);
     for error in [
         clocked.react(full().as_mut(), &task("go")).await.unwrap_err(),
         clocked.one_plan(full().as_mut(), &task("go")).await.unwrap_err(),
@@ -373,7 +377,7 @@ async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
         assert!(error.to_string().contains("3时5分54秒"), "{error}");
     }
     assert_eq!(model.calls(), 0);
-    let coarse = agent(&model, vec![]).with_coarse_head(head);
+    let coarse = agent(&model, vec![]).with_coarse_system_prompt(head);
     coarse.react(full().as_mut(), &task("go")).await.unwrap();
     let told = model.requests()[0].messages[0].text().into_owned();
     assert!(told.contains("2025年11月22日") && !told.contains("54秒"), "{told}");
@@ -391,7 +395,8 @@ async fn op15_the_conversation_reaches_tools_that_see_everything() {
         call("c2", "write_article", "{}").into(),
         "done".into(),
     ]);
-    let agent = agent(&model, vec![write, says("find", 1, "西湖的雨")]).with_head("You write.");
+    let agent =
+        agent(&model, vec![write, says("find", 1, "西湖的雨")]).with_system_prompt("You write.");
     let (_, messages) = walk(&agent).await;
     assert_eq!(results(&messages)[1], "system: You write.\n\nuser: go\n\ntool: 西湖的雨");
 }

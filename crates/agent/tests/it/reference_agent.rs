@@ -1,20 +1,20 @@
 //! The reference agent's standing instructions, and the names of its questions.
 
 use crate::script::{agent, full, model, says, task};
-use foldback_agent::reference_head;
+use foldback_agent::reference_system_prompt;
 use foldback_core::{Estimate, Role, TokenCounter, ToolCall};
 
 /// OM12: the instructions are short, begin the conversation as they are, and tell no time.
 #[tokio::test(start_paused = true)]
 async fn om12_the_reference_agent_is_told_how_to_work() {
-    let head = reference_head();
-    assert!(Estimate.count(head) < 350, "{}", Estimate.count(head));
-    assert_eq!(head.trim(), head);
+    let system_prompt = reference_system_prompt();
+    assert!(Estimate.count(system_prompt) < 350, "{}", Estimate.count(system_prompt));
+    assert_eq!(system_prompt.trim(), system_prompt);
     let script = model(["done".into()]);
-    let agent = agent(&script, vec![]).with_head(head);
+    let agent = agent(&script, vec![]).with_system_prompt(system_prompt);
     agent.react(full().as_mut(), &task("go")).await.unwrap();
     let first = &script.requests()[0].messages[0];
-    assert_eq!((first.role(), &*first.text()), (&Role::System, head));
+    assert_eq!((first.role(), &*first.text()), (&Role::System, system_prompt));
 }
 
 /// R12: each question has a name of its own in the run, the same when the run is done once more.

@@ -5,8 +5,8 @@ use crate::contexts::Altered;
 use crate::script::{conversation, full, running};
 use crate::toolkit::{Counter, ms, settings, spec, tool};
 use foldback_agent::{
-    Agent, AgentError, AgentState, Allowance, CallForm, Executor, Journal, JournalError,
-    MemoryJournal, Purse, ReactSettings, Record, Report, Resource, Stop, Strategy, Task, Tool,
+    Agent, AgentError, AgentState, CallForm, Executor, Journal, JournalError, MemoryJournal,
+    ReactSettings, Record, Report, Resource, SpendLimits, SpendTracker, Stop, Strategy, Task, Tool,
     ToolOutput, Toolbox,
 };
 use foldback_core::{Budget, ContextError, ContextManager, Message, Role, ToolAnswer, ToolCall};
@@ -58,11 +58,11 @@ impl Lives {
         &mut self,
         answers: impl IntoIterator<Item = Answer>,
         slow_ms: u64,
-        purse: Purse,
+        spend: SpendTracker,
     ) -> (Arc<ScriptedModel>, Result<Report, AgentError>) {
         let model = Arc::new(ScriptedModel::new(answers));
         let agent = self.agent(&model, slow_ms);
-        let task = Task { purse, ..Task::new("run", "发一次邮件 (send it once)") };
+        let task = Task { spend, ..Task::new("run", "发一次邮件 (send it once)") };
         let cancelled = task.cancelled.clone();
         tokio::spawn(async move {
             tokio::time::sleep(ms(1_000)).await;
@@ -105,12 +105,12 @@ async fn r12_a_cancelled_run_goes_on_in_its_context() {
     ] {
         let what = format!("{strategy:?}, {form:?}");
         let mut run = Lives::of(strategy, form);
-        let (_, report) = run.live([first], 100_000, Purse::default()).await;
+        let (_, report) = run.live([first], 100_000, SpendTracker::default()).await;
         assert_eq!((stop(&report), run.sent.get()), (&Stop::Cancelled, 0), "{what}");
         let messages = run.context.prompt(&Budget::default()).messages;
         assert!(!said(&messages, "cancelled"), "{what}: {messages:?}");
 
-        let (model, report) = run.live(["done".into()], 1, Purse::default()).await;
+        let (model, report) = run.live(["done".into()], 1, SpendTracker::default()).await;
         assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1), "{what}");
         let asked = &model.requests()[0].messages;
         assert!(said(asked, "潮位 3 m") && said(asked, "sent 1"), "{what}: {asked:?}");
@@ -118,7 +118,7 @@ async fn r12_a_cancelled_run_goes_on_in_its_context() {
         assert!(told.iter().any(|text| text.contains("sent 1")), "{what}: {told:?}");
         assert!(!told.iter().any(|text| text.contains("cancelled")), "{what}: {told:?}");
         // Once more: the same answer, and nothing happens.
-        let (model, report) = run.live([], 1, Purse::default()).await;
+        let (model, report) = run.live([], 1, SpendTracker::default()).await;
         assert_eq!((stop(&report), model.calls()), (&Stop::Answered, 0), "{what}");
         assert_eq!((run.sent.get(), run.told()), (1, told), "{what}");
     }
@@ -128,10 +128,10 @@ async fn r12_a_cancelled_run_goes_on_in_its_context() {
 #[tokio::test(start_paused = true)]
 async fn td3_results_before_a_cancelled_call_are_recorded() {
     let mut run = Lives::react();
-    let (_, report) = run.live([calls(&["send", "slow"])], 100_000, Purse::default()).await;
+    let (_, report) = run.live([calls(&["send", "slow"])], 100_000, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Cancelled, 1));
     assert_eq!(run.context.recorded(), 3, "the request, the calls, one result");
-    let (model, report) = run.live(["done".into()], 1, Purse::default()).await;
+    let (model, report) = run.live(["done".into()], 1, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     assert!(said(&model.requests()[0].messages, "潮位 3 m"));
 }
@@ -141,7 +141,7 @@ async fn td3_results_before_a_cancelled_call_are_recorded() {
 #[tokio::test(start_paused = true)]
 async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
     let mut run = Lives::react();
-    let (_, report) = run.live([calls(&["send", "slow"])], 100_000, Purse::default()).await;
+    let (_, report) = run.live([calls(&["send", "slow"])], 100_000, SpendTracker::default()).await;
     assert_eq!(stop(&report), &Stop::Cancelled);
     let model = Arc::new(ScriptedModel::new(["done".into()]));
     let agent = run.agent(&model, 1);
@@ -152,7 +152,7 @@ async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
     let results: Vec<String> = results.map(|message| message.text().into_owned()).collect();
     assert!(results[0].starts_with("sent 1") && results[1].starts_with("Not known"), "{results:?}");
     let told = run.told();
-    let (_, report) = run.live([], 1, Purse::default()).await;
+    let (_, report) = run.live([], 1, SpendTracker::default()).await;
     assert!(matches!(report, Err(AgentError::ContextMoved { .. })), "{report:?}");
     assert_eq!((run.sent.get(), run.told()), (1, told));
 }
@@ -162,15 +162,15 @@ async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
 #[tokio::test(start_paused = true)]
 async fn r12_a_refused_call_is_not_made_unseen() {
     let allowed =
-        |model_calls| Allowance { model_calls, tool_calls: Some(0), ..Allowance::default() };
-    let purse = |model_calls| Purse::new(allowed(model_calls), None).unwrap();
+        |model_calls| SpendLimits { model_calls, tool_calls: Some(0), ..SpendLimits::default() };
+    let spend = |model_calls| SpendTracker::new(allowed(model_calls), None).unwrap();
     // Stopped behind the refusal.
     let mut run = Lives::react();
-    let (_, report) = run.live([calls(&["send"])], 1, purse(Some(1))).await;
+    let (_, report) = run.live([calls(&["send"])], 1, spend(Some(1))).await;
     let exhausted = Stop::Exhausted { resource: Resource::ModelCalls };
     assert_eq!((stop(&report), run.sent.get()), (&exhausted, 0));
     let again = [Answer::from(ToolCall::new("again", "send", "{}")), "done".into()];
-    let (model, report) = run.live(again, 1, Purse::default()).await;
+    let (model, report) = run.live(again, 1, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     assert!(said(&model.requests()[0].messages, "Error (quota)"));
     // Answered behind the refusal.
@@ -180,10 +180,10 @@ async fn r12_a_refused_call_is_not_made_unseen() {
             _ => r#"{"action_plan": {"step1": {"function": "send", "args": {}}}}"#.into(),
         };
         let mut run = Lives::of(strategy, CallForm::Native);
-        let (_, report) = run.live([first, "It was not sent.".into()], 1, purse(None)).await;
+        let (_, report) = run.live([first, "It was not sent.".into()], 1, spend(None)).await;
         assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 0), "{strategy:?}");
         let told = run.told();
-        let (model, report) = run.live([], 1, Purse::default()).await;
+        let (model, report) = run.live([], 1, SpendTracker::default()).await;
         assert_eq!((stop(&report), model.calls()), (&Stop::Answered, 0), "{strategy:?}");
         assert_eq!((run.sent.get(), run.told()), (0, told), "{strategy:?}");
     }
@@ -201,11 +201,11 @@ async fn r12_a_run_goes_on_after_its_context_failed() {
         }
         Ok(ToolAnswer { text: "recalled".to_owned(), is_error: false })
     }));
-    let (_, report) = run.live([calls(&["load", "send"])], 1, Purse::default()).await;
+    let (_, report) = run.live([calls(&["load", "send"])], 1, SpendTracker::default()).await;
     assert!(matches!(report, Err(AgentError::Context(_))), "{report:?}");
     assert_eq!(run.sent.get(), 0);
     IS_BROKEN.store(false, Ordering::SeqCst);
-    let (model, report) = run.live(["done".into()], 1, Purse::default()).await;
+    let (model, report) = run.live(["done".into()], 1, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     let asked = &model.requests()[0].messages;
     assert!(said(asked, "recalled") && said(asked, "sent 1"), "{asked:?}");
@@ -217,7 +217,7 @@ async fn r12_a_run_goes_on_after_its_context_failed() {
 #[tokio::test(start_paused = true)]
 async fn r12_a_run_is_of_one_request_and_one_strategy() {
     let mut run = Lives::react();
-    let (_, report) = run.live([calls(&["send"]), "done".into()], 1, Purse::default()).await;
+    let (_, report) = run.live([calls(&["send"]), "done".into()], 1, SpendTracker::default()).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     let model = Arc::new(ScriptedModel::new([]));
     let agent = run.agent(&model, 1);
@@ -236,7 +236,7 @@ async fn r12_a_run_is_of_one_request_and_one_strategy() {
     }
     assert_eq!((model.calls(), run.sent.get()), (0, 1));
     assert_eq!(agent.state("run").unwrap(), AgentState::Finished);
-    let (_, report) = run.live([], 1, Purse::default()).await;
+    let (_, report) = run.live([], 1, SpendTracker::default()).await;
     assert_eq!(report.unwrap().answer(), Some("done"));
 }
 
@@ -244,9 +244,9 @@ async fn r12_a_run_is_of_one_request_and_one_strategy() {
 #[tokio::test(start_paused = true)]
 async fn r12_the_record_of_a_run_that_went_on_is_whole() {
     let mut run = Lives::react();
-    let (_, report) = run.live([calls(&["slow", "send"])], 100_000, Purse::default()).await;
+    let (_, report) = run.live([calls(&["slow", "send"])], 100_000, SpendTracker::default()).await;
     let first = report.unwrap().trajectory;
-    let (_, report) = run.live(["done".into()], 1, Purse::default()).await;
+    let (_, report) = run.live(["done".into()], 1, SpendTracker::default()).await;
     let record = report.unwrap().trajectory;
     let told: Vec<bool> = record.model_calls().map(|call| call.from_journal).collect();
     assert_eq!(told, [true, false]);

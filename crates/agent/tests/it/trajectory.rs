@@ -207,10 +207,10 @@ async fn et10_a_cancelled_run_records_no_call_that_was_not_made() {
 /// ET10: a record tells whether another run asked the model the same.
 #[tokio::test(start_paused = true)]
 async fn et10_a_run_that_asks_otherwise_is_seen() {
-    let run = async |head: &str, result: &str| {
+    let run = async |system_prompt: &str, result: &str| {
         let call = Answer::from(ToolCall::new("c", "look", "{}"));
         let agent = agent(&model([call, "done".into()]), vec![says("look", 1, result)]);
-        let agent = agent.with_head(head);
+        let agent = agent.with_system_prompt(system_prompt);
         agent.react(full().as_mut(), &task("go")).await.unwrap().trajectory
     };
     let recorded = read_back(&line(&run("你看。", "晴").await));

@@ -3,9 +3,9 @@
 use super::lines::elapsed;
 use super::screen::Screen;
 use foldback_llm::{
-    ApiKey, Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelConfig,
-    ModelError, ModelErrorKind, ModelSources,
+    Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError, ModelErrorKind,
 };
+use foldback_providers::{ApiKey, ModelConfig, ModelSources};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use std::sync::{Arc, OnceLock};
@@ -93,7 +93,8 @@ impl<M: ChatModel> ChatModel for Named<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_llm::{Provider, ScriptedModel};
+    use foldback_llm::ScriptedModel;
+    use foldback_providers::Provider;
     use futures::stream;
 
     const AT: &str = "http://127.0.0.1:8000/v1";

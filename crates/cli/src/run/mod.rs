@@ -32,7 +32,7 @@ use crate::output::Output;
 use crate::store;
 use context::MeteredContext;
 use failures::Watched;
-use foldback_agent::{AgentError, Journal as _, Observer, Purse, Task, judge, own_judges};
+use foldback_agent::{AgentError, Journal as _, Observer, SpendTracker, Task, judge, own_judges};
 use foldback_core::TodoId;
 use record::VERSION;
 use screen::Screen;
@@ -174,7 +174,8 @@ fn work(
     globals: &Globals,
     out: &Output,
 ) -> Result<Outcome, CliError> {
-    let purse = Purse::new(record.limits.allowance(), model.money).map_err(AgentError::from)?;
+    let spend =
+        SpendTracker::new(record.limits.spend_limits(), model.money).map_err(AgentError::from)?;
     let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
     folder.save(&record)?;
@@ -209,7 +210,7 @@ fn work(
             cancelled: cancelled.clone(),
             depth: 0,
             observer: Some(Arc::clone(&screen) as Arc<dyn Observer>),
-            purse: purse.clone(),
+            spend: spend.clone(),
         };
         screen.say(&summary::head(&record));
         let working = agent.run(record.settings.strategy()?, &mut context, &task);
@@ -229,7 +230,7 @@ fn work(
     screen.end();
     let account = meter.account();
     let record = match &worked {
-        Ok((report, blocks)) => record.ended(report, &purse, account, *blocks),
+        Ok((report, blocks)) => record.ended(report, &spend, account, *blocks),
         Err(error) => record.failed(CliError::sentence(error), account),
     };
     folder.save(&record)?;

@@ -2,7 +2,7 @@
 
 use super::meter::Account;
 use super::settings::{Limits, RunSettings};
-use foldback_agent::{Purse, Report, Resource, Stop, TerminateStatus};
+use foldback_agent::{Report, Resource, SpendTracker, Stop, TerminateStatus};
 use foldback_core::{Timestamp, TodoId};
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -72,11 +72,11 @@ impl RunState {
 }
 
 impl RunRecord {
-    /// The same, at the end of its run, which was paid from this purse.
+    /// The same, at the end of its run, whose spending this tracker counted.
     pub(crate) fn ended(
         self,
         report: &Report,
-        purse: &Purse,
+        spend: &SpendTracker,
         account: Account,
         blocks: u32,
     ) -> Self {
@@ -87,7 +87,7 @@ impl RunRecord {
             Stop::Cancelled => (RunState::Cancelled, None),
             Stop::Exhausted { resource } => {
                 // The flow has a bound on its time, which is not the run's.
-                let is_own = *resource != Resource::Time || purse.has_none(*resource);
+                let is_own = *resource != Resource::Time || spend.has_none(*resource);
                 let bound = self.limits.reached(*resource).filter(|_| is_own);
                 let why = bound.map_or_else(
                     || format!("it may spend no more {resource}"),

@@ -5,9 +5,9 @@ use crate::error::CliError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::Effort;
-use foldback_agent::{Allowance, Resource, Strategy};
+use foldback_agent::{Resource, SpendLimits, Strategy};
 use foldback_bench::Policy;
-use foldback_llm::{ModelFlags, ModelSources, Provider};
+use foldback_providers::{ModelFlags, ModelSources, Provider};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -307,8 +307,8 @@ impl Limits {
     }
 
     /// What may be spent.
-    pub(crate) fn allowance(self) -> Allowance {
-        Allowance {
+    pub(crate) fn spend_limits(self) -> SpendLimits {
+        SpendLimits {
             model_calls: self.max_calls,
             tool_calls: None,
             tokens: self.max_tokens,
@@ -491,6 +491,6 @@ mod tests {
         let newer = Limits { max_calls: Some(9), ..Limits::default() };
         let both = older.overlaid(newer);
         assert_eq!((both.yes, both.max_calls, both.max_time), (true, Some(9), Some(60)));
-        assert_eq!(both.allowance().time, Some(Duration::from_secs(60)));
+        assert_eq!(both.spend_limits().time, Some(Duration::from_secs(60)));
     }
 }

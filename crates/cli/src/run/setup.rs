@@ -12,13 +12,15 @@ use crate::demo;
 use crate::error::CliError;
 use foldback_agent::deep_search::{DeepSearch, research};
 use foldback_agent::{
-    Agent, AgentError, Allowance, AskPerson, Executor, FlowSettings, Journal, Strategy, SubAgents,
-    TokenPrices, Tool, Toolbox, memory_share, reference_head, think, todo_write,
+    Agent, AgentError, AskPerson, Executor, FlowSettings, Journal, SpendLimits, Strategy,
+    SubAgents, TokenPrices, Tool, Toolbox, memory_share, reference_system_prompt, think,
+    todo_write,
 };
 use foldback_bench::Policy;
 use foldback_core::Prices;
-use foldback_llm::{ChatModel, ModelConfig, ModelSources, RemoteModel, Retrying, public_url};
+use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
+use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use std::sync::Arc;
 
@@ -106,9 +108,10 @@ impl Parts {
             Ok::<_, CliError>(executor.with_approver(approvals.clone()))
         };
         let model = Arc::new(MeteredModel { model: self.model, meter: self.meter });
-        let head = reference_head();
+        let system_prompt = reference_system_prompt();
         let agent = |tools: &[Arc<dyn Tool>]| {
-            let agent = Agent::new(model.clone(), executor(tools)?).with_head(head);
+            let agent =
+                Agent::new(model.clone(), executor(tools)?).with_system_prompt(system_prompt);
             let agent = match record.limits.bounds_time() {
                 // A flow has an hour, unless the run says otherwise.
                 true => agent.with_flow(unbounded_flow()),
@@ -136,7 +139,7 @@ impl Parts {
 
 /// A flow that may spend whatever the run may.
 fn unbounded_flow() -> FlowSettings {
-    FlowSettings { allowance: Allowance::default(), ..FlowSettings::default() }
+    FlowSettings { limits: SpendLimits::default(), ..FlowSettings::default() }
 }
 
 /// The tools that the agent of a run and its sub-agents share: those for its workspace, and those by

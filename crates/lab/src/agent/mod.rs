@@ -19,7 +19,7 @@ use foldback_bench::{BenchError, Policy, Sheet, Usage, thousands};
 use foldback_core::{Prices, TodoId};
 use foldback_tools::{Permissions, toolset};
 use model::Acting;
-use script::{HEAD, REQUEST, turns};
+use script::{REQUEST, SYSTEM_PROMPT, turns};
 use serde::Serialize;
 use std::sync::Arc;
 use world::{Field, World};
@@ -104,7 +104,7 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     let max_steps = u32::try_from(turns.len()).unwrap_or(u32::MAX).saturating_mul(8);
     let model = Arc::new(Acting::new(Arc::clone(world), turns, prices));
     let agent = Agent::new(model.clone(), Executor::new(toolbox))
-        .with_head(HEAD)
+        .with_system_prompt(SYSTEM_PROMPT)
         .with_react(ReactSettings { max_steps, ..ReactSettings::default() });
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
     let context = policy.start(todo, prices)?;

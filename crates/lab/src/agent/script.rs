@@ -38,7 +38,7 @@ pub(crate) const REQUEST: &str = "Go through all services of the project. Of eac
     and the reading of its gauge. At the end tell me all readings.";
 
 /// Who asks.
-pub(crate) const HEAD: &str = "You keep the records of a project. Read before you write, and write down \
+pub(crate) const SYSTEM_PROMPT: &str = "You keep the records of a project. Read before you write, and write down \
     only what you have read.";
 
 /// The turns of the task: of each service four things are read, and written down when three more

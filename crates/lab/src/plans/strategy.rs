@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// The time of a tool on the paused clock.
 const TOOL: Duration = Duration::from_secs(1);
 /// What the agent is told it is, in both ways.
-const HEAD: &str = "You are a helpful assistant. Use the tools to do what the user asks.";
+const SYSTEM_PROMPT: &str = "You are a helpful assistant. Use the tools to do what the user asks.";
 /// What the scripted model answers in the end.
 const ANSWER: &str = "Done.";
 
@@ -80,7 +80,7 @@ fn run(
     let model = Arc::new(ScriptedModel::new(answers));
     let steps = ReactSettings { max_steps: u32::MAX, ..ReactSettings::default() };
     let agent = Agent::new(Arc::clone(&model) as _, executor(toolbox));
-    let agent = agent.with_head(HEAD).with_react(steps);
+    let agent = agent.with_system_prompt(SYSTEM_PROMPT).with_react(steps);
     let full = baseline("full").ok_or_else(|| failed("there is no policy `full`".to_owned()))?;
     let mut context = full.start(TodoId::from_foreign(&gold.id), Arc::new(Estimate));
     let task = Task::new(&gold.id, &gold.task);

@@ -1,4 +1,4 @@
-//! What the door to models promises, from outside.
+//! What the port to models promises, from outside.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,26 +8,16 @@
 )]
 
 mod affinity;
-mod aimock;
 mod cache;
 mod canonical;
 mod cassette;
 mod clocks;
-mod config;
 mod diversity;
-mod failures;
 mod hermes_parser;
 mod hermes_prompt;
-mod malformed;
 mod mask;
 mod model;
-mod pace;
-mod provider_anthropic;
-mod provider_openai;
 mod recorded;
 mod retry;
-mod roles;
 mod scripted;
-mod tool_choice;
 mod tool_names;
-mod wire;

@@ -74,7 +74,7 @@ impl Run {
         let began = Instant::now();
         // A limit that lies beyond the end of time is none.
         let wall = around.shared.settings.quota.wall_time.and_then(|wall| began.checked_add(wall));
-        let wall = wall.into_iter().chain(around.host.purse.deadline()).min();
+        let wall = wall.into_iter().chain(around.host.spend.deadline()).min();
         Self {
             _cancel_on_drop: around.cancelled.clone().drop_guard(),
             around: Arc::new(around),

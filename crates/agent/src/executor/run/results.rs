@@ -190,10 +190,10 @@ impl Run {
         let Some((function, arguments)) = call.began else { return Some((call.at, result)) };
         if attempts > 0 {
             self.call_count += 1;
-            self.around.host.purse.tool_called();
+            self.around.host.spend.tool_called();
         }
         if let Some(spent) = &call.spent {
-            self.around.host.purse.was_spent(spent);
+            self.around.host.spend.was_spent(spent);
         }
         self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
         let now = self.began.elapsed();

@@ -244,7 +244,7 @@ impl Run {
         let step = call.step;
         self.admitted.remove(&step);
         let spent = self.spent().or_else(|| {
-            let resource = self.around.host.purse.begin_tool_call().err()?;
+            let resource = self.around.host.spend.begin_tool_call().err()?;
             Some(format!("not called: the run may spend no more {resource}"))
         });
         if let Some(message) = spent {

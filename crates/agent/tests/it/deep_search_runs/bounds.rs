@@ -1,11 +1,11 @@
-//! What bounds a deep search: efforts, models, the purse, whoever gives up.
+//! What bounds a deep search: efforts, models, the spend tracker, whoever gives up.
 
 use super::{
     Library, agent, insufficient, model, node, plain, queries, search, two, user_text, usual,
 };
 use crate::script::{full, running};
 use foldback_agent::deep_search::{DeepSearch, Effort};
-use foldback_agent::{Allowance, Executor, Purse, Resource, Stop, Task, Toolbox};
+use foldback_agent::{Executor, Resource, SpendLimits, SpendTracker, Stop, Task, Toolbox};
 use foldback_llm::{ModelError, ModelErrorKind, ScriptedModel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -86,14 +86,14 @@ async fn ds3_two_retries() {
     }
 }
 
-/// The purse bounds a search; a run that is cancelled ends.
+/// Spend limits bound a search; a run that is cancelled ends.
 #[tokio::test(start_paused = true)]
-async fn ds3_purse_and_cancellation() {
+async fn ds3_spend_limits_and_cancellation() {
     let task = || Task::new("run", "潮差多少?");
     for most in 0..8 {
         let model = model(usual);
-        let allowance = Allowance { model_calls: Some(most), ..Allowance::default() };
-        let task = Task { purse: Purse::new(allowance, None).unwrap(), ..task() };
+        let limits = SpendLimits { model_calls: Some(most), ..SpendLimits::default() };
+        let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task() };
         let agent = agent(&model, &Library::new(two), plain());
         let report = agent.deep_search(full().as_mut(), &task).await.unwrap();
         assert_eq!(model.calls() as u64, most.min(7));

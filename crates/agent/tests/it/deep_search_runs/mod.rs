@@ -143,7 +143,7 @@ fn agent(
 ) -> Agent {
     let executor = Executor::new(Toolbox::default());
     let deep = DeepSearch::new(library.clone()).with_settings(settings);
-    running(model, executor).with_head("Answer for sailors.").with_deep_search(deep)
+    running(model, executor).with_system_prompt("Answer for sailors.").with_deep_search(deep)
 }
 
 fn plain() -> DeepSearchSettings {

@@ -5,7 +5,7 @@ use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    AgentEvent, Allowance, Executor, FlowSettings, Purpose, ReactSettings, Replay, Resource,
+    AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Replay, Resource, SpendLimits,
     StepContext, StepExecutor, StepStrategy, Stop, Strategy, Toolbox,
 };
 use foldback_core::Role;
@@ -101,7 +101,8 @@ async fn om9_steps_are_worked_on_by_whom_they_name() {
     ];
     let model = by_name([("flow/plan", planning(&steps))]);
     let agents = |n: usize| {
-        agent(&model, vec![], FlowSettings::default()).with_head(&format!("You are number {n}."))
+        agent(&model, vec![], FlowSettings::default())
+            .with_system_prompt(&format!("You are number {n}."))
     };
     let mut executors = StepExecutor::numbered((0..3).map(agents));
     executors.push(StepExecutor::new("研究员", "reads a lot", agents(3)));
@@ -147,18 +148,17 @@ async fn om9_a_flow_has_an_hour() {
         ("flow/plan", planning(&["一"])),
         ("step-1.1/react/1", calling("never", json!({}))),
     ]);
-    let allowance = Allowance { time: Some(ms(1_000)), ..Allowance::default() };
+    let limits = SpendLimits { time: Some(ms(1_000)), ..SpendLimits::default() };
     let began = tokio::time::Instant::now();
     let report =
-        run(&agent(&model, vec![never], FlowSettings { allowance, ..FlowSettings::default() }))
-            .await;
+        run(&agent(&model, vec![never], FlowSettings { limits, ..FlowSettings::default() })).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert!(began.elapsed() <= ms(3_000), "{:?}", began.elapsed());
 
     let model = by_name([("flow/plan", planning(&["一", "二"]))]);
-    let allowance = Allowance { model_calls: Some(2), ..Allowance::default() };
+    let limits = SpendLimits { model_calls: Some(2), ..SpendLimits::default() };
     let report =
-        run(&agent(&model, vec![], FlowSettings { allowance, ..FlowSettings::default() })).await;
+        run(&agent(&model, vec![], FlowSettings { limits, ..FlowSettings::default() })).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1"]);
 }
@@ -303,7 +303,8 @@ async fn om9_names_are_read_in_any_dress() {
     let steps = ["［ＣＯＤＥＲ］ one", "[STRASSE] two", "【Nobody】 three", "see [1] four"];
     let model = by_name([("flow/plan", planning(&steps))]);
     let agents = |n: usize| {
-        agent(&model, vec![], FlowSettings::default()).with_head(&format!("You are number {n}."))
+        agent(&model, vec![], FlowSettings::default())
+            .with_system_prompt(&format!("You are number {n}."))
     };
     let names = ["first", "coder", "straße"].into_iter().enumerate();
     let executors = names.map(|(n, name)| StepExecutor::new(name, "", agents(n))).collect();

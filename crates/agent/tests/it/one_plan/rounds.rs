@@ -79,8 +79,8 @@ async fn op18_the_planner_sees_no_history() {
         ..spec("weather", Effect::ReadOnly)
     };
     let model = texts(&[NOTHING_MORE, "你好"]);
-    let agent =
-        agent(&model, vec![answering(weather, 1, "{}")]).with_head("You work for the harbour.");
+    let agent = agent(&model, vec![answering(weather, 1, "{}")])
+        .with_system_prompt("You work for the harbour.");
     let mut context = full();
     for message in ["An old secret.", "An old answer."] {
         context.record(foldback_core::Message::user(message)).unwrap();
@@ -138,7 +138,7 @@ async fn op15_a_tool_with_the_global_context_settles_its_matters_itself() {
     let long = "西湖的雨。".repeat(3000);
     let plan = plan(&[(1, "find", &[]), (2, "write_article", &[1])]);
     let model = texts(&[&plan, "done"]);
-    let agent = agent(&model, vec![write, says("find", 5, &long)]).with_head("You write.");
+    let agent = agent(&model, vec![write, says("find", 5, &long)]).with_system_prompt("You write.");
     let report = agent.one_plan(full().as_mut(), &task("写一篇文章")).await.unwrap();
     let context = seen.lock().unwrap().take().unwrap();
     for part in ["You write.", "写一篇文章", long.as_str()] {
@@ -181,7 +181,7 @@ async fn op12_long_results_are_cut_with_a_mark_and_stay_whole() {
 async fn op18_the_conversation_is_told_what_was_done() {
     let model = texts(&[SEED_WEATHER, &plan(&[(3, "down", &[1])]), NOTHING_MORE, "好了。"]);
     let agent = agent(&model, vec![says("search_weather", 1, "小雨"), fails("down", 1)])
-        .with_head("You help.");
+        .with_system_prompt("You help.");
     let mut context = full();
     let report = agent.one_plan(context.as_mut(), &task("go")).await.unwrap();
     let told: Vec<String> = conversation(context.as_ref())

@@ -4,12 +4,14 @@ use super::{delegate, delegating, journaled, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::task;
 use crate::toolkit::wait;
-use foldback_agent::{Allowance, Executor, MemoryJournal, Purse, Resource, Stop, Task, Toolbox};
+use foldback_agent::{
+    Executor, MemoryJournal, Resource, SpendLimits, SpendTracker, Stop, Task, Toolbox,
+};
 use foldback_llm::ScriptedModel;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Each sub-agent has a bound of its own, and spends from its parent's purse.
+/// Each sub-agent has a bound of its own, and spends from its parent's tracker.
 #[tokio::test]
 async fn budgets_are_shared_and_bounded() {
     let items = json!([{"id": "a", "task": "甲"}, {"id": "b", "task": "乙"}]);
@@ -21,15 +23,15 @@ async fn budgets_are_shared_and_bounded() {
             ("task.b", vec![looks(), "好了".into()]),
         ])
     };
-    let three = Allowance { model_calls: Some(3), ..Allowance::default() };
-    let run = async |model: &Arc<ScriptedModel>, sub: Allowance, own: Allowance| {
-        let agent = delegating(model, vec![wait()], |s| s.with_allowance(sub).with_max_parallel(1));
-        let task = Task { purse: Purse::new(own, None).unwrap(), ..task("写报告") };
+    let three = SpendLimits { model_calls: Some(3), ..SpendLimits::default() };
+    let run = async |model: &Arc<ScriptedModel>, sub: SpendLimits, own: SpendLimits| {
+        let agent = delegating(model, vec![wait()], |s| s.with_limits(sub).with_max_parallel(1));
+        let task = Task { spend: SpendTracker::new(own, None).unwrap(), ..task("写报告") };
         let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
-        (report, task.purse.spent())
+        (report, task.spend.spent())
     };
     let asked = model();
-    let (report, spent) = run(&asked, three, Allowance::default()).await;
+    let (report, spent) = run(&asked, three, SpendLimits::default()).await;
     assert_eq!(report.answer(), Some("完成"));
     let told = told_json(&asked);
     assert_eq!(told["items"][0]["state"], "failed");
@@ -45,8 +47,8 @@ async fn budgets_are_shared_and_bounded() {
     assert_eq!((spent.model_calls, spent.tool_calls), (7, 5));
     assert_eq!(report.trajectory.spent().calls, 2, "its own record has its own calls");
 
-    let four = Allowance { model_calls: Some(4), ..Allowance::default() };
-    let (report, spent) = run(&model(), Allowance::default(), four).await;
+    let four = SpendLimits { model_calls: Some(4), ..SpendLimits::default() };
+    let (report, spent) = run(&model(), SpendLimits::default(), four).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(spent.model_calls, 4, "sub-agents cannot spend what their parent does not have");
 }
@@ -66,7 +68,7 @@ async fn n3_what_sub_agents_spent_is_spent_after_a_resume() {
         let agent = journaled(&model, vec![wait()], executor.clone(), |sub| sub);
         let task = task("写报告");
         agent.react(&mut Keeping::new(), &task).await.unwrap();
-        spent.push(task.purse.spent());
+        spent.push(task.spend.spent());
     }
     assert_eq!((spent[0].model_calls, spent[0].tool_calls, model.calls()), (4, 2, 4));
     assert!(spent[0].usage.input > 0);

@@ -35,7 +35,7 @@ fn journaled(
     change: impl FnOnce(SubAgents) -> SubAgents,
 ) -> Agent {
     let theirs = executor.clone().with_toolbox(Toolbox::new(tools.clone()).unwrap());
-    let template = Agent::new(model.clone(), theirs).with_head("You are careful.");
+    let template = Agent::new(model.clone(), theirs).with_system_prompt("You are careful.");
     let sub_agents = change(SubAgents::new(template).with_strategy(Strategy::React));
     let own = tools.into_iter().chain([sub_agents.delegate(), todo_write()]);
     Agent::new(model.clone(), executor.with_toolbox(Toolbox::new(own).unwrap()))

@@ -4,7 +4,7 @@ use super::{delegate, delegating, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::{agent, task};
 use crate::toolkit::wait;
-use foldback_agent::{Allowance, Purse, Resource, Stop, SubAgents, Task, TokenPrices};
+use foldback_agent::{Resource, SpendLimits, SpendTracker, Stop, SubAgents, Task, TokenPrices};
 use foldback_llm::Usage;
 use serde_json::json;
 use std::time::Duration;
@@ -21,12 +21,12 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
             ("task.a", (0..30).map(|_| looks()).collect()),
             ("task.b", vec![looks(), "好了".into()]),
         ]);
-        let twelve = Allowance { model_calls: Some(12), ..Allowance::default() };
+        let twelve = SpendLimits { model_calls: Some(12), ..SpendLimits::default() };
         let agent =
             delegating(&model, vec![wait()], |s| s.with_share(share).unwrap().with_max_parallel(1));
-        let task = Task { purse: Purse::new(twelve, None).unwrap(), ..task("写报告") };
+        let task = Task { spend: SpendTracker::new(twelve, None).unwrap(), ..task("写报告") };
         let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
-        (report, task.purse.spent().model_calls, model)
+        (report, task.spend.spent().model_calls, model)
     };
     // One to delegate, half of the eleven left for a, two for b, one to answer.
     let (report, calls, model) = spent(0.5).await;
@@ -44,36 +44,40 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
     );
 }
 
-/// S10: what is left is the least of all purses that something comes from, calls under way included.
+/// S10: what is left is the least of all trackers that something comes from, calls under way included.
 #[tokio::test(start_paused = true)]
 async fn s10_what_is_left_is_the_least_of_all() {
     let prices = TokenPrices { input: 2.0, output: 10.0, cached_read: 0.2, cached_write: 2.0 };
-    let most = Allowance {
+    let most = SpendLimits {
         model_calls: Some(10),
         tokens: Some(1_000_000),
         cost: Some(4.0),
         time: Some(Duration::from_secs(60)),
-        ..Allowance::default()
+        ..SpendLimits::default()
     };
-    let purse = Purse::new(most, Some(prices)).unwrap();
-    assert_eq!(purse.left(), most);
-    let four = Allowance { model_calls: Some(4), tool_calls: Some(7), ..Allowance::default() };
-    let share = purse.share(four).unwrap();
+    let spend = SpendTracker::new(most, Some(prices)).unwrap();
+    assert_eq!(spend.left(), most);
+    let four = SpendLimits { model_calls: Some(4), tool_calls: Some(7), ..SpendLimits::default() };
+    let share = spend.share(four).unwrap();
     let usage = Usage { input: 500_000, output: 100_000, ..Usage::default() };
     share.model_called(usage);
-    let _under_way = purse.begin_model_call(50_000).unwrap();
+    let _under_way = spend.begin_model_call(50_000).unwrap();
     tokio::time::advance(Duration::from_secs(20)).await;
     let left = share.left();
     assert_eq!((left.model_calls, left.tool_calls, left.tokens), (Some(3), Some(7), Some(350_000)));
     assert_eq!(left.time, Some(Duration::from_secs(40)));
     assert!((left.cost.unwrap() - 1.9).abs() < 1e-9, "{left:?}");
-    assert_eq!(Purse::default().left(), Allowance::default(), "what has no bound has none left");
+    assert_eq!(
+        SpendTracker::default().left(),
+        SpendLimits::default(),
+        "what has no bound has none left"
+    );
 }
 
 /// A part is rounded up, and never more than the whole.
 #[test]
 fn a_part_of_something_is_something() {
-    let most = Allowance {
+    let most = SpendLimits {
         model_calls: Some(3),
         tool_calls: Some(1),
         tokens: Some(u64::MAX),

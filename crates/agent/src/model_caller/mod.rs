@@ -1,0 +1,243 @@
+//! Asking a model on behalf of a run.
+
+mod cache_marks;
+mod recorded_answers;
+
+use crate::agent::{Agent, AgentError, Task};
+use crate::trajectory::{Purpose, Recorder};
+use crate::{AgentEvent, Journal, Resource, RunError, SpendTracker, Watch, spans};
+use cache_marks::marked;
+use foldback_core::ToolDefinition;
+use foldback_core::{Estimate, TodoId, TokenCounter, message_tokens};
+use foldback_llm::{
+    ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Usage,
+};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use recorded_answers::RecordedAnswers;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
+
+/// Asks a model on behalf of a run: what the journal holds is not asked again; the spend tracker, the observer,
+/// the record and the spans are told.
+pub(crate) struct ModelCaller {
+    run: String,
+    journal: Option<Arc<dyn Journal>>,
+    answers: Mutex<RecordedAnswers>,
+    cancelled: CancellationToken,
+    spend: SpendTracker,
+    watch: Watch,
+}
+
+/// What comes of a question.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is an answer nearly always")]
+pub(crate) enum Reply {
+    /// The model's answer.
+    Answer(ChatResponse),
+    /// There is none, or one that cannot be read.
+    Failed(ModelError),
+    /// The run was cancelled meanwhile.
+    Cancelled,
+    /// Nobody was asked: this may not be spent any more.
+    Exhausted(Resource),
+}
+
+/// Takes each piece of a text as it is written.
+pub(crate) type OnText<'a> = &'a mut (dyn FnMut(String) + Send);
+
+/// What is asked.
+pub(crate) struct Question<'a> {
+    /// What for.
+    pub(crate) purpose: Purpose,
+    /// Unique among the questions of a purpose in the run, and the same when the run is resumed.
+    pub(crate) key: &'a str,
+    /// Why, for a resumed run to find: JSON.
+    pub(crate) reason: Option<Box<RawValue>>,
+    /// The request.
+    pub(crate) request: ChatRequest,
+}
+
+impl ModelCaller {
+    /// Takes what the journal holds of a task's run, whose name is held.
+    pub(crate) fn open(agent: &Agent, task: &Task, todo: &TodoId) -> Result<Self, AgentError> {
+        let records = agent.executor.records(&task.run)?;
+        let answers = RecordedAnswers::of(&task.run, &records).map_err(RunError::from)?;
+        Ok(Self {
+            run: task.run.clone(),
+            journal: agent.executor.journal().cloned(),
+            answers: Mutex::new(answers),
+            cancelled: task.cancelled.clone(),
+            spend: task.spend.clone(),
+            watch: task.watch(todo),
+        })
+    }
+
+    /// Asks. `key` is unique among the asks of one purpose in the run, and the same when the run is
+    /// resumed ("3", "query-2"); asks may run beside each other.
+    pub(crate) async fn ask(
+        &self,
+        model: &dyn ChatModel,
+        recorder: &Recorder,
+        purpose: Purpose,
+        key: &str,
+        request: ChatRequest,
+    ) -> Result<Reply, AgentError> {
+        let question = Question { purpose, key, reason: None, request };
+        self.put(model, recorder, question, None).await
+    }
+
+    /// Asks, with a reason that a resumed run finds again, and with the text as it is being written for
+    /// `on_text`. The journal has the answer before this returns.
+    pub(crate) async fn put(
+        &self,
+        model: &dyn ChatModel,
+        recorder: &Recorder,
+        question: Question<'_>,
+        on_text: Option<OnText<'_>>,
+    ) -> Result<Reply, AgentError> {
+        let Question { purpose, key, reason, mut request } = question;
+        let noted = self.answers.lock().take(purpose, key);
+        if let Some(noted) = noted {
+            let usage = noted.as_ref().map(|answer| answer.usage).unwrap_or_default();
+            let cost = self.spend.model_called(usage);
+            recorder.recalled(purpose, &noted);
+            self.tell_answered(purpose, &noted, cost, true);
+            return Ok(Reply::of(noted));
+        }
+        if self.cancelled.is_cancelled() {
+            return Ok(Reply::Cancelled);
+        }
+        let tokens = tokens(&request);
+        let begun = match self.spend.begin_model_call(tokens) {
+            Ok(begun) => begun,
+            Err(resource) => return Ok(Reply::Exhausted(resource)),
+        };
+        request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
+        self.watch.tell_of(|| AgentEvent::Asked { purpose, tokens });
+        let asked = recorder.ask(purpose, &request);
+        let answer = answered(model, &request, on_text);
+        let answer = tokio::select! {
+            biased;
+            () = self.cancelled.cancelled() => return Ok(Reply::Cancelled),
+            () = until(self.spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
+            answer = answer => answer,
+        };
+        recorder.answered(asked, &answer);
+        let cost = match &answer {
+            Ok(response) => begun.charge(response.usage),
+            Err(_) => None,
+        };
+        self.tell_answered(purpose, &answer, cost, false);
+        if let Some(journal) = &self.journal {
+            let note =
+                recorded_answers::record(purpose, key, reason, &answer).map_err(RunError::from)?;
+            if let Some(note) = note {
+                journal.append(&self.run, &note).map_err(RunError::from)?;
+                // What the context is about to record has to be found again after a power cut, too.
+                journal.sync().await.map_err(RunError::from)?;
+            }
+        }
+        Ok(Reply::of(answer))
+    }
+
+    /// Whether the journal holds the answer.
+    pub(crate) fn holds(&self, purpose: Purpose, key: &str) -> bool {
+        self.answers.lock().holds(purpose, key)
+    }
+
+    /// What the next answer that the journal holds was asked for, and why.
+    pub(crate) fn next_noted(&self) -> Option<(Purpose, Option<Box<RawValue>>)> {
+        let answers = self.answers.lock();
+        answers.next().map(|(purpose, reason)| (purpose, reason.map(ToOwned::to_owned)))
+    }
+
+    fn tell_answered(
+        &self,
+        purpose: Purpose,
+        answer: &Result<ChatResponse, ModelError>,
+        cost: Option<f64>,
+        from_journal: bool,
+    ) {
+        self.watch.tell_of(|| {
+            let (usage, text, error) = match answer {
+                Ok(response) => (response.usage, response.message.text().into_owned(), None),
+                Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
+            };
+            let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
+            AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }
+        });
+    }
+}
+
+impl Reply {
+    fn of(answer: Result<ChatResponse, ModelError>) -> Self {
+        match answer {
+            Ok(response) => Self::Answer(response),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// Ends at a moment; never, where there is none.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The model's answer, inside a span of its own.
+async fn answered(
+    model: &dyn ChatModel,
+    request: &ChatRequest,
+    on_text: Option<OnText<'_>>,
+) -> Result<ChatResponse, ModelError> {
+    let span = spans::chat(model.name());
+    let request = &marked(request, model.capabilities());
+    let answer = match on_text {
+        Some(on_text) => streamed(model, request, on_text).instrument(span.clone()).await,
+        None => model.complete(request).instrument(span.clone()).await,
+    };
+    note(&span, &answer);
+    answer
+}
+
+async fn streamed(
+    model: &dyn ChatModel,
+    request: &ChatRequest,
+    on_text: OnText<'_>,
+) -> Result<ChatResponse, ModelError> {
+    let mut stream = model.stream(request).await?;
+    while let Some(chunk) = stream.next().await {
+        match chunk? {
+            ChatChunk::Text(text) => on_text(text),
+            ChatChunk::ToolCall { .. } => {}
+            ChatChunk::Done(response) => return Ok(*response),
+        }
+    }
+    let message = "the answer broke off: its stream ended without an end";
+    Err(ModelError::new(ModelErrorKind::Response, message))
+}
+
+fn note(span: &Span, answer: &Result<ChatResponse, ModelError>) {
+    match answer {
+        Ok(response) => spans::record_usage(span, &response.usage),
+        Err(error) => spans::record_error(span, error.kind.as_str()),
+    }
+}
+
+/// The estimated tokens of a request.
+fn tokens(request: &ChatRequest) -> u64 {
+    let messages = request.messages.iter().map(|message| message_tokens(&Estimate, message));
+    let tool = |tool: &ToolDefinition| -> usize {
+        [&tool.name, &tool.description, &tool.parameters]
+            .map(|text| Estimate.count(text))
+            .iter()
+            .sum()
+    };
+    (messages.sum::<usize>() + request.tools.iter().map(tool).sum::<usize>()) as u64
+}

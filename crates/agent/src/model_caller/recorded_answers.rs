@@ -1,0 +1,219 @@
+//! The model's answers in a run: written down, and found again when the run is resumed.
+
+use crate::json_line::compact;
+use crate::trajectory::Purpose;
+use crate::{JournalError, Record};
+use foldback_core::{Message, MessageError};
+use foldback_llm::{ChatResponse, ModelError, ModelErrorKind, StopReason, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a model's answers are noted as.
+const KIND: &str = "model";
+
+/// The answers that an earlier run of the same name was given, in order.
+#[derive(Debug, Default)]
+pub(super) struct RecordedAnswers {
+    noted: VecDeque<KnownAnswer>,
+}
+
+/// An answer that was found.
+#[derive(Debug)]
+struct KnownAnswer {
+    purpose: Purpose,
+    key: String,
+    reason: Option<Box<RawValue>>,
+    answer: Result<ChatResponse, ModelError>,
+}
+
+/// An answer in a journal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct AnswerNote {
+    purpose: Purpose,
+    /// Its name among the answers of a purpose; without one, it is the next of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// Why it was asked for, as whoever asked wants to find it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Box<RawValue>>,
+    answer: RecordedAnswer,
+}
+
+/// What the model told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RecordedAnswer {
+    Message { message: Box<RawValue>, stop: StopReason, usage: Usage, model: String },
+    Unreadable { message: String },
+}
+
+impl RecordedAnswers {
+    /// Those among the records of a run.
+    ///
+    /// # Errors
+    /// When one of them cannot be read: without it the run would be another one.
+    pub(super) fn of(run: &str, records: &[Record]) -> Result<Self, JournalError> {
+        let mut counts: BTreeMap<Purpose, u32> = BTreeMap::new();
+        let bodies = records.iter().filter_map(|record| match record {
+            Record::Note { kind, body } if kind == KIND => Some(body),
+            _ => None,
+        });
+        let read = |body: &String| {
+            let mut noted: AnswerNote =
+                serde_json::from_str(body).map_err(|error| error.to_string())?;
+            let count = counts.entry(noted.purpose).or_default();
+            *count += 1;
+            let key = noted.key.take().unwrap_or_else(|| count.to_string());
+            let answer = noted.answer.response().map_err(|error| error.to_string())?;
+            Ok(KnownAnswer { purpose: noted.purpose, key, reason: noted.reason, answer })
+        };
+        let noted = bodies.map(read).collect::<Result<_, String>>();
+        let noted =
+            noted.map_err(|why| JournalError::Note { run: run.to_owned(), kind: KIND, why });
+        Ok(Self { noted: noted? })
+    }
+
+    /// What the next answer was asked for, and why.
+    pub(super) fn next(&self) -> Option<(Purpose, Option<&RawValue>)> {
+        self.noted.front().map(|noted| (noted.purpose, noted.reason.as_deref()))
+    }
+
+    pub(super) fn holds(&self, purpose: Purpose, key: &str) -> bool {
+        self.place(purpose, key).is_some()
+    }
+
+    fn place(&self, purpose: Purpose, key: &str) -> Option<usize> {
+        let is_it = |noted: &KnownAnswer| noted.purpose == purpose && noted.key == key;
+        self.noted.iter().position(is_it)
+    }
+
+    /// Takes an answer out.
+    pub(super) fn take(
+        &mut self,
+        purpose: Purpose,
+        key: &str,
+    ) -> Option<Result<ChatResponse, ModelError>> {
+        let at = self.place(purpose, key)?;
+        self.noted.remove(at).map(|noted| noted.answer)
+    }
+}
+
+impl RecordedAnswer {
+    fn response(self) -> Result<Result<ChatResponse, ModelError>, MessageError> {
+        Ok(match self {
+            Self::Message { message, stop, usage, model } => {
+                let message = Message::from_json(message.get())?;
+                Ok(ChatResponse { message, usage, stop, model })
+            }
+            Self::Unreadable { message } => Err(ModelError::new(ModelErrorKind::Response, message)),
+        })
+    }
+}
+
+/// An answer as it is written down. One that cannot be read is an answer; any other error is none, and a
+/// resumed run asks again.
+pub(super) fn record(
+    purpose: Purpose,
+    key: &str,
+    reason: Option<Box<RawValue>>,
+    answer: &Result<ChatResponse, ModelError>,
+) -> Result<Option<Record>, JournalError> {
+    let answer = match answer {
+        Ok(ChatResponse { message, usage, stop, model }) => RecordedAnswer::Message {
+            message: RawValue::from_string(compact(message.json()))?,
+            stop: stop.clone(),
+            usage: *usage,
+            model: model.clone(),
+        },
+        Err(error) if error.kind == ModelErrorKind::Response => {
+            RecordedAnswer::Unreadable { message: error.message.clone() }
+        }
+        Err(_) => return Ok(None),
+    };
+    let noted = AnswerNote { purpose, key: Some(key.to_owned()), reason, answer };
+    Ok(Some(Record::Note { kind: KIND.to_owned(), body: serde_json::to_string(&noted)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(purpose: Purpose, key: &str, text: &str) -> Record {
+        let (message, model) = (Message::assistant(text), "m".to_owned());
+        let (usage, stop) = (Usage { input: 7, ..Usage::default() }, StopReason::End);
+        record(purpose, key, None, &Ok(ChatResponse { message, usage, stop, model }))
+            .unwrap()
+            .unwrap()
+    }
+
+    fn text(answer: Option<Result<ChatResponse, ModelError>>) -> Option<String> {
+        Some(answer?.unwrap().message.text().into_owned())
+    }
+
+    /// R12: answers are found by purpose and key, in whatever order they came, and once each.
+    #[test]
+    fn r12_answers_are_found_by_their_key() {
+        let records = [
+            noted(Purpose::Research, "query-2", "二"),
+            noted(Purpose::Research, "query-1", "一"),
+            noted(Purpose::React, "1", "react"),
+        ];
+        let mut answers = RecordedAnswers::of("run", &records).unwrap();
+        assert!(answers.holds(Purpose::Research, "query-1"));
+        assert!(!answers.holds(Purpose::Queries, "query-1"));
+        assert_eq!(text(answers.take(Purpose::Research, "query-1")).as_deref(), Some("一"));
+        assert_eq!(text(answers.take(Purpose::Research, "query-1")), None);
+        assert_eq!(answers.next().unwrap().0, Purpose::Research);
+        assert_eq!(text(answers.take(Purpose::Research, "query-2")).as_deref(), Some("二"));
+        assert_eq!(text(answers.take(Purpose::React, "1")).as_deref(), Some("react"));
+    }
+
+    /// R12: answers of journals that have no keys are the first, the second and so on of their purpose.
+    #[test]
+    fn r12_answers_without_a_key_are_counted() {
+        let old = |purpose: &str, text: &str| Record::Note {
+            kind: KIND.to_owned(),
+            body: format!(
+                r#"{{"purpose":"{purpose}","reason":{{"anchor":3}},"answer":{{"message":{{"message":{},"stop":"end","usage":{{"input":1,"output":1,"cached_read":0,"cached_write":0}},"model":"m"}}}}}}"#,
+                Message::assistant(text).json()
+            ),
+        };
+        let records = [old("planner", "plan"), old("react", "一"), old("react", "二")];
+        let mut answers = RecordedAnswers::of("run", &records).unwrap();
+        let (purpose, reason) = answers.next().unwrap();
+        assert_eq!((purpose, reason.unwrap().get()), (Purpose::Planner, r#"{"anchor":3}"#));
+        assert_eq!(text(answers.take(Purpose::React, "2")).as_deref(), Some("二"));
+        assert_eq!(text(answers.take(Purpose::React, "1")).as_deref(), Some("一"));
+        assert_eq!(text(answers.take(Purpose::React, "3")), None);
+    }
+
+    /// R12: what could not be read is an answer; a model that could not be asked gave none.
+    #[test]
+    fn r12_only_answers_are_noted() {
+        let failed = |kind| Err(ModelError::new(kind, "why"));
+        let unreadable = record(Purpose::React, "1", None, &failed(ModelErrorKind::Response));
+        let mut answers = RecordedAnswers::of("run", &[unreadable.unwrap().unwrap()]).unwrap();
+        let error = answers.take(Purpose::React, "1").unwrap().unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Response, "why"));
+        let down = record(Purpose::React, "1", None, &failed(ModelErrorKind::Unavailable));
+        assert_eq!(down.unwrap(), None);
+    }
+
+    /// R12: an answer that cannot be read is an error that says where; it is not asked for again.
+    #[test]
+    fn r12_an_answer_that_cannot_be_read_is_an_error() {
+        let of = |body: &str| Record::Note { kind: KIND.to_owned(), body: body.to_owned() };
+        let whole = noted(Purpose::React, "1", "一");
+        let Record::Note { body, .. } = &whole else { panic!("{whole:?}") };
+        let without_role = body.replace(r#""role":"assistant""#, r#""rolle":"assistant""#);
+        for bad in [r#"{"purpose":"react"}"#, without_role.as_str(), "半"] {
+            let error =
+                RecordedAnswers::of("run", &[whole.clone(), of(bad)]).unwrap_err().to_string();
+            assert!(
+                error.starts_with("what run \"run\" noted as model cannot be read: "),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! A run that goes step by step.
+
+use super::execute_tools::{self, Taken};
+use super::loop_tools::LoopTools;
+use super::stuck::Stuck;
+use super::{Begun, CallForm, native_turn};
+use crate::agent::{Agent, AgentError, Task};
+use crate::call_ids::CallIds;
+use crate::context_handle::{Requests, serve};
+use crate::facts::conversation;
+use crate::model_caller::{ModelCaller, Reply};
+use crate::notes::settle;
+use crate::trajectory::{Ending, Purpose, Recorder, Stop, TerminateStatus};
+use crate::{
+    AgentEvent, ContextHandle, Outcome, PlannedStep, RunOptions, Trace, Watch, observation,
+};
+use foldback_core::{
+    Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
+};
+use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason, ToolChoice};
+use foldback_planner::{Action, FailureKind, Plan, StepId, StepResult};
+use std::sync::Arc;
+
+/// A run, step by step.
+pub(crate) struct ReactLoop<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) task: &'a Task,
+    pub(crate) recorder: Recorder,
+    pub(crate) watch: Watch,
+    /// The loop's own tools.
+    pub(crate) own: LoopTools,
+    pub(crate) traces: Vec<Trace>,
+    /// The agent's instructions.
+    system: Option<Arc<Message>>,
+    /// The agent's tools, where they are declared to the chat API, and the loop's.
+    tools: Vec<ToolDefinition>,
+    ids: CallIds,
+    model_caller: Arc<ModelCaller>,
+    /// How often the model was asked.
+    asked: u32,
+    stuck: Stuck,
+    /// The way to the context that tools are lent, and what they ask of it.
+    handle: ContextHandle,
+    requests: Requests,
+}
+
+/// What a message of the model comes to.
+enum Next {
+    /// It asked for something, or is to be asked again.
+    Again,
+    /// It cannot be used, and is to be asked again a few times.
+    Unusable(String),
+    Answered(String),
+    /// It ended the run, maybe with last words.
+    Terminated(TerminateStatus, Option<String>),
+}
+
+impl<'a> ReactLoop<'a> {
+    /// A run that goes on from where it has come to.
+    ///
+    /// # Errors
+    /// When a tool of the loop and one of the agent or of the context's policy have one name.
+    pub(crate) fn new(
+        agent: &'a Agent,
+        task: &'a Task,
+        begun: Begun,
+        context: &dyn ContextManager,
+    ) -> Result<Self, AgentError> {
+        let Begun { recorder, traces, ids, model_caller } = begun;
+        let system = agent.react_system();
+        let own = LoopTools::new(&agent.react, context);
+        let toolbox = agent.executor.toolbox();
+        let others = toolbox.specs().map(|spec| &spec.definition).chain(context.tools());
+        if let Some(other) = others.into_iter().find(|tool| own.has(&tool.name)) {
+            return Err(AgentError::SameName { name: other.name.clone() });
+        }
+        let mut tools = match agent.react.calls {
+            CallForm::Native => toolbox.specs().map(|spec| spec.definition.clone()).collect(),
+            CallForm::ExecuteTools => Vec::new(),
+        };
+        tools.extend(own.definitions.iter().cloned());
+        let (handle, requests) = ContextHandle::new(context.todo().clone());
+        Ok(Self {
+            agent,
+            task,
+            recorder,
+            watch: task.watch(context.todo()),
+            own,
+            traces,
+            system: (!system.is_empty()).then(|| Arc::new(Message::system(&system))),
+            tools,
+            ids,
+            model_caller,
+            asked: 0,
+            stuck: Stuck::new(agent.react.stuck_after),
+            handle,
+            requests,
+        })
+    }
+
+    pub(crate) async fn run_turns(
+        &mut self,
+        context: &mut dyn ContextManager,
+    ) -> Result<Ending, AgentError> {
+        let settings = &self.agent.react;
+        let mut unusable = 0;
+        let ended = |stop| Ok(Ending { stop, answer: None });
+        if self.task.cancelled.is_cancelled() {
+            return ended(Stop::Cancelled);
+        }
+        for _ in 0..settings.max_steps {
+            self.task.spend.charge_side_calls(context);
+            let request = self.request(context);
+            let next = match self.ask(context, request).await? {
+                Reply::Answer(response) => self.take(context, response).await?,
+                Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
+                    self.tell(context, &observation::of_unreadable_answer(&error.message))?;
+                    Next::Unusable(error.message)
+                }
+                Reply::Failed(error) => {
+                    return ended(Stop::ModelFailed { message: error.message });
+                }
+                Reply::Cancelled => return ended(Stop::Cancelled),
+                Reply::Exhausted(resource) => return ended(Stop::Exhausted { resource }),
+            };
+            // What the model has said before the run was cancelled is said.
+            if self.task.cancelled.is_cancelled() {
+                return ended(Stop::Cancelled);
+            }
+            match next {
+                Next::Answered(text) => {
+                    return Ok(Ending { stop: Stop::Answered, answer: Some(text) });
+                }
+                Next::Terminated(status, answer) => {
+                    return Ok(Ending { stop: Stop::Terminated { status }, answer });
+                }
+                Next::Again => unusable = 0,
+                Next::Unusable(message) => {
+                    unusable += 1;
+                    if unusable >= settings.max_unusable {
+                        return ended(Stop::ModelFailed { message });
+                    }
+                }
+            }
+        }
+        ended(Stop::MaxSteps)
+    }
+
+    /// The next request: what the context shows, the agent's tools, then those of its policy.
+    fn request(&self, context: &mut dyn ContextManager) -> ChatRequest {
+        let mut request = ChatRequest::from(self.prompt(context));
+        request.tools.splice(0..0, self.tools.iter().cloned());
+        request.tool_choice = self.agent.react.tool_choice.clone();
+        request.sampling = self.agent.react.sampling.clone();
+        request.session = Some(context.todo().to_string());
+        request
+    }
+
+    /// What the context shows, below the agent's instructions: a conversation that did not begin with
+    /// them does not hold them. They and the agent's tools take their part of the bound.
+    fn prompt(&self, context: &dyn ContextManager) -> Prompt {
+        let tools =
+            self.tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
+        let mut taken: usize = tools.map(|text| Estimate.count(text)).sum();
+        let mut prompt = context.prompt(&less(self.agent.react.prompt, taken));
+        let Some(system) = &self.system else { return prompt };
+        let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
+        if instructions.clone().any(|message| holds(&message.text(), &system.text())) {
+            return prompt;
+        }
+        taken += message_tokens(&Estimate, system);
+        prompt = context.prompt(&less(self.agent.react.prompt, taken));
+        let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
+        let at = instructions.count();
+        prompt.messages.insert(at, Arc::clone(system));
+        for mark in prompt.cache_marks.iter_mut().filter(|mark| **mark >= at) {
+            *mark += 1;
+        }
+        prompt
+    }
+
+    /// Asks the model, or finds the answer that it gave before the run was killed.
+    async fn ask(
+        &mut self,
+        context: &mut dyn ContextManager,
+        request: ChatRequest,
+    ) -> Result<Reply, AgentError> {
+        self.asked += 1;
+        let (model, key) = (&*self.agent.model, self.asked.to_string());
+        let answer = self.model_caller.ask(model, &self.recorder, Purpose::React, &key, request);
+        // What a tool began may still ask for something.
+        serve(context, &mut self.requests, answer).await
+    }
+
+    /// Records a message of the model and does what it asks for.
+    async fn take(
+        &mut self,
+        context: &mut dyn ContextManager,
+        response: ChatResponse,
+    ) -> Result<Next, AgentError> {
+        let message = self.ids.own(response.message);
+        let is_stuck = self.stuck.is_news(&message);
+        let next = self.carry_out(context, message, &response.stop).await?;
+        // What cannot be used is told about already, and ends the run by itself.
+        let is_cancelled = self.task.cancelled.is_cancelled();
+        if is_stuck && matches!(next, Next::Again) && !is_cancelled {
+            self.watch.tell(&AgentEvent::Stuck);
+            self.tell(context, observation::STUCK)?;
+        }
+        Ok(next)
+    }
+
+    async fn carry_out(
+        &mut self,
+        context: &mut dyn ContextManager,
+        message: Message,
+        stop: &StopReason,
+    ) -> Result<Next, AgentError> {
+        let text = message.text().into_owned();
+        let is_block = self.agent.react.calls == CallForm::ExecuteTools;
+        if !message.tool_calls().is_empty() {
+            let calls = message.tool_calls().to_vec();
+            context.record(message)?;
+            let ran = native_turn::run(self, context, &calls).await?;
+            if ran.is_left_open {
+                return Ok(Next::Again);
+            }
+            if is_block && execute_tools::has_block(&text) {
+                self.tell(context, observation::BLOCK_BESIDE_CALLS)?;
+            }
+            return Ok(match ran.terminates {
+                Some(status) => {
+                    Next::Terminated(status, Some(text).filter(|text| !text.trim().is_empty()))
+                }
+                None if ran.is_refused => {
+                    Next::Unusable("the model calls tools that it may not call".to_owned())
+                }
+                None => Next::Again,
+            });
+        }
+        if text.trim().is_empty() {
+            // There is nothing to keep: chat APIs refuse an empty message.
+            self.tell(context, observation::EMPTY_ANSWER)?;
+            return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
+        }
+        context.record(message)?;
+        if is_block {
+            match execute_tools::run(self, context, &text).await? {
+                Taken::NoBlock => {}
+                Taken::LeftOpen => return Ok(Next::Again),
+                Taken::Observation(observation) => {
+                    self.tell(context, &observation)?;
+                    return Ok(Next::Again);
+                }
+                Taken::Misplaced => {
+                    self.tell(context, observation::MISPLACED_BLOCK)?;
+                    let why = "the model writes its blocks where quotations stand, again and again";
+                    return Ok(Next::Unusable(why.to_owned()));
+                }
+            }
+        }
+        if *stop == StopReason::Length {
+            self.tell(context, observation::CUT_OFF)?;
+            return Ok(Next::Unusable(
+                "the model's answers are cut off at their greatest length".to_owned(),
+            ));
+        }
+        if must_call(&self.agent.react.tool_choice) {
+            self.tell(context, observation::CALL_REQUIRED)?;
+            return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
+        }
+        Ok(Next::Answered(text))
+    }
+
+    /// Tells the model something on the user's side, where no person said it.
+    fn tell(&mut self, context: &mut dyn ContextManager, text: &str) -> Result<(), AgentError> {
+        context.record(Message::observation(text))?;
+        Ok(())
+    }
+
+    /// Says that a turn's steps are planned.
+    pub(crate) fn planned(&self, turn: u32, plan: &Plan, findings: Vec<String>) {
+        if !findings.is_empty() {
+            self.watch.tell_of(|| observation::unsound(&findings));
+        } else {
+            let steps = || plan.steps.iter().map(PlannedStep::from).collect();
+            self.watch.tell_of(|| AgentEvent::Planned { turn, steps: steps() });
+        }
+        self.recorder.planned(turn, Purpose::React, plan, findings);
+    }
+
+    /// Whether the model may call a tool now.
+    pub(crate) fn may_call(&self, name: &str) -> bool {
+        match &self.agent.react.tool_choice {
+            ToolChoice::Auto | ToolChoice::Required => true,
+            ToolChoice::ReplyOnly => false,
+            ToolChoice::Allowed(allowed) => allowed.names.iter().any(|allowed| allowed == name),
+        }
+    }
+
+    /// Runs the steps of a turn; meanwhile the tools may ask for things of the context.
+    pub(crate) async fn run_steps(
+        &mut self,
+        context: &mut dyn ContextManager,
+        turn: u32,
+        plan: &Plan,
+    ) -> Result<Outcome, AgentError> {
+        let run = format!("{}/turn-{turn}", self.task.run);
+        let catalog = self.agent.executor.toolbox().catalog();
+        let sees_all = plan.steps.iter().any(|step| match &step.action {
+            Action::Call { function, .. } => {
+                catalog.get(function).is_some_and(|tool| tool.global_context)
+            }
+            Action::Anchor { .. } => false,
+        });
+        let options = RunOptions {
+            id: run.clone(),
+            cancelled: self.task.cancelled.clone(),
+            global_context: sees_all.then(|| self.global_context(context).into()),
+            depth: self.task.depth,
+            host: self.task.host(Some(self.handle.clone())),
+            turn: Some(turn),
+        };
+        let work = self.agent.executor.run(plan, options);
+        let outcome = serve(context, &mut self.requests, work).await?;
+        settle(&self.agent.executor, &run, &outcome)?;
+        self.recorder.ran(turn, &outcome);
+        self.traces.push(outcome.trace.clone());
+        Ok(outcome)
+    }
+
+    /// Whether a journal holds the run, so that it can go on.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.agent.executor.journal().is_some()
+    }
+
+    /// Whether the run was cancelled before a step had come to its end, and a resumed one goes on with it.
+    pub(crate) fn is_open(&self, result: &StepResult) -> bool {
+        let has_ended = match result {
+            StepResult::Success { .. } => true,
+            StepResult::Error { failure } => failure.kind != FailureKind::Cancelled,
+            StepResult::Skipped { .. } => false,
+        };
+        !has_ended && self.is_resumable() && self.task.cancelled.is_cancelled()
+    }
+
+    /// What the model is shown of a step's result.
+    pub(crate) fn shown(&mut self, turn: u32, step: StepId, text: String) -> String {
+        self.own.shown(&format!("{turn}.{}", step.0), text)
+    }
+
+    /// The conversation as text, for tools that see it.
+    fn global_context(&self, context: &dyn ContextManager) -> String {
+        conversation(&self.prompt(context).messages)
+    }
+}
+
+/// Whether the model has to call a tool.
+fn must_call(choice: &ToolChoice) -> bool {
+    match choice {
+        ToolChoice::Required => true,
+        ToolChoice::Allowed(allowed) => allowed.required,
+        ToolChoice::Auto | ToolChoice::ReplyOnly => false,
+    }
+}
+
+/// Whether instructions hold the agent's own, as lines of their own: what is a part of another sentence
+/// may say something else there.
+fn holds(instructions: &str, own: &str) -> bool {
+    let own = own.trim();
+    instructions.match_indices(own).any(|(at, _)| {
+        let before = instructions[..at].trim_end_matches([' ', '\t']);
+        let behind = instructions[at + own.len()..].trim_start_matches([' ', '\t', '\r']);
+        let begins = before.is_empty() || before.ends_with('\n');
+        begins && (behind.is_empty() || behind.starts_with('\n'))
+    })
+}
+
+/// A bound with `taken` tokens less.
+fn less(bound: Budget, taken: usize) -> Budget {
+    Budget { tokens: bound.tokens.map(|tokens| tokens.saturating_sub(taken)) }
+}

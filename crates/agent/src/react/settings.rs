@@ -1,0 +1,72 @@
+//! How an agent goes step by step.
+
+use foldback_core::Budget;
+use foldback_llm::{Sampling, ToolChoice};
+
+/// How an agent goes step by step.
+#[derive(Clone, Debug)]
+pub struct ReactSettings {
+    /// How often the model is asked at most. What it may take in sum is the bound of the task's
+    /// [`SpendTracker`](crate::SpendTracker).
+    pub max_steps: u32,
+    /// How large a prompt may be, tools included.
+    pub prompt: Budget,
+    /// How the model writes its calls.
+    pub calls: CallForm,
+    /// Whether the model may call tools. A call that it may not make is not made, and it is told so; where
+    /// it has to call one, an answer in words does not end the run: give it
+    /// [`terminate`](Self::terminate) to end it by.
+    pub tool_choice: ToolChoice,
+    /// Whether the model is given a tool `terminate`, by which it ends the run and says how it went.
+    pub terminate: bool,
+    /// How many characters of a result the model is shown at most, in a context whose policy has no tools
+    /// to look back with. The rest is one call of `observation_read` away, which is declared with it.
+    /// Policies that look after long results themselves are given them whole.
+    pub max_observe: Option<usize>,
+    /// How often the model may have said and called the same before, until it is told to change its
+    /// strategy; once, until it does something else.
+    pub stuck_after: Option<u32>,
+    /// How often in a row the model may answer what cannot be used, before the run ends.
+    pub max_unusable: u32,
+    /// How answers are drawn.
+    pub sampling: Sampling,
+}
+
+impl ReactSettings {
+    /// A usual bound for [`max_observe`](Self::max_observe).
+    pub const MAX_OBSERVE: usize = 10_000;
+}
+
+impl Default for ReactSettings {
+    /// 30 steps, calls of the chat API as the model likes, results whole, a word when it does the same for
+    /// the third time, three unusable answers in a row.
+    fn default() -> Self {
+        Self {
+            max_steps: 30,
+            prompt: Budget::default(),
+            calls: CallForm::default(),
+            tool_choice: ToolChoice::default(),
+            terminate: false,
+            max_observe: None,
+            stuck_after: Some(2),
+            max_unusable: 3,
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+/// How the model writes its calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallForm {
+    /// As tool calls of the chat API.
+    #[default]
+    Native,
+    /// As an `<execute_tools>` block in its message, which may plan several steps. How that is done, and
+    /// the tools, are told in the instructions. Tool calls of the chat API work as well.
+    ///
+    /// A block is run where it begins a line, indented by less than four columns, outside of code fences
+    /// and of the model's own `<think>`. Behind other words, as somebody's words are quoted, it is not. A text that the model
+    /// repeats at the beginning of a line cannot be told from its own; tools that do harm are what an
+    /// [`Approver`](crate::Approver) is for.
+    ExecuteTools,
+}

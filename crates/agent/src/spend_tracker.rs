@@ -1,0 +1,318 @@
+//! What a run has spent, and whether it may spend more.
+
+use crate::{Resource, SpendLimits};
+use foldback_core::ContextManager;
+use foldback_llm::{TokenPrices, Usage};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What was spent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spending {
+    /// Calls of the model.
+    pub model_calls: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// The model's tokens.
+    pub usage: Usage,
+    /// Money, where the prices are known.
+    pub cost: f64,
+}
+
+/// Why a bound would not hold.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpendError {
+    /// The bound of money is none.
+    #[error("at most {0} is to be spent; expected a sum of money, 0 or more")]
+    Cost(f64),
+    /// A price is none.
+    #[error("a million tokens cost {0}; expected a price, 0 or more")]
+    Price(f64),
+    /// Nothing says what tokens cost.
+    #[error(
+        "at most {0} of money is to be spent, and nothing says what tokens cost; give prices, or bound \
+         tokens instead"
+    )]
+    NoPrices(f64),
+}
+
+/// An account with a bound. What is spent from a [share](Self::share) is spent from all trackers that it
+/// came from as well. Clones are the same tracker; the default has no bound.
+#[derive(Clone, Debug, Default)]
+pub struct SpendTracker {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    limits: SpendLimits,
+    prices: Option<TokenPrices>,
+    began: Instant,
+    account: Mutex<Account>,
+    from: Option<SpendTracker>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    spent: Spending,
+    /// The estimated input tokens of the calls of a model that are under way.
+    under_way: u64,
+}
+
+/// A call of a model that is being made. Until it is [charged](Self::charge) or dropped, its estimated
+/// input counts as spent.
+#[derive(Debug)]
+#[must_use = "what the call takes is charged to it"]
+pub struct BegunCall {
+    spend: SpendTracker,
+    estimate: u64,
+}
+
+impl BegunCall {
+    /// Takes the tokens of the call; says what they cost, where that is known.
+    pub fn charge(self, usage: Usage) -> Option<f64> {
+        self.spend.charge(usage)
+    }
+}
+
+impl Drop for BegunCall {
+    fn drop(&mut self) {
+        let estimate = self.estimate;
+        self.spend
+            .change(&|account| account.under_way = account.under_way.saturating_sub(estimate));
+    }
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            limits: SpendLimits::default(),
+            prices: None,
+            began: Instant::now(),
+            account: Mutex::default(),
+            from: None,
+        }
+    }
+}
+
+impl SpendTracker {
+    /// An account with a bound; without prices nothing costs money.
+    ///
+    /// # Errors
+    /// When a price or the bound of money is negative or no number, and when money is bounded and there
+    /// are no prices: such a bound would never hold.
+    pub fn new(limits: SpendLimits, prices: Option<TokenPrices>) -> Result<Self, SpendError> {
+        let is_sum = |sum: &f64| sum.is_finite() && *sum >= 0.0;
+        if let Some(TokenPrices { input, output, cached_read, cached_write }) = prices
+            && let Some(price) =
+                [input, output, cached_read, cached_write].into_iter().find(|price| !is_sum(price))
+        {
+            return Err(SpendError::Price(price));
+        }
+        match limits.cost {
+            Some(cost) if !is_sum(&cost) => Err(SpendError::Cost(cost)),
+            Some(cost) if prices.is_none() => Err(SpendError::NoPrices(cost)),
+            _ => Ok(Self { inner: Arc::new(Inner { limits, prices, ..Inner::default() }) }),
+        }
+    }
+
+    /// A part of this tracker with a bound of its own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), with the prices of this tracker.
+    pub fn share(&self, limits: SpendLimits) -> Result<Self, SpendError> {
+        let own = Self::new(limits, self.inner.prices)?;
+        let Inner { limits, prices, .. } = *own.inner;
+        let from = Some(self.clone());
+        Ok(Self { inner: Arc::new(Inner { limits, prices, from, ..Inner::default() }) })
+    }
+
+    /// A part of this tracker without a bound of its own: it tells what was spent by way of it.
+    #[must_use]
+    pub fn counting(&self) -> Self {
+        let (prices, from) = (self.inner.prices, Some(self.clone()));
+        Self { inner: Arc::new(Inner { prices, from, ..Inner::default() }) }
+    }
+
+    /// What is left, here and where this came from: the least of each; nothing said of what is not bounded.
+    /// The calls under way count as spent.
+    #[must_use]
+    pub fn left(&self) -> SpendLimits {
+        let own = self.inner.left(&self.inner.account.lock());
+        match &self.inner.from {
+            Some(from) => own.least(from.left()),
+            None => own,
+        }
+    }
+
+    /// What was spent from this tracker and its shares.
+    #[must_use]
+    pub fn spent(&self) -> Spending {
+        self.inner.account.lock().spent
+    }
+
+    /// Of what there is nothing left, here or where this came from; `None` where the run may go on.
+    #[must_use]
+    pub fn exhausted(&self) -> Option<Resource> {
+        let own = self.inner.exhausted(&self.inner.account.lock()).next();
+        own.or_else(|| self.inner.from.as_ref()?.exhausted())
+    }
+
+    /// Whether there is nothing left of this, here or where this came from.
+    #[must_use]
+    pub fn has_none(&self, of: Resource) -> bool {
+        let is_gone = self.inner.exhausted(&self.inner.account.lock()).any(|what| what == of);
+        is_gone || self.inner.from.as_ref().is_some_and(|from| from.has_none(of))
+    }
+
+    /// Whether there is nothing left of this here, and something in the tracker that everything came from.
+    pub(crate) fn lacks_share(&self, of: Resource) -> bool {
+        self.has_none(of) && !self.whole().has_none(of)
+    }
+
+    fn whole(&self) -> &Self {
+        self.inner.from.as_ref().map_or(self, Self::whole)
+    }
+
+    /// When the time is up, here or where this came from; `None` where it is not bounded.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let Inner { limits, began, from, .. } = &*self.inner;
+        // A time that lies beyond the end of time is no bound.
+        let own = limits.time.and_then(|time| began.checked_add(time));
+        let outer = from.as_ref().and_then(Self::deadline);
+        own.into_iter().chain(outer).min()
+    }
+
+    /// Counts a call of the model that is about to be made, unless there is nothing left for it, here or
+    /// where this came from. Calls beside each other cannot both take the last one, nor the last tokens:
+    /// until the call is charged, the `estimate` of its input in tokens counts as spent. That no tool may
+    /// be called any more is no reason: the model can still answer.
+    ///
+    /// # Errors
+    /// Of what there is nothing left; nothing is counted then.
+    pub fn begin_model_call(&self, estimate: u64) -> Result<BegunCall, Resource> {
+        let count = |account: &mut Account| {
+            account.spent.model_calls += 1;
+            account.under_way = account.under_way.saturating_add(estimate);
+        };
+        let uncount = |account: &mut Account| {
+            account.spent.model_calls -= 1;
+            account.under_way = account.under_way.saturating_sub(estimate);
+        };
+        self.begin_call(Resource::ModelCalls, &count, &uncount)?;
+        Ok(BegunCall { spend: self.clone(), estimate })
+    }
+
+    /// Counts a call of a tool that is about to be made, as [`begin_model_call`](Self::begin_model_call).
+    /// That the model may not be asked any more is no reason against what it asked for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_tool_call(&self) -> Result<(), Resource> {
+        let count = |account: &mut Account| account.spent.tool_calls += 1;
+        let uncount = |account: &mut Account| account.spent.tool_calls -= 1;
+        self.begin_call(Resource::ToolCalls, &count, &uncount)
+    }
+
+    /// The model was asked and took these tokens, whatever there was left; says what they cost, where
+    /// that is known.
+    pub fn model_called(&self, usage: Usage) -> Option<f64> {
+        self.change(&|account| account.spent.model_calls += 1);
+        self.charge(usage)
+    }
+
+    /// A tool was called, whatever there was left.
+    pub fn tool_called(&self) {
+        self.change(&|account| account.spent.tool_calls += 1);
+    }
+
+    /// An earlier process has spent this, whatever there is left. What it cost is what it would cost now.
+    pub(crate) fn was_spent(&self, before: &Spending) {
+        self.change(&|account| {
+            account.spent.model_calls += before.model_calls;
+            account.spent.tool_calls += before.tool_calls;
+        });
+        self.charge(before.usage);
+    }
+
+    /// Takes the calls of a model that a context's policy made for its own ends.
+    pub(crate) fn charge_side_calls(&self, context: &mut dyn ContextManager) {
+        for call in context.take_side_calls() {
+            let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
+            self.model_called(Usage { input, output, ..Usage::default() });
+        }
+    }
+
+    fn charge(&self, usage: Usage) -> Option<f64> {
+        let cost = self.inner.prices.map(|prices| prices.cost(&usage));
+        self.change(&|account| {
+            account.spent.usage += usage;
+            account.spent.cost += cost.unwrap_or_default();
+        });
+        cost
+    }
+
+    fn begin_call(
+        &self,
+        kind: Resource,
+        count: &dyn Fn(&mut Account),
+        uncount: &dyn Fn(&mut Account),
+    ) -> Result<(), Resource> {
+        {
+            // Looked at and counted under one lock.
+            let mut account = self.inner.account.lock();
+            let calls = [Resource::ModelCalls, Resource::ToolCalls];
+            let mut gone = self.inner.exhausted(&account);
+            if let Some(what) = gone.find(|what| *what == kind || !calls.contains(what)) {
+                return Err(what);
+            }
+            count(&mut account);
+        }
+        let Some(from) = &self.inner.from else { return Ok(()) };
+        let counted = from.begin_call(kind, count, uncount);
+        counted.inspect_err(|_| uncount(&mut self.inner.account.lock()))
+    }
+
+    fn change(&self, change: &dyn Fn(&mut Account)) {
+        change(&mut self.inner.account.lock());
+        if let Some(from) = &self.inner.from {
+            from.change(change);
+        }
+    }
+}
+
+impl Inner {
+    /// What is left of the bounds here, with what is under way.
+    fn left(&self, account: &Account) -> SpendLimits {
+        let (most, Account { spent, under_way }) = (&self.limits, account);
+        let tokens = spent.usage.input.saturating_add(spent.usage.output);
+        let coming = Usage { input: *under_way, ..Usage::default() };
+        let cost = spent.cost + self.prices.map_or(0.0, |prices| prices.cost(&coming));
+        let rest = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
+        SpendLimits {
+            model_calls: rest(most.model_calls, spent.model_calls),
+            tool_calls: rest(most.tool_calls, spent.tool_calls),
+            tokens: rest(most.tokens, tokens.saturating_add(*under_way)),
+            cost: most.cost.map(|most| (most - cost).max(0.0)),
+            time: most.time.map(|most| most.saturating_sub(self.began.elapsed())),
+        }
+    }
+
+    /// Of what there is nothing left here, with what is under way.
+    fn exhausted(&self, account: &Account) -> impl Iterator<Item = Resource> + use<> {
+        let left = self.left(account);
+        let bounds = [
+            (left.model_calls == Some(0), Resource::ModelCalls),
+            (left.tool_calls == Some(0), Resource::ToolCalls),
+            (left.tokens == Some(0), Resource::Tokens),
+            (left.cost.is_some_and(|cost| cost <= 0.0), Resource::Cost),
+            (left.time == Some(Duration::ZERO), Resource::Time),
+        ];
+        bounds.into_iter().filter_map(|(is_gone, what)| is_gone.then_some(what))
+    }
+}

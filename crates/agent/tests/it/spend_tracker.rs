@@ -1,0 +1,283 @@
+//! What a run may spend.
+
+use crate::script::{agent, conversation, fails, full, model, says, task, texts};
+use crate::toolkit::{ms, spec, tool};
+use foldback_agent::{
+    Agent, Executor, Journal, MemoryJournal, Report, Resource, SpendError, SpendLimits,
+    SpendTracker, Stop, Task, TokenPrices, Tool, ToolOutput, Toolbox,
+};
+use foldback_core::{
+    ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
+    ToolCall,
+};
+use foldback_llm::{Answer, ScriptedModel, Usage};
+use foldback_planner::{Effect, FailureKind, StepId, StepResult};
+use std::sync::Arc;
+
+const PRICES: TokenPrices =
+    TokenPrices { input: 3.0, output: 15.0, cached_read: 0.3, cached_write: 3.75 };
+
+fn usage(input: u64, output: u64) -> Usage {
+    Usage { input, output, ..Usage::default() }
+}
+
+fn with(spend: &SpendTracker) -> Task {
+    Task { spend: spend.clone(), ..task("go") }
+}
+
+/// A model that calls `read` for ever, for 90 tokens in and 10 out.
+fn looping() -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::answering(|request| {
+        let id = format!("c{}", request.messages.len());
+        let call = ToolCall::new(&id, "read", &format!(r#"{{"n":{}}}"#, request.messages.len()));
+        Answer::from(call).with_usage(usage(90, 10))
+    }))
+}
+
+fn stopped(report: &Report) -> Resource {
+    match &report.trajectory.outcome.stop {
+        Stop::Exhausted { resource } => *resource,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// S10: a bound of model calls, tokens, money and time ends the run before the next question; nobody is
+/// asked for last words, and the conversation stays a valid request.
+#[tokio::test(start_paused = true)]
+async fn s10_a_run_ends_when_it_may_spend_no_more() {
+    let none = SpendLimits::default();
+    for (limits, resource, calls) in [
+        (SpendLimits { model_calls: Some(3), ..none }, Resource::ModelCalls, 3),
+        (SpendLimits { tokens: Some(250), ..none }, Resource::Tokens, 3),
+        // 90 tokens in and 10 out are 0.00042.
+        (SpendLimits { cost: Some(0.001), ..none }, Resource::Cost, 3),
+        (SpendLimits { time: Some(ms(25)), ..none }, Resource::Time, 3),
+    ] {
+        let spend = SpendTracker::new(limits, Some(PRICES)).unwrap();
+        let model = looping();
+        let agent = agent(&model, vec![says("read", 10, "ok")]);
+        let mut context = full();
+        let report = agent.react(context.as_mut(), &with(&spend)).await.unwrap();
+        assert_eq!((stopped(&report), model.calls()), (resource, calls));
+        let told = format!("Terminated: the run may spend no more {resource}");
+        assert_eq!(report.trajectory.outcome.told(), told);
+        assert_eq!(conversation(context.as_ref()).last().unwrap().role(), &Role::Tool);
+        assert_eq!(spend.spent().model_calls, calls as u64);
+        assert!((spend.spent().cost - 0.00042 * calls as f64).abs() < 1e-12);
+    }
+}
+
+/// S10: a tool that may not be called any more is a result that says what is exhausted; the model can
+/// still answer.
+#[tokio::test(start_paused = true)]
+async fn s10_a_refused_tool_call_says_what_is_exhausted() {
+    let read = |id: &str| ToolCall::new(id, "read", "{}");
+    let model = model([vec![read("c1"), read("c2"), read("c3")].into(), "够了".into()]);
+    let spend =
+        SpendTracker::new(SpendLimits { tool_calls: Some(2), ..SpendLimits::default() }, None)
+            .unwrap();
+    let agent = agent(&model, vec![says("read", 1, "ok")]);
+    let report = agent.react(full().as_mut(), &with(&spend)).await.unwrap();
+    assert_eq!(report.answer(), Some("够了"));
+    let StepResult::Error { failure } = report.trajectory.result(0, StepId(3)).unwrap() else {
+        panic!("it was called")
+    };
+    assert_eq!(failure.kind, FailureKind::Quota);
+    assert_eq!(failure.message, "not called: the run may spend no more calls of tools");
+    assert_eq!(spend.spent().tool_calls, 2);
+}
+
+/// S10: time that is up stops what is being called, and a question that is with the model.
+#[tokio::test(start_paused = true)]
+async fn s10_time_that_is_up_stops_what_is_under_way() {
+    let of_time = || {
+        SpendTracker::new(SpendLimits { time: Some(ms(100)), ..SpendLimits::default() }, None)
+            .unwrap()
+    };
+    let hang = tool(spec("read", Effect::ReadOnly), |_, call| async move {
+        call.cancelled.cancelled().await;
+        Ok(ToolOutput::text("half"))
+    });
+    let begun = tokio::time::Instant::now();
+    let agent_ = agent(&looping(), vec![hang]);
+    let report = agent_.react(full().as_mut(), &with(&of_time())).await.unwrap();
+    assert_eq!((stopped(&report), begun.elapsed()), (Resource::Time, ms(100)));
+
+    let slow = model([Answer::text("late").after(ms(5_000))]);
+    let begun = tokio::time::Instant::now();
+    let report = agent(&slow, vec![]).react(full().as_mut(), &with(&of_time())).await.unwrap();
+    assert_eq!((stopped(&report), begun.elapsed()), (Resource::Time, ms(100)));
+}
+
+/// S10: a planned run keeps the same bounds: without a call left for the answer it ends with what was
+/// done on record.
+#[tokio::test(start_paused = true)]
+async fn s10_a_planned_run_keeps_the_bounds() {
+    let plan = r#"{"action_plan": {"step1": {"function": "read", "args": {}}}}"#;
+    let spend =
+        SpendTracker::new(SpendLimits { model_calls: Some(1), ..SpendLimits::default() }, None)
+            .unwrap();
+    let model = texts(&[plan, "never"]);
+    let agent = agent(&model, vec![says("read", 1, "小雨")]);
+    let mut context = full();
+    let report = agent.one_plan(context.as_mut(), &with(&spend)).await.unwrap();
+    assert_eq!((stopped(&report), model.calls()), (Resource::ModelCalls, 1));
+    assert_eq!(conversation(context.as_ref()).last().unwrap().text(), "小雨");
+}
+
+/// S10: what a share spends, its parents have spent; the smallest bound of them holds.
+#[test]
+fn s10_shares_are_charged_to_whoever_gave_them() {
+    let all = SpendTracker::new(
+        SpendLimits { model_calls: Some(3), ..SpendLimits::default() },
+        Some(PRICES),
+    )
+    .unwrap();
+    let one = all.share(SpendLimits { model_calls: Some(2), ..SpendLimits::default() }).unwrap();
+    let other = all.counting();
+    for spend in [&one, &one, &other] {
+        spend.begin_model_call(0).unwrap().charge(usage(1_000, 100));
+    }
+    assert_eq!(one.begin_model_call(0).unwrap_err(), Resource::ModelCalls);
+    let refused = other.begin_model_call(0).unwrap_err();
+    assert_eq!(refused, Resource::ModelCalls, "the others took the rest");
+    let calls = [&all, &one, &other].map(|spend| spend.spent().model_calls);
+    assert_eq!(calls, [3, 2, 1], "a refused call is counted nowhere");
+    assert!((all.spent().cost - 3.0 * 0.0045).abs() < 1e-12);
+    assert_eq!(other.exhausted(), Some(Resource::ModelCalls));
+}
+
+/// S10: of calls that are begun at the same moment no more are made than there may be.
+#[test]
+fn s10_the_last_call_is_taken_once() {
+    let all =
+        SpendTracker::new(SpendLimits { tool_calls: Some(100), ..SpendLimits::default() }, None)
+            .unwrap();
+    let share = all.counting();
+    let taken: usize = std::thread::scope(|scope| {
+        let take = || (0..100).filter(|_| share.begin_tool_call().is_ok()).count();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!((taken, all.spent().tool_calls, share.spent().tool_calls), (100, 100, 100));
+}
+
+/// N3, S10: a run that goes on has spent what it spent before it was killed.
+#[tokio::test(start_paused = true)]
+async fn n3_what_was_spent_before_a_run_was_killed_is_spent() {
+    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+    let agent = |model: &Arc<ScriptedModel>| {
+        let tools: Vec<Arc<dyn Tool>> = vec![says("read", 1, "ok")];
+        let executor = Executor::new(Toolbox::new(tools).unwrap()).with_journal(journal.clone());
+        Agent::new(model.clone(), executor)
+    };
+    let of = |most| {
+        SpendTracker::new(SpendLimits { model_calls: Some(most), ..SpendLimits::default() }, None)
+            .unwrap()
+    };
+    let first = looping();
+    agent(&first).react(full().as_mut(), &with(&of(2))).await.unwrap();
+    let (second, spend) = (looping(), of(5));
+    let report = agent(&second).react(full().as_mut(), &with(&spend)).await.unwrap();
+    assert_eq!((stopped(&report), second.calls()), (Resource::ModelCalls, 3));
+    assert_eq!((spend.spent().model_calls, spend.spent().tool_calls), (5, 5));
+}
+
+/// A context whose policy asks a model for each message.
+struct Summing(Box<dyn ContextManager>, usize);
+
+impl ContextLayer for Summing {
+    fn inner(&self) -> &dyn ContextManager {
+        self.0.as_ref()
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn ContextManager {
+        self.0.as_mut()
+    }
+
+    fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
+        self.1 += 1;
+        self.0.record(message)
+    }
+
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        Some(self)
+    }
+}
+
+impl SideCalls for Summing {
+    fn take(&mut self) -> Vec<SideCall> {
+        let call = SideCall { purpose: "summary", input_tokens: 1_000, output_tokens: 100 };
+        vec![call; std::mem::take(&mut self.1)]
+    }
+}
+
+/// CX11: what the policy asks a model for itself is paid for by the run.
+#[tokio::test(start_paused = true)]
+async fn cx11_side_calls_are_charged() {
+    let answers = [
+        Answer::from(ToolCall::new("c", "read", "{}")).with_usage(usage(10, 1)),
+        Answer::text("done").with_usage(usage(10, 1)),
+    ];
+    let spend = SpendTracker::new(SpendLimits::default(), Some(PRICES)).unwrap();
+    let agent = agent(&model(answers), vec![says("read", 1, "ok")]);
+    agent.react(&mut Summing(full(), 0), &with(&spend)).await.unwrap();
+    let spent = spend.spent();
+    // Request, call, result and answer.
+    assert_eq!((spent.model_calls, spent.usage), (2 + 4, usage(20 + 4_000, 2 + 400)));
+}
+
+/// S10: a question that fails, and one that nobody was asked, cost nothing.
+#[tokio::test(start_paused = true)]
+async fn s10_only_what_was_spent_is_counted() {
+    let spend = SpendTracker::default();
+    let agent = agent(&model([]), vec![fails("read", 1)]);
+    let report = agent.react(full().as_mut(), &with(&spend)).await.unwrap();
+    assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
+    assert_eq!((spend.spent().model_calls, spend.spent().usage), (1, Usage::default()));
+    assert_eq!(spend.exhausted(), None);
+}
+
+/// S10: calls that are under way count as spent with their estimated input: of calls beside each other, no
+/// more begin than there are tokens and money for. One that nobody answered takes nothing.
+#[test]
+fn s10_calls_under_way_count_as_spent() {
+    let none = SpendLimits::default();
+    // 1,000 tokens of input are 0.003.
+    for (limits, resource) in [
+        (SpendLimits { tokens: Some(2_500), ..none }, Resource::Tokens),
+        (SpendLimits { cost: Some(0.0075), ..none }, Resource::Cost),
+    ] {
+        let all = SpendTracker::new(limits, Some(PRICES)).unwrap();
+        let shares = [(); 4].map(|()| all.counting());
+        let begun: Vec<_> = shares.iter().map(|share| share.begin_model_call(1_000)).collect();
+        assert!(begun[..3].iter().all(Result::is_ok), "{begun:?}");
+        assert_eq!(*begun[3].as_ref().unwrap_err(), resource);
+        drop(begun);
+        assert_eq!((all.spent().model_calls, all.exhausted()), (3, None));
+        shares[0].begin_model_call(9_000).unwrap().charge(usage(1_000, 0));
+        assert_eq!((all.spent().usage, all.exhausted()), (usage(1_000, 0), None));
+    }
+}
+
+/// S10: a bound that would never hold is an error that says so.
+#[test]
+fn s10_a_bound_that_never_holds_is_refused() {
+    let of_money = |cost| SpendLimits { cost: Some(cost), ..SpendLimits::default() };
+    let error = SpendTracker::new(of_money(1.5), None).unwrap_err();
+    assert_eq!(error, SpendError::NoPrices(1.5));
+    assert!(error.to_string().contains("nothing says what tokens cost"), "{error}");
+    assert_eq!(
+        SpendTracker::default().share(of_money(0.0)).unwrap_err(),
+        SpendError::NoPrices(0.0)
+    );
+    for bad in [f64::NAN, -1.0, f64::INFINITY] {
+        let prices = TokenPrices { output: bad, ..PRICES };
+        let error = SpendTracker::new(SpendLimits::default(), Some(prices)).unwrap_err();
+        assert!(matches!(error, SpendError::Price(_)), "{error}");
+        let error = SpendTracker::new(of_money(bad), Some(PRICES)).unwrap_err();
+        assert!(matches!(error, SpendError::Cost(_)), "{error}");
+    }
+    let free = TokenPrices { input: 0.0, output: 0.0, cached_read: 0.0, cached_write: 0.0 };
+    assert!(SpendTracker::new(of_money(0.0), Some(free)).is_ok());
+}

@@ -1,0 +1,42 @@
+//! What no provider could make sense of is refused before anything is written.
+
+use foldback_core::Role;
+use foldback_llm::{ChatRequest, ModelError, ModelErrorKind};
+use std::collections::BTreeSet;
+
+/// Checks what holds for every provider: cache marks stand behind messages that there are, roles are
+/// known, and each tool is declared once.
+///
+/// # Errors
+/// The first of these that does not hold.
+pub(crate) fn check(request: &ChatRequest) -> Result<(), ModelError> {
+    let count = request.messages.len();
+    if let Some(beyond) = request.cache_marks.iter().find(|at| **at >= count) {
+        return Err(refused(format!(
+            "a cache mark stands behind message {beyond}, but the request has {count} messages"
+        )));
+    }
+    for message in &request.messages {
+        if let Role::Other(role) = message.role() {
+            return Err(unknown_role(role));
+        }
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = request.tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
+        return Err(refused(format!("the tool {:?} is declared twice", twice.name)));
+    }
+    Ok(())
+}
+
+/// The error of a role that is none.
+pub(crate) fn unknown_role(role: &str) -> ModelError {
+    refused(format!(
+        "the provider knows no role {role:?}: a message is of the system, developer, user, \
+         assistant or tool"
+    ))
+}
+
+/// A request that is not sent.
+pub(crate) fn refused(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::Request, message)
+}

@@ -1,0 +1,207 @@
+//! Where settings come from.
+
+use super::{Provider, public_url, wrong};
+use crate::ApiKey;
+use figment::error::Kind;
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile};
+use foldback_core::Prices;
+use foldback_llm::{ModelError, TokenPrices};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The environment variables and the settings that they give.
+const VARIABLES: [(&str, &str); 4] = [
+    ("FOLDBACK_MODEL", "name"),
+    ("FOLDBACK_BASE_URL", "base_url"),
+    ("FOLDBACK_API_KEY", API_KEY),
+    ("FOLDBACK_PROVIDER", "provider"),
+];
+
+/// The setting whose value is never shown.
+const API_KEY: &str = "api_key";
+
+/// What was given on the command line.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ModelFlags {
+    /// The model's name.
+    pub name: Option<String>,
+    /// Where it is served.
+    pub base_url: Option<String>,
+    /// The key.
+    pub api_key: Option<ApiKey>,
+    /// Whose API is spoken: `openai`, `openai-compatible` or `anthropic`.
+    pub provider: Option<String>,
+}
+
+impl fmt::Debug for ModelFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelFlags")
+            .field("name", &self.name)
+            .field("base_url", &self.base_url.as_deref().map(public_url))
+            .field("api_key", &self.api_key)
+            .field("provider", &self.provider)
+            .finish()
+    }
+}
+
+/// Where settings come from, the strongest first. `Debug` names the environment variables without
+/// their values, since some are keys.
+#[derive(Clone, Default)]
+pub struct ModelSources {
+    /// The command line.
+    pub flags: ModelFlags,
+    /// Environment variables; those with other names are not looked at.
+    pub environment: BTreeMap<String, String>,
+    /// A TOML file with a table `[model]`.
+    pub file: Option<PathBuf>,
+}
+
+impl fmt::Debug for ModelSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelSources")
+            .field("flags", &self.flags)
+            .field("environment", &self.environment.keys())
+            .field("file", &self.file)
+            .finish()
+    }
+}
+
+/// The table `[model]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) name: Option<String>,
+    pub(super) base_url: Option<String>,
+    pub(super) api_key: Option<ApiKey>,
+    pub(super) provider: Option<Provider>,
+    pub(super) connect_seconds: Option<u64>,
+    pub(super) answer_seconds: Option<u64>,
+    pub(super) silence_seconds: Option<u64>,
+    pub(super) attempts: Option<u32>,
+    pub(super) wait_seconds: Option<u64>,
+    pub(super) total_seconds: Option<u64>,
+    pub(super) retry_seed: Option<u64>,
+    pub(super) prefill: Option<bool>,
+    pub(super) allowed_tools: Option<bool>,
+    pub(super) cache_marks: Option<bool>,
+    pub(super) long_cache: Option<bool>,
+    pub(super) session_header: Option<String>,
+    pub(super) prices: Option<Prices>,
+    pub(super) token_prices: Option<TokenPrices>,
+}
+
+impl ModelSources {
+    /// Flags, this process's environment, and a file.
+    #[must_use]
+    pub fn of_process(flags: ModelFlags, file: Option<PathBuf>) -> Self {
+        let known = VARIABLES.iter().map(|(variable, _)| *variable);
+        let usual = [Provider::OpenAi, Provider::Anthropic].into_iter();
+        let environment = known
+            .chain(usual.filter_map(Provider::usual_key))
+            .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+            .collect();
+        Self { flags, environment, file }
+    }
+
+    /// The value of an environment variable; an empty one counts as not set.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn read(&self) -> Result<Settings, ModelError> {
+        let mut figment = Figment::new();
+        if let Some(file) = &self.file {
+            check_file(file)?;
+            figment = figment.merge(Toml::file_exact(file)).focus("model");
+        }
+        for (variable, key) in VARIABLES {
+            if let Some(value) = self.variable(variable) {
+                figment = figment.merge(Given::one(
+                    format!("the environment variable {variable}"),
+                    key,
+                    value,
+                ));
+            }
+        }
+        let flags = &self.flags;
+        for (flag, key, value) in [
+            ("--model", "name", flags.name.as_deref()),
+            ("--base-url", "base_url", flags.base_url.as_deref()),
+            ("--api-key", API_KEY, flags.api_key.as_ref().map(ApiKey::expose)),
+            ("--provider", "provider", flags.provider.as_deref()),
+        ] {
+            if let Some(value) = value {
+                figment = figment.merge(Given::one(format!("the flag {flag}"), key, value));
+            }
+        }
+        figment.extract().map_err(|error| explain(&error))
+    }
+}
+
+/// Checks that a file is there and is TOML. The parser's own error would show the line, which may hold
+/// a key.
+fn check_file(file: &Path) -> Result<(), ModelError> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        wrong(format!("the settings file {} cannot be read: {error}", file.display()))
+    })?;
+    let Err(error) = Toml::from_str::<Dict>(&text) else { return Ok(()) };
+    let place = error.span().and_then(|span| text.get(..span.start)).map(|before| {
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        format!(" (line {line}, column {column})")
+    });
+    Err(wrong(format!(
+        "the settings file {}{} is no TOML: {}",
+        file.display(),
+        place.unwrap_or_default(),
+        error.message().replace('\n', ", "),
+    )))
+}
+
+/// One setting from a source that is no file.
+struct Given {
+    source: String,
+    values: Dict,
+}
+
+impl Given {
+    fn one(source: String, key: &str, value: &str) -> Self {
+        Self { source, values: Dict::from([(key.to_owned(), Value::from(value))]) }
+    }
+}
+
+impl figment::Provider for Given {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.source.clone())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Profile::Default.collect(self.values.clone()))
+    }
+}
+
+/// The error as a sentence that names source and key, without the value of a key to a provider.
+fn explain(error: &figment::Error) -> ModelError {
+    let source = error.metadata.as_ref().map(|metadata| match &metadata.source {
+        Some(source) => source.to_string(),
+        None => metadata.name.to_string(),
+    });
+    let source = source.unwrap_or_else(|| "the settings".to_owned());
+    let key = match error.path.join(".") {
+        path if path.is_empty() => "[model]".to_owned(),
+        path => format!("model.{path}"),
+    };
+    let what = match &error.kind {
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected)
+            if error.path.iter().any(|part| part == API_KEY) =>
+        {
+            format!("expected {expected}")
+        }
+        kind => kind.to_string(),
+    };
+    wrong(format!("{source}: {key}: {what}"))
+}

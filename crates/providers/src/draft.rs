@@ -1,0 +1,188 @@
+//! An answer that is being put together.
+
+use crate::failure::unreadable;
+use foldback_core::{Message, ToolCall};
+use foldback_llm::legal_name;
+use foldback_llm::{
+    ChatChunk, ChatRequest, ChatResponse, ModelError, StopReason, ToolNames, Usage,
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The longest id of a call that providers take.
+const LONGEST_ID: usize = 40;
+
+/// What was read of an answer so far.
+pub(crate) struct Draft {
+    names: ToolNames,
+    /// The ids that calls have, in the request too.
+    ids: BTreeSet<String>,
+    /// Makes ids of this answer unlike those of others.
+    seed: u64,
+    text: String,
+    reasoning: String,
+    thinking: Vec<Value>,
+    calls: Vec<ToolCall>,
+    /// Which of the calls has gone out, which it does with its name.
+    told: Vec<bool>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: Option<StopReason>,
+    pub(crate) model: String,
+}
+
+impl Draft {
+    /// An empty answer to a request; `model` is whom it was sent to.
+    pub(crate) fn new(request: &ChatRequest, names: ToolNames, model: &str) -> Self {
+        let calls = request.messages.iter().flat_map(|message| message.tool_calls());
+        let last = request.messages.last().map_or("", |message| message.json());
+        Self {
+            names,
+            ids: calls.map(|call| call.id.as_str().to_owned()).collect(),
+            seed: xxh3_64_with_seed(last.as_bytes(), request.messages.len() as u64),
+            text: String::new(),
+            reasoning: String::new(),
+            thinking: Vec::new(),
+            calls: Vec::new(),
+            told: Vec::new(),
+            usage: Usage::default(),
+            stop: None,
+            model: model.to_owned(),
+        }
+    }
+
+    /// More text.
+    pub(crate) fn push_text(&mut self, text: &str, ready: &mut VecDeque<ChatChunk>) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            ready.push_back(ChatChunk::Text(text.to_owned()));
+        }
+    }
+
+    /// More of what the model thought aloud.
+    pub(crate) fn push_reasoning(&mut self, text: &str) {
+        self.reasoning.push_str(text);
+    }
+
+    /// A block of thoughts that the provider wants back as it is.
+    pub(crate) fn push_thinking(&mut self, block: Value) {
+        self.thinking.push(block);
+    }
+
+    /// A call begins; tells its index. An id that is missing, or that another call has, is replaced:
+    /// results are told apart by it.
+    pub(crate) fn begin_call(
+        &mut self,
+        id: &str,
+        wire_name: &str,
+        ready: &mut VecDeque<ChatChunk>,
+    ) -> usize {
+        let index = self.calls.len();
+        let mut id = id.to_owned();
+        for attempt in 0_u32.. {
+            if !id.is_empty() && self.ids.insert(id.clone()) {
+                break;
+            }
+            let sum = xxh3_64_with_seed(format!("{index} {attempt}").as_bytes(), self.seed);
+            id = format!("call_{sum:016x}");
+        }
+        self.calls.push(ToolCall::new(&id, "", ""));
+        self.told.push(false);
+        self.name_call(index, wire_name, ready);
+        index
+    }
+
+    /// The call at `index` goes by a name: what is known of it goes out. An empty name is none yet.
+    pub(crate) fn name_call(
+        &mut self,
+        index: usize,
+        wire_name: &str,
+        ready: &mut VecDeque<ChatChunk>,
+    ) {
+        let (Some(call), Some(told)) = (self.calls.get_mut(index), self.told.get_mut(index)) else {
+            return;
+        };
+        if wire_name.is_empty() {
+            return;
+        }
+        call.name = self.names.original(wire_name);
+        *told = true;
+        ready.push_back(ChatChunk::ToolCall {
+            index,
+            id: Some(call.id.as_str().to_owned()),
+            name: Some(call.name.clone()),
+            arguments: call.arguments.clone(),
+        });
+    }
+
+    /// More of the arguments of the call at `index`.
+    pub(crate) fn push_arguments(
+        &mut self,
+        index: usize,
+        arguments: &str,
+        ready: &mut VecDeque<ChatChunk>,
+    ) {
+        let Some(call) = self.calls.get_mut(index) else { return };
+        if arguments.is_empty() {
+            return;
+        }
+        call.arguments.push_str(arguments);
+        if !self.told.get(index).is_some_and(|told| *told) {
+            return;
+        }
+        // The first piece of the arguments goes out with the name where it came with it.
+        match ready.back_mut() {
+            Some(ChatChunk::ToolCall { index: last, arguments: pending, .. }) if *last == index => {
+                pending.push_str(arguments);
+            }
+            _ => ready.push_back(ChatChunk::ToolCall {
+                index,
+                id: None,
+                name: None,
+                arguments: arguments.to_owned(),
+            }),
+        }
+    }
+
+    /// The answer. `stop` is what the provider said; calls that were told outweigh a plain end.
+    pub(crate) fn into_response(mut self) -> Result<ChatResponse, ModelError> {
+        for call in &mut self.calls {
+            if call.arguments.trim().is_empty() {
+                "{}".clone_into(&mut call.arguments);
+            }
+        }
+        let calls_tools = !self.calls.is_empty();
+        let stop = match self.stop {
+            None | Some(StopReason::End) if calls_tools => StopReason::ToolCalls,
+            // Some servers say "tool calls" whatever came.
+            None | Some(StopReason::ToolCalls) if !calls_tools => StopReason::End,
+            Some(stop) => stop,
+            None => StopReason::End,
+        };
+        let mut message = Message::calls(&self.text, self.calls);
+        let mut extra = Vec::new();
+        if !self.reasoning.is_empty() {
+            extra.push(("reasoning_content", json!(self.reasoning)));
+        }
+        if !self.thinking.is_empty() {
+            extra.push(("thinking_blocks", Value::Array(self.thinking)));
+        }
+        if !extra.is_empty() {
+            let mut text = message.json().to_owned();
+            text.pop();
+            for (key, value) in extra {
+                text.push_str(&format!(",\"{key}\":{value}"));
+            }
+            text.push('}');
+            message = Message::from_json(&text).map_err(|error| {
+                unreadable(&format!("the answer is no message: {error}"), &text)
+            })?;
+        }
+        Ok(ChatResponse { message, usage: self.usage, stop, model: self.model })
+    }
+}
+
+/// The id of a call as OpenAI and Anthropic take it.
+pub(crate) fn wire_id(id: &str) -> String {
+    legal_name(id, LONGEST_ID)
+}

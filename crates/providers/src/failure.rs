@@ -1,0 +1,172 @@
+//! What went wrong, told as a kind and a sentence.
+
+use crate::ApiKey;
+use crate::json;
+use foldback_llm::{ModelError, ModelErrorKind};
+use serde_json::Value;
+use std::error::Error;
+use std::time::Duration;
+
+/// How much of a sentence with a provider's own words is shown, in characters.
+const LONGEST_MESSAGE: usize = 350;
+
+/// What providers call failures that pass, in their codes and types: without capitals and signs.
+const PASSING: [(&str, ModelErrorKind); 18] = [
+    ("overloaded", ModelErrorKind::Unavailable),
+    ("overloadederror", ModelErrorKind::Unavailable),
+    ("engineoverloadederror", ModelErrorKind::Unavailable),
+    ("apierror", ModelErrorKind::Unavailable),
+    ("servererror", ModelErrorKind::Unavailable),
+    ("internalservererror", ModelErrorKind::Unavailable),
+    ("internalerror", ModelErrorKind::Unavailable),
+    ("serviceunavailable", ModelErrorKind::Unavailable),
+    ("serviceunavailableerror", ModelErrorKind::Unavailable),
+    ("unavailable", ModelErrorKind::Unavailable),
+    ("ratelimiterror", ModelErrorKind::RateLimit),
+    ("ratelimitexceeded", ModelErrorKind::RateLimit),
+    ("toomanyrequests", ModelErrorKind::RateLimit),
+    ("resourceexhausted", ModelErrorKind::RateLimit),
+    ("timeout", ModelErrorKind::Timeout),
+    ("timeouterror", ModelErrorKind::Timeout),
+    ("gatewaytimeout", ModelErrorKind::Timeout),
+    ("deadlineexceeded", ModelErrorKind::Timeout),
+];
+
+/// What they call a key that is refused.
+const REFUSED_KEY: [&str; 3] = ["authenticationerror", "permissionerror", "invalidapikey"];
+
+/// What providers say when a request is too long for the model.
+const TOO_LONG: [&str; 8] = [
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "reduce the length",
+];
+
+/// What providers say when the account is empty.
+const SPENT: [&str; 4] =
+    ["insufficient_quota", "billing_error", "credit balance", "insufficient balance"];
+
+/// The error of an HTTP status.
+pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
+    let told = json::parse(body).unwrap_or(Value::Null);
+    let (names, message) = words(&told);
+    let names = names.join(" ");
+    let all =
+        format!("{names} {message} {}", if message.is_empty() { body } else { "" }).to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| all.contains(phrase));
+    let kind = match status {
+        402 => ModelErrorKind::Quota,
+        400..=499 if says(&SPENT) => ModelErrorKind::Quota,
+        401 | 403 => ModelErrorKind::Authentication,
+        408 => ModelErrorKind::Timeout,
+        413 => ModelErrorKind::ContextLength,
+        429 => ModelErrorKind::RateLimit,
+        400..=499 if says(&TOO_LONG) => ModelErrorKind::ContextLength,
+        504 => ModelErrorKind::Timeout,
+        500.. => ModelErrorKind::Unavailable,
+        _ => ModelErrorKind::Request,
+    };
+    let words = if message.is_empty() { body } else { &message };
+    let words = if words.trim().is_empty() { String::new() } else { format!(": {words}") };
+    let message = match status {
+        300..=399 => format!(
+            "the provider answered with a redirect (status {status}), which is not followed: give \
+             the address that it leads to as base URL{words}"
+        ),
+        _ => format!("the provider answered with status {status}{words}"),
+    };
+    ModelError { kind, message, retry_after }
+}
+
+/// The error that stands in an answer, or in a frame of one. Its status says what it is, or else its
+/// names do.
+pub(crate) fn of_body(error: &Value) -> ModelError {
+    let (names, message) = words(error);
+    let of_status = |status: u16| of_status(status, &error.to_string(), None).kind;
+    let kind = names
+        .iter()
+        .filter_map(|name| name.trim().parse().ok())
+        .find(|status| (400..600).contains(status))
+        .map(of_status)
+        .filter(|kind| *kind != ModelErrorKind::Request)
+        .or_else(|| names.iter().find_map(|name| named(name)))
+        .unwrap_or_else(|| of_status(400));
+    let words = if message.is_empty() { error.to_string() } else { message };
+    ModelError::new(kind, format!("the provider broke off with an error: {words}"))
+}
+
+/// What a code or a type says.
+fn named(name: &str) -> Option<ModelErrorKind> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain = plain.to_ascii_lowercase();
+    if REFUSED_KEY.contains(&plain.as_str()) {
+        return Some(ModelErrorKind::Authentication);
+    }
+    PASSING.iter().find(|(passing, _)| *passing == plain).map(|(_, kind)| *kind)
+}
+
+/// An answer that cannot be read, with its beginning.
+pub(crate) fn unreadable(what: &str, answer: &str) -> ModelError {
+    let message =
+        if answer.trim().is_empty() { what.to_owned() } else { format!("{what}: {answer}") };
+    ModelError::new(ModelErrorKind::Response, message)
+}
+
+/// The error as it may be shown: without the key, which some providers repeat, and its sentence, which
+/// may hold a whole answer, cut after that.
+pub(crate) fn shown(mut error: ModelError, key: Option<&ApiKey>) -> ModelError {
+    let message = key.map(|key| key.redact(&error.message));
+    error.message = excerpt(message.as_deref().unwrap_or(&error.message));
+    error
+}
+
+/// The error of a request that got no answer.
+pub(crate) fn of_transport(error: reqwest::Error) -> ModelError {
+    let kind = if error.is_timeout() {
+        ModelErrorKind::Timeout
+    } else if error.is_builder() {
+        ModelErrorKind::Configuration
+    } else {
+        ModelErrorKind::Unavailable
+    };
+    // An address may hold a key. The cause is the innermost error: the others only pass it on.
+    let error = error.without_url();
+    let mut cause: &dyn Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    ModelError::new(kind, format!("the provider could not be asked: {cause}"))
+}
+
+/// The names that a provider gives an error (code, type, status), and its message, in whatever shape.
+fn words(body: &Value) -> (Vec<String>, String) {
+    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+    let names = [error, body]
+        .into_iter()
+        .flat_map(|object| ["code", "type", "status"].map(|key| object.get(key)))
+        .filter_map(|name| match name? {
+            Value::String(name) => Some(name.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+        .collect();
+    let message = ["message", "detail", "msg"]
+        .iter()
+        .find_map(|key| error.get(*key).and_then(Value::as_str))
+        .or_else(|| error.as_str());
+    (names, message.unwrap_or_default().to_owned())
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}

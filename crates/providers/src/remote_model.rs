@@ -1,0 +1,346 @@
+//! A model behind an API: OpenAI's chat-completions or Anthropic's messages.
+//!
+//! genai carries a request to the provider and its answer back: addresses, headers, sampling
+//! options, server-sent events. What is said in between is written and read here, since its own
+//! messages would change what they carry: arguments are parsed and written anew (and an answer is
+//! refused whole when one call's are no JSON), texts are trimmed and joined, `web_search` becomes
+//! Anthropic's own tool, a piece of a call without an index is dropped, and the cache of OpenAI's newer
+//! models is off unless its own messages carry marks. The request's messages, tools and tool choice go
+//! in as further members of the body, and answers are read from the raw bodies and frames that genai
+//! hands out.
+
+use crate::anthropic_answer::AnthropicFrames;
+use crate::check::check;
+use crate::door::{Door, Frames};
+use crate::draft::Draft;
+use crate::failure::unreadable;
+use crate::openai_answer::OpenAiFrames;
+use crate::{
+    ModelConfig, Provider, anthropic_answer, anthropic_request, failure, openai_answer,
+    openai_request,
+};
+use foldback_llm::{
+    Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
+    ToolNames,
+};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+
+/// A model that is asked over HTTP.
+///
+/// ```no_run
+/// # async fn ask() -> Result<(), foldback_llm::ModelError> {
+/// use foldback_core::Message;
+/// use foldback_llm::{ChatModel, ChatRequest, Retrying};
+/// use foldback_providers::{ModelConfig, ModelSources, RemoteModel};
+///
+/// let config = ModelConfig::load(&ModelSources::of_process(Default::default(), None))?;
+/// let model = Retrying::new(RemoteModel::new(config.clone())?, config.retry);
+/// let messages = vec![Message::user("What is a ski rental problem?").into()];
+/// let answer = model.complete(&ChatRequest { messages, ..ChatRequest::default() }).await?;
+/// println!("{} ({} tokens)", answer.message.text(), answer.usage.output);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RemoteModel {
+    config: ModelConfig,
+    door: Door,
+}
+
+impl RemoteModel {
+    /// A model as the settings say. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the base URL is no `http` or `https` address, the key cannot stand in a header, or
+    /// there is no TLS.
+    pub fn new(config: ModelConfig) -> Result<Self, ModelError> {
+        let door = Door::new(&config)?;
+        Ok(Self { config, door })
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The members of the body that are written here.
+    fn body(
+        &self,
+        request: &ChatRequest,
+        names: &ToolNames,
+    ) -> Result<Map<String, Value>, ModelError> {
+        check(request)?;
+        match self.config.provider {
+            Provider::Anthropic => anthropic_request::body(request, &self.config, names),
+            Provider::OpenAi | Provider::OpenAiCompatible => {
+                openai_request::body(request, &self.config, names)
+            }
+        }
+    }
+
+    /// Every error of an answer goes through here.
+    fn shown(&self, error: ModelError) -> ModelError {
+        failure::shown(error, self.config.api_key.as_ref())
+    }
+
+    fn draft(&self, request: &ChatRequest, names: ToolNames) -> Draft {
+        Draft::new(request, names, &self.config.name)
+    }
+}
+
+impl ChatModel for RemoteModel {
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            prefill: self.config.prefill,
+            allowed_tools: self.config.allowed_tools,
+            cache_marks: self.config.cache_marks,
+        }
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        async move {
+            let names = ToolNames::of_request(request);
+            let body = self.body(request, &names)?;
+            let draft = self.draft(request, names);
+            let answer = self.door.post(request, body).await;
+            let response = answer.and_then(|answer| match self.config.provider {
+                Provider::Anthropic => anthropic_answer::read(&answer, draft),
+                Provider::OpenAi | Provider::OpenAiCompatible => {
+                    openai_answer::read(&answer, draft)
+                }
+            });
+            response.map_err(|error| self.shown(error))
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
+        async move {
+            let names = ToolNames::of_request(request);
+            let body = self.body(request, &names)?;
+            let frames = self.door.stream(request, body).await;
+            let mut frames = frames.map_err(|error| self.shown(error))?;
+            // A refusal comes with the first frame, and is an error of this call.
+            let first = frames.next().await.transpose().map_err(|error| self.shown(error))?;
+            if first.is_none() {
+                let what = "the answer has no server-sent events, which a streamed one comes in";
+                return Err(unreadable(what, ""));
+            }
+            let draft = self.draft(request, names);
+            let reader = match self.config.provider {
+                Provider::Anthropic => Reader::Anthropic(AnthropicFrames::new(draft)),
+                Provider::OpenAi | Provider::OpenAiCompatible => {
+                    Reader::OpenAi(OpenAiFrames::new(draft))
+                }
+            };
+            let reading =
+                Reading { frames, next: first, reader: Some(reader), ready: VecDeque::new() };
+            let chunks = stream::unfold(reading, move |mut reading| async move {
+                let chunk = reading.chunk().await?;
+                Some((chunk.map_err(|error| self.shown(error)), reading))
+            });
+            Ok(chunks.boxed())
+        }
+        .boxed()
+    }
+}
+
+/// Reads the frames of one API.
+enum Reader {
+    OpenAi(OpenAiFrames),
+    Anthropic(AnthropicFrames),
+}
+
+impl Reader {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::OpenAi(reader) => reader.ended,
+            Self::Anthropic(reader) => reader.ended,
+        }
+    }
+}
+
+/// An answer that is being read.
+struct Reading {
+    frames: Frames,
+    next: Option<String>,
+    /// None when the end was told, or the stream has failed.
+    reader: Option<Reader>,
+    ready: VecDeque<ChatChunk>,
+}
+
+impl Reading {
+    async fn chunk(&mut self) -> Option<Result<ChatChunk, ModelError>> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Some(Ok(chunk));
+            }
+            let reader = self.reader.as_mut()?;
+            if reader.has_ended() {
+                // What a server keeps open behind the end is not waited for.
+                return Some(self.end());
+            }
+            let frame = match self.next.take() {
+                Some(frame) => Some(Ok(frame)),
+                None => self.frames.next().await,
+            };
+            let read = match frame {
+                Some(Ok(frame)) => match reader {
+                    Reader::OpenAi(reader) => reader.read(&frame, &mut self.ready),
+                    Reader::Anthropic(reader) => reader.read(&frame, &mut self.ready),
+                },
+                Some(Err(error)) => Err(error),
+                None => return Some(self.end()),
+            };
+            if let Err(error) = read {
+                self.reader = None;
+                self.ready.clear();
+                return Some(Err(error));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<ChatChunk, ModelError> {
+        let response = match self.reader.take() {
+            Some(Reader::OpenAi(reader)) => reader.finish(),
+            Some(Reader::Anthropic(reader)) => reader.finish(),
+            None => Err(unreadable("the answer ended twice", "")),
+        };
+        Ok(ChatChunk::Done(Box::new(response?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+    use proptest::prelude::*;
+
+    const OPENAI: [&str; 3] = [
+        r#"{"choices":[{"delta":{"role":"assistant","content":"上","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"t","arguments":"{\"n\""}}]}}]}"#,
+        r#"{"model":"m","choices":[{"delta":{"reasoning":"x","tool_calls":[{"index":0,"function":{"arguments":":1}"}}]},"finish_reason":"tool_calls"}]}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}},"error":null}"#,
+    ];
+
+    const ANTHROPIC: [&str; 6] = [
+        r#"{"type":"message_start","message":{"model":"m","content":[],"usage":{"input_tokens":9,"cache_read_input_tokens":4}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"t","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"n\":1}"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+
+    fn draft() -> Draft {
+        Draft::new(&ChatRequest::default(), ToolNames::default(), "m")
+    }
+
+    /// Any JSON of some depth.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            prop_oneof![any::<u64>(), Just(u64::MAX)].prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[a-z{}\"\\\\上🌧\u{300}]{0,9}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("type|id|index|[a-z]{1,9}", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// The value with the part at a place replaced, counted in the order of the text.
+    fn replace(value: &mut Value, place: &mut usize, by: &Value) {
+        if *place == 0 {
+            *value = by.clone();
+        }
+        *place = place.wrapping_sub(1);
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| replace(item, place, by)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| replace(member, place, by));
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads frames with both readers; either ends in an answer or an error.
+    fn read_all(frames: &[String]) {
+        let mut ready = VecDeque::new();
+        let (mut openai, mut anthropic) =
+            (OpenAiFrames::new(draft()), AnthropicFrames::new(draft()));
+        let openai_failed = frames.iter().any(|frame| openai.read(frame, &mut ready).is_err());
+        let anthropic_failed =
+            frames.iter().any(|frame| anthropic.read(frame, &mut ready).is_err());
+        for response in [
+            (!openai_failed).then(|| openai.finish()),
+            (!anthropic_failed).then(|| anthropic.finish()),
+        ] {
+            if let Some(Ok(response)) = response {
+                let ids: std::collections::BTreeSet<_> =
+                    response.message.tool_calls().iter().map(|call| &call.id).collect();
+                assert_eq!(ids.len(), response.message.tool_calls().len());
+            }
+        }
+        for frame in frames {
+            if let Some(answer) = json::parse(frame) {
+                let _ = openai_answer::read(&answer, draft());
+                let _ = anthropic_answer::read(&answer, draft());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_makes_a_reader_panic(
+            replacements in prop::collection::vec((0..9_usize, 0..30_usize, any_json()), 1..3),
+            cut in 0..200_usize,
+        ) {
+            let mut frames: Vec<String> =
+                OPENAI.iter().chain(&ANTHROPIC).map(|frame| (*frame).to_owned()).collect();
+            let mut last = String::new();
+            for (which, mut place, by) in replacements {
+                let mut value = json::parse(&frames[which]).unwrap();
+                replace(&mut value, &mut place, &by);
+                frames[which] = value.to_string();
+                last.clone_from(&frames[which]);
+            }
+            let of_openai: Vec<String> = frames.drain(..OPENAI.len()).collect();
+            read_all(&of_openai);
+            read_all(&frames);
+            let cut: String = last.chars().take(cut).collect();
+            read_all(&[cut]);
+        }
+    }
+
+    #[test]
+    fn the_frames_of_that_test_are_an_answer() {
+        let mut ready = VecDeque::new();
+        let mut openai = OpenAiFrames::new(draft());
+        let mut anthropic = AnthropicFrames::new(draft());
+        OPENAI.iter().for_each(|frame| openai.read(frame, &mut ready).unwrap());
+        ANTHROPIC.iter().for_each(|frame| anthropic.read(frame, &mut ready).unwrap());
+        for response in [openai.finish().unwrap(), anthropic.finish().unwrap()] {
+            assert_eq!(response.message.tool_calls()[0].arguments, "{\"n\":1}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a provider is told about the tools that may be called now.
+//!
+//! | choice | OpenAI | others with its API (vLLM) | Anthropic |
+//! |---|---|---|---|
+//! | auto | nothing said | nothing said | nothing said |
+//! | required | `required` | `required` | `any` |
+//! | reply only | `none` | `none` | `none` |
+//! | one tool, required | its name | its name | `tool` and its name |
+//! | some tools | `allowed_tools` | `required` or nothing | `any` or nothing |
+//!
+//! Where a set cannot be said, [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false:
+//! whoever runs the calls refuses the others.
+
+use foldback_llm::{AllowedTools, ChatRequest, ModelError, ModelErrorKind, ToolChoice, ToolNames};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A choice, reduced to what providers know. Names are those on the wire.
+enum Choice {
+    Auto,
+    Required,
+    None,
+    One(String),
+    Some { names: Vec<String>, required: bool },
+}
+
+/// `tool_choice` for chat-completions; `sets` says whether `allowed_tools` is known there.
+pub(crate) fn openai(
+    request: &ChatRequest,
+    names: &ToolNames,
+    sets: bool,
+) -> Result<Option<Value>, ModelError> {
+    let function = |name: &String| json!({"type": "function", "function": {"name": name}});
+    Ok(match choice(request, names)? {
+        Choice::Auto => None,
+        Choice::Required => Some(json!("required")),
+        Choice::None => Some(json!("none")),
+        Choice::One(name) => Some(function(&name)),
+        Choice::Some { names, required } if sets => Some(json!({
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": if required { "required" } else { "auto" },
+                "tools": names.iter().map(function).collect::<Vec<_>>(),
+            },
+        })),
+        Choice::Some { required, .. } => required.then(|| json!("required")),
+    })
+}
+
+/// `tool_choice` for Anthropic's messages.
+pub(crate) fn anthropic(
+    request: &ChatRequest,
+    names: &ToolNames,
+) -> Result<Option<Value>, ModelError> {
+    Ok(match choice(request, names)? {
+        Choice::Auto | Choice::Some { required: false, .. } => None,
+        Choice::Required | Choice::Some { required: true, .. } => Some(json!({"type": "any"})),
+        Choice::None => Some(json!({"type": "none"})),
+        Choice::One(name) => Some(json!({"type": "tool", "name": name})),
+    })
+}
+
+fn choice(request: &ChatRequest, names: &ToolNames) -> Result<Choice, ModelError> {
+    let must_call = match &request.tool_choice {
+        ToolChoice::Required => true,
+        ToolChoice::Allowed(allowed) => allowed.required,
+        ToolChoice::Auto | ToolChoice::ReplyOnly => false,
+    };
+    if must_call && request.tools.is_empty() {
+        return Err(refused("a tool has to be called, but the request declares none".to_owned()));
+    }
+    // Providers refuse a choice where there are no tools to choose from.
+    if request.tools.is_empty() {
+        return Ok(Choice::Auto);
+    }
+    match &request.tool_choice {
+        ToolChoice::Auto => Ok(Choice::Auto),
+        ToolChoice::Required => Ok(Choice::Required),
+        ToolChoice::ReplyOnly => Ok(Choice::None),
+        ToolChoice::Allowed(allowed) => some_tools(request, allowed, names),
+    }
+}
+
+fn some_tools(
+    request: &ChatRequest,
+    allowed: &AllowedTools,
+    names: &ToolNames,
+) -> Result<Choice, ModelError> {
+    let is_declared = |name: &String| request.tools.iter().any(|tool| tool.name == *name);
+    if let Some(unknown) = allowed.names.iter().find(|name| !is_declared(name)) {
+        return Err(refused(format!(
+            "the tool {unknown:?} is allowed, but the request does not declare it"
+        )));
+    }
+    let mut seen = BTreeSet::new();
+    let some: Vec<&String> = allowed.names.iter().filter(|name| seen.insert(*name)).collect();
+    // The names are declared and distinct, so as many as there are tools are all of them.
+    let is_all = some.len() == request.tools.len();
+    Ok(match (some.as_slice(), allowed.required) {
+        ([], true) => {
+            return Err(refused("a tool has to be called, but none is allowed".to_owned()));
+        }
+        ([], false) => Choice::None,
+        ([only], true) => Choice::One(names.wire(only)),
+        (_, true) if is_all => Choice::Required,
+        (_, false) if is_all => Choice::Auto,
+        (some, required) => {
+            Choice::Some { names: some.iter().map(|name| names.wire(name)).collect(), required }
+        }
+    })
+}
+
+fn refused(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::Request, message)
+}

@@ -1,0 +1,170 @@
+//! Streams whose pieces come one after the other, with pauses between them.
+
+use crate::wire::{pieces, question};
+use foldback_llm::{ChatChunk, ModelErrorKind};
+use foldback_providers::{ModelConfig, Provider, RemoteModel};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// The pause between two pieces.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// How long a model waits for a piece: for some pauses, and not for the whole of an answer.
+const SILENCE: Duration = Duration::from_millis(400);
+
+/// Serves one answer, whose parts are sent with pauses between them; it ends with the last part, or
+/// stays open behind it. Gives back the base URL.
+async fn serve(parts: Vec<Vec<u8>>, stays_open: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 65536];
+        let _ = stream.read(&mut request).await.unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for part in parts {
+            // Whoever has given up no longer reads.
+            if stream.write_all(&part).await.is_err() || stream.flush().await.is_err() {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        if stays_open {
+            std::future::pending::<()>().await;
+        }
+    });
+    base
+}
+
+fn frame(json: &str) -> Vec<u8> {
+    format!("data: {json}\n\n").into_bytes()
+}
+
+fn delta(json: &str) -> Vec<u8> {
+    frame(&format!(r#"{{"choices":[{{"delta":{json}}}]}}"#))
+}
+
+fn end() -> Vec<u8> {
+    let end = r#"{"choices":[{"delta":{"content":"好"},"finish_reason":"stop"}]}"#;
+    [frame(end), frame("[DONE]")].concat()
+}
+
+fn model(provider: Provider, base: &str) -> RemoteModel {
+    let mut config = ModelConfig::new(provider, base, "m");
+    config.timeouts.silence = SILENCE;
+    RemoteModel::new(config).unwrap()
+}
+
+fn text(text: &str) -> ChatChunk {
+    ChatChunk::Text(text.to_owned())
+}
+
+/// Frames that say nothing to whoever only looks for text: thoughts in other words, empty texts, pieces
+/// of a call without an index. Together they take twice as long as silence is waited for.
+#[tokio::test]
+async fn any_frame_keeps_a_stream_alive() {
+    for quiet in [
+        r#"{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}"#,
+        r#"{"content":""}"#,
+        r#"{"tool_calls":[{"function":{"arguments":"1"}}]}"#,
+        r#"{"audio":null}"#,
+    ] {
+        let begin = r#"{"tool_calls":[{"id":"c","function":{"name":"t","arguments":""}}]}"#;
+        let mut parts = vec![delta(begin)];
+        parts.extend(std::iter::repeat_n(delta(quiet), 20));
+        parts.push(end());
+        let base = serve(parts, false).await;
+        let model = model(Provider::OpenAiCompatible, &base);
+        let (chunks, error) = pieces(&model, &question()).await;
+        assert_eq!(error, None, "{quiet}");
+        assert!(chunks.contains(&text("好")), "{quiet}");
+    }
+}
+
+/// A piece is shown when it comes, though genai has nothing to say about it.
+#[tokio::test]
+async fn pieces_come_out_at_once() {
+    let call = r#"{"tool_calls":[{"id":"c","function":{"name":"t","arguments":"{}"}}]}"#;
+    let anthropic = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"上"}}"#,
+    ];
+    for (provider, parts) in [
+        (Provider::OpenAiCompatible, vec![delta(call)]),
+        // Without `event:`, as some gateways have it.
+        (Provider::Anthropic, anthropic.map(frame).to_vec()),
+    ] {
+        let base = serve(parts, true).await;
+        let (chunks, error) = pieces(&model(provider, &base), &question()).await;
+        assert_eq!(chunks.len(), 1, "{provider:?}");
+        let error = error.unwrap();
+        assert_eq!(error.kind, ModelErrorKind::Timeout);
+        assert_eq!(error.message, "no more of the answer came within 0.4 seconds");
+    }
+}
+
+/// Anthropic's frames without their names, slower together than silence is waited for, on a connection
+/// that is not closed.
+#[tokio::test]
+async fn frames_without_names_are_read_as_they_come() {
+    let begin =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    let more =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"上"}}"#;
+    let mut parts = vec![frame(begin)];
+    parts.extend(std::iter::repeat_n(frame(more), 20));
+    parts.push(frame(r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#));
+    parts.push(frame(r#"{"type":"message_stop"}"#));
+    let base = serve(parts, true).await;
+    let (chunks, error) = pieces(&model(Provider::Anthropic, &base), &question()).await;
+    assert_eq!(error, None);
+    let Some(ChatChunk::Done(response)) = chunks.last() else { panic!("{chunks:?}") };
+    assert_eq!(response.message.text(), "上".repeat(20));
+}
+
+/// A stream that stops without an end, cut in the middle of a character: the pieces before it came
+/// through.
+#[tokio::test]
+async fn silent_streams_are_given_up() {
+    let whole = delta(r#"{"content":"上"}"#);
+    let cut = whole.windows(3).position(|bytes| bytes == "上".as_bytes()).unwrap() + 1;
+    let base = serve(vec![whole[..cut].to_vec(), whole[cut..].to_vec()], true).await;
+    let (chunks, error) = pieces(&model(Provider::OpenAiCompatible, &base), &question()).await;
+    assert_eq!(chunks, [text("上")]);
+    assert_eq!(error.unwrap().kind, ModelErrorKind::Timeout);
+}
+
+/// A stream that only says that it is alive is waited for.
+#[tokio::test]
+async fn signs_of_life_keep_a_stream_alive() {
+    for sign in [": still at it\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"] {
+        let mut parts = vec![delta(r#"{"content":"上"}"#)];
+        parts.extend(std::iter::repeat_n(sign.as_bytes().to_vec(), 20));
+        parts.push(end());
+        let base = serve(parts, false).await;
+        let (chunks, error) = pieces(&model(Provider::OpenAiCompatible, &base), &question()).await;
+        assert_eq!(error, None, "{sign}");
+        assert_eq!(chunks[..2], [text("上"), text("好")]);
+    }
+}
+
+/// But not without end: the next piece comes within the time of a whole answer.
+#[tokio::test]
+async fn signs_of_life_alone_are_no_answer() {
+    for (first, what) in [
+        (Vec::new(), "no answer came within 0.5 seconds"),
+        (delta(r#"{"content":"上"}"#), "no more of the answer came within 0.5 seconds"),
+    ] {
+        let mut parts = vec![first];
+        parts.extend(std::iter::repeat_n(b": still at it\n\n".to_vec(), 200));
+        let base = serve(parts, true).await;
+        let mut config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        config.timeouts.silence = SILENCE;
+        config.timeouts.answer = Duration::from_millis(500);
+        let (_, error) = pieces(&RemoteModel::new(config).unwrap(), &question()).await;
+        let error = error.unwrap();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Timeout, what));
+    }
+}
