@@ -12,7 +12,8 @@
 //! copied whole on its way in and out. It knows nothing of messages or blocks, starts no async
 //! runtime, and holds no read transaction while its caller works.
 //!
-//! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine.
+//! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine, and [`retry`] repeats a write
+//! that came second.
 //!
 //! ```
 //! use foldback_kv::{Batch, Error, Expect, Key, Space};
@@ -46,6 +47,7 @@ mod error;
 mod finding;
 mod open;
 mod registry;
+mod retry;
 
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod folder;
@@ -69,3 +71,4 @@ pub use crate::kv::Kv;
 pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
 pub use crate::registry::{Registry, Todo};
+pub use crate::retry::{Contended, retry};

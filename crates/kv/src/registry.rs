@@ -1,6 +1,6 @@
 //! Which todos a store holds, and the small number that each one's records are keyed by.
 
-use crate::{Batch, Delete, Error, Expect, Key, Kv, Space};
+use crate::{Batch, Delete, Error, Expect, Key, Kv, Space, retry};
 use foldback_core::TodoId;
 use std::sync::Arc;
 
@@ -81,7 +81,8 @@ impl Registry {
         info: &[u8],
         begin: impl Fn(u32) -> Vec<(Key, Vec<u8>)>,
     ) -> Result<Todo, Error> {
-        loop {
+        // Another process may make a todo meanwhile, perhaps this one.
+        retry(|| {
             let head = self.kv.head(REGISTRY)?;
             if let Some(todo) = self.find(id)? {
                 return Ok(todo);
@@ -99,13 +100,9 @@ impl Registry {
                 put,
                 delete: Vec::new(),
             };
-            match self.kv.commit(batch) {
-                Ok(()) => return Ok(todo),
-                // Another process made a todo meanwhile, perhaps this one.
-                Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
+            self.kv.commit(batch)?;
+            Ok(todo)
+        })
     }
 
     /// What was kept with the todo.
@@ -179,7 +176,8 @@ impl Registry {
         let name = name_key(&todo.id);
         delete.push(Delete::one(Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) }));
         delete.push(Delete::todo(Space::Todo, todo.no));
-        loop {
+        // What somebody writes to the todo meanwhile goes too.
+        retry(|| {
             let head = self.kv.head(todo.no)?;
             let mut names = self.names(&todo.id)?;
             names.retain(|other| other.no != todo.no);
@@ -190,12 +188,8 @@ impl Registry {
                 put.push((name, write_names(&names)));
             }
             let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN });
-            match self.kv.commit(Batch { expect, put, delete }) {
-                // Somebody wrote to the todo meanwhile; that goes too.
-                Err(Error::Conflict { .. }) => {}
-                other => return other,
-            }
-        }
+            self.kv.commit(Batch { expect, put, delete })
+        })
     }
 
     /// The todos whose ids share a hash with `id`: hardly ever more than one.
