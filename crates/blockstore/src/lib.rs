@@ -7,8 +7,8 @@
 //! came about. A block is found as soon as it is committed, by this and by any other process.
 //!
 //! It is **not** a place for payloads, though what they say is searched under their blocks when it
-//! is told where to read them ([`PayloadTexts`]); and it embeds nothing: vectors come with the
-//! messages and with the question. Nothing that it keeps on disk beside the store is needed: indexes
+//! is told where to read them ([`PayloadTexts`]); and it embeds no message: vectors come with
+//! them, and with the question or from the embedder that a search is handed. Nothing that it keeps on disk beside the store is needed: indexes
 //! are made from the truth, and may be deleted at any time.
 //!
 //! ```
@@ -61,6 +61,7 @@
 
 mod store;
 
+mod answer;
 mod commit;
 mod head;
 mod hit;
@@ -93,6 +94,7 @@ mod pool;
 mod error;
 
 pub use analysis::Finder;
+pub use answer::SearchAnswer;
 pub use cache::Maintained;
 pub use commit::{Commit, NewMessage};
 pub use doctor::{Finding, FindingKind};

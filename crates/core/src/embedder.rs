@@ -150,7 +150,7 @@ impl Vectors {
 }
 
 /// A model that could not be run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the embedder {model} failed: {message}")]
 pub struct EmbedError {
     /// The model.

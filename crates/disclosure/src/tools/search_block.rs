@@ -90,13 +90,8 @@ fn answered(
     query: &str,
     request: SearchRequest<'_>,
 ) -> Result<Option<Answer>, Error> {
-    // Without a vector the words alone decide; that serves better than no answer.
-    let vectors = shelf.embedder.embed_question(query).unwrap_or_default();
-    let mut request = request.cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
-    if let Some(vector) = vectors.row(0) {
-        request = request.vector(shelf.embedder, vector);
-    }
-    let hits = shelf.blocks.searcher(shelf.todo)?.search(&request)?;
+    let request = request.cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
+    let hits = shelf.blocks.searcher(shelf.todo)?.search_with(&request, shelf.embedder)?.hits;
     let asked = shown_query(query);
     let mut answer = Woven::default();
     if hits.is_empty() {
