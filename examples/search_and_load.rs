@@ -18,18 +18,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     fill(&mut session)?;
 
     // As a library: blocks with scores.
-    let hits = memory.search(&todo, &SearchRequest::new("refund for the broken kettle").k(2))?;
-    for hit in &hits {
+    let answer = memory.search(&todo, &SearchRequest::new("refund for the broken kettle").k(2))?;
+    for hit in &answer.hits {
         println!("{}  {hit}", hit.block.header.block_id);
         println!("    {}", hit.block.header.core_semantic);
     }
 
     // As the model does it: a call, answered with text.
-    let answer = call(&mut session, "search_block", r#"{"query": "退款 水壶", "k": 1}"#)?;
-    println!("\n{answer}");
+    let text = call(&mut session, "search_block", r#"{"query": "退款 水壶", "k": 1}"#)?;
+    println!("\n{text}");
 
     // Everything of one block, or some lines of a large result.
-    if let Some(hit) = hits.first() {
+    if let Some(hit) = answer.hits.first() {
         let id = &hit.block.header.block_id;
         println!("{}", call(&mut session, "load", &format!(r#"{{"ref": "{id}"}}"#))?);
     }

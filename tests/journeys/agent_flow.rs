@@ -114,7 +114,7 @@ async fn live(folder: &Path, records: usize, calls: &Arc<AtomicUsize>) -> Option
 
 /// What is said in a todo, byte for byte.
 fn said(memory: &Memory, id: &str) -> Vec<String> {
-    let messages = memory.export(&todo(id)).unwrap().messages;
+    let messages = memory.conversations().export(&todo(id)).unwrap().messages;
     messages.iter().map(|message| message.json().to_owned()).collect()
 }
 
@@ -123,7 +123,7 @@ fn left(folder: &Path) -> (Vec<Vec<String>>, String) {
     let memory = open(&folder.join("store"));
     let todos = ["trip", "trip.step-1", "trip.step-2"];
     let list = memory.session(&todo("trip")).unwrap().todo_list().clone();
-    assert!(memory.doctor(false).unwrap().findings.is_empty());
+    assert!(memory.maintenance().doctor().unwrap().findings.is_empty());
     (todos.map(|id| said(&memory, id)).into(), serde_json::to_string(&list).unwrap())
 }
 

@@ -54,8 +54,8 @@ impl Desk {
     /// What the store holds; chat APIs would take it.
     fn kept(&self) -> Vec<Message> {
         let memory = open(&self.dir.path().join("store"));
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
-        let kept = memory.export(&todo("notes")).unwrap().messages;
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
+        let kept = memory.conversations().export(&todo("notes")).unwrap().messages;
         assert_eq!(check_request(&kept), []);
         kept
     }

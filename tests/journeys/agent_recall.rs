@@ -131,7 +131,7 @@ async fn check(story: Story, memory: &Memory) {
         report.trajectory.tool_calls().map(|call| call.function.as_str()).collect();
     assert_eq!(calls, ["search_block", "load"]);
     assert_eq!(reads.load(Ordering::SeqCst), 1, "the file is not read a second time");
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new());
     assert_eq!(checkup.payloads, 1, "what came back is not stored a second time");
 }

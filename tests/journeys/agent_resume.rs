@@ -274,8 +274,8 @@ fn before(case: Case, dir: &Path) {
 /// The conversation in a store, byte for byte.
 fn conversation(dir: &Path) -> Vec<String> {
     let memory = open(&dir.join("store"));
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
-    let messages = memory.export(&todo("harbours")).unwrap().messages;
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
+    let messages = memory.conversations().export(&todo("harbours")).unwrap().messages;
     messages.iter().map(|message| message.json().to_owned()).collect()
 }
 

@@ -58,7 +58,7 @@ fn import<'t>(
 ) -> Vec<Block> {
     let messages = talks.into_iter().flat_map(|talk| talk.messages.iter().cloned()).collect();
     let conversation = Conversation::from_parts(None, messages, Envelope::default());
-    memory.import(id, &conversation).unwrap();
+    memory.conversations().import(id, &conversation).unwrap();
     memory.blocks(id, 0, usize::MAX).unwrap()
 }
 
@@ -85,7 +85,7 @@ fn ask(memory: &Memory, id: &TodoId, blocks: &[Block], talk: &Talk, first: usize
         };
         let gold: BTreeSet<String> =
             blocks.iter().filter(held).map(|block| block.header.block_id.to_string()).collect();
-        let hits = memory.search(id, &SearchRequest::new(question).k(10)).unwrap();
+        let hits = memory.search(id, &SearchRequest::new(question).k(10)).unwrap().hits;
         let found: Vec<String> =
             hits.iter().map(|hit| hit.block.header.block_id.to_string()).collect();
         for (sum, k) in recall.sums.iter_mut().zip([1, 5, 10]) {

@@ -54,11 +54,11 @@ fn check_kills(engine: Engine) {
         acknowledged = held;
     }
     let memory = open_on(engine, dir.path());
-    let exported = memory.export(&todo("crash")).unwrap();
+    let exported = memory.conversations().export(&todo("crash")).unwrap();
     for (seq, message) in exported.messages.iter().enumerate() {
         assert_eq!(*message, exchange(seq / 4, "crash", &body(seq / 4))[seq % 4], "message {seq}");
     }
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new(), "{engine}");
     assert!(acknowledged > CYCLES, "the writer got somewhere: {acknowledged}");
 }
@@ -111,7 +111,11 @@ fn r1_a_writer_that_forgets_and_compacts_is_killed() {
             for id in forgotten {
                 assert!(memory.find(&todo(&id)).is_err(), "{what}: {id} is back");
             }
-            assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{what}");
+            assert_eq!(
+                memory.maintenance().doctor().unwrap().findings,
+                Vec::<String>::new(),
+                "{what}"
+            );
         }
         assert!(compacted > 5, "{engine}: only {compacted} compactions were seen");
     }
@@ -133,9 +137,9 @@ fn gardener() {
         let id = todo(&format!("weed-{n}"));
         let mut weed = memory.session(&id).unwrap();
         weed.record_all(exchange(n, "weed", &body(n * 5)).to_vec()).unwrap();
-        memory.forget(&id).unwrap();
+        memory.maintenance().forget(&id).unwrap();
         say(format!("forgotten {id}"));
-        memory.compact().unwrap();
+        memory.maintenance().compact().unwrap();
         say(format!("compacted {n}"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::crash::spawn;
 use crate::story::{exchange, open, options, todo, workspace_root};
 use foldback::core::{ItemState, TodoItem, TodoList};
-use foldback::{Close, Memory, Mode, Options, Outcome, Session};
+use foldback::{Close, Memory, Mode, Outcome, Session};
 use foldback_core::Message;
 use foldback_kv::FORMAT_VERSION;
 use std::io::{BufRead, BufReader};
@@ -43,8 +43,12 @@ fn history() -> Vec<Message> {
 #[track_caller]
 fn check_holds(memory: &Memory, what: &str) {
     let id = todo("golden");
-    assert_eq!(memory.export(&id).unwrap().messages[..history().len()], history(), "{what}");
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{what}");
+    assert_eq!(
+        memory.conversations().export(&id).unwrap().messages[..history().len()],
+        history(),
+        "{what}"
+    );
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new(), "{what}");
     let found = memory.recall(&id, "search_block", r#"{"query":"golden step 3"}"#).unwrap();
     assert!(!found.is_error && found.text.contains("golden"), "{what}: {}", found.text);
     // S5: whose a stored part is, is told of one that was stored before that was noted, too.
@@ -68,18 +72,18 @@ fn r9_every_format_opens() {
         copy(&golden(version), dir.path());
         let what = format!("version {version}");
         let id = todo("golden");
-        let read_only = Options { mode: Mode::ReadOnly, ..options() };
+        let read_only = options().with_mode(Mode::ReadOnly);
         let reader = Memory::open(dir.path(), read_only).unwrap();
         check_holds(&reader, &what);
         // S5: it had no secret for its marks. Until it is opened for writing, each reader has one of its own.
         let secret = |mode| {
-            let options = Options { mode, secret: None, ..options() };
+            let options = options().with_mode(mode).with_secret(None::<[u8; 32]>);
             Memory::open(dir.path(), options).unwrap().secret()
         };
         assert_ne!(secret(Mode::ReadOnly), secret(Mode::ReadOnly), "{what}");
         let items = usize::from(version >= 2);
         assert_eq!(reader.todo_list(&id).unwrap().items().len(), items, "{what}");
-        assert_eq!(reader.grants(&id).unwrap().len(), items, "{what}");
+        assert_eq!(reader.grants().list(&id).unwrap().len(), items, "{what}");
         drop(reader);
 
         let own = secret(Mode::ReadWrite);
@@ -94,7 +98,7 @@ fn r9_every_format_opens() {
         drop((session, memory));
         let memory = open(dir.path());
         check_holds(&memory, &what);
-        assert_eq!(memory.grants(&id).unwrap().len(), items + 1, "{what}");
+        assert_eq!(memory.grants().list(&id).unwrap().len(), items + 1, "{what}");
         let loaded = memory.recall(&id, "load", r#"{"ref":"b_later_001"}"#).unwrap();
         assert!(loaded.text.contains("子任务"), "{}", loaded.text);
     }
@@ -117,12 +121,12 @@ fn r9_a_half_finished_upgrade_opens_and_loses_nothing() {
             std::fs::write(dir.path().join("FORMAT"), &format).unwrap();
             std::fs::write(dir.path().join("FORMAT.new"), new).unwrap();
         }
-        let read_only = Options { mode: Mode::ReadOnly, ..options() };
+        let read_only = options().with_mode(Mode::ReadOnly);
         check_holds(&Memory::open(dir.path(), read_only).unwrap(), step);
         let memory = open(dir.path());
         check_holds(&memory, step);
         sub_task(&mut memory.session(&todo("golden")).unwrap(), &memory, "later");
-        assert_eq!(memory.grants(&todo("golden")).unwrap().len(), 1, "{step}");
+        assert_eq!(memory.grants().list(&todo("golden")).unwrap().len(), 1, "{step}");
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::crash::spawn;
 use crate::story::{engines, exchange, in_memory, open, open_on, options, todo};
 use foldback::core::{ItemState, Reference, TodoItem, TodoList};
-use foldback::{Close, Engine, Error, Grant, Memory, Mode, Options, Outcome, Session};
+use foldback::{Close, Engine, Error, ErrorKind, Grant, Memory, Mode, Outcome, Session};
 use foldback_core::{Budget, Message, Role, TodoId, ToolCall, ToolCallId};
 use foldback_kv::{Batch, Key, Space};
 use std::io::{BufRead, BufReader, Write};
@@ -81,7 +81,7 @@ fn prompt(session: &Session) -> (Vec<String>, String) {
 fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
     for engine in [Engine::Sqlite, Engine::Sled] {
         let dir = tempfile::tempdir().unwrap();
-        let open = || Memory::open(dir.path(), Options { engine, ..options() }).unwrap();
+        let open = || Memory::open(dir.path(), options().with_engine(engine)).unwrap();
         let memory = open();
         let mut parent = memory.session(&todo("plan")).unwrap();
         parent.record(Message::user("请写一份关于潮汐的报告。")).unwrap();
@@ -122,8 +122,8 @@ fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
         drop((parent, child, memory));
 
         let memory = open();
-        assert_eq!(names(&memory.grants(&todo("research")).unwrap()), expected);
-        assert_eq!(names(&memory.grants(&todo("plan")).unwrap()), expected[2..]);
+        assert_eq!(names(&memory.grants().list(&todo("research")).unwrap()), expected);
+        assert_eq!(names(&memory.grants().list(&todo("plan")).unwrap()), expected[2..]);
         for reader in ["plan", "draft"] {
             check_loads(&memory, &todo(reader), &returned);
         }
@@ -135,7 +135,7 @@ fn td2_td4_what_a_sub_task_returns_reaches_those_who_wait_for_it() {
         }
         let parent = memory.session(&todo("plan")).unwrap();
         assert_eq!(prompt(&parent).1, told_before);
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
         // TD1: what was granted is loaded by its name, and found by no search.
         let query = serde_json::json!({ "query": "潮位 3.2 米 站点 7 号" }).to_string();
         let found = memory.recall(&todo("draft"), "search_block", &query).unwrap();
@@ -163,23 +163,23 @@ fn td2_a_transcript_outlives_the_todo_that_it_was_granted_from() {
         parent.record(Message::tool_result(&call.id, &answer.text)).unwrap();
     }
     parent.close(Close::End).unwrap();
-    let before = memory.export(&todo("plan")).unwrap();
+    let before = memory.conversations().export(&todo("plan")).unwrap();
     assert_eq!(before.messages.iter().filter(|m| *m.role() == Role::Tool).count(), 2);
     drop((parent, child));
 
-    memory.forget(&todo("research")).unwrap();
-    memory.compact().unwrap();
-    assert_eq!(memory.export(&todo("plan")).unwrap().messages, before.messages);
-    assert_eq!(memory.grants(&todo("plan")).unwrap(), []);
-    assert_eq!(memory.grants(&todo("draft")).unwrap(), []);
+    memory.maintenance().forget(&todo("research")).unwrap();
+    memory.maintenance().compact().unwrap();
+    assert_eq!(memory.conversations().export(&todo("plan")).unwrap().messages, before.messages);
+    assert_eq!(memory.grants().list(&todo("plan")).unwrap(), []);
+    assert_eq!(memory.grants().list(&todo("draft")).unwrap(), []);
     // A new todo of the same name, even with the same contents, has granted nothing.
     let again = work(&mut memory.session(&todo("research")).unwrap(), "潮汐");
     assert_eq!(again, returned);
     for reference in &returned {
         check_not_found(&memory, &todo("plan"), &reference.to_string());
     }
-    assert_eq!(memory.grants(&todo("plan")).unwrap(), []);
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.grants().list(&todo("plan")).unwrap(), []);
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// TD2: a grant can be taken back, does not reach a new todo of the same name, and a block comes with
@@ -192,8 +192,12 @@ fn td2_a_grant_is_for_what_it_names() {
     let first = work(&mut from, "第一");
     let second = work(&mut from, "第二");
     memory.session(&b).unwrap();
-    assert_eq!(memory.grant(&a, &b, &first[..1]).unwrap().len(), 1);
-    assert_eq!(memory.grant(&a, &b, &first[..1]).unwrap(), [], "granting again changes nothing");
+    assert_eq!(memory.grants().grant(&a, &b, &first[..1]).unwrap().len(), 1);
+    assert_eq!(
+        memory.grants().grant(&a, &b, &first[..1]).unwrap(),
+        [],
+        "granting again changes nothing"
+    );
     check_loads(&memory, &b, &first);
     for reference in &second {
         check_not_found(&memory, &b, &reference.to_string());
@@ -209,40 +213,43 @@ fn td2_a_grant_is_for_what_it_names() {
     // Nor does a block that speaks of another's payload bring it along.
     from.record(Message::user(&format!("See {} again.", second[1]))).unwrap();
     let speaks = from.close(Close::End).unwrap().pop().unwrap();
-    memory.grant(&a, &b, &[Reference::Block(speaks)]).unwrap();
+    memory.grants().grant(&a, &b, &[Reference::Block(speaks)]).unwrap();
     check_not_found(&memory, &b, &second[1].to_string());
 
-    assert!(memory.revoke(&a, &b, &first[0]).unwrap());
-    assert!(!memory.revoke(&a, &b, &first[0]).unwrap());
+    assert!(memory.grants().revoke(&a, &b, &first[0]).unwrap());
+    assert!(!memory.grants().revoke(&a, &b, &first[0]).unwrap());
     for reference in &first {
         check_not_found(&memory, &b, &reference.to_string());
     }
     // Named nine times, it is granted once, and taken back once.
     let nine: Vec<Reference> = (0..9).map(|_| first[0].clone()).collect();
-    assert_eq!(memory.grant(&a, &b, &nine).unwrap().len(), 1);
-    assert!(memory.revoke(&a, &b, &first[0]).unwrap());
+    assert_eq!(memory.grants().grant(&a, &b, &nine).unwrap().len(), 1);
+    assert!(memory.grants().revoke(&a, &b, &first[0]).unwrap());
     for reference in &first {
         check_not_found(&memory, &b, &reference.to_string());
     }
     // A payload that was granted by itself outlives the block's grant, and the other way around.
-    memory.grant(&a, &b, &first).unwrap();
+    memory.grants().grant(&a, &b, &first).unwrap();
     assert_eq!(
-        memory.grants(&b).unwrap().len(),
+        memory.grants().list(&b).unwrap().len(),
         3,
         "the block that speaks of another is the third"
     );
-    assert!(memory.revoke(&a, &b, &first[0]).unwrap());
+    assert!(memory.grants().revoke(&a, &b, &first[0]).unwrap());
     check_not_found(&memory, &b, &first[0].to_string());
     check_loads(&memory, &b, &first[1..]);
-    memory.grant(&a, &b, &first[..1]).unwrap();
-    assert!(memory.revoke(&a, &b, &first[1]).unwrap());
+    memory.grants().grant(&a, &b, &first[..1]).unwrap();
+    assert!(memory.grants().revoke(&a, &b, &first[1]).unwrap());
     check_loads(&memory, &b, &first);
-    assert!(!memory.revoke(&a, &b, &first[1]).unwrap(), "it is there with its block alone");
-    memory.revoke(&a, &b, &first[0]).unwrap();
+    assert!(
+        !memory.grants().revoke(&a, &b, &first[1]).unwrap(),
+        "it is there with its block alone"
+    );
+    memory.grants().revoke(&a, &b, &first[0]).unwrap();
     check_not_found(&memory, &b, &first[1].to_string());
-    memory.grant(&a, &b, &first).unwrap();
-    memory.forget(&b).unwrap();
-    assert_eq!(memory.grants(&a).unwrap(), [], "what a forgotten todo received is gone");
+    memory.grants().grant(&a, &b, &first).unwrap();
+    memory.maintenance().forget(&b).unwrap();
+    assert_eq!(memory.grants().list(&a).unwrap(), [], "what a forgotten todo received is gone");
     memory.session(&b).unwrap();
     for reference in &first {
         check_not_found(&memory, &b, &reference.to_string());
@@ -257,11 +264,11 @@ fn s9_grants_go_with_a_forgotten_todo() {
         let memory = open(dir.path());
         let own = work(&mut memory.session(&todo(from)).unwrap(), "数据");
         memory.session(&todo(to)).unwrap().record(Message::user("你好")).unwrap();
-        memory.grant(&todo(from), &todo(to), &own).unwrap();
+        memory.grants().grant(&todo(from), &todo(to), &own).unwrap();
         check_loads(&memory, &todo(to), &own);
-        memory.forget(&todo("canaryzq77")).unwrap();
-        memory.compact().unwrap();
-        assert_eq!(memory.grants(&todo("stays")).unwrap(), []);
+        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
+        memory.maintenance().compact().unwrap();
+        assert_eq!(memory.grants().list(&todo("stays")).unwrap(), []);
         drop(memory);
         check_no_canary(dir.path());
     }
@@ -277,12 +284,12 @@ fn td2_a_payload_comes_with_any_block_that_it_stands_in() {
     assert!(works.iter().all(|work| work[1] == works[0][1]), "the text is stored once");
     memory.session(&b).unwrap();
     let blocks: Vec<Reference> = works.iter().map(|work| work[0].clone()).collect();
-    assert_eq!(memory.grant(&a, &b, &blocks).unwrap().len(), 12);
-    assert_eq!(memory.grants(&b).unwrap().len(), 12, "what comes with them is not listed");
+    assert_eq!(memory.grants().grant(&a, &b, &blocks).unwrap().len(), 12);
+    assert_eq!(memory.grants().list(&b).unwrap().len(), 12, "what comes with them is not listed");
     let payload = works[0][1].to_string();
     for block in &blocks {
         assert!(!load_in(&memory, &b, &payload).is_error);
-        memory.revoke(&a, &b, block).unwrap();
+        memory.grants().revoke(&a, &b, block).unwrap();
     }
     check_not_found(&memory, &b, &payload);
 }
@@ -298,14 +305,14 @@ fn s9_a_forgotten_parent_is_named_nowhere() {
         let mut child = parent.child_session(&todo("stays")).unwrap();
         child.record(Message::user("好")).unwrap();
         drop(parent);
-        memory.forget(&todo("canaryzq77")).unwrap();
+        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
         assert_eq!(child.parent().unwrap(), None);
         // Nor is one that takes its name taken for it.
         memory.session(&todo("canaryzq77")).unwrap();
         assert_eq!(child.parent().unwrap(), None);
-        memory.forget(&todo("canaryzq77")).unwrap();
+        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
         drop(child);
-        memory.compact().unwrap();
+        memory.maintenance().compact().unwrap();
         drop(memory);
         check_no_canary(dir.path());
     }
@@ -331,19 +338,19 @@ fn s9_nothing_is_granted_beside_a_forgetting() {
                     [(&canary, &stays, &own[..]), (&stays, &canary, &others[..1])]
                 {
                     // Which comes first is the machine's to say.
-                    match memory.grant(from, to, what) {
-                        Ok(_) | Err(Error::NoTodo(_) | Error::NoReference { .. }) => {}
-                        Err(error) => panic!("{error}"),
+                    match memory.grants().grant(from, to, what) {
+                        Ok(_) => {}
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
                     }
                 }
             });
             start.wait();
-            memory.forget(&canary).unwrap();
+            memory.maintenance().forget(&canary).unwrap();
             granting.join().unwrap();
         });
     }
-    memory.compact().unwrap();
-    assert_eq!(memory.grants(&todo("stays")).unwrap(), []);
+    memory.maintenance().compact().unwrap();
+    assert_eq!(memory.grants().list(&todo("stays")).unwrap(), []);
     drop(memory);
     check_no_canary(dir.path());
 }
@@ -355,7 +362,7 @@ fn s9_grants_of_todos_that_are_gone_are_swept() {
     let memory = open(dir.path());
     let own = work(&mut memory.session(&todo("canaryzq77")).unwrap(), "数据");
     memory.session(&todo("stays")).unwrap().record(Message::user("你好")).unwrap();
-    memory.grant(&todo("canaryzq77"), &todo("stays"), &own).unwrap();
+    memory.grants().grant(&todo("canaryzq77"), &todo("stays"), &own).unwrap();
     let no = memory.find(&todo("canaryzq77")).unwrap().no();
     let stays = memory.find(&todo("stays")).unwrap().no();
     drop(memory);
@@ -369,15 +376,15 @@ fn s9_grants_of_todos_that_are_gone_are_swept() {
         })
         .collect();
     assert_eq!(records.len(), 4);
-    open(dir.path()).forget(&todo("canaryzq77")).unwrap();
+    open(dir.path()).maintenance().forget(&todo("canaryzq77")).unwrap();
     assert_eq!((kept(no).len(), kept(stays).len()), (0, 0));
     // As if they had been written a moment later.
     kv.commit(Batch { put: records, ..Batch::default() }).unwrap();
     let memory = open(dir.path());
-    assert_eq!(memory.grants(&todo("stays")).unwrap(), [], "they hold no more");
-    assert_eq!(memory.doctor(true).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.grants().list(&todo("stays")).unwrap(), [], "they hold no more");
+    assert_eq!(memory.maintenance().repair().unwrap().findings, Vec::<String>::new());
     assert_eq!((kept(no).len(), kept(stays).len()), (0, 0));
-    memory.compact().unwrap();
+    memory.maintenance().compact().unwrap();
     drop((memory, kv));
     check_no_canary(dir.path());
 }
@@ -394,6 +401,14 @@ fn check_no_canary(dir: &Path) {
     }
 }
 
+/// Nothing passes between a todo and one that is not its child.
+#[track_caller]
+fn check_not_child<T>(result: Result<T, Error>) {
+    let refused = result.err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::NotPermitted, "{refused}");
+    assert!(refused.to_string().contains("was not begun as a child of"), "{refused}");
+}
+
 /// TD2: only what is one's own, and is there, can be granted.
 #[test]
 fn td2_what_makes_no_sense_is_not_granted() {
@@ -401,22 +416,30 @@ fn td2_what_makes_no_sense_is_not_granted() {
     let (a, b, c) = (todo("a"), todo("b"), todo("c"));
     let own = work(&mut memory.session(&a).unwrap(), "数据");
     memory.session(&b).unwrap();
-    memory.grant(&a, &b, &own).unwrap();
+    memory.grants().grant(&a, &b, &own).unwrap();
     let grant = |from: &TodoId, to: &TodoId, reference: &str| {
-        memory.grant(from, to, &[reference.parse().unwrap()]).unwrap_err()
+        let refused = memory.grants().grant(from, to, &[reference.parse().unwrap()]).unwrap_err();
+        (refused.kind(), refused.to_string())
     };
-    assert!(matches!(grant(&a, &c, "b_a_001"), Error::NoTodo(id) if id == c));
-    assert!(matches!(grant(&c, &a, "b_c_001"), Error::NoTodo(id) if id == c));
+    let no_todo = "the store holds no todo c; `todos` lists those it holds".to_owned();
+    assert_eq!(grant(&a, &c, "b_a_001"), (ErrorKind::NotFound, no_todo.clone()));
+    assert_eq!(grant(&c, &a, "b_c_001"), (ErrorKind::NotFound, no_todo));
     memory.session(&c).unwrap();
     // What was granted to one is not one's own.
-    assert!(matches!(grant(&b, &c, "b_a_001"), Error::NotOwn { .. }));
-    assert!(matches!(grant(&a, &c, "b_a_099"), Error::NoReference { .. }));
-    let own_todo = grant(&a, &a, "b_a_001").to_string();
+    let (kind, not_own) = grant(&b, &c, "b_a_001");
+    assert_eq!(kind, ErrorKind::NotPermitted);
+    assert!(not_own.starts_with("todo b can grant its own blocks and payloads only"), "{not_own}");
+    let (kind, own_todo) = grant(&a, &a, "b_a_001");
+    assert_eq!(kind, ErrorKind::NotPermitted);
     assert!(own_todo.starts_with("todo a reads what is its own without a grant"), "{own_todo}");
-    assert!(matches!(grant(&a, &c, "store://a/1-aaaa"), Error::NoReference { .. }));
+    for nothing in ["b_a_099", "store://a/1-aaaa"] {
+        let (kind, what) = grant(&a, &c, nothing);
+        assert_eq!(kind, ErrorKind::NotFound);
+        assert!(what.starts_with("nothing is stored under"), "{what}");
+    }
     let both = [own[0].clone(), "b_a_099".parse().unwrap()];
-    assert!(memory.grant(&a, &c, &both).is_err());
-    assert_eq!(memory.grants(&c).unwrap(), [], "all or none");
+    assert!(memory.grants().grant(&a, &c, &both).is_err());
+    assert_eq!(memory.grants().list(&c).unwrap(), [], "all or none");
 }
 
 /// TD4: a list that a model wrote grants nothing: not by claiming references, not by naming the todo
@@ -429,7 +452,9 @@ fn td4_a_list_grants_nothing_by_itself() {
     let mut item = TodoItem::new(todo("stranger"), "看看别人的东西");
     item.references = secret.to_vec();
     let claims = TodoList::new(vec![item.clone()]).unwrap();
-    assert!(matches!(parent.set_todo_list(&claims), Err(Error::NotReturned { .. })));
+    let refused = parent.set_todo_list(&claims).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
+    assert!(refused.to_string().starts_with("item stranger has not returned"), "{refused}");
     assert!(parent.todo_list().items().is_empty());
 
     item.references.clear();
@@ -438,12 +463,14 @@ fn td4_a_list_grants_nothing_by_itself() {
     let child = parent.child_session(&todo("stranger")).unwrap();
     assert_eq!(child.parent().unwrap(), None, "a todo with a life of its own is nobody's child");
     let outcome = completed(&secret);
-    assert!(matches!(parent.finish_item(&todo("stranger"), &outcome), Err(Error::NotChild { .. })));
-    assert!(matches!(child.return_to_parent(&outcome), Err(Error::NoParent(_))));
+    check_not_child(parent.finish_item(&todo("stranger"), &outcome));
+    let refused = child.return_to_parent(&outcome).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
+    assert!(refused.to_string().contains("was not begun as a child of a todo that"), "{refused}");
     for reference in &secret {
         check_not_found(&memory, &todo("plan"), &reference.to_string());
     }
-    assert_eq!(memory.grants(&todo("stranger")).unwrap(), []);
+    assert_eq!(memory.grants().list(&todo("stranger")).unwrap(), []);
     assert_eq!(parent.todo_list().open(), 2, "what is refused changes nothing");
 
     // Nor is anything pushed at a todo that is not of the family; the others get what they wait for.
@@ -484,21 +511,21 @@ fn td4_a_list_adopts_no_todo_that_is_there() {
 
         let mut begun = memory.session(&todo("other-plan")).unwrap();
         begun.child_session(&todo("hers")).unwrap();
-        assert!(matches!(parent.child_session(&todo("hers")), Err(Error::NotChild { .. })));
+        check_not_child(parent.child_session(&todo("hers")));
         parent.refresh().unwrap();
         let same = parent.child_session(&todo("victim")).unwrap();
         assert_eq!(same.parent().unwrap(), Some(todo("plan")));
         check_loads(&memory, &todo("victim"), &returned);
-        assert_eq!(names(&memory.grants(&todo("victim")).unwrap()).len(), 2);
+        assert_eq!(names(&memory.grants().list(&todo("victim")).unwrap()).len(), 2);
         // The session that was open meanwhile goes on.
         victim.record(Message::user("继续")).unwrap();
         assert_eq!(victim.parent().unwrap(), Some(todo("plan")));
         // Beginning it once more gives nothing back that was taken.
-        memory.revoke(&todo("research"), &todo("victim"), &returned[0]).unwrap();
-        memory.revoke(&todo("research"), &todo("victim"), &returned[1]).unwrap();
+        memory.grants().revoke(&todo("research"), &todo("victim"), &returned[0]).unwrap();
+        memory.grants().revoke(&todo("research"), &todo("victim"), &returned[1]).unwrap();
         parent.child_session(&todo("victim")).unwrap();
         check_not_found(&memory, &todo("victim"), &returned[0].to_string());
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     }
 }
 
@@ -517,8 +544,10 @@ fn td4_a_todo_has_one_parent() {
                         assert_eq!(child.parent().unwrap().as_ref(), Some(parent.todo()));
                         true
                     }
-                    Err(Error::NotChild { .. }) => false,
-                    Err(error) => panic!("{error}"),
+                    not_child => {
+                        check_not_child(not_child);
+                        false
+                    }
                 }
             })
         };
@@ -567,7 +596,7 @@ fn td4_the_list_goes_on_and_later_items_get_what_they_depend_on() {
     assert_eq!(item.result.as_deref(), Some("潮位 3.2 米"));
     check_loads(&memory, &todo("figures"), &returned);
     // A grant that was taken back is not given again by writing the list again.
-    memory.revoke(&todo("research"), &todo("figures"), &returned[0]).unwrap();
+    memory.grants().revoke(&todo("research"), &todo("figures"), &returned[0]).unwrap();
     parent.set_todo_list(&TodoList::new(items.clone()).unwrap()).unwrap();
     check_not_found(&memory, &todo("figures"), &returned[0].to_string());
 
@@ -612,7 +641,7 @@ fn s3_what_is_not_granted_is_like_what_never_was() {
     let granted = work(&mut from, "公开");
     let hidden = work(&mut from, "秘密");
     memory.session(&b).unwrap();
-    memory.grant(&a, &b, &granted).unwrap();
+    memory.grants().grant(&a, &b, &granted).unwrap();
     check_loads(&memory, &b, &granted);
     let never = load_in(&memory, &b, "b_never-was_001").text.replace("b_never-was_001", "X");
     let digits = |n: usize| {
@@ -675,7 +704,7 @@ fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
         let mut done = 0;
         for item in list.items() {
             let readers = ["plan".to_owned(), format!("next-{}", item.id)];
-            let grants = memory.grants(&item.id).unwrap_or_default();
+            let grants = memory.grants().list(&item.id).unwrap_or_default();
             let grants = grants.iter().filter(|grant| grant.from == item.id).count();
             match item.state {
                 ItemState::Completed => {
@@ -689,7 +718,7 @@ fn td4_a_return_is_whole_or_not_there_when_the_process_is_killed() {
             }
         }
         assert!(done >= acknowledged, "{acknowledged} returns acknowledged, {done} held");
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     }
     assert!(acknowledged >= CYCLES.min(ITEMS / 2), "the children got somewhere: {acknowledged}");
 }

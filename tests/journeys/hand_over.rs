@@ -190,10 +190,10 @@ fn bs8_what_was_granted_is_handed_over() {
     let reader = memory.session(&todo("reader")).unwrap();
     let arguments = serde_json::json!({ "file": references[0] }).to_string();
     assert!(refused(&reader, "count_lines", &arguments).contains("Nothing is stored"));
-    memory.grant(&todo("tables"), reader.todo(), &references[..1]).unwrap();
+    memory.grants().grant(&todo("tables"), reader.todo(), &references[..1]).unwrap();
     let files = files_of(&ready(&reader, "count_lines", &arguments));
     assert_eq!(files.len(), 1);
-    memory.revoke(&todo("tables"), reader.todo(), &references[0]).unwrap();
+    memory.grants().revoke(&todo("tables"), reader.todo(), &references[0]).unwrap();
     assert!(refused(&reader, "count_lines", &arguments).contains("Nothing is stored"));
 }
 

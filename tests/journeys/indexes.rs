@@ -7,7 +7,7 @@ use tempfile::tempdir;
 
 /// Options under which small todos get indexes on disk.
 fn indexed(engine: Engine) -> Options {
-    let mut options = Options { engine, ..options() };
+    let mut options = options().with_engine(engine);
     options.index.index_after_blocks = 16;
     options.index.hnsw_after_vectors = 64;
     options
@@ -21,7 +21,7 @@ fn filled(engine: Engine, dir: &Path) {
         session.record_all(exchange(n, &format!("module{n}"), &result).to_vec()).unwrap();
     }
     session.close(Close::End).unwrap();
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
 }
 
 /// What each of a few questions finds.
@@ -67,8 +67,8 @@ fn index_files(dir: &Path) -> Vec<PathBuf> {
 
 fn is_whole(engine: Engine, dir: &Path) {
     let memory = Memory::open(dir, indexed(engine)).unwrap();
-    memory.doctor(true).unwrap();
-    let checkup = memory.doctor(false).unwrap();
+    memory.maintenance().repair().unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new());
     assert_eq!(checkup.messages, 240);
 }
@@ -82,7 +82,7 @@ fn r11_a_deleted_index_folder_comes_back() {
         assert!(!index_files(dir.path()).is_empty(), "there is an index to delete");
         std::fs::remove_dir_all(dir.path().join("index")).unwrap();
         assert_eq!(answers(engine, dir.path()), before);
-        Memory::open(dir.path(), indexed(engine)).unwrap().index_now().unwrap();
+        Memory::open(dir.path(), indexed(engine)).unwrap().maintenance().index().unwrap();
         assert!(!index_files(dir.path()).is_empty(), "it came back");
         assert_eq!(answers(engine, dir.path()), before);
         is_whole(engine, dir.path());
@@ -136,10 +136,12 @@ fn a_backup_is_whole_and_refuses_a_folder_in_use() {
         let before = answers(engine, &store);
         let memory = Memory::open(&store, indexed(engine)).unwrap();
         let copy = dir.path().join("copy");
-        memory.backup(&copy).unwrap();
+        memory.maintenance().backup(&copy).unwrap();
         assert_eq!(answers(engine, &copy), before);
         is_whole(engine, &copy);
-        assert!(memory.backup(&copy).unwrap_err().to_string().contains("is not empty"));
+        assert!(
+            memory.maintenance().backup(&copy).unwrap_err().to_string().contains("is not empty")
+        );
         let names: Vec<_> =
             std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "nothing is left over: {names:?}");

@@ -1,7 +1,7 @@
 //! S2, TD1: what belongs to one todo is never seen from another.
 
 use crate::story::{engines, exchange, in_memory, open_on, options, todo};
-use foldback::{Close, Engine, Memory, Options, Session};
+use foldback::{Close, Engine, Memory, Session};
 use foldback_core::{Budget, Message, ToolCall, ToolCallId};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -167,18 +167,18 @@ fn check_forgotten(engine: Engine) {
     let mut other = memory.session(&todo("stays")).unwrap();
     other.record_all(exchange(0, "other", "这里没有金丝雀").to_vec()).unwrap();
     drop(other);
-    memory.forget(&id).unwrap();
+    memory.maintenance().forget(&id).unwrap();
     assert!(memory.recall(&id, "list_blocks", "{}").is_err());
     assert!(session.record(Message::user("still here?")).is_err(), "the session's todo is gone");
     drop(session);
-    memory.compact().unwrap();
+    memory.maintenance().compact().unwrap();
     drop(memory);
     assert_eq!(files_with(dir.path(), &canary(3)), 0, "{engine}");
     // The name is free again, and the other todo is as it was.
     let memory = open_on(engine, dir.path());
     assert!(memory.session(&id).unwrap().is_empty());
     assert_eq!(memory.len(&todo("stays")).unwrap(), 4);
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new(), "{engine}");
     // The test would have seen it.
     memory.session(&id).unwrap().record(Message::user(&canary(3))).unwrap();
     drop(memory);
@@ -193,7 +193,7 @@ fn s2_no_canary_crosses_on_disk_with_indexes() {
 #[track_caller]
 fn check_no_canary_crosses(engine: Engine) {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = Options { engine, ..options() };
+    let mut options = options().with_engine(engine);
     options.index.index_after_blocks = 4;
     options.index.batch_blocks = 1;
     options.index.hnsw_after_vectors = 8;
@@ -207,7 +207,7 @@ fn check_no_canary_crosses(engine: Engine) {
         }
         session.close(Close::End).unwrap();
     }
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     for (n, id) in ids.iter().enumerate() {
         assert!(dir.path().join(format!("index/{}", n + 1)).is_dir(), "each has its own index");
         for foreign in (0..ids.len()).filter(|other| *other != n) {

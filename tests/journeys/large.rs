@@ -1,7 +1,7 @@
 //! A large todo goes through tantivy and HNSW and finds what the search in memory finds.
 
 use crate::story::{engines, options, todo};
-use foldback::{Close, Engine, Memory, Options};
+use foldback::{Close, Engine, Memory};
 use foldback_core::Message;
 use tempfile::tempdir;
 
@@ -30,7 +30,7 @@ fn c3_twenty_thousand_lines_are_found_as_in_memory() {
 fn check_found(engine: Engine) {
     let count = messages_on(engine);
     let dir = tempdir().unwrap();
-    let mut small = Options { engine, ..options() };
+    let mut small = options().with_engine(engine);
     small.index.hnsw_after_vectors = 5_000;
     let on_disk = Memory::open(dir.path(), small).unwrap();
     let mut never = options();
@@ -46,8 +46,8 @@ fn check_found(engine: Engine) {
         }
         session.close(Close::End).unwrap();
     }
-    on_disk.index_now().unwrap();
-    let checkup = on_disk.doctor(false).unwrap();
+    on_disk.maintenance().index().unwrap();
+    let checkup = on_disk.maintenance().doctor().unwrap();
     assert!(checkup.is_clean(), "{:?}", checkup.findings);
     assert!(checkup.index_lag < 256, "{} blocks behind", checkup.index_lag);
     for part in ["tantivy", "hnsw"] {

@@ -211,12 +211,12 @@ impl StateMachineTest for Laws {
 
     fn teardown(subject: Subject, _: History) {
         let id = todo("t");
-        let back = subject.memory.export(&id).unwrap();
+        let back = subject.memory.conversations().export(&id).unwrap();
         let exact = |messages: &[Message]| {
             messages.iter().map(|message| message.json().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(exact(&back.messages), exact(&subject.sent), "law 1");
-        let checkup = subject.memory.doctor(false).unwrap();
+        let checkup = subject.memory.maintenance().doctor().unwrap();
         assert_eq!(checkup.findings, Vec::<String>::new());
     }
 }

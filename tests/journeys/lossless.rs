@@ -73,14 +73,14 @@ fn check_kept(engine: Engine, conversations: &[Conversation]) {
     drop(memory);
     let memory = open_on(engine, dir.path());
     for (n, conversation) in conversations.iter().enumerate() {
-        let back = memory.export(&name(n)).unwrap().messages;
+        let back = memory.conversations().export(&name(n)).unwrap().messages;
         let id = conversation.id.as_deref().unwrap_or_default();
         assert_eq!(back.len(), conversation.messages.len(), "{engine}, {id}");
         for (at, (sent, came)) in conversation.messages.iter().zip(&back).enumerate() {
             assert_eq!(came.json(), sent.json(), "{engine}, {id}: message {at}");
         }
     }
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new(), "{engine}");
 }
 
 fn pass(conversation: &Conversation, memory: &Memory) -> Passage {
@@ -103,7 +103,7 @@ fn pass(conversation: &Conversation, memory: &Memory) -> Passage {
     }
     session.close(Close::End).unwrap();
     assert_blocks_are_the_transcript(memory, &id, &conversation.messages);
-    let back = memory.export(&name).unwrap();
+    let back = memory.conversations().export(&name).unwrap();
     for (at, (sent, came)) in conversation.messages.iter().zip(&back.messages).enumerate() {
         assert_eq!(came.json(), sent.json(), "{id}: message {at}");
     }

@@ -112,12 +112,12 @@ fn s4_no_trick_leaves_the_store() {
         // As a todo: refused, or an odd but harmless name (a reserved name is just letters here).
         if let Ok(id) = TodoId::new(&trick) {
             memory.session(&id).unwrap().record(foldback_core::Message::user("x")).unwrap();
-            memory.forget(&id).unwrap();
+            memory.maintenance().forget(&id).unwrap();
         }
         // As a foreign id: mapped to one that fits.
         let mapped = TodoId::from_foreign(&trick);
         memory.session(&mapped).unwrap().record_all(exchange(1, "y", &large).to_vec()).unwrap();
-        memory.forget(&mapped).unwrap();
+        memory.maintenance().forget(&mapped).unwrap();
         // As a reference.
         for reference in [
             trick.clone(),
@@ -133,5 +133,5 @@ fn s4_no_trick_leaves_the_store() {
         }
     }
     assert_eq!(outside(files(outer.path())), before);
-    assert!(memory.verify().unwrap().is_clean());
+    assert!(memory.maintenance().verify().unwrap().is_clean());
 }

@@ -71,15 +71,15 @@ fn check(question: &str, needle: &str, query: &str, words: &str) {
     session.close(Close::End).unwrap();
 
     // What was recalled is stored as references, comes back word for word, and is not found again.
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!((checkup.payloads, &checkup.findings), (1, &Vec::<String>::new()));
-    let export = memory.export(&todo("t")).unwrap();
+    let export = memory.conversations().export(&todo("t")).unwrap();
     for answer in [&found, &loaded] {
         assert!(export.messages.iter().any(|message| message.text() == *answer), "{answer}");
     }
     let again = search(&memory, "t", query);
     assert!(again.contains("is answered by b_t_001"), "{again}");
-    memory.forget(&todo("t")).unwrap();
+    memory.maintenance().forget(&todo("t")).unwrap();
     memory.session(&todo("t")).unwrap();
     assert!(!search(&memory, "t", query).contains("store://"));
 }
@@ -121,10 +121,10 @@ fn bs7_a_damaged_payload_leaves_its_block_to_be_found_by_its_own_words() {
     let question = "Why did the nightly quokka run stop?";
     read_log(&mut session, question, 4_000, "E_LEASE_4417 expired");
     drop(session);
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     let found = search(&memory, "t", "E_LEASE_4417");
     assert!(found.contains("E_LEASE_4417 expired"), "{found}");
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert!(checkup.is_clean() && checkup.index_lag == 0, "{:?}", checkup.findings);
     assert!(dir.path().join("index/1/tantivy").exists());
     drop(memory);

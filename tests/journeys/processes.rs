@@ -2,7 +2,7 @@
 
 use crate::crash::{child_memory, spawn, spawn_on};
 use crate::story::{engines, exchange, open, options, todo};
-use foldback::{Engine, Error, Memory, Mode, Options};
+use foldback::{Engine, ErrorKind, Memory, Mode};
 use foldback_core::TodoId;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn r10_two_processes_write_and_search_one_store() {
     }
     let memory = open(dir.path());
     // Both wrote the shared todo, taking turns; nothing is lost or doubled.
-    let shared = memory.export(&todo("shared")).unwrap();
+    let shared = memory.conversations().export(&todo("shared")).unwrap();
     assert_eq!(shared.messages.len(), 2 * EXCHANGES * 4);
     let mut texts: Vec<_> = shared.messages.iter().map(|m| m.json().to_owned()).collect();
     texts.sort();
@@ -37,7 +37,7 @@ fn r10_two_processes_write_and_search_one_store() {
         .collect();
     expected.sort();
     assert_eq!(texts, expected);
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new());
 }
 
@@ -81,7 +81,7 @@ fn peer() {
 #[test]
 fn r10_who_comes_second_to_sled_is_told_so() {
     let dir = tempdir().unwrap();
-    let options = |mode| Options { engine: Engine::Sled, mode, ..options() };
+    let options = |mode| options().with_engine(Engine::Sled).with_mode(mode);
     for turn in 0..3 {
         let mut holder = spawn_on(Engine::Sled, "processes::holder", dir.path());
         let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
@@ -90,14 +90,14 @@ fn r10_who_comes_second_to_sled_is_told_so() {
             let begun = Instant::now();
             let refused = Memory::open(dir.path(), options(mode)).err().unwrap();
             assert!(begun.elapsed() < Duration::from_secs(1), "it took {:?}", begun.elapsed());
-            assert!(matches!(refused, Error::Kv(foldback_kv::Error::Locked { .. })), "{refused}");
+            assert_eq!(refused.kind(), ErrorKind::Locked, "{refused}");
             assert!(refused.to_string().contains("try again when that one has ended"), "{refused}");
         }
         holder.kill().unwrap();
         holder.wait().unwrap();
         let memory = Memory::open(dir.path(), options(Mode::ReadOnly)).unwrap();
         assert_eq!(memory.len(&todo("held")).unwrap(), 4 * (turn + 1));
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     }
 }
 
@@ -119,7 +119,7 @@ fn holder() {
 fn r10_threads_write_search_compact_and_copy_one_store() {
     for engine in engines() {
         let dir = tempdir().unwrap();
-        let options = || Options { engine, ..options() };
+        let options = || options().with_engine(engine);
         let memory = Memory::open(&dir.path().join("store"), options()).unwrap();
         std::thread::scope(|scope| {
             let writers: Vec<_> = (0..3)
@@ -143,14 +143,18 @@ fn r10_threads_write_search_compact_and_copy_one_store() {
             let mut copies = 0;
             while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) || copies < 2 {
                 // A SQLite reader may keep old pages in use; then compacting says so.
-                match memory.compact() {
-                    Ok(()) | Err(Error::Kv(foldback_kv::Error::Busy { .. })) => {}
-                    Err(error) => panic!("{engine}: {error}"),
+                match memory.maintenance().compact() {
+                    Ok(()) => {}
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Locked, "{engine}: {error}"),
                 }
                 let copy = dir.path().join(format!("copy-{copies}"));
-                memory.backup(&copy).unwrap();
+                memory.maintenance().backup(&copy).unwrap();
                 let copy = Memory::open(&copy, options()).unwrap();
-                assert_eq!(copy.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+                assert_eq!(
+                    copy.maintenance().doctor().unwrap().findings,
+                    Vec::<String>::new(),
+                    "{engine}"
+                );
                 copies += 1;
             }
         });
@@ -158,6 +162,10 @@ fn r10_threads_write_search_compact_and_copy_one_store() {
             let messages = memory.len(&todo(&format!("thread-{who}"))).unwrap();
             assert_eq!(messages, 4 * EXCHANGES as u64, "{engine}");
         }
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new(), "{engine}");
+        assert_eq!(
+            memory.maintenance().doctor().unwrap().findings,
+            Vec::<String>::new(),
+            "{engine}"
+        );
     }
 }

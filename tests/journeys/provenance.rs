@@ -3,7 +3,7 @@
 use crate::agent_injections::STATE;
 use crate::injections::{name, reference};
 use crate::story::{engines, in_memory, options, todo, views};
-use foldback::{Close, Marks, Memory, Mode, Options, Session};
+use foldback::{Close, Marks, Memory, Mode, Session};
 use foldback_core::{
     Budget, Message, Reference, Role, SeqNo, TodoItem, TodoList, ToolCall, ToolCallId,
 };
@@ -379,7 +379,7 @@ fn work(memory: &Memory, id: &str) -> Session {
 #[test]
 fn s5_all_that_is_recalled_says_whose_it_is() {
     for view in views() {
-        let memory = Memory::in_memory(Options { view, ..options() }).unwrap();
+        let memory = Memory::in_memory(options().with_view(view)).unwrap();
         let mut session = work(&memory, "harbor");
         let mark = |id: &str| Marks::new(&memory.secret(), &todo(id));
         assert_ne!(mark("harbor"), mark("other"));
@@ -460,7 +460,7 @@ fn s5_all_that_is_recalled_says_whose_it_is() {
             (argument.as_str(), " from=\"#6 assistant calls file_write\" trust=\"model\">\n"),
         ] {
             let reference = Reference::parse_in(&harbor, name).unwrap();
-            memory.grant(&harbor, &other, std::slice::from_ref(&reference)).unwrap();
+            memory.grants().grant(&harbor, &other, std::slice::from_ref(&reference)).unwrap();
             let told = call(&mut reader, "load", json!({ "ref": reference.to_string() }));
             let what = format!("granted {reference}");
             assert!(told.contains(holds), "{what}: {told}");
@@ -497,7 +497,8 @@ fn s5_all_that_is_recalled_says_whose_it_is() {
 fn s5_lv9_nonces_stay_and_what_was_recorded_with_others_is_exact() {
     for engine in engines() {
         let dir = tempfile::tempdir().unwrap();
-        let own = |mode| Options { engine, mode, secret: None, ..options() };
+        let own =
+            |mode| options().with_engine(engine).with_mode(mode).with_secret(None::<[u8; 32]>);
         let opened = |mode| Memory::open(dir.path(), own(mode)).unwrap();
         let memory = opened(Mode::ReadWrite);
         let mut session = work(&memory, "harbor");
@@ -520,13 +521,13 @@ fn s5_lv9_nonces_stay_and_what_was_recorded_with_others_is_exact() {
         assert_eq!(session.prompt(&Budget::default()).messages, prompt);
         drop((session, memory));
 
-        let other = Options { engine, secret: Some([9; 32]), ..options() };
+        let other = options().with_engine(engine).with_secret([9; 32]);
         let memory = Memory::open(dir.path(), other).unwrap();
         let again = memory.recall(&todo("harbor"), "load", arguments).unwrap().text;
         assert_ne!(again, answer);
-        let exported = memory.export(&todo("harbor")).unwrap().messages;
+        let exported = memory.conversations().export(&todo("harbor")).unwrap().messages;
         assert!(exported.iter().any(|message| message.text() == answer), "{answer}");
-        assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
         drop(memory);
         assert_eq!(opened(Mode::ReadOnly).secret(), secret, "what is given is not kept");
 

@@ -12,12 +12,15 @@ fn the_example_offloads_folds_and_recalls() {
     assert_eq!(conversation.check(), []);
     let memory = in_memory();
     let id = todo("coding-session");
-    memory.import(&id, &conversation).unwrap();
-    assert_eq!(memory.export(&id).unwrap().to_original(), conversation.to_original());
+    memory.conversations().import(&id, &conversation).unwrap();
+    assert_eq!(
+        memory.conversations().export(&id).unwrap().to_original(),
+        conversation.to_original()
+    );
     let blocks = memory.blocks(&id, 0, 1_000).unwrap();
     assert!(blocks.len() >= 10, "{} blocks", blocks.len());
     assert!(blocks.iter().any(|block| !block.header.data_ids.is_empty()), "nothing was offloaded");
-    let checkup = memory.doctor(false).unwrap();
+    let checkup = memory.maintenance().doctor().unwrap();
     assert!(checkup.is_clean(), "{:?}", checkup.findings);
     assert!(checkup.payloads >= 5);
 }

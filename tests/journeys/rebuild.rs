@@ -71,26 +71,26 @@ fn a_damaged_state_is_made_again() {
         before.set_todo_list(&list).unwrap();
         before.set_item_state(&todo("sub"), ItemState::InProgress).unwrap();
         let (prompt, blocks, open_messages) = (sent(&before), before.blocks(), before.open());
-        let messages = memory.export(&todo("long")).unwrap().messages;
+        let messages = memory.conversations().export(&todo("long")).unwrap().messages;
         assert!(blocks >= 4 && open_messages > 0);
         drop((before, memory));
         damage(dir.path());
 
         let memory = open(dir.path());
         assert!(memory.session(&todo("long")).is_err(), "{what}");
-        assert!(!memory.doctor(false).unwrap().is_clean(), "{what}");
+        assert!(!memory.maintenance().doctor().unwrap().is_clean(), "{what}");
         assert!(memory.session(&todo("long")).is_err(), "looking repairs nothing");
-        let findings = memory.doctor(true).unwrap().findings;
+        let findings = memory.maintenance().repair().unwrap().findings;
         let said = "long: the saved state was made again from the messages";
         assert!(findings.iter().any(|found| found.starts_with(said)), "{what}: {findings:?}");
-        assert_eq!(memory.doctor(true).unwrap().findings, Vec::<String>::new(), "{what}");
+        assert_eq!(memory.maintenance().repair().unwrap().findings, Vec::<String>::new(), "{what}");
 
         let mut after = session(&memory);
         assert_eq!((after.blocks(), after.open()), (blocks, open_messages), "{what}");
         assert_eq!(sent(&after), prompt, "{what}");
         assert_eq!(after.todo_list().open(), 1);
         after.record(Message::user("还在吗？")).unwrap();
-        let exported = memory.export(&todo("long")).unwrap().messages;
+        let exported = memory.conversations().export(&todo("long")).unwrap().messages;
         assert_eq!(exported[..messages.len()], messages);
         assert_eq!(exported.len(), messages.len() + 1);
     }
@@ -111,7 +111,7 @@ fn bl9_the_closing_phase_is_made_again() {
         drop((before, memory));
         if is_damaged {
             flip(dir.path());
-            open(dir.path()).doctor(true).unwrap();
+            open(dir.path()).maintenance().repair().unwrap();
         }
         let memory = open(dir.path());
         let mut after = session(&memory);
@@ -177,14 +177,14 @@ fn blocks_stay_where_a_word_closed_them() {
     flip(dir.path());
 
     let memory = open(dir.path());
-    memory.doctor(true).unwrap();
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    memory.maintenance().repair().unwrap();
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     assert_eq!(memory.blocks(&todo("long"), 0, 99).unwrap(), blocks);
     let mut after = session(&memory);
     assert_eq!(after.open(), 2);
     history(&mut after, &SUBJECTS[5..]);
     after.close(Close::End).unwrap();
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// LV4: a state that is made again gives the prompt of the one that was lost, under either schedule.
@@ -199,7 +199,7 @@ fn lv4_a_state_is_made_again_under_either_schedule() {
         drop((before, memory));
         replace(dir.path(), b"nonsense");
         let memory = open_showing(&view, Engine::Sqlite, dir.path());
-        memory.doctor(true).unwrap();
+        memory.maintenance().repair().unwrap();
         assert_eq!(sent(&session(&memory)), prompt);
     }
 }

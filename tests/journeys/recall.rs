@@ -68,7 +68,7 @@ fn check_gap_loop(memory: &Memory) {
     assert!(loaded.contains("sold 41,207 units"), "{loaded}");
 
     // BS5, LV9: what came back is neither offloaded nor stored a second time.
-    let stored = memory.doctor(false).unwrap();
+    let stored = memory.maintenance().doctor().unwrap();
     assert_eq!(stored.payloads, 1);
     assert_eq!(stored.findings, Vec::<String>::new());
     // LV6: it is seen now, and later only as a note.
@@ -80,7 +80,7 @@ fn check_gap_loop(memory: &Memory) {
         }
     }
     assert!(!view(&session).contains("sold 41,207 units"));
-    let export = memory.export(&todo("gap")).unwrap();
+    let export = memory.conversations().export(&todo("gap")).unwrap();
     assert!(export.messages.iter().any(|message| message.text() == loaded), "LV9: exact export");
 }
 

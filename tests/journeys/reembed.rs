@@ -79,7 +79,7 @@ impl Embedder for Hashed {
 
 /// Small thresholds, so that the large todo has an index on disk and a graph.
 fn with(embedder: Option<Arc<dyn Embedder>>) -> Options {
-    let mut options = Options { embedder, ..options() };
+    let mut options = options().with_embedder(embedder);
     options.index.index_after_blocks = 16;
     options.index.batch_blocks = BATCH_BLOCKS;
     options.index.hnsw_after_vectors = 64;
@@ -115,16 +115,36 @@ fn fill(dir: &Path) -> u64 {
         session.record_all(exchange(n, &format!("module{n}"), &result).to_vec()).unwrap();
     }
     session.close(Close::End).unwrap();
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     2 + 12 + 240
 }
 
 /// The best block for a question, and what became of the vectors.
 fn ask(memory: &Memory, id: &str, question: &str) -> (String, String) {
-    let hits = memory.search(&todo(id), &SearchRequest::new(question)).unwrap();
+    let hits = memory.search(&todo(id), &SearchRequest::new(question)).unwrap().hits;
     let hit = hits.first().unwrap_or_else(|| panic!("nothing answers {question}"));
     let first = memory.messages(&todo(id), hit.block.range.as_u64()).unwrap();
     (first[0].text().into_owned(), format!("{:?}", hit.explanation.vectors))
+}
+
+/// A question that the embedder refuses is answered by its words, by the search and by the model's tool,
+/// and the search says so.
+#[test]
+fn a_question_that_cannot_be_embedded_is_answered_by_words() {
+    let dir = tempdir().unwrap();
+    fill(dir.path());
+    let refusing = Hashed { refused: Some("staging"), ..Hashed::new("hashed") };
+    let memory = Memory::open(dir.path(), with(Some(Arc::new(refusing)))).unwrap();
+    let search = |question| memory.search(&todo("english"), &SearchRequest::new(question)).unwrap();
+    assert_eq!(search("Which port?").by_words_alone, None);
+    let answer = search("Which port does staging use?");
+    let why = answer.by_words_alone.clone().unwrap();
+    assert!(why.to_string().contains("index out of range"), "{why}");
+    assert_eq!(answer.hits[0].block.header.block_id.to_string(), "b_english_001");
+    assert_eq!(answer.hits[0].cosine, 0.0);
+    assert_eq!(answer.by_meaning(), Err(why));
+    let recalled = memory.recall(&todo("english"), "search_block", r#"{"query": "staging port"}"#);
+    assert!(recalled.unwrap().text.contains("8443"));
 }
 
 #[test]
@@ -133,13 +153,13 @@ fn every_todo_is_embedded_again_and_progress_rises_to_the_end() {
     let messages = fill(dir.path());
     let memory = open(dir.path(), Hashed::new("hashed-a"));
     let nothing = EmbeddingProgress { done: 0, messages };
-    assert_eq!(memory.embedding_progress().unwrap(), nothing);
+    assert_eq!(memory.embedding().progress().unwrap(), nothing);
     let (_, vectors) = ask(&memory, "large", "module13");
     assert!(vectors.contains("OtherModel"), "{vectors}");
 
-    memory.choose_embedder(&choice()).unwrap();
+    memory.embedding().choose(&choice()).unwrap();
     let mut seen = Vec::new();
-    let end = memory.reembed(|progress| seen.push(progress.done)).unwrap();
+    let end = memory.embedding().reembed(|progress| seen.push(progress.done)).unwrap();
     assert!(end.is_done() && end.messages == messages, "{end:?}");
     assert!(seen.is_sorted() && seen.iter().all(|done| *done <= messages), "{seen:?}");
     for (id, question, answer) in [
@@ -151,14 +171,14 @@ fn every_todo_is_embedded_again_and_progress_rises_to_the_end() {
         assert!(text.contains(answer), "{question}: {text}");
         assert!(vectors.contains("Used"), "{question}: {vectors}");
     }
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     assert!(ask(&memory, "large", "marker042 stands").1.contains("Used"));
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     // Nothing is done twice.
     let counting = Hashed::new("hashed-a");
     let texts = counting.texts.clone();
     drop(memory);
-    assert!(open(dir.path(), counting).reembed(|_| {}).unwrap().is_done());
+    assert!(open(dir.path(), counting).embedding().reembed(|_| {}).unwrap().is_done());
     assert_eq!(texts.load(Ordering::Relaxed), 0);
 }
 
@@ -167,12 +187,12 @@ fn it_happens_in_the_background_while_a_store_is_open() {
     let dir = tempdir().unwrap();
     let messages = fill(dir.path());
     let memory = open(dir.path(), Hashed::slow("hashed-a"));
-    memory.choose_embedder(&choice()).unwrap();
+    memory.embedding().choose(&choice()).unwrap();
     let mut rises = vec![0];
     while rises.last() != Some(&messages) {
         // The conversation goes on, and is searched by words and what vectors there are.
         assert!(ask(&memory, "large", "marker007").0.contains("module7"));
-        let done = memory.embedding_progress().unwrap().done;
+        let done = memory.embedding().progress().unwrap().done;
         rises.push(done);
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -197,15 +217,15 @@ fn r1_a_killed_process_is_gone_on_from() {
     let texts = embedder.texts.clone();
     // Opening is enough: the work goes on by itself.
     let memory = open(dir.path(), embedder);
-    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     let left = texts.load(Ordering::Relaxed) as u64;
     assert!(left > 0 && left < messages, "{left} texts, {reached} were done of {messages}");
     for id in ["english", "chinese", "large"] {
-        let found = memory.search(&todo(id), &SearchRequest::new("port module 订单")).unwrap();
+        let found = memory.search(&todo(id), &SearchRequest::new("port module 订单")).unwrap().hits;
         let vectors = format!("{:?}", found[0].explanation.vectors);
         assert!(vectors.contains("Used"), "{id}: {vectors}");
     }
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// R10: two processes embed no message twice.
@@ -223,7 +243,7 @@ fn r10_two_processes_share_the_work() {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(texts, messages, "each message is one text of this embedder");
-    assert!(open(dir.path(), Hashed::new("hashed-a")).embedding_progress().unwrap().is_done());
+    assert!(open(dir.path(), Hashed::new("hashed-a")).embedding().progress().unwrap().is_done());
 }
 
 /// Embeds a store again, slowly, and says how far it is. Runs only as a child.
@@ -233,8 +253,8 @@ fn worker() {
     let embedder = Hashed::slow("hashed-a");
     let texts = embedder.texts.clone();
     let memory = open(Path::new(&dir), embedder);
-    memory.choose_embedder(&choice()).unwrap();
-    memory.reembed(|progress| println!("done {}", progress.done)).unwrap();
+    memory.embedding().choose(&choice()).unwrap();
+    memory.embedding().reembed(|progress| println!("done {}", progress.done)).unwrap();
     println!("texts {}", texts.load(Ordering::Relaxed));
 }
 
@@ -243,12 +263,12 @@ fn a_store_whose_embedder_is_not_there_is_searched_by_words() {
     let dir = tempdir().unwrap();
     fill(dir.path());
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    memory.choose_embedder(&choice()).unwrap();
-    memory.reembed(|_| {}).unwrap();
+    memory.embedding().choose(&choice()).unwrap();
+    memory.embedding().reembed(|_| {}).unwrap();
     drop(memory);
 
     let memory = Memory::open(dir.path(), with(None)).unwrap();
-    let trouble = memory.embedder_trouble().unwrap().to_string();
+    let trouble = memory.embedding().trouble().unwrap().to_string();
     assert!(trouble.contains("hashed"), "{trouble}");
     let (text, vectors) = ask(&memory, "chinese", "订单物流");
     assert!(text.contains("订单物流") && vectors.contains("NotAsked"), "{vectors}");
@@ -258,7 +278,7 @@ fn a_store_whose_embedder_is_not_there_is_searched_by_words() {
     session.close(Close::End).unwrap();
     drop((session, memory));
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     assert!(ask(&memory, "english", "备份服务器").1.contains("Used"));
 }
 
@@ -270,10 +290,10 @@ fn another_embedder_compares_nothing_and_what_it_records_is_embedded_again() {
     let old = Memory::open(dir.path(), with(Some(Arc::new(StaticEmbedder::new())))).unwrap();
     assert!(ask(&old, "large", "module13").1.contains("Used"));
     let new = open(dir.path(), Hashed::new("hashed-a"));
-    new.choose_embedder(&choice()).unwrap();
-    new.reembed(|_| {}).unwrap();
+    new.embedding().choose(&choice()).unwrap();
+    new.embedding().reembed(|_| {}).unwrap();
     for id in ["english", "large"] {
-        let found = old.search(&todo(id), &SearchRequest::new("port module")).unwrap();
+        let found = old.search(&todo(id), &SearchRequest::new("port module")).unwrap().hits;
         let vectors = format!("{:?}", found[0].explanation.vectors);
         assert!(vectors.contains("OtherModel"), "{id}: {vectors}");
         assert!(found.iter().all(|hit| hit.cosine == 0.0));
@@ -281,10 +301,10 @@ fn another_embedder_compares_nothing_and_what_it_records_is_embedded_again() {
     let mut session = old.session(&todo("english")).unwrap();
     session.record(Message::user("The backup server moved to port 9000.")).unwrap();
     session.close(Close::End).unwrap();
-    assert!(!new.embedding_progress().unwrap().is_done());
+    assert!(!new.embedding().progress().unwrap().is_done());
     // Whoever has not the store's embedder leaves its vectors alone.
-    assert!(!old.reembed(|_| {}).unwrap().is_done());
-    assert!(new.reembed(|_| {}).unwrap().is_done());
+    assert!(!old.embedding().reembed(|_| {}).unwrap().is_done());
+    assert!(new.embedding().reembed(|_| {}).unwrap().is_done());
     let (text, vectors) = ask(&new, "english", "backup server moved");
     assert!(text.contains("9000") && vectors.contains("Used"), "{text} {vectors}");
 }
@@ -294,18 +314,18 @@ fn the_last_choice_wins_and_every_vector_is_of_it() {
     let dir = tempdir().unwrap();
     let messages = fill(dir.path());
     let first = open(dir.path(), Hashed::slow("hashed-a"));
-    first.choose_embedder(&choice()).unwrap();
-    while first.embedding_progress().unwrap().done < messages / 4 {
+    first.embedding().choose(&choice()).unwrap();
+    while first.embedding().progress().unwrap().done < messages / 4 {
         std::thread::sleep(Duration::from_millis(5));
     }
     // While that is under way, somebody else chooses another.
     let second = open(dir.path(), Hashed::new("hashed-b"));
-    second.choose_embedder(&choice()).unwrap();
-    assert!(second.reembed(|_| {}).unwrap().is_done());
-    assert!(!first.reembed(|_| {}).unwrap().is_done());
-    assert_eq!(first.embedding_progress().unwrap().done, 0, "none of the first is left");
+    second.embedding().choose(&choice()).unwrap();
+    assert!(second.embedding().reembed(|_| {}).unwrap().is_done());
+    assert!(!first.embedding().reembed(|_| {}).unwrap().is_done());
+    assert_eq!(first.embedding().progress().unwrap().done, 0, "none of the first is left");
     assert!(ask(&second, "large", "module13").1.contains("Used"));
-    assert_eq!(second.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(second.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// S9: a todo that is forgotten while it is embedded again leaves no vector behind.
@@ -315,12 +335,12 @@ fn s9_nothing_is_embedded_of_what_was_forgotten() {
     fill(dir.path());
     let memory = open(dir.path(), Hashed::slow("hashed-a"));
     let no = memory.find(&todo("large")).unwrap().no();
-    memory.choose_embedder(&choice()).unwrap();
-    while memory.embedding_progress().unwrap().done < 80 {
+    memory.embedding().choose(&choice()).unwrap();
+    while memory.embedding().progress().unwrap().done < 80 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    memory.forget(&todo("large")).unwrap();
-    let end = memory.reembed(|_| {}).unwrap();
+    memory.maintenance().forget(&todo("large")).unwrap();
+    let end = memory.embedding().reembed(|_| {}).unwrap();
     assert_eq!(end, EmbeddingProgress { done: 14, messages: 14 });
     drop(memory);
     let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadOnly).unwrap();
@@ -335,16 +355,17 @@ fn bl5_a_measured_scale_is_used() {
     let dir = tempdir().unwrap();
     let scale = Scale { same_topic: 0.31, answering: 0.22 };
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    assert_eq!(memory.embedder().same_topic(), 0.5);
-    memory.set_scale("hashed-a", scale).unwrap();
-    memory.set_scale("hashed-b", Scale { same_topic: 0.9, answering: 0.8 }).unwrap();
+    assert_eq!(memory.embedding().embedder().same_topic(), 0.5);
+    memory.embedding().set_scale("hashed-a", scale).unwrap();
+    memory.embedding().set_scale("hashed-b", Scale { same_topic: 0.9, answering: 0.8 }).unwrap();
     drop(memory);
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    let found = (memory.embedder().same_topic(), memory.embedder().answering());
+    let found =
+        (memory.embedding().embedder().same_topic(), memory.embedding().embedder().answering());
     assert_eq!(found, (scale.same_topic, scale.answering));
-    assert_eq!(memory.scale("hashed-a").unwrap(), Some(scale));
+    assert_eq!(memory.embedding().scale("hashed-a").unwrap(), Some(scale));
     drop(memory);
-    assert_eq!(open(dir.path(), Hashed::new("hashed-b")).embedder().same_topic(), 0.9);
+    assert_eq!(open(dir.path(), Hashed::new("hashed-b")).embedding().embedder().same_topic(), 0.9);
 }
 
 /// A store whose process was killed in the middle of replacing the vectors of its large todo, whose
@@ -372,8 +393,8 @@ fn index_lag_after_more(memory: &Memory) -> u64 {
     }
     session.close(Close::End).unwrap();
     let lag = || {
-        memory.index_now().unwrap();
-        memory.doctor(false).unwrap().index_lag
+        memory.maintenance().index().unwrap();
+        memory.maintenance().doctor().unwrap().index_lag
     };
     for _ in 0..200 {
         if lag() < u64::from(BATCH_BLOCKS) {
@@ -391,9 +412,9 @@ fn r1_an_unfinished_replacement_is_given_up_when_words_alone_are_chosen() {
     killed_half_way(dir.path());
     let none: Arc<dyn Embedder> = Choice::WordsOnly.load().unwrap();
     let memory = Memory::open(dir.path(), with(Some(none))).unwrap();
-    memory.choose_embedder(&Choice::WordsOnly).unwrap();
+    memory.embedding().choose(&Choice::WordsOnly).unwrap();
     assert!(index_lag_after_more(&memory) < u64::from(BATCH_BLOCKS));
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// R1: the same where the store is opened by whoever has not the embedder.
@@ -402,14 +423,14 @@ fn r1_an_unfinished_replacement_is_given_up_where_its_model_is_gone() {
     let dir = tempdir().unwrap();
     killed_half_way(dir.path());
     let memory = Memory::open(dir.path(), with(None)).unwrap();
-    assert!(memory.embedder_trouble().unwrap().to_string().contains("hashed"));
-    memory.doctor(true).unwrap();
+    assert!(memory.embedding().trouble().unwrap().to_string().contains("hashed"));
+    memory.maintenance().repair().unwrap();
     assert!(index_lag_after_more(&memory) < u64::from(BATCH_BLOCKS));
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
     drop(memory);
     // And is gone on with when it is back.
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     assert!(ask(&memory, "large", "module88").1.contains("Used"));
 }
 
@@ -419,8 +440,8 @@ fn c3_a_damaged_note_of_the_progress_is_made_again() {
     let dir = tempdir().unwrap();
     fill(dir.path());
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    memory.choose_embedder(&choice()).unwrap();
-    memory.reembed(|_| {}).unwrap();
+    memory.embedding().choose(&choice()).unwrap();
+    memory.embedding().reembed(|_| {}).unwrap();
     let no = memory.find(&todo("english")).unwrap().no();
     drop(memory);
     let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
@@ -430,14 +451,14 @@ fn c3_a_damaged_note_of_the_progress_is_made_again() {
     drop(kv);
     let memory = open(dir.path(), Hashed::new("hashed-b"));
     assert!(ask(&memory, "english", "staging server port").0.contains("Which port"));
-    let found = memory.doctor(false).unwrap().findings;
+    let found = memory.maintenance().doctor().unwrap().findings;
     assert!(found.iter().any(|found| found.contains("english")), "{found:?}");
-    memory.doctor(true).unwrap();
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
-    memory.choose_embedder(&choice()).unwrap();
-    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    memory.maintenance().repair().unwrap();
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
+    memory.embedding().choose(&choice()).unwrap();
+    assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     for id in ["english", "chinese", "large"] {
-        let found = memory.search(&todo(id), &SearchRequest::new("port module 订单")).unwrap();
+        let found = memory.search(&todo(id), &SearchRequest::new("port module 订单")).unwrap().hits;
         assert!(format!("{:?}", found[0].explanation.vectors).contains("Used"), "{id}");
     }
 }
@@ -449,28 +470,28 @@ fn a_text_that_is_refused_stops_nothing() {
     fill(dir.path());
     let embedder = Hashed { refused: Some("8443"), ..Hashed::new("hashed-a") };
     let memory = open(dir.path(), embedder);
-    memory.choose_embedder(&choice()).unwrap();
-    assert!(memory.reembed(|_| {}).unwrap().is_done());
+    memory.embedding().choose(&choice()).unwrap();
+    assert!(memory.embedding().reembed(|_| {}).unwrap().is_done());
     assert!(ask(&memory, "large", "module13").1.contains("Used"));
-    let failures = memory.embedding_failures().unwrap().unwrap();
+    let failures = memory.embedding().failures().unwrap().unwrap();
     assert_eq!(failures.messages, 1);
     for part in ["message 1 of todo english", "index out of range"] {
         assert!(failures.last.contains(part), "{}", failures.last);
-        let found = memory.doctor(false).unwrap().findings;
+        let found = memory.maintenance().doctor().unwrap().findings;
         assert!(found.iter().any(|found| found.contains(part)), "{found:?}");
     }
     // It is found by its words.
     assert!(ask(&memory, "english", "who listens?").0.contains("Which port"));
-    memory.doctor(true).unwrap();
-    assert!(memory.doctor(false).unwrap().is_clean());
+    memory.maintenance().repair().unwrap();
+    assert!(memory.maintenance().doctor().unwrap().is_clean());
     drop(memory);
     // A model that refuses everything is no model: that is an error, and nothing is done.
     let embedder = Hashed { refused: Some(""), ..Hashed::new("hashed-b") };
     let memory = open(dir.path(), embedder);
-    memory.choose_embedder(&choice()).unwrap();
-    let error = memory.reembed(|_| {}).unwrap_err().to_string();
+    memory.embedding().choose(&choice()).unwrap();
+    let error = memory.embedding().reembed(|_| {}).unwrap_err().to_string();
     assert!(error.contains("index out of range"), "{error}");
-    assert!(memory.embedding_failures().unwrap().unwrap().last.contains("index out of range"));
+    assert!(memory.embedding().failures().unwrap().unwrap().last.contains("index out of range"));
 }
 
 /// What was recorded without vectors is not searched worse than by words alone.
@@ -495,7 +516,7 @@ fn an_answer_without_vectors_is_found_among_others_with_them() {
     session.close(Close::End).unwrap();
     drop((session, memory));
     // Read only, so that nobody makes the vectors.
-    let memory = Memory::open(dir.path(), Options { mode: Mode::ReadOnly, ..with(None) }).unwrap();
+    let memory = Memory::open(dir.path(), with(None).with_mode(Mode::ReadOnly)).unwrap();
     let question = "What do tickets for dogs on the ferry to the island cost?";
     let (text, vectors) = ask(&memory, "harbor", question);
     assert!(vectors.contains("Used"), "{vectors}");
@@ -513,16 +534,16 @@ fn a_store_that_never_chose_is_embedded_by_the_built_in_embedder() {
     session.record(Message::user("Which port does the staging server use?")).unwrap();
     session.record(Message::assistant("")).unwrap();
     session.close(Close::End).unwrap();
-    assert_eq!(memory.store_embedder().unwrap(), None);
+    assert_eq!(memory.embedding().own().unwrap(), None);
     drop((session, memory));
     let memory = Memory::open(dir.path(), with(None)).unwrap();
     for _ in 0..500 {
-        if memory.embedding_progress().unwrap().is_done() {
+        if memory.embedding().progress().unwrap().is_done() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(memory.embedding_progress().unwrap(), EmbeddingProgress { done: 2, messages: 2 });
+    assert_eq!(memory.embedding().progress().unwrap(), EmbeddingProgress { done: 2, messages: 2 });
     assert!(ask(&memory, "english", "staging port").1.contains("Used"));
 }
 
@@ -544,10 +565,13 @@ fn a_new_built_in_table_is_adopted() {
     kv.commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
     drop(kv);
     let memory = Memory::open(dir.path(), with(None)).unwrap();
-    let own = memory.store_embedder().unwrap().unwrap();
+    let own = memory.embedding().own().unwrap().unwrap();
     assert_eq!((own.choice, own.model_id.as_str()), (Choice::BuiltIn, StaticEmbedder::MODEL_ID));
-    assert_eq!(memory.reembed(|_| {}).unwrap(), EmbeddingProgress { done: messages, messages });
-    assert!(memory.embedder_trouble().is_none());
+    assert_eq!(
+        memory.embedding().reembed(|_| {}).unwrap(),
+        EmbeddingProgress { done: messages, messages }
+    );
+    assert!(memory.embedding().trouble().is_none());
 }
 
 /// An embedder that a program brings becomes a new store's own, and whoever opens the store with
@@ -556,18 +580,18 @@ fn a_new_built_in_table_is_adopted() {
 fn an_embedder_of_ones_own_is_remembered_and_another_is_told() {
     let dir = tempdir().unwrap();
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    let own = memory.store_embedder().unwrap().unwrap();
+    let own = memory.embedding().own().unwrap().unwrap();
     assert_eq!(own.choice, Choice::Custom("hashed-a".to_owned()));
-    assert!(memory.embedder_trouble().is_none());
+    assert!(memory.embedding().trouble().is_none());
     let mut session = memory.session(&todo("english")).unwrap();
     session.record(Message::user("Which port does the staging server use?")).unwrap();
     drop((session, memory));
     let other = open(dir.path(), Hashed::new("hashed-b"));
-    let trouble = other.embedder_trouble().unwrap().to_string();
+    let trouble = other.embedding().trouble().unwrap().to_string();
     assert!(trouble.contains("hashed-a") && trouble.contains("hashed-b"), "{trouble}");
     drop(other);
     let plain = Memory::open(dir.path(), with(None)).unwrap();
-    let trouble = plain.embedder_trouble().unwrap().to_string();
+    let trouble = plain.embedding().trouble().unwrap().to_string();
     assert!(trouble.contains("hashed-a") && trouble.contains("program's own"), "{trouble}");
 }
 
@@ -578,13 +602,13 @@ fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
     let dir = tempdir().unwrap();
     fill(dir.path());
     let old = Memory::open(dir.path(), with(None)).unwrap();
-    assert!(old.embedder_trouble().is_none());
+    assert!(old.embedding().trouble().is_none());
     let new = open(dir.path(), Hashed::new("hashed-a"));
-    new.choose_embedder(&choice()).unwrap();
+    new.embedding().choose(&choice()).unwrap();
     let mut left = 3;
     let mut session = old.session(&todo("english")).unwrap();
     // It goes on recording while the others are embedded; that is embedded as well.
-    let end = new.reembed(|progress| {
+    let end = new.embedding().reembed(|progress| {
         if left > 0 && progress.done > 100 {
             left -= 1;
             session
@@ -594,7 +618,7 @@ fn a_writer_whose_embedder_is_no_longer_the_stores_hears_of_it() {
     });
     let end = end.unwrap();
     assert!(end.is_done() && end.messages == 254 + 3, "{end:?}");
-    let trouble = old.embedder_trouble().unwrap().to_string();
+    let trouble = old.embedding().trouble().unwrap().to_string();
     assert!(trouble.contains("hashed-a") && trouble.contains("static-"), "{trouble}");
 }
 
@@ -604,7 +628,8 @@ fn a_scale_that_makes_no_sense_keeps_nobody_from_a_store() {
     let dir = tempdir().unwrap();
     let memory = open(dir.path(), Hashed::new("hashed-a"));
     for (same_topic, answering) in [(1.0, 0.4), (f32::NAN, 0.4), (0.5, f32::NAN), (0.3, 0.4)] {
-        let error = memory.set_scale("hashed-a", Scale { same_topic, answering }).unwrap_err();
+        let error =
+            memory.embedding().set_scale("hashed-a", Scale { same_topic, answering }).unwrap_err();
         assert!(error.to_string().contains("hashed-a"), "{error}");
     }
     drop(memory);
@@ -616,7 +641,7 @@ fn a_scale_that_makes_no_sense_keeps_nobody_from_a_store() {
     kv.commit(foldback_kv::Batch { put, ..Default::default() }).unwrap();
     drop(kv);
     let memory = open(dir.path(), Hashed::new("hashed-a"));
-    assert_eq!(memory.embedder().same_topic(), 0.5);
-    let trouble = memory.embedder_trouble().unwrap().to_string();
+    assert_eq!(memory.embedding().embedder().same_topic(), 0.5);
+    let trouble = memory.embedding().trouble().unwrap().to_string();
     assert!(trouble.contains("calibrate"), "{trouble}");
 }

@@ -56,7 +56,7 @@ fn lv4_a_todo_goes_on_under_the_other_schedule() {
         assert!(prompt.messages[0].text().starts_with("Please look at parser (step 0)."));
     }
     let memory = open_on(Engine::Sqlite, dir.path());
-    assert_eq!(memory.export(&id).unwrap().messages, messages);
+    assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
 }
 
 /// Records and tells what the model would see, and which blocks closed.
@@ -90,9 +90,12 @@ fn check_continued(engine: Engine) {
         session.record(message.clone()).unwrap();
     }
     drop(session);
-    assert!(memory.import(&id, &conversation).is_err(), "the todo already holds messages");
-    memory.continue_import(&id, &conversation).unwrap();
-    assert_eq!(memory.export(&id).unwrap().messages, messages);
+    assert!(
+        memory.conversations().import(&id, &conversation).is_err(),
+        "the todo already holds messages"
+    );
+    memory.conversations().continue_import(&id, &conversation).unwrap();
+    assert_eq!(memory.conversations().export(&id).unwrap().messages, messages);
 }
 
 /// A second opener of the store that `memory` has open: another handle as another process would have
@@ -128,8 +131,8 @@ fn check_turns(engine: Engine) {
     }
     asleep.refresh().unwrap();
     assert_eq!(view(&asleep), view(&awake));
-    assert_eq!(memory.export(&id).unwrap().messages.len(), 9 * 6);
-    let checkup = memory.doctor(false).unwrap();
+    assert_eq!(memory.conversations().export(&id).unwrap().messages.len(), 9 * 6);
+    let checkup = memory.maintenance().doctor().unwrap();
     assert_eq!(checkup.findings, Vec::<String>::new());
 }
 
@@ -160,11 +163,11 @@ fn check_imports(engine: Engine) {
         for _ in 0..3 {
             let memory = another(&memory, engine, dir.path());
             let (id, conversation) = (&id, &conversation);
-            scope.spawn(move || memory.continue_import(id, conversation).unwrap());
+            scope.spawn(move || memory.conversations().continue_import(id, conversation).unwrap());
         }
     });
-    let export = memory.export(&id).unwrap();
+    let export = memory.conversations().export(&id).unwrap();
     assert_eq!(export.messages, messages);
     assert_eq!(export.id.as_deref(), Some("a name/with a slash"));
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }

@@ -3,7 +3,6 @@
 use foldback::{CacheAware, Engine, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A todo id.
 pub(crate) fn todo(id: &str) -> TodoId {
@@ -12,8 +11,7 @@ pub(crate) fn todo(id: &str) -> TodoId {
 
 /// Options whose clock stands still and whose secret is known, so that two runs are alike.
 pub(crate) fn options() -> Options {
-    let clock = Arc::new(|| Timestamp(1_700_000_000_000));
-    Options { clock, secret: Some(KNOWN_SECRET), ..Options::default() }
+    Options::default().with_clock(|| Timestamp(1_700_000_000_000)).with_secret(KNOWN_SECRET)
 }
 
 /// Views of both schedules; the one that folds by cost with marks that short histories reach.
@@ -25,12 +23,12 @@ pub(crate) fn views() -> [ViewConfig; 2] {
 
 /// A store on disk, of this engine, that shows conversations so.
 pub(crate) fn open_showing(view: &ViewConfig, engine: Engine, dir: &Path) -> Memory {
-    Memory::open(dir, Options { engine, view: view.clone(), ..options() }).unwrap()
+    Memory::open(dir, options().with_engine(engine).with_view(view.clone())).unwrap()
 }
 
 /// A store in memory that shows conversations so.
 pub(crate) fn in_memory_showing(view: &ViewConfig) -> Memory {
-    Memory::in_memory(Options { view: view.clone(), ..options() }).unwrap()
+    Memory::in_memory(options().with_view(view.clone())).unwrap()
 }
 
 /// The engines that keep something: what a journey promises holds on each of them.
@@ -45,7 +43,7 @@ pub(crate) fn open(dir: &Path) -> Memory {
 
 /// A store on disk, of this engine.
 pub(crate) fn open_on(engine: Engine, dir: &Path) -> Memory {
-    Memory::open(dir, Options { engine, ..options() }).unwrap()
+    Memory::open(dir, options().with_engine(engine)).unwrap()
 }
 
 /// A store in memory.

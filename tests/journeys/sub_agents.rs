@@ -79,7 +79,7 @@ async fn walk(agent: &Agent, memory: &Memory, id: &str, request: &str) -> Report
 
 /// All messages of a todo, as text: what is said, and what is called.
 fn said(memory: &Memory, id: &str) -> Vec<String> {
-    let messages = memory.export(&todo(id)).unwrap().messages;
+    let messages = memory.conversations().export(&todo(id)).unwrap().messages;
     let said = |message: &Message| {
         let calls: Vec<&str> = message.tool_calls().iter().map(|call| &*call.arguments).collect();
         format!("{}: {}{}", message.role().as_str(), message.text(), calls.join(" "))
@@ -174,7 +174,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
 
     // TD2, TD4: each grant is recorded.
     let grants = |id: &str| -> Vec<String> {
-        let grants = memory.grants(&todo(id)).unwrap();
+        let grants = memory.grants().list(&todo(id)).unwrap();
         grants.iter().map(|g| format!("{} -> {}: {}", g.from, g.to, g.reference)).collect()
     };
     let granted = grants("plan.read");
@@ -189,7 +189,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
     let list = memory.todo_list(&todo("plan")).unwrap();
     assert!(list.items().iter().all(|item| item.state == ItemState::Completed));
     assert_eq!(list.items().len(), 3);
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 /// TD2: a model shares a block of its own with an item of its list that it has not given away yet.
@@ -391,8 +391,10 @@ fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
     assert_eq!(todos, expected.todos(None, 10).unwrap());
     assert_eq!(todos.len(), 4);
     for id in &todos {
-        let (messages, others) =
-            (memory.export(id).unwrap().messages, expected.export(id).unwrap().messages);
+        let (messages, others) = (
+            memory.conversations().export(id).unwrap().messages,
+            expected.conversations().export(id).unwrap().messages,
+        );
         let json = |messages: &[Message]| -> Vec<String> {
             messages.iter().map(|message| message.json().to_owned()).collect()
         };
@@ -400,7 +402,7 @@ fn td3_a_process_killed_in_the_middle_of_two_sub_agents_goes_on() {
         let lists = (memory.todo_list(id).unwrap(), expected.todo_list(id).unwrap());
         assert_eq!(lists.0, lists.1, "{id}");
     }
-    assert_eq!(memory.doctor(false).unwrap().findings, Vec::<String>::new());
+    assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
 fn spawn(folder: &Path, stuck_from: usize) -> Child {

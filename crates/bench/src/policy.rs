@@ -4,7 +4,6 @@ use crate::{BenchError, Driven};
 use foldback::{CacheAware, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
 use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
-use std::sync::Arc;
 
 /// A policy that decides what a model is sent.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +83,7 @@ impl Policy {
     /// These options, with the view of this policy.
     #[must_use]
     pub fn options(self, options: Options) -> Options {
-        Options { view: self.view(), ..options }
+        options.with_view(self.view())
     }
 
     /// The greatest number of messages that the live view shows of closed blocks and the open tail,
@@ -112,13 +111,11 @@ impl Policy {
                 self.view().with_schedule(Schedule::CacheAware(priced))
             }
         };
-        let options = Options {
-            view,
-            // Same input, same figures: a message without a time gets no time of today.
-            clock: Arc::new(|| Timestamp(0)),
-            secret: Some(KNOWN_SECRET),
-            ..Options::default()
-        };
+        // Same input, same figures: a message without a time gets no time of today.
+        let options = Options::default()
+            .with_view(view)
+            .with_clock(|| Timestamp(0))
+            .with_secret(KNOWN_SECRET);
         Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))
     }
 }

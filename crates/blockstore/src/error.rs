@@ -2,7 +2,7 @@
 
 use crate::Head;
 use foldback_core::TodoId;
-use foldback_kv::Key;
+use foldback_kv::{Contended, Key};
 use std::path::PathBuf;
 
 /// An error of this crate.
@@ -68,13 +68,13 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether another writer came first, so that the caller reads again and repeats.
-    #[must_use]
-    pub fn is_conflict(&self) -> bool {
+impl Contended for Error {
+    fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
+}
 
+impl Error {
     pub(crate) fn conflict(todo: &TodoId, expected: Head, found: Head) -> Self {
         let (expected, found) = (expected.messages, found.messages);
         Self::Conflict { todo: todo.clone(), expected, found }

@@ -7,7 +7,7 @@
 use crate::records::{Records, key, read};
 use crate::{BlockStore, Error, vectors};
 use foldback_core::{SeqNo, Vectors};
-use foldback_kv::{Batch, Expect, Space, Todo};
+use foldback_kv::{Batch, Expect, Space, Todo, retry};
 use serde::{Deserialize, Serialize};
 
 /// How far the vectors of a todo have come to be those of one model.
@@ -143,7 +143,7 @@ impl Records {
         let bytes = rmp_serde::to_vec_named(state)
             .map_err(|error| refused(format!("the state of its vectors: {error}")))?;
         put.push((key(Space::Index, todo, RECORD), bytes));
-        loop {
+        retry(|| {
             let head = self.head(todo)?;
             // A todo that was forgotten has a head, and nothing else.
             let last = state.until.saturating_sub(1);
@@ -155,10 +155,7 @@ impl Records {
             // this is repeated.
             let head = head.to_number();
             let expect = Some(Expect { todo: todo.no(), head, next: head });
-            match self.write(todo, Batch { expect, put: put.clone(), delete: Vec::new() }) {
-                Err(error) if error.is_conflict() => {}
-                done => return done,
-            }
-        }
+            self.write(todo, Batch { expect, put: put.clone(), delete: Vec::new() })
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! What a command can end with.
 
+use foldback::ErrorKind;
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_tools::{DocumentsError, PermissionsError};
@@ -125,10 +126,12 @@ impl CliError {
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let io = match self {
             Self::Output(io) => io,
-            Self::Memory(foldback::Error::Payloads(foldback_backend_store::Error::Stream {
-                source,
-                ..
-            })) => source,
+            // A payload's bytes go straight to the output.
+            Self::Memory(error) => {
+                let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+                let Some(io) = io else { return false };
+                io
+            }
             _ => return false,
         };
         io.kind() == io::ErrorKind::BrokenPipe
@@ -136,23 +139,8 @@ impl CliError {
 }
 
 fn memory_code(error: &foldback::Error) -> u8 {
-    use foldback::Error as E;
-    use foldback_backend_store::Error as P;
-    use foldback_blockstore::Error as B;
-    match error {
-        E::NoTodo(_) | E::NoMessage { .. } => 1,
-        E::Damaged { .. } | E::State { .. } | E::StateMismatch { .. } => 1,
-        E::Payloads(P::NotFound { .. } | P::WrongCheck { .. } | P::BadRange { .. }) => 1,
-        E::Payloads(P::Corrupt { .. } | P::Refused { .. }) | E::Blocks(B::Corrupt { .. }) => 1,
-        E::Kv(error) | E::Payloads(P::Kv(error)) | E::Blocks(B::Kv(error)) => kv_code(error),
-        _ => 2,
-    }
-}
-
-fn kv_code(error: &foldback_kv::Error) -> u8 {
-    use foldback_kv::Error as E;
-    match error {
-        E::NotFound { .. } | E::Corrupt { .. } | E::CorruptHead { .. } | E::Damaged { .. } => 1,
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::Corrupt => 1,
         _ => 2,
     }
 }

@@ -6,7 +6,7 @@ use crate::output::{self, Output};
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
-use foldback::{KNOWN_SECRET, Memory, Options};
+use foldback::{ErrorKind, KNOWN_SECRET, Memory, Options};
 use foldback_bench::Policy;
 use foldback_kv::{Engine, Mode};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub(crate) fn open_with(
     globals: &Globals,
     embedder: Arc<dyn Embedder>,
 ) -> Result<Memory, CliError> {
-    let options = Options { embedder: Some(embedder), ..options(globals, Mode::ReadWrite)? };
+    let options = options(globals, Mode::ReadWrite)?.with_embedder(embedder);
     Ok(Memory::open(&folder(globals)?, options)?)
 }
 
@@ -101,15 +101,14 @@ fn open_to_read(
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
-    let options = Options { engine, mode: Mode::ReadOnly, embedder, ..Options::default() };
+    let options =
+        Options::default().with_engine(engine).with_mode(Mode::ReadOnly).with_embedder(embedder);
     match Memory::open(&dir, options) {
-        Err(foldback::Error::Kv(foldback_kv::Error::NotFound { .. })) => {
-            Err(CliError::NotFound(format!(
-                "there is no store at {}; `foldback import` and `foldback record` make one, and \
-                 --store DIR names another",
-                dir.display()
-            )))
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::NotFound(format!(
+            "there is no store at {}; `foldback import` and `foldback record` make one, and \
+             --store DIR names another",
+            dir.display()
+        ))),
         opened => Ok(opened?),
     }
 }
@@ -145,8 +144,10 @@ impl Temporary {
 pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
     let engine = globals.engine.unwrap_or(Engine::Memory);
     // Same input, same prompts.
-    let secret = Some(KNOWN_SECRET);
-    Ok(Options { engine, embedder: named_embedder(globals)?, secret, ..Options::default() })
+    Ok(Options::default()
+        .with_engine(engine)
+        .with_embedder(named_embedder(globals)?)
+        .with_secret(KNOWN_SECRET))
 }
 
 /// The bytes of the files under `dir`.
@@ -174,7 +175,7 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     let (engine, embedder) = (globals.engine.unwrap_or_default(), named_embedder(globals)?);
-    Ok(Options { engine, mode, embedder, ..Options::default() })
+    Ok(Options::default().with_engine(engine).with_mode(mode).with_embedder(embedder))
 }
 
 /// The embedder that `--embedder` names, loaded.
@@ -191,16 +192,16 @@ fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), 
         return Ok(());
     };
     if mode == Mode::ReadWrite && memory.todos(None, 1)?.is_empty() {
-        return Ok(memory.choose_embedder(named)?);
+        return Ok(memory.embedding().choose(named)?);
     }
-    let own = match memory.store_embedder() {
+    let own = match memory.embedding().own() {
         Ok(own) => own,
         Err(error) => {
             output::warn(globals, format_args!("{error}; --embedder {named} is used"));
             return Ok(());
         }
     };
-    let model = memory.embedder().model_id();
+    let model = memory.embedding().embedder().model_id();
     let is_own = match &own {
         Some(own) => own.model_id == model,
         None => *named == Choice::BuiltIn,
@@ -217,7 +218,7 @@ fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), 
 
 /// Says when the embedder at work is not what it should be.
 pub(crate) fn warn_of_embedder(memory: &Memory, globals: &Globals) {
-    if let Some(trouble) = memory.embedder_trouble() {
+    if let Some(trouble) = memory.embedding().trouble() {
         output::warn(globals, trouble);
     }
 }

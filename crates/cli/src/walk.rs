@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(steps(read).collect::<Result<Vec<_>, _>>().unwrap(), all);
         let broken = |last: Option<&u32>| match last {
             None => Ok(vec![1]),
-            Some(_) => Err(Error::Internal("read")),
+            Some(_) => Err(TodoId::new("").unwrap_err().into()),
         };
         let found: Vec<_> = steps(broken).map(|one| one.is_ok()).collect();
         assert_eq!(found, [true, false]);

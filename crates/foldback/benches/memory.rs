@@ -52,7 +52,7 @@ fn filled(blocks: u32) -> (&'static TempDir, Memory) {
         session.record_all((n..n + 256).map(message).collect()).unwrap();
         n += 256;
     }
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     stores.push((blocks, dir));
     (dir, memory)
 }

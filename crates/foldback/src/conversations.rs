@@ -1,11 +1,18 @@
 //! Whole conversations in and out.
 
-use crate::{Close, Error, Memory, Session};
+mod info;
+
+pub use info::TodoInfo;
+
+use crate::error::Failure;
+use crate::memory::Shared;
+use crate::{Close, Error, Memory, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
-use foldback_kv::Error as KvError;
+use foldback_kv::{Todo, retry};
 use foldback_transcript::Conversation;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Messages of one transaction when a whole conversation comes in: enough that the cost of a
 /// transaction is shared, few enough that a crash loses little work.
@@ -17,24 +24,53 @@ const BYTES_PER_TRANSACTION: usize = 4 << 20;
 /// How many messages are read at once on the way out.
 const PER_READ: u64 = 1_024;
 
+/// Conversations of other programs, each a todo of its own: whole conversations in, and out again
+/// byte for byte.
+///
+/// ```
+/// use foldback::core::TodoId;
+/// use foldback::{Memory, Options};
+///
+/// let line = r#"{"id": "trip", "messages": [{"role": "user", "content": "Which gate?"}]}"#;
+/// let conversation = foldback_transcript::read_bytes(line.as_bytes())?.next().ok_or("none")??;
+/// let memory = Memory::in_memory(Options::default())?;
+/// let todo = TodoId::new("trip")?;
+/// memory.conversations().import(&todo, &conversation)?;
+/// assert_eq!(memory.conversations().export(&todo)?, conversation);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Conversations<'a> {
+    memory: &'a Arc<Shared>,
+}
+
 impl Memory {
+    /// Whole conversations, in and out.
+    #[must_use]
+    pub fn conversations(&self) -> Conversations<'_> {
+        Conversations::of(&self.shared)
+    }
+}
+
+impl<'a> Conversations<'a> {
+    pub(crate) fn of(memory: &'a Arc<Shared>) -> Self {
+        Self { memory }
+    }
+
     /// Takes a whole conversation into a new todo and closes its last block.
     ///
     /// # Errors
     /// When the todo already holds messages, or the store fails. What was made durable before a
     /// failure stays, and importing goes on from there with [`continue_import`](Self::continue_import).
     pub fn import(
-        &self,
+        self,
         todo: &TodoId,
         conversation: &Conversation,
     ) -> Result<Vec<Recorded>, Error> {
-        let len = match self.len(todo) {
-            Ok(len) => len,
-            Err(Error::NoTodo(_)) => 0,
-            Err(error) => return Err(error),
-        };
+        let found = self.memory.registry.find(todo)?;
+        let len = found.map_or(Ok(0), |found| self.len(&found))?;
         if len > 0 {
-            return Err(Error::NotEmpty { todo: todo.clone(), len });
+            return Err(Failure::NotEmpty { todo: todo.clone(), len }.into());
         }
         self.continue_import(todo, conversation)
     }
@@ -43,17 +79,18 @@ impl Memory {
     /// messages, because an earlier import was cut short or the conversation has grown since.
     ///
     /// # Errors
-    /// When the todo holds other messages, or more of them ([`Error::NotEmpty`],
-    /// [`Error::Rewritten`]), or the store fails.
+    /// When the todo holds other messages, or more of them
+    /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); when only the last message that it holds is
+    /// another one now ([`SourceChanged`](crate::ErrorKind::SourceChanged)); and when the store fails.
     pub fn continue_import(
-        &self,
+        self,
         todo: &TodoId,
         conversation: &Conversation,
     ) -> Result<Vec<Recorded>, Error> {
         let (mut session, mut checked) = self.begin(todo, conversation)?;
         let mut recorded = Vec::new();
         loop {
-            self.check_held(todo, checked..session.len(), conversation)?;
+            self.check_held(&session.todo, checked..session.len(), conversation)?;
             let held = usize::try_from(session.len()).unwrap_or(usize::MAX);
             let rest = conversation.messages.get(held..).unwrap_or_default();
             let Some(batch) = batches(rest).next() else { break };
@@ -63,7 +100,7 @@ impl Memory {
                     checked = session.len();
                 }
                 // Somebody else imports the same: what is there already need not come again.
-                Err(Error::MovedOn { .. }) => {}
+                Err(error) if matches!(error.failure(), Failure::MovedOn { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -83,61 +120,85 @@ impl Memory {
     ///
     /// # Errors
     /// As [`continue_import`](Self::continue_import).
-    pub fn session_for(
-        &self,
-        todo: &TodoId,
-        conversation: &Conversation,
-    ) -> Result<Session, Error> {
+    pub fn session_for(self, todo: &TodoId, conversation: &Conversation) -> Result<Session, Error> {
         Ok(self.begin(todo, conversation)?.0)
+    }
+
+    /// How many of the conversation's messages the todo holds, each exactly as it is there. Those before
+    /// the number `from` are known to be.
+    ///
+    /// # Errors
+    /// When the todo holds another message, or fewer of them than `from` or more than the conversation
+    /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); and when the store fails.
+    pub fn held(
+        self,
+        todo: &TodoId,
+        from: usize,
+        conversation: &Conversation,
+    ) -> Result<usize, Error> {
+        let found = self.memory.find(todo)?;
+        let len = self.len(&found)?;
+        let other = || Failure::NotEmpty { todo: todo.clone(), len };
+        let end = usize::try_from(len).unwrap_or(usize::MAX);
+        let mut rest = conversation.messages.get(from..end).ok_or_else(other)?;
+        let mut seq = from as u64;
+        while !rest.is_empty() {
+            let (step, after) = rest.split_at(rest.len().min(PER_READ as usize));
+            let to = seq + step.len() as u64;
+            if texts::exact_messages(self.memory, &found, seq..to)? != step {
+                return Err(other().into());
+            }
+            (seq, rest) = (to, after);
+        }
+        Ok(end)
     }
 
     /// As [`session_for`](Self::session_for), with how many of its messages are known to be the
     /// conversation's.
-    fn begin(&self, id: &TodoId, conversation: &Conversation) -> Result<(Session, u64), Error> {
-        loop {
-            let todo = self.shared.registry.create(id, b"")?;
-            let head = self.shared.kv.head(todo.no())?;
-            let held = self.shared.blocks.head(&todo)?.messages;
-            self.check_held(id, 0..held, conversation)?;
-            match self.keep(&todo, head, conversation) {
-                // Somebody wrote to the todo meanwhile; what it holds now is looked at again.
-                Err(Error::Kv(KvError::Conflict { .. })) => {}
-                kept => {
-                    kept?;
-                    return Ok((Session::resume(self.shared.clone(), todo)?, held));
-                }
-            }
-        }
+    fn begin(self, id: &TodoId, conversation: &Conversation) -> Result<(Session, u64), Error> {
+        // Where somebody writes to the todo meanwhile, what it holds then is looked at again.
+        let (todo, held) = retry(|| {
+            let todo = self.memory.registry.create(id, b"")?;
+            let head = self.memory.kv.head(todo.no())?;
+            let held = self.len(&todo)?;
+            self.check_held(&todo, 0..held, conversation)?;
+            self.keep(&todo, head, conversation)?;
+            Ok::<_, Error>((todo, held))
+        })?;
+        Ok((Session::resume(self.memory.clone(), todo)?, held))
+    }
+
+    fn len(self, todo: &Todo) -> Result<u64, Error> {
+        Ok(self.memory.blocks.head(todo)?.messages)
     }
 
     /// Checks that the messages `range`, up to the last that the todo holds, are the conversation's;
     /// the lines on which they stand may be others.
     fn check_held(
-        &self,
-        todo: &TodoId,
+        self,
+        todo: &Todo,
         range: Range<u64>,
         conversation: &Conversation,
     ) -> Result<(), Error> {
         let all = &conversation.messages;
-        let not_empty = || Error::NotEmpty { todo: todo.clone(), len: range.end };
+        let not_empty = || Failure::NotEmpty { todo: todo.id().clone(), len: range.end };
         if range.end > all.len() as u64 {
-            return Err(not_empty());
+            return Err(not_empty().into());
         }
         let mut from = range.start;
         while from < range.end {
             let to = range.end.min(from + PER_READ);
-            let held = self.messages(todo, from..to)?;
+            let held = texts::exact_messages(self.memory, todo, from..to)?;
             let other = (from..).zip(&held).find(|(seq, message)| {
                 let new = usize::try_from(*seq).ok().and_then(|at| all.get(at));
                 new.is_none_or(|new| without_lines(new) != without_lines(message))
             });
             if let Some((seq, message)) = other {
                 let is_last = seq > 0 && seq + 1 == range.end;
+                let rewritten = || Failure::Rewritten { todo: todo.id().clone(), seq: SeqNo(seq) };
                 return Err(match message.role() {
-                    Role::Assistant if is_last => {
-                        Error::Rewritten { todo: todo.clone(), seq: SeqNo(seq) }
-                    }
-                    _ => not_empty(),
+                    Role::Assistant if is_last => rewritten().into(),
+                    _ => not_empty().into(),
                 });
             }
             from = to;
@@ -149,14 +210,15 @@ impl Memory {
     ///
     /// # Errors
     /// When there is no such todo, or a message is damaged.
-    pub fn export(&self, todo: &TodoId) -> Result<Conversation, Error> {
+    pub fn export(self, todo: &TodoId) -> Result<Conversation, Error> {
         let info = self.info(todo)?;
-        let len = self.len(todo)?;
+        let found = self.memory.find(todo)?;
+        let len = self.len(&found)?;
         let mut messages = Vec::new();
         let mut from = 0;
         while from < len {
             let to = len.min(from + PER_READ);
-            messages.extend(self.messages(todo, from..to)?);
+            messages.extend(texts::exact_messages(self.memory, &found, from..to)?);
             from = to;
         }
         let id = info.foreign_id.unwrap_or_else(|| todo.to_string());

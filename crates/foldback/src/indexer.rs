@@ -145,13 +145,13 @@ mod tests {
             let folder = dir.path().join("index/1");
             assert!(folder.join("tantivy/meta.json").exists(), "closing waits for the index");
             let memory = open(dir.path());
-            let checkup = memory.doctor(false).unwrap();
+            let checkup = memory.maintenance().doctor().unwrap();
             assert_eq!((checkup.findings, checkup.index_lag), (vec![], 0));
         }
         let memory = open(dir.path());
-        memory.index_now().unwrap();
+        memory.maintenance().index().unwrap();
         assert!(dir.path().join("index/1/graph.json").exists());
-        assert!(memory.doctor(false).unwrap().is_clean());
+        assert!(memory.maintenance().doctor().unwrap().is_clean());
     }
 
     /// S9: what was left of a forgotten todo's index by a killed process goes with the next repair.
@@ -165,17 +165,17 @@ mod tests {
             session.record_all((0..40).map(message).collect()).unwrap();
             session.close(Close::End).unwrap();
         }
-        memory.index_now().unwrap();
+        memory.maintenance().index().unwrap();
         let (kept, gone) = (dir.path().join("index/1"), dir.path().join("index/2"));
         assert!(kept.exists() && gone.exists());
-        memory.forget(&ids[1]).unwrap();
+        memory.maintenance().forget(&ids[1]).unwrap();
         assert!(kept.exists() && !gone.exists());
         // As a process leaves it that is killed while it indexes.
         std::fs::create_dir(&gone).unwrap();
         std::fs::write(gone.join("vectors.i8"), b"words").unwrap();
-        assert!(memory.doctor(false).unwrap().is_clean());
+        assert!(memory.maintenance().doctor().unwrap().is_clean());
         assert!(gone.exists(), "it only looks");
-        memory.doctor(true).unwrap();
+        memory.maintenance().repair().unwrap();
         assert!(kept.exists() && !gone.exists());
     }
 }

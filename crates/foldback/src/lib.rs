@@ -5,10 +5,15 @@
 //! outside, and shows a live view of constant size. What is not in view is one tool call away,
 //! word for word: `search_block`, `list_blocks` and `load` are answered by [`Session::call`].
 //!
+//! What a first hour needs are methods of the memory: open, session, search, read. The rest is handed
+//! out by its noun: [whole conversations](Memory::conversations) in and out, [grants](Memory::grants)
+//! between todos, contents by [reference](Memory::references), the [embedder](Memory::embedding), and
+//! the store's [upkeep](Memory::maintenance). Errors are matched by their [kind](Error::kind).
+//!
 //! A sub-task gets a todo of its own ([`Session::child_session`]), and its history stays there. What it
 //! returns (blocks, payloads) is granted to its parent and to the items of the parent's
 //! [todo list](Session::set_todo_list) that wait for it; whoever holds a memory may
-//! [grant](Memory::grant) more. A tool that declares that it [takes references](TakesReferences) is
+//! [grant](Grants::grant) more. A tool that declares that it [takes references](TakesReferences) is
 //! [handed](Session::hand_over) bytes, a text or a file, and only its result enters the conversation.
 //!
 //! It is **not** an agent: it calls no model and runs no tool but its own three. It summarises
@@ -40,7 +45,7 @@
 mod memory;
 mod session;
 
-mod ingest;
+mod holes;
 mod live;
 mod offload;
 mod passages;
@@ -50,38 +55,39 @@ mod secret;
 mod texts;
 
 mod grants;
+mod hand_over;
 mod references;
 mod todo_list;
 
 mod conversations;
 mod embedding;
 mod indexer;
-mod rebuild;
-mod reembed;
-mod todo_info;
-mod upkeep;
+mod maintenance;
 
 mod error;
 mod options;
 
-pub use conversations::without_lines;
-pub use embedding::{EmbedderTrouble, EmbeddingFailures, EmbeddingProgress, StoreEmbedder};
-pub use error::Error;
+pub use conversations::{Conversations, TodoInfo, without_lines};
+pub use embedding::{
+    EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
+};
+pub use error::{Error, ErrorKind};
 pub use foldback_backend_store::BackendStore;
-pub use foldback_blockstore::{Hit, IndexConfig, SearchRequest};
+pub use foldback_blockstore::{Hit, IndexConfig, SearchAnswer, SearchRequest};
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{Answer, CacheAware, Marks, Schedule, ViewConfig};
 pub use foldback_embedder as embedder;
+pub use foldback_kv as kv;
 pub use foldback_kv::{Engine, Mode, Todo};
 pub use foldback_transcript::{Conversation, Envelope};
-pub use grants::Grant;
+pub use grants::{Grant, Grants};
+pub use hand_over::{HandOver, Handed, HandedAs, HandedContent, HandedPart, TakesReferences};
+pub use maintenance::{Checkup, Maintenance};
 pub use memory::Memory;
 pub use offload::OffloadPolicy;
 pub use options::{KNOWN_SECRET, Options};
 pub use record::Close;
-pub use references::{HandOver, Handed, HandedAs, HandedContent, HandedPart, TakesReferences};
+pub use references::References;
 pub use session::{RawResult, Session};
-pub use todo_info::TodoInfo;
 pub use todo_list::{Outcome, Returned};
-pub use upkeep::Checkup;

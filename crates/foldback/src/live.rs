@@ -1,6 +1,7 @@
 //! The state of a session between two messages: small, copied before each write, stored with it.
 
 use crate::Error;
+use crate::error::Failure;
 use crate::memory::Shared;
 use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, State};
@@ -64,7 +65,8 @@ impl Live {
             view: self.view.snapshot(),
             blocks: self.blocks,
         };
-        rmp_serde::to_vec(&saved).map_err(|_| Error::Internal("the session's state has no bytes"))
+        rmp_serde::to_vec(&saved)
+            .map_err(|_| Failure::Internal("the session's state has no bytes").into())
     }
 
     /// The tool whose result `message` is, as the open tail tells.

@@ -1,13 +1,13 @@
 //! A store of conversations, opened.
 
-use crate::embedding::{EmbedderTrouble, adopt, embedder_of};
+use crate::embedding::{EmbedderTrouble, Reembedder, adopt, embedder_of};
+use crate::error::Failure;
 use crate::indexer::Indexer;
 use crate::passages::StoredTexts;
-use crate::reembed::Reembedder;
 use crate::secret::{Secret, secret_of};
 use crate::{Error, OffloadPolicy, Options, Session, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
-use foldback_blockstore::{BlockStore, Hit, SearchRequest};
+use foldback_blockstore::{BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Marks, Shelf, ViewConfig};
@@ -45,6 +45,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// As [`Memory::find`].
+    pub(crate) fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
+        let found = self.registry.find(todo)?;
+        found.ok_or_else(|| Failure::NoTodo(todo.clone()).into())
+    }
+
     /// What recalled text stands between in the contexts of a todo.
     pub(crate) fn marks(&self, todo: &Todo) -> Marks {
         Marks::new(&self.secret, todo.id())
@@ -58,10 +64,10 @@ impl Memory {
     /// When the folder cannot be used, another engine or version wrote it, or it is damaged.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         if options.engine == Engine::Memory {
-            return Self::assemble(None, foldback_kv::memory(), options);
+            return Self::in_memory(options);
         }
         let kv = foldback_kv::open(dir, options.engine, options.mode)?;
-        Self::assemble(Some(dir.to_owned()), kv, options)
+        Self::open_on(kv, Some(dir), options)
     }
 
     /// A store that lives as long as the value.
@@ -69,14 +75,22 @@ impl Memory {
     /// # Errors
     /// When a part of it cannot be made.
     pub fn in_memory(options: Options) -> Result<Self, Error> {
-        Self::assemble(None, foldback_kv::memory(), options)
+        Self::open_on(foldback_kv::memory(), None, options)
     }
 
-    pub(crate) fn assemble(
-        dir: Option<PathBuf>,
-        kv: Arc<dyn Kv>,
-        options: Options,
-    ) -> Result<Self, Error> {
+    /// Opens a store on a storage engine of the caller's own: anything that keeps what [`Kv`] promises.
+    /// `dir` is the folder for what is not kept in records: large payloads and indexes. Without a folder
+    /// payloads are kept in the records, and indexes in memory. The caller sees to it that records and
+    /// folder belong together; [`Options::engine`] is ignored.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or the engine fails.
+    pub fn open_on(kv: Arc<dyn Kv>, dir: Option<&Path>, options: Options) -> Result<Self, Error> {
+        let dir = dir.map(Path::to_owned);
+        if let Some(path) = dir.as_ref().filter(|_| options.mode == Mode::ReadWrite) {
+            let made = std::fs::create_dir_all(path);
+            made.map_err(|source| Failure::Io { path: path.clone(), source })?;
+        }
         let folder = |name: &str| dir.as_ref().map(|dir| dir.join(name));
         let config = BackendConfig::default();
         let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
@@ -86,7 +100,7 @@ impl Memory {
         let blocks = Arc::new(blocks);
         let indexer = if dir.is_some() && options.mode == Mode::ReadWrite {
             let path = dir.clone().unwrap_or_default();
-            Indexer::start(blocks.clone()).map_err(|source| Error::Io { path, source })?
+            Indexer::start(blocks.clone()).map_err(|source| Failure::Io { path, source })?
         } else {
             Indexer::idle()
         };
@@ -113,8 +127,9 @@ impl Memory {
         let memory = Self { shared: Arc::new(shared) };
         if options.mode == Mode::ReadWrite {
             let is_new = memory.shared.registry.list(0, 1).is_ok_and(|todos| todos.is_empty());
-            adopt(memory.shared.kv.as_ref(), memory.embedder(), is_new)?;
-            memory.reembed_in_background()?;
+            let embedding = memory.embedding();
+            adopt(memory.shared.kv.as_ref(), embedding.embedder(), is_new)?;
+            embedding.reembed_in_background()?;
         }
         Ok(memory)
     }
@@ -176,20 +191,18 @@ impl Memory {
         Ok(self.shared.blocks.block(&todo, id.n())?)
     }
 
-    /// The blocks of a todo that answer a request best, best first. The request's vector is made
-    /// here.
+    /// The blocks of a todo that answer a request best, best first, by words and by meaning. Where the
+    /// embedder fails the words alone decide, and the answer says so.
     ///
     /// # Errors
-    /// When there is no such todo, or the store or the embedder fails.
-    pub fn search(&self, todo: &TodoId, request: &SearchRequest<'_>) -> Result<Vec<Hit>, Error> {
-        let todo = self.find(todo)?;
-        let embedder = self.shared.embedder.as_ref();
-        let vectors = embedder.embed_question(request.query())?;
-        let searcher = self.shared.blocks.searcher(&todo)?;
-        Ok(match vectors.row(0) {
-            Some(vector) => searcher.search(&request.vector(embedder, vector))?,
-            None => searcher.search(request)?,
-        })
+    /// When there is no such todo, or the store fails.
+    pub fn search(
+        &self,
+        todo: &TodoId,
+        request: &SearchRequest<'_>,
+    ) -> Result<SearchAnswer, Error> {
+        let searcher = self.shared.blocks.searcher(&self.find(todo)?)?;
+        Ok(searcher.search_with(request, self.shared.embedder.as_ref())?)
     }
 
     /// Runs one of the recall tools as a model would.
@@ -219,7 +232,7 @@ impl Memory {
     /// # Errors
     /// When there is none or the store fails.
     pub fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
-        self.shared.registry.find(todo)?.ok_or_else(|| Error::NoTodo(todo.clone()))
+        self.shared.find(todo)
     }
 
     fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {

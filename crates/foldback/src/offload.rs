@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Which tool results and arguments are offloaded, by their size in estimated tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OffloadPolicy {
     /// A text of more tokens than this is offloaded. The default is 500.
     pub tokens: usize,
@@ -22,6 +23,21 @@ impl Default for OffloadPolicy {
 }
 
 impl OffloadPolicy {
+    /// The same, with texts of more tokens than this offloaded.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: usize) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// The same, with texts of one tool offloaded when they have more tokens than this; 0 for every text
+    /// that is not empty.
+    #[must_use]
+    pub fn with_tool_tokens(mut self, tool: &str, tokens: usize) -> Self {
+        self.per_tool.insert(tool.to_owned(), tokens);
+        self
+    }
+
     /// Keeps the results of `producer` raw for `consumer`, as a slide renderer reads a table that
     /// the agent itself sees as a preview.
     #[must_use]

@@ -1,4 +1,4 @@
-//! What a memory can be told at birth.
+//! How a memory is opened.
 
 use crate::OffloadPolicy;
 use foldback_blockstore::IndexConfig;
@@ -12,9 +12,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A secret for runs whose bytes or tokens are compared, which everybody knows.
 pub const KNOWN_SECRET: [u8; 32] = [0; 32];
 
-/// What a memory can be told at birth. The default is the embedded one: SQLite, the built-in
-/// embedder, the estimate of tokens, nothing to download.
+/// How a memory is opened. The default is the embedded one: SQLite, the built-in embedder, the estimate
+/// of tokens, nothing to download.
+///
+/// ```
+/// use foldback::{Engine, OffloadPolicy, Options};
+///
+/// let options = Options::default()
+///     .with_engine(Engine::Sled)
+///     .with_offload(OffloadPolicy::default().with_tokens(2_000).with_tool_tokens("search", 0));
+/// assert_eq!(options.offload.tokens, 2_000);
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The storage engine.
     pub engine: Engine,
@@ -29,9 +39,9 @@ pub struct Options {
     /// When a todo gets an index of its own.
     pub index: IndexConfig,
     /// What makes vectors of texts: `None` for the store's own (see
-    /// [`choose_embedder`](crate::Memory::choose_embedder)), which is the built-in one unless it was
+    /// [`Embedding::choose`](crate::Embedding::choose)), which is the built-in one unless it was
     /// told of another. One that is given becomes the own of a new store; where a store has another,
-    /// [`embedder_trouble`](crate::Memory::embedder_trouble) says so.
+    /// [`Embedding::trouble`](crate::Embedding::trouble) says so.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// What the [marks](foldback_disclosure::Marks) of recalled text are made of: `None` for the
     /// store's own secret, which is random, is made with the store and stays with it. One that is given is
@@ -57,6 +67,78 @@ impl Default for Options {
             tokens: Arc::new(Estimate),
             clock: Arc::new(system_clock),
         }
+    }
+}
+
+impl Options {
+    /// The same, with this storage engine.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The same, opened for writing or for reading only.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The same, with other texts stored outside the conversation.
+    #[must_use]
+    pub fn with_offload(mut self, offload: OffloadPolicy) -> Self {
+        self.offload = offload;
+        self
+    }
+
+    /// The same, with blocks cut otherwise.
+    #[must_use]
+    pub fn with_chunker(mut self, chunker: ChunkerConfig) -> Self {
+        self.chunker = chunker;
+        self
+    }
+
+    /// The same, with a live view that shows more or less.
+    #[must_use]
+    pub fn with_view(mut self, view: ViewConfig) -> Self {
+        self.view = view;
+        self
+    }
+
+    /// The same, with other rules for when a todo gets an index of its own.
+    #[must_use]
+    pub fn with_index(mut self, index: IndexConfig) -> Self {
+        self.index = index;
+        self
+    }
+
+    /// The same, with this [embedder](Self::embedder); `None` for the store's own.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: impl Into<Option<Arc<dyn Embedder>>>) -> Self {
+        self.embedder = embedder.into();
+        self
+    }
+
+    /// The same, with this [secret](Self::secret); `None` for the store's own.
+    #[must_use]
+    pub fn with_secret(mut self, secret: impl Into<Option<[u8; 32]>>) -> Self {
+        self.secret = secret.into();
+        self
+    }
+
+    /// The same, with tokens counted by this counter.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Arc<dyn TokenCounter>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// The same, with the time told by this clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
     }
 }
 

@@ -2,7 +2,8 @@
 //! step; ONE transaction makes message, closed blocks, vectors, payload references and the
 //! session's state durable; only then the live view changes.
 
-use crate::ingest::{large_parts, store_recall, store_with_holes};
+use crate::error::Failure;
+use crate::holes::{large_parts, store_recall, store_with_holes};
 use crate::live::{Live, Open};
 use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
@@ -13,7 +14,7 @@ use foldback_core::{
     Timestamp, ToolCallId, Vectors,
 };
 use foldback_disclosure::Shown;
-use foldback_kv::Key;
+use foldback_kv::{Key, retry};
 use std::sync::Arc;
 
 /// At most this many vectors are kept for one message; a longer text is embedded in its first
@@ -46,7 +47,7 @@ impl Session {
     /// When the message cannot be kept; then nothing of it is, and the session stands as before.
     pub fn record(&mut self, message: Message) -> Result<Recorded, Error> {
         let mut recorded = self.record_all(vec![message])?;
-        recorded.pop().ok_or(Error::Internal("a recorded message has no receipt"))
+        recorded.pop().ok_or_else(|| Failure::Internal("a recorded message has no receipt").into())
     }
 
     /// Takes several messages in one transaction: all are durable when this returns, or none.
@@ -64,10 +65,11 @@ impl Session {
     /// follow a source, and must not append behind somebody else's messages.
     ///
     /// # Errors
-    /// [`Error::MovedOn`] when the todo stands elsewhere; the session then stands there too.
+    /// When the todo stands elsewhere ([`Conflict`](crate::ErrorKind::Conflict)); the session then stands
+    /// there too.
     pub fn record_at(&mut self, seq: SeqNo, message: Message) -> Result<Recorded, Error> {
         let mut recorded = self.record_all_at(seq, vec![message])?;
-        recorded.pop().ok_or(Error::Internal("a recorded message has no receipt"))
+        recorded.pop().ok_or_else(|| Failure::Internal("a recorded message has no receipt").into())
     }
 
     /// As [`record_all`](Self::record_all), from the number `seq` on.
@@ -84,7 +86,7 @@ impl Session {
             let found = live.chunker.next();
             if found != seq {
                 let todo = session.todo().clone();
-                return Err(Error::MovedOn { todo, expected: seq, found });
+                return Err(Failure::MovedOn { todo, expected: seq, found }.into());
             }
             messages.iter().map(|message| session.ingest(live, draft, message)).collect()
         })
@@ -112,48 +114,40 @@ impl Session {
         &mut self,
         step: impl Fn(&Self, &mut Live, &mut Draft) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        loop {
+        let mut is_first = true;
+        retry(|| {
+            if !std::mem::take(&mut is_first) {
+                self.refresh()?;
+            }
             let mut live = self.live.clone();
             let mut draft = Draft::default();
             let result = step(self, &mut live, &mut draft)?;
-            let commit = Commit {
-                todo: &self.todo,
-                head: self.live.head,
-                messages: &draft.messages,
-                blocks: &draft.blocks,
-                session: live.to_bytes()?,
-                extra: draft
-                    .payloads
-                    .map(Pending::into_puts)
-                    .into_iter()
-                    .flatten()
-                    .chain(draft.extra)
-                    .collect(),
-                delete: Vec::new(),
-            };
-            let model = self.memory.embedder.model_id();
-            match self.memory.blocks.commit(commit, model) {
-                Ok(()) => {
-                    live.head = live.head.after(draft.messages.len());
-                    self.live = live;
-                    self.answers.retain(|(id, _)| !draft.recalled.contains(id));
-                    self.closed = draft.blocks.iter().cloned().zip(draft.whys).collect();
-                    if !draft.blocks.is_empty() {
-                        self.memory.indexer.wake(&self.todo);
-                    }
-                    return Ok(result);
-                }
-                Err(error) if error.is_conflict() => {
-                    let stood = self.live.head;
-                    self.refresh()?;
-                    // Every conflict is somebody's progress; one that is nobody's would never end.
-                    if self.live.head == stood {
-                        return Err(error.into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
+            self.commit(live, draft)?;
+            Ok(result)
+        })
+    }
+
+    /// Makes a draft durable, in one transaction. Only then is `live` how the session stands.
+    fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
+        let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
+        let commit = Commit {
+            todo: &self.todo,
+            head: self.live.head,
+            messages: &draft.messages,
+            blocks: &draft.blocks,
+            session: live.to_bytes()?,
+            extra: payloads.chain(draft.extra).collect(),
+            delete: Vec::new(),
+        };
+        self.memory.blocks.commit(commit, self.memory.embedder.model_id())?;
+        live.head = live.head.after(draft.messages.len());
+        self.live = live;
+        self.answers.retain(|(id, _)| !draft.recalled.contains(id));
+        self.closed = draft.blocks.into_iter().zip(draft.whys).collect();
+        if !self.closed.is_empty() {
+            self.memory.indexer.wake(&self.todo);
         }
+        Ok(())
     }
 
     fn ingest(

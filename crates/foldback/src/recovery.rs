@@ -1,6 +1,7 @@
 //! A session as the store last knew it.
 
 use crate::Error;
+use crate::error::Failure;
 use crate::live::{Live, Open, Saved};
 use crate::memory::Shared;
 use crate::texts;
@@ -25,7 +26,9 @@ impl Live {
             }
             let (state, records) = (live.chunker.next().0, head.messages);
             if state != records {
-                return Err(Error::StateMismatch { todo: todo.id().clone(), state, records });
+                return Err(
+                    Failure::StateMismatch { todo: todo.id().clone(), state, records }.into()
+                );
             }
             return Ok(live);
         }
@@ -37,7 +40,7 @@ impl Live {
             return Ok(Self::new(memory, todo, head));
         };
         let saved: Saved = rmp_serde::from_slice(&bytes)
-            .map_err(|error| Error::State { todo: todo.id().clone(), what: error.to_string() })?;
+            .map_err(|error| Failure::State { todo: todo.id().clone(), what: error.to_string() })?;
         let state = saved.chunker.of_model(memory.embedder.model_id());
         let chunker = Chunker::restore(memory.chunker.clone(), state);
         let open_from = chunker.open_from();
@@ -84,7 +87,9 @@ pub(crate) fn readable(
     stored: &StoredMessage,
 ) -> Result<Message, Error> {
     match texts::fill(memory, todo, seq, stored, 0) {
-        Err(Error::Payloads(PayloadError::Corrupt { .. })) => {
+        Err(error)
+            if matches!(error.failure(), Failure::Payloads(PayloadError::Corrupt { .. })) =>
+        {
             texts::light_message(todo, seq, stored, "(this part is damaged)")
         }
         message => message,

@@ -1,7 +1,8 @@
 //! What a store knows and no text in it can know, so that what is recalled cannot forge its marks.
 
 use crate::Error;
-use foldback_kv::{Batch, Error as KvError, Expect, Key, Kv, Mode, Space};
+use crate::error::Failure;
+use foldback_kv::{Batch, Error as KvError, Expect, Key, Kv, Mode, Space, retry};
 use std::ops::Range;
 
 /// From this the marks of each todo are made.
@@ -18,7 +19,8 @@ const MAKERS: Range<u32> = Key::TODO_END - 4..Key::TODO_END;
 /// writing. Read only, or where none can be kept (the disk is full, every counter is damaged), it has a
 /// random one as long as the process lives. Nothing that is recorded depends on it.
 pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
-    loop {
+    // Where another process makes one meanwhile, that is the store's.
+    retry(|| {
         // Before the secret: one that is made between the two moves it.
         let maker = maker(kv)?;
         let stored = match kv.get(SECRET) {
@@ -29,7 +31,7 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
             return Ok(secret);
         }
         let mut secret = Secret::default();
-        getrandom::fill(&mut secret).map_err(Error::Random)?;
+        getrandom::fill(&mut secret).map_err(Failure::Random)?;
         let Some((todo, head)) = maker.filter(|_| mode == Mode::ReadWrite) else {
             return Ok(secret);
         };
@@ -37,12 +39,10 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
         let put = vec![(SECRET, secret.to_vec())];
         match kv.commit(Batch { expect, put, ..Batch::default() }) {
             // What is on a full disk can be read still.
-            Ok(()) | Err(KvError::Full { .. }) => return Ok(secret),
-            // Another process has made one meanwhile.
-            Err(KvError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Ok(()) | Err(KvError::Full { .. }) => Ok(secret),
+            Err(error) => Err(error.into()),
         }
-    }
+    })
 }
 
 /// The number whose head counts the secrets, and that head; `None` where all are damaged.

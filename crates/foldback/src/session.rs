@@ -1,8 +1,9 @@
 //! One todo's conversation while it goes on.
 
+use crate::error::Failure;
 use crate::live::Live;
 use crate::memory::Shared;
-use crate::{Close, Error, Memory, Outcome, texts};
+use crate::{Close, Error, Grants, Outcome, texts};
 use foldback_core::{
     Block, BlockId, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt,
     Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId,
@@ -109,7 +110,8 @@ impl Session {
     /// When there is no such message, or the store fails.
     pub fn pin(&mut self, seq: SeqNo) -> Result<(), Error> {
         if seq.0 >= self.len() {
-            return Err(Error::NoMessage { todo: self.todo().clone(), seq, len: self.len() });
+            let todo = self.todo().clone();
+            return Err(Failure::NoMessage { todo, seq, len: self.len() }.into());
         }
         let (whose, message) = texts::attributed(&self.memory, &self.todo, seq)?;
         self.write(|_, live, _| {
@@ -125,7 +127,7 @@ impl Session {
     pub fn refresh(&mut self) -> Result<(), Error> {
         let current = self.memory.registry.find(self.todo.id())?;
         if current.as_ref() != Some(&self.todo) {
-            return Err(Error::NoTodo(self.todo().clone()));
+            return Err(Failure::NoTodo(self.todo().clone()).into());
         }
         self.live = Live::load(&self.memory, &self.todo)?;
         Ok(())
@@ -230,7 +232,7 @@ impl ContextManager for Session {
         // One with a life of its own is opened for its host, and for nobody's sub-task.
         if child.parent()?.as_ref() != Some(Self::todo(self)) {
             let parent = Self::todo(self).clone();
-            return Err(Error::NotChild { parent, todo }.into());
+            return Err(Error::from(Failure::NotChild { parent, todo }).into());
         }
         Ok(Box::new(child))
     }
@@ -262,14 +264,13 @@ impl SubTasks for Session {
     }
 
     fn grant(&mut self, to: &TodoId, references: &[Reference]) -> Result<bool, ContextError> {
-        let memory = Memory { shared: self.memory.clone() };
         let mut own = references.to_vec();
         // What an item has returned is handed on, and nothing else of it.
         for item in self.live.list.items() {
             let returned: Vec<Reference> =
                 own.extract_if(.., |one| item.references.contains(one)).collect();
             if !returned.is_empty() {
-                memory.grant(&item.id, to, &returned)?;
+                Grants::of(&self.memory).grant(&item.id, to, &returned)?;
             }
         }
         if !own.is_empty() {
@@ -279,7 +280,7 @@ impl SubTasks for Session {
     }
 
     fn granted(&mut self) -> Result<Vec<Reference>, ContextError> {
-        let grants = Memory { shared: self.memory.clone() }.grants(Self::todo(self))?;
+        let grants = Grants::of(&self.memory).list(Self::todo(self))?;
         let received = grants.into_iter().filter(|grant| grant.to == *Self::todo(self));
         Ok(received.map(|grant| grant.reference).collect())
     }

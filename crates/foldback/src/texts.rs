@@ -1,6 +1,7 @@
 //! Stored messages filled again, byte for byte.
 
 use crate::Error;
+use crate::error::Failure;
 use crate::memory::Shared;
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::BlockStore;
@@ -80,7 +81,7 @@ fn exact_at_depth(
         Some(stored) => fill(memory, todo, seq, stored, depth),
         None => {
             let len = memory.blocks().head(todo)?.messages;
-            Err(Error::NoMessage { todo: todo.id().clone(), seq, len })
+            Err(Failure::NoMessage { todo: todo.id().clone(), seq, len }.into())
         }
     }
 }
@@ -93,10 +94,9 @@ pub(crate) fn light_message(
     stand_in: &str,
 ) -> Result<Message, Error> {
     let json = stored.json(|_, _| Ok::<_, Error>(stand_in.to_owned()))?;
-    Message::from_json(&json).map_err(|error| Error::Damaged {
-        todo: todo.id().clone(),
-        seq,
-        what: error.to_string(),
+    Message::from_json(&json).map_err(|error| {
+        let what = error.to_string();
+        Failure::Damaged { todo: todo.id().clone(), seq, what }.into()
     })
 }
 
@@ -108,7 +108,8 @@ pub(crate) fn fill(
     stored: &StoredMessage,
     depth: usize,
 ) -> Result<Message, Error> {
-    let damaged = |what: String| Error::Damaged { todo: todo.id().clone(), seq, what };
+    let damaged =
+        |what: String| Error::from(Failure::Damaged { todo: todo.id().clone(), seq, what });
     let json = stored.json(|source, range| match source {
         Source::Payload(n) => {
             let bytes = match range {

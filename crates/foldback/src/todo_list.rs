@@ -1,13 +1,14 @@
 //! A task's todo list: kept with the task, recited at the end of its prompts, and the place where
 //! sub-tasks return what they found.
 
+use crate::error::Failure;
 use crate::grants::Granting;
 use crate::live::Live;
 use crate::memory::Shared;
 use crate::record::Draft;
 use crate::{Error, Grant, Memory, Session};
 use foldback_chunker::Event;
-use foldback_core::{ItemState, Reference, TodoId, TodoList, TodoListError};
+use foldback_core::{ItemState, Reference, TodoId, TodoList};
 use foldback_kv::{Error as KvError, Key, Space, Todo};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub struct Returned {
     pub grants: Vec<Grant>,
     /// The items that wait for it and were granted nothing, because their todos were not begun as
     /// children of the parent. [`Session::child_session`] makes one of them a child, if it holds
-    /// nothing yet, and then grants it what it waited for; [`Memory::grant`] grants to any todo.
+    /// nothing yet, and then grants it what it waited for; [`Grants::grant`](crate::Grants::grant) grants to any
+    /// todo.
     pub left_out: Vec<TodoId>,
 }
 
@@ -49,8 +51,8 @@ impl Session {
     /// # Errors
     /// When a state does not follow on the one that the item has, an item is begun before what it
     /// waits for is completed, or one claims to have returned what it has not
-    /// ([`Error::NotReturned`]: [`finish_item`](Self::finish_item) records that, so that no list that
-    /// a model wrote grants anything); and when the store fails. Nothing changes then.
+    /// ([`finish_item`](Self::finish_item) records that, so that no list that a model wrote grants
+    /// anything); and when the store fails. Nothing changes then.
     pub fn set_todo_list(&mut self, list: &TodoList) -> Result<(), Error> {
         self.grant_by(|session, live, draft| {
             let list = with_returned(list, &live.list)?;
@@ -79,9 +81,9 @@ impl Session {
     /// todo, or not begun at all; then their todos are made now.
     ///
     /// # Errors
-    /// When there is no such item or it cannot go to that state; [`Error::NotChild`] when it returns
+    /// When there is no such item or it cannot go to that state; when it returns
     /// references and its todo was not begun as a [`child`](Self::child_session) of this one;
-    /// [`Error::NoReference`] when its todo holds no such block or payload; and when the store
+    /// when its todo holds no such block or payload; and when the store
     /// fails. Nothing changes then.
     pub fn finish_item(&mut self, item: &TodoId, outcome: &Outcome) -> Result<Returned, Error> {
         self.grant_by(|session, live, draft| {
@@ -91,7 +93,7 @@ impl Session {
             if !outcome.references.is_empty() {
                 let (memory, parent) = (&session.memory, session.todo());
                 let child = memory.child_of(&session.todo, item)?;
-                let not_child = || Error::NotChild { parent: parent.clone(), todo: item.clone() };
+                let not_child = || Failure::NotChild { parent: parent.clone(), todo: item.clone() };
                 let child = child.ok_or_else(not_child)?;
                 for reference in &outcome.references {
                     memory.check_own(&child, reference)?;
@@ -107,11 +109,11 @@ impl Session {
     /// [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// [`Error::NoParent`] when this todo was not begun as a child, or the parent is forgotten; and
+    /// When this todo was not begun as a child, or the parent is forgotten; and
     /// as [`finish_item`](Self::finish_item).
     pub fn return_to_parent(&self, outcome: &Outcome) -> Result<Returned, Error> {
         let parent = self.memory.parent_of(&self.todo)?;
-        let parent = parent.ok_or_else(|| Error::NoParent(self.todo().clone()))?;
+        let parent = parent.ok_or_else(|| Failure::NoParent(self.todo().clone()))?;
         Self::resume(self.memory.clone(), parent)?.finish_item(self.todo(), outcome)
     }
 
@@ -129,7 +131,7 @@ impl Session {
     /// it is, and stays its own.
     ///
     /// # Errors
-    /// [`Error::NotChild`] when it is a child of another todo; and when the store fails.
+    /// When it is a child of another todo; and when the store fails.
     pub fn child_session(&mut self, todo: &TodoId) -> Result<Self, Error> {
         let child = self.memory.registry.create(todo, b"")?;
         let mut child = Self::resume(self.memory.clone(), child)?;
@@ -167,7 +169,7 @@ impl Session {
             Some(known) if known == *parent => Ok(Some(true)),
             Some(_) => {
                 let (parent, todo) = (parent.id().clone(), self.todo().clone());
-                Err(Error::NotChild { parent, todo })
+                Err(Failure::NotChild { parent, todo }.into())
             }
             None => Ok((self.todo == *parent || messages > 0).then_some(false)),
         }
@@ -231,12 +233,9 @@ impl Memory {
     /// When there is no such todo, or the store fails or the list is damaged.
     pub fn todo_list(&self, todo: &TodoId) -> Result<TodoList, Error> {
         let list = self.shared.kv.get(list_key(&self.find(todo)?))?;
-        let read = |bytes: Vec<u8>| {
-            let state = |error: rmp_serde::decode::Error| error.to_string();
-            let wrong = |what| Error::State { todo: todo.clone(), what };
-            rmp_serde::from_slice(&bytes).map_err(|error| wrong(state(error)))
-        };
-        Ok(list.map(read).transpose()?.unwrap_or_default())
+        let Some(list) = list else { return Ok(TodoList::default()) };
+        rmp_serde::from_slice(&list)
+            .map_err(|error| Failure::State { todo: todo.clone(), what: error.to_string() }.into())
     }
 }
 
@@ -292,11 +291,11 @@ fn parent_key(todo: u32) -> Key {
 }
 
 fn list_bytes(list: &TodoList) -> Result<Vec<u8>, Error> {
-    rmp_serde::to_vec(list).map_err(|_| Error::Internal("a todo list has no bytes"))
+    rmp_serde::to_vec(list).map_err(|_| Failure::Internal("a todo list has no bytes").into())
 }
 
 fn parent_bytes(parent: &Todo) -> Result<Vec<u8>, Error> {
-    rmp_serde::to_vec(&parent.no()).map_err(|_| Error::Internal("a parent has no bytes"))
+    rmp_serde::to_vec(&parent.no()).map_err(|_| Failure::Internal("a parent has no bytes").into())
 }
 
 /// `list` with what the items of `old` have returned.
@@ -307,7 +306,7 @@ fn with_returned(list: &TodoList, old: &TodoList) -> Result<TodoList, Error> {
         let returned = known.map_or(&[][..], |known| known.references.as_slice());
         if let Some(reference) = item.references.iter().find(|one| !returned.contains(one)) {
             let (item, reference) = (item.id.clone(), reference.clone());
-            return Err(Error::NotReturned { item, reference });
+            return Err(Failure::NotReturned { item, reference }.into());
         }
         item.references = returned.to_vec();
         if item.result.is_none() {
@@ -335,10 +334,4 @@ fn readers<'a>(
         item.references.iter().map(move |reference| (&item.id, reference, reader))
     });
     readers.collect()
-}
-
-impl From<TodoListError> for Error {
-    fn from(error: TodoListError) -> Self {
-        Self::TodoList(error)
-    }
 }

@@ -19,7 +19,7 @@ pub use result::{CategoryRecall, Cuts, FileRecall, Retrieval, Setting, SettingRe
 
 use crate::{BenchError, Case};
 use evidence::{Asked, asked};
-use foldback::{Engine, Memory, Options};
+use foldback::{Memory, Options};
 use foldback_blockstore::{Hit, Ranking, SearchRequest};
 use foldback_core::{Embedder, Timestamp, TodoId, Vectors, message_tokens};
 use foldback_o200k::O200k;
@@ -120,15 +120,16 @@ impl Asking<'_> {
 
     /// By the memory itself; and its blocks.
     fn memory(&self) -> Result<(Vec<Part>, Vec<RangeInclusive<usize>>), BenchError> {
-        let options = Options {
-            engine: Engine::Memory,
-            embedder: Some(self.embedder.clone()),
-            clock: Arc::new(|| Timestamp(0)),
-            ..Options::default()
-        };
+        let options =
+            Options::default().with_embedder(self.embedder.clone()).with_clock(|| Timestamp(0));
         let memory = Memory::in_memory(options)?;
         let todo = TodoId::from_foreign(&self.case.id);
-        memory.import(&todo, &self.case.conversation)?;
+        // Without vectors the figures would be of something else.
+        let search = |request: &SearchRequest<'_>| {
+            let answer = memory.search(&todo, request)?;
+            answer.by_meaning().map_err(foldback::Error::from)
+        };
+        memory.conversations().import(&todo, &self.case.conversation)?;
         let blocks: Vec<_> =
             memory.blocks(&todo, 0, usize::MAX)?.iter().map(|block| run(block.range)).collect();
         let mut parts = Vec::new();
@@ -136,9 +137,9 @@ impl Asking<'_> {
             let mut part = self.part(Cuts::Blocks, VectorsOf::Message, ranking, &blocks);
             for asked in self.questions {
                 let request = SearchRequest::new(&asked.question).ranking(ranking);
-                let hits = memory.search(&todo, &request.k(SearchRequest::MAX_K))?;
+                let hits = search(&request.k(SearchRequest::MAX_K))?;
                 let begun = Instant::now();
-                memory.search(&todo, &request.k(TIMED_K))?;
+                search(&request.k(TIMED_K))?;
                 let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 part.answered.push(Answered { found: self.judge(asked, &hits), took_us });
             }
@@ -241,10 +242,10 @@ mod tests {
         let conversation = Conversation::from_parts(None, messages, Envelope::default());
         let case = Case::new("case".to_owned(), "file".to_owned(), conversation);
         let embedder: Arc<dyn Embedder> = Arc::new(StaticEmbedder::new());
-        let options = Options { embedder: Some(embedder.clone()), ..Options::default() };
+        let options = Options::default().with_embedder(embedder.clone());
         let memory = Memory::in_memory(options).unwrap();
         let todo = TodoId::from_foreign("case");
-        memory.import(&todo, &case.conversation).unwrap();
+        memory.conversations().import(&todo, &case.conversation).unwrap();
         let blocks: Vec<_> =
             memory.blocks(&todo, 0, 99).unwrap().iter().map(|block| run(block.range)).collect();
         assert!(blocks.len() > 4);
@@ -260,7 +261,7 @@ mod tests {
         {
             let request = SearchRequest::new(question).k(20);
             let vector = embedder.embed_question(question).unwrap();
-            let by_memory = memory.search(&todo, &request).unwrap();
+            let by_memory = memory.search(&todo, &request).unwrap().by_meaning().unwrap();
             let by_recut = searcher
                 .search(&request.vector(embedder.as_ref(), vector.row(0).unwrap()))
                 .unwrap();

@@ -1,7 +1,7 @@
 //! Where a conversation is cut: by the memory, and by what it is compared with.
 
 use crate::{BenchError, Case};
-use foldback::{Engine, Memory, Options};
+use foldback::{Memory, Options};
 use foldback_core::{Embedder, Timestamp, TodoId};
 use std::sync::Arc;
 
@@ -19,16 +19,12 @@ impl MemoryCuts {
     /// Records a conversation into a memory as an import does, message by message, and reads off
     /// its blocks.
     pub(super) fn of(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Self, BenchError> {
-        let options = Options {
-            engine: Engine::Memory,
-            embedder: Some(embedder.clone()),
-            // Messages that carry no time get this one, so that no clock is part of a result.
-            clock: Arc::new(|| Timestamp(0)),
-            ..Options::default()
-        };
+        // Messages that carry no time get this one, so that no clock is part of a result.
+        let options =
+            Options::default().with_embedder(embedder.clone()).with_clock(|| Timestamp(0));
         let memory = Memory::in_memory(options)?;
         let todo = TodoId::from_foreign(&case.id);
-        memory.import(&todo, &case.conversation)?;
+        memory.conversations().import(&todo, &case.conversation)?;
         let mut cuts = Self::default();
         let end = case.conversation.messages.len();
         for block in memory.blocks(&todo, 0, usize::MAX)? {

@@ -3,7 +3,7 @@
 use crate::fixture::{Writer, block, stored};
 use foldback_blockstore::{BlockStore, Commit, Error, Head, IndexConfig, NewMessage};
 use foldback_core::{BlockType, Message, SeqNo, SeqRange, TodoId, Vectors};
-use foldback_kv::{Batch, Delete, Key, Registry, Space};
+use foldback_kv::{Batch, Contended, Delete, Key, Registry, Space};
 
 fn commit<'a>(writer: &'a Writer, head: Head, messages: &'a [NewMessage]) -> Commit<'a> {
     let (session, extra, delete) = (vec![1], vec![], vec![]);

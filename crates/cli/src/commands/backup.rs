@@ -40,7 +40,7 @@ impl Backup {
                 store.display()
             )));
         }
-        memory.backup(&self.dir)?;
+        memory.maintenance().backup(&self.dir)?;
         let bytes = store::bytes_of(&self.dir);
         let dir = self.dir.display().to_string();
         if out.is_json() {

@@ -24,7 +24,7 @@ impl Compact {
         let dir = store::folder(globals)?;
         let memory = store::open_existing(globals)?;
         let bytes_before = store::bytes_of(&dir);
-        memory.compact()?;
+        memory.maintenance().compact()?;
         // Closing works the log into the main file.
         drop(memory);
         let bytes_after = store::bytes_of(&dir);

@@ -47,15 +47,15 @@ impl Doctor {
             store::open_for_reading(globals)?
         };
         let log_bytes = store::log_bytes(&store::folder(globals)?);
-        let mut checkup = memory.doctor(self.repair)?;
+        let maintenance = memory.maintenance();
+        let repaired = if self.repair { maintenance.repair()?.findings } else { Vec::new() };
         if self.repair {
-            memory.index_now()?;
-            // What was found is mended now, or it is damage of the truth, which stays.
-            let repaired = checkup.findings;
-            checkup = memory.doctor(false)?;
-            for finding in repaired.iter().filter(|found| !checkup.findings.contains(found)) {
-                out.note(format_args!("repaired: {finding}"));
-            }
+            maintenance.index()?;
+        }
+        let checkup = maintenance.doctor()?;
+        // What was found is mended now, or it is damage of the truth, which stays.
+        for finding in repaired.iter().filter(|found| !checkup.findings.contains(found)) {
+            out.note(format_args!("repaired: {finding}"));
         }
         if out.is_json() {
             out.json(&DoctorJson {

@@ -135,24 +135,25 @@ impl Embedder {
 fn show(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let memory = store::open_for_search(globals)?;
     // That the record is damaged was said on opening.
-    let own = memory.store_embedder().ok().flatten();
+    let own = memory.embedding().own().ok().flatten();
     let mut shown =
         Shown::of(&memory, own.as_ref().map(|own| own.choice.clone()).unwrap_or_default());
     // What is remembered is shown even where it cannot be loaded.
-    if let (Some(own), Some(_)) = (own, memory.embedder_trouble()) {
+    if let (Some(own), Some(_)) = (own, memory.embedding().trouble()) {
         (shown.model_id, shown.dim) = (own.model_id, own.dim);
     }
-    let measured = memory.scale(&shown.model_id).ok().flatten().filter(|scale| scale.is_sound());
+    let measured =
+        memory.embedding().scale(&shown.model_id).ok().flatten().filter(|scale| scale.is_sound());
     if let Some(scale) = measured {
         (shown.same_topic, shown.answering) = (scale.same_topic, scale.answering);
     }
-    let progress = memory.embedding_progress()?;
-    let failures = memory.embedding_failures()?;
+    let progress = memory.embedding().progress()?;
+    let failures = memory.embedding().failures()?;
     if out.is_json() {
         out.json(&ShowJson {
             embedder: EmbedderJson::of(&shown, progress),
             calibrated: measured.is_some(),
-            trouble: memory.embedder_trouble().map(|trouble| trouble.to_string()),
+            trouble: memory.embedding().trouble().map(|trouble| trouble.to_string()),
             last_error: failures.map(|failures| failures.last),
         })?;
         return Ok(Outcome::Done);
@@ -179,7 +180,7 @@ struct Shown {
 
 impl Shown {
     fn of(memory: &Memory, choice: Choice) -> Self {
-        let embedder = memory.embedder();
+        let embedder = memory.embedding().embedder();
         Self {
             choice,
             model_id: embedder.model_id().to_owned(),
@@ -195,18 +196,19 @@ impl Use {
         let new = self.choice.load()?;
         let globals = Globals { embedder: None, ..globals.clone() };
         let memory = store::open_with(&globals, new.clone())?;
-        let is_measured = memory.scale(new.model_id()).is_ok_and(|scale| scale.is_some());
+        let is_measured =
+            memory.embedding().scale(new.model_id()).is_ok_and(|scale| scale.is_some());
         if matches!(self.choice, Choice::Model(_)) && !is_measured {
             out.note("measuring the model's scale on built-in texts");
             let measured = on_own_texts(new.as_ref(), &sample(&memory)?, out)?;
-            memory.set_scale(new.model_id(), measured.scale)?;
+            memory.embedding().set_scale(new.model_id(), measured.scale)?;
         }
         // Opened again, the memory stands on the measured scale.
         drop(memory);
         let memory = store::open_with(&globals, new)?;
-        memory.choose_embedder(&self.choice)?;
+        memory.embedding().choose(&self.choice)?;
         let is_left = self.no_wait || self.choice == Choice::WordsOnly;
-        let progress = if is_left { memory.embedding_progress()? } else { wait(&memory, out)? };
+        let progress = if is_left { memory.embedding().progress()? } else { wait(&memory, out)? };
         let shown = Shown::of(&memory, self.choice);
         if out.is_json() {
             out.json(&EmbedderJson::of(&shown, progress))?;
@@ -221,7 +223,7 @@ impl Use {
         }
         let is_done = is_left || progress.is_done();
         if !is_done {
-            let own = memory.store_embedder()?.map(|own| own.model_id);
+            let own = memory.embedding().own()?.map(|own| own.model_id);
             let left = text::count(progress.messages.saturating_sub(progress.done), "message");
             if own.as_deref() == Some(shown.model_id.as_str()) {
                 out.note(format_args!(
@@ -232,7 +234,7 @@ impl Use {
                 out.note("another embedder was chosen meanwhile");
             }
         }
-        if let Some(failures) = memory.embedding_failures()? {
+        if let Some(failures) = memory.embedding().failures()? {
             let refused = text::count(failures.messages, "message");
             out.note(format_args!(
                 "the model refused {refused}; the last error: {}",
@@ -283,10 +285,10 @@ fn on_own_texts(embedder: &dyn Port, sample: &str, out: &Output) -> Result<Calib
 
 /// Embeds what is to be embedded, with a bar.
 fn wait(memory: &Memory, out: &Output) -> Result<EmbeddingProgress, CliError> {
-    let before = memory.embedding_progress()?;
+    let before = memory.embedding().progress()?;
     let mut bar = out.progress("embedding", before.messages - before.done.min(before.messages));
     let mut shown = before.done;
-    Ok(memory.reembed(|progress| {
+    Ok(memory.embedding().reembed(|progress| {
         bar.advance(progress.done.saturating_sub(shown));
         shown = shown.max(progress.done);
     })?)
@@ -336,7 +338,7 @@ impl Calibrate {
         let choice = match named {
             Some(named) => named,
             None if has_store => {
-                let own = store::open_for_reading(&globals)?.store_embedder()?;
+                let own = store::open_for_reading(&globals)?.embedding().own()?;
                 own.map(|own| own.choice).unwrap_or_default()
             }
             None => Choice::BuiltIn,
@@ -354,7 +356,7 @@ impl Calibrate {
         };
         if has_store {
             let memory = store::open_with(&globals, embedder)?;
-            memory.set_scale(&measured.model_id, measured.scale)?;
+            memory.embedding().set_scale(&measured.model_id, measured.scale)?;
         }
         print_calibration(out, &measured, has_store)?;
         Ok(Outcome::Done)

@@ -21,7 +21,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let memory = store::open_for_reading(globals)?;
-        let conversation = memory.export(&self.todo.todo)?;
+        let conversation = memory.conversations().export(&self.todo.todo)?;
         let mut line = conversation.to_json_line();
         line.push('\n');
         out.bytes(line.as_bytes())?;

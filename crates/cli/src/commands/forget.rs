@@ -33,7 +33,7 @@ impl Forget {
         memory.find(&todo_id)?;
         // A damaged todo has to be forgettable too.
         let messages = memory.len(&todo_id).unwrap_or(0);
-        memory.forget(&todo_id)?;
+        memory.maintenance().forget(&todo_id)?;
         if out.is_json() {
             out.json(&ForgetJson { todo_id, messages })?;
         } else {

@@ -61,17 +61,12 @@ impl Grant {
         let mut changed = Vec::new();
         if revoke {
             for reference in references {
-                if memory.revoke(&from, &to, &reference)? {
+                if memory.grants().revoke(&from, &to, &reference)? {
                     changed.push(reference);
                 }
             }
         } else {
-            let granted = memory.grant(&from, &to, &references).map_err(|error| match error {
-                error @ foldback::Error::NoReference { .. } => {
-                    CliError::NotFound(error.to_string())
-                }
-                error => error.into(),
-            })?;
+            let granted = memory.grants().grant(&from, &to, &references)?;
             changed.extend(granted.into_iter().map(|grant| grant.reference));
         }
         // To take back what was not granted is not what was asked for.

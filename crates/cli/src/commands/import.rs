@@ -6,7 +6,7 @@ use crate::output::{Output, style, text};
 use crate::sources::{Sourced, Sources, Survey};
 use crate::store;
 use clap::Args;
-use foldback::Memory;
+use foldback::{ErrorKind, Memory};
 use foldback_core::TodoId;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -106,9 +106,9 @@ impl Import {
 /// Whether a conversation that its todo does not take is passed over. A log that was still being
 /// written when it was recorded is nobody's fault.
 pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
-    match error {
-        foldback::Error::Rewritten { .. } => true,
-        foldback::Error::NotEmpty { .. } => lenient,
+    match error.kind() {
+        ErrorKind::SourceChanged => true,
+        ErrorKind::AlreadyExists => lenient,
         _ => false,
     }
 }
@@ -119,7 +119,7 @@ fn import<'a>(
     sourced: &'a Sourced,
 ) -> Result<ImportJson<'a>, foldback::Error> {
     let conversation = &sourced.conversation;
-    let recorded = memory.continue_import(todo, conversation)?;
+    let recorded = memory.conversations().continue_import(todo, conversation)?;
     let messages = conversation.messages.len() as u64;
     Ok(ImportJson {
         id: conversation.id.as_deref(),
@@ -134,11 +134,11 @@ fn import<'a>(
 
 /// Says what helps where one of several conversations is refused.
 fn with_hint(error: foldback::Error, conversations: u64) -> CliError {
-    match error {
-        foldback::Error::NotEmpty { .. } if conversations > 1 => {
+    match error.kind() {
+        ErrorKind::AlreadyExists if conversations > 1 => {
             CliError::Usage(format!("{error}; --lenient passes over this one"))
         }
-        error => error.into(),
+        _ => error.into(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::output::{Output, message, style, text};
 use crate::{outfile, store};
 use clap::Args;
 use data_encoding::BASE64;
-use foldback::{Memory, Todo};
+use foldback::{ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
 use foldback_core::{BlockHeader, BlockId, PayloadRef, Reference};
 use serde::Serialize;
@@ -126,13 +126,16 @@ impl Load {
 
     /// The todo that the reference leads to.
     fn locate(&self, memory: &Memory, reference: &Reference) -> Result<Todo, CliError> {
-        memory.locate(&self.todo.todo, reference).map_err(|error| match (error, reference) {
+        let todo = &self.todo.todo;
+        // One that is not there is told apart from a reference that leads nowhere.
+        memory.find(todo)?;
+        memory.references().locate(todo, reference).map_err(|error| match reference {
+            _ if error.kind() != ErrorKind::NotFound => error.into(),
             // Of another todo nothing is told that it did not grant, not even whether there is it.
-            (foldback::Error::NoReference { .. }, Reference::Block(id)) => self.no_block(id),
-            (foldback::Error::NoReference { reference, .. }, _) => {
+            Reference::Block(id) => self.no_block(id),
+            Reference::Payload { .. } => {
                 PayloadError::NotFound { reference: reference.to_string() }.into()
             }
-            (error, _) => error.into(),
         })
     }
 
@@ -158,8 +161,9 @@ impl Load {
             memory.payloads().resolve(&todo, &PayloadRef::local(*n, *check))?;
         }
         self.locate(memory, reference)?;
-        let bytes =
-            outfile::write(path, |file| Ok(memory.write_reference(todo.id(), reference, file)?))?;
+        let bytes = outfile::write(path, |file| {
+            Ok(memory.references().write(todo.id(), reference, file)?)
+        })?;
         if out.is_json() {
             let path = path.display().to_string();
             out.json(&FileJson { kind: "file", r#ref: reference.to_string(), bytes, path })?;

@@ -21,7 +21,6 @@ use foldback_bench::Policy;
 use foldback_core::{Prompt, Timestamp, TodoId};
 use rayon::prelude::*;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Feed recorded conversations through a live session, and prove that nothing is lost
 ///
@@ -125,7 +124,7 @@ impl Replay {
             let mut options = self.policy.options(store::temporary_options(globals)?);
             if self.report.is_some() {
                 // Same input, same page: a message without a time gets no time of today.
-                options.clock = Arc::new(|| Timestamp(0));
+                options = options.with_clock(|| Timestamp(0));
             }
             Place::Temporary(Box::new(options))
         };
@@ -308,7 +307,7 @@ impl Replay {
             (found, calls) = (prompt, report.calls);
         } else {
             // It only looks, so it never touches a store that stays.
-            let options = Options { secret: Some(KNOWN_SECRET), ..Options::default() };
+            let options = Options::default().with_secret(KNOWN_SECRET);
             let memory = Memory::in_memory(self.policy.options(options))?;
             let (memory, todo) = (&memory, todo.clone());
             let run = Run { memory, todo, sourced: &sourced, policy: self.policy, stop };

@@ -6,10 +6,10 @@ use crate::error::{CliError, Outcome};
 use crate::output::block::range;
 use crate::output::json::rounded;
 use crate::output::snippet::{Snippet, show, snippets, words};
-use crate::output::{Output, style, text};
+use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
-use foldback::Memory;
+use foldback::{Memory, SearchAnswer};
 use foldback_blockstore::{Hit, PassageHit, SearchRequest};
 use foldback_core::{BlockId, BlockType, Message, PayloadRef, SeqNo, Timestamp};
 use serde::Serialize;
@@ -28,7 +28,8 @@ use std::time::Instant;
 /// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
 /// `text`, and `skip` is how many bytes of a long first line stand before it. With
 /// --explain each hit has "explanation" too; what stands beside words and meaning in its score is
-/// "neighbours", "recent", "dated" and "bonus" there. The exit code is 1 when nothing was found.
+/// "neighbours", "recent", "dated" and "bonus" there. Where the question could not be compared by
+/// meaning, "by_words_alone" says why. The exit code is 1 when nothing was found.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
@@ -71,6 +72,9 @@ pub(crate) struct Search {
 struct SearchJson<'a> {
     hits: Vec<HitJson<'a>>,
     took_us: u64,
+    /// Why the question was not compared by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_words_alone: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -153,8 +157,12 @@ impl Search {
             .until(self.until)
             .cutoff((!self.all).then_some(CUTOFF));
         let begun = Instant::now();
-        let mut hits = memory.search(todo, &request)?;
+        let answer = memory.search(todo, &request)?;
         let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let SearchAnswer { mut hits, by_words_alone } = answer;
+        if let Some(error) = &by_words_alone {
+            output::warn(globals, format_args!("{error}; this search goes by words alone"));
+        }
         // Even of everything, a block that shares neither a word nor any meaning answers nothing.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found = Vec::with_capacity(hits.len());
@@ -165,7 +173,8 @@ impl Search {
         }
         if out.is_json() {
             let hits = found.iter().map(|found| self.hit_json(found)).collect();
-            out.json(&SearchJson { hits, took_us })?;
+            let by_words_alone = by_words_alone.map(|error| error.to_string());
+            out.json(&SearchJson { hits, took_us, by_words_alone })?;
         } else if found.is_empty() {
             let more = if self.all { "" } else { "; --all shows what is nearest" };
             out.note(format_args!(

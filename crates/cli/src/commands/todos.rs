@@ -97,7 +97,7 @@ impl Todos {
     fn list_grants(&self, memory: &Memory, out: &Output) -> Result<Outcome, CliError> {
         let mut rows = Vec::new();
         let mut add = |todo: &TodoId, wanted: &dyn Fn(&Grant) -> bool| -> Result<(), CliError> {
-            let grants = memory.grants(todo)?.into_iter().filter(wanted);
+            let grants = memory.grants().list(todo)?.into_iter().filter(wanted);
             rows.extend(grants.map(|grant| GrantRow {
                 from: grant.from,
                 to: grant.to,
@@ -137,7 +137,8 @@ impl Todos {
 /// What is known of a todo. Damage is told and does not hide the others.
 fn row(memory: &Memory, todo: TodoId, out: &Output) -> Row {
     let told = |error: &foldback::Error| out.note(format_args!("{todo}: {error}"));
-    let foreign_id = memory.info(&todo).inspect_err(told).ok().and_then(|info| info.foreign_id);
+    let foreign_id =
+        memory.conversations().info(&todo).inspect_err(told).ok().and_then(|info| info.foreign_id);
     let session = memory.session(&todo).inspect_err(told).ok();
     let messages = session.as_ref().map(foldback::Session::len).or_else(|| memory.len(&todo).ok());
     let blocks = session.as_ref().map(foldback::Session::blocks);

@@ -28,7 +28,7 @@ struct VerifyJson<'a> {
 
 impl Verify {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let checkup = store::open_for_reading(globals)?.verify()?;
+        let checkup = store::open_for_reading(globals)?.maintenance().verify()?;
         if out.is_json() {
             out.json(&VerifyJson {
                 clean: checkup.is_clean(),

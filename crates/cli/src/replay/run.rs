@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
-use foldback::{Close, Memory, Options, Session};
+use foldback::{Close, ErrorKind, Memory, Options, Session};
 use foldback_backend_store::Meta;
 use foldback_bench::{Calls, Counts, Meter, Policy};
 use foldback_core::{
@@ -105,7 +105,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
     let messages = &run.sourced.conversation.messages;
     let mut session = begin(run)?;
     // So many messages the todo holds, and is known to hold as the source has them.
-    let mut held = check_held(run, &session, 0)?;
+    let mut held = held_now(run, 0)?;
     let mut again: Option<Again> = None;
     let mut player = Player::new(run)?;
     let calls = Calls::of(messages);
@@ -122,8 +122,9 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
         let mut recorded = None;
         if at >= held {
             match session.record_at(seq, message.clone()) {
-                Err(foldback::Error::MovedOn { .. }) => {
-                    held = check_held(run, &session, at)?;
+                // Somebody else records the same; the session stands where the todo does now.
+                Err(error) if is_behind(&error, &session, seq) => {
+                    held = held_now(run, at)?;
                     player.pass_payloads(run)?;
                 }
                 result => recorded = Some(result?),
@@ -168,26 +169,18 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
 }
 
 fn begin(run: &Run<'_>) -> Result<Session, CliError> {
-    Ok(run.memory.session_for(&run.todo, &run.sourced.conversation)?)
+    Ok(run.memory.conversations().session_for(&run.todo, &run.sourced.conversation)?)
 }
 
-/// How many messages the todo holds already. They have to be the conversation's first; those before
+/// Whether a message was not recorded because the todo holds others.
+fn is_behind(error: &foldback::Error, session: &Session, seq: SeqNo) -> bool {
+    error.kind() == ErrorKind::Conflict && session.len() != seq.0
+}
+
+/// How many messages the todo holds by now. They have to be the conversation's first; those before
 /// `from` are known to be.
-fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, CliError> {
-    let len = session.len();
-    let messages = &run.sourced.conversation.messages;
-    let other = || foldback::Error::NotEmpty { todo: run.todo.clone(), len };
-    let end = usize::try_from(len).unwrap_or(usize::MAX);
-    let held = messages.get(from..end).ok_or_else(other)?;
-    let mut seq = from as u64;
-    for step in held.chunks(256) {
-        let to = seq + step.len() as u64;
-        if run.memory.messages(&run.todo, seq..to)? != step {
-            return Err(other().into());
-        }
-        seq = to;
-    }
-    Ok(end)
+fn held_now(run: &Run<'_>, from: usize) -> Result<usize, CliError> {
+    Ok(run.memory.conversations().held(&run.todo, from, &run.sourced.conversation)?)
 }
 
 /// A conversation recorded once more, beside a todo that holds it already, to find the prompts that
@@ -200,7 +193,7 @@ struct Again {
 
 impl Again {
     fn new(run: &Run<'_>) -> Result<Self, CliError> {
-        let options = Options { secret: Some(run.memory.secret()), ..Options::default() };
+        let options = Options::default().with_secret(run.memory.secret());
         let memory = Memory::in_memory(run.policy.options(options))?;
         Ok(Self { session: memory.session(&run.todo)?, taken: 0 })
     }

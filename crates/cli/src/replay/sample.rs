@@ -74,7 +74,7 @@ fn search(
     block: &Block,
     query: String,
 ) -> Result<Option<Sample>, CliError> {
-    let hits = memory.search(todo, &SearchRequest::new(&query).k(1))?;
+    let hits = memory.search(todo, &SearchRequest::new(&query).k(1))?.hits;
     let Some(hit) = hits.first() else { return Ok(None) };
     let range = hit.block.range;
     let messages = memory.messages(todo, range.as_u64())?;

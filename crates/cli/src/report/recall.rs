@@ -107,7 +107,7 @@ pub(super) fn ask(
     let answer = memory.recall(todo, "search_block", &arguments)?.text;
     let returned = answered_by(&answer);
     let mut hits = Vec::new();
-    for hit in memory.search(todo, &SearchRequest::new(&query).k(HITS))? {
+    for hit in memory.search(todo, &SearchRequest::new(&query).k(HITS))?.hits {
         let id = &hit.block.header.block_id;
         let messages = memory.messages(todo, hit.block.range.as_u64())?;
         let numbered: Vec<_> = hit.block.range.iter().zip(&messages).collect();

@@ -114,7 +114,7 @@ fn r10_a_command_on_a_sled_store_in_use_says_what_to_do() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
     assert_eq!(run(&shell, SLED, &["import", &file]).code, 0);
-    let options = || Options { engine: Engine::Sled, ..Options::default() };
+    let options = || Options::default().with_engine(Engine::Sled);
     let holder = Memory::open(&shell.store(), options()).unwrap();
     for command in [
         "import quay.jsonl",

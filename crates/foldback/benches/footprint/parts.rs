@@ -78,7 +78,7 @@ fn bulk() {
         }
         let took = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        memory.index_now().unwrap();
+        memory.maintenance().index().unwrap();
         let indexed = start.elapsed().as_secs_f64();
         println!(
             "  {name:<10} {:>7.0} messages/s durable and searchable, {} blocks; {indexed:.2} s later \
@@ -119,11 +119,11 @@ fn cold() {
     let dir = tempfile::tempdir().unwrap();
     let (memory, mut session) = session(dir.path());
     let text = fill(&mut session, 10_000, 420);
-    memory.index_now().unwrap();
+    memory.maintenance().index().unwrap();
     let messages = session.len();
     let dim = StaticEmbedder::new().dim() as u64;
     drop(session);
-    memory.compact().unwrap();
+    memory.maintenance().compact().unwrap();
     drop(memory);
     let raw = text + messages * dim * 4;
     let disk = machine::size(dir.path());
@@ -151,7 +151,7 @@ fn cold_open(dir: &Path) {
     let before = machine::resident();
     let start = Instant::now();
     let memory = Memory::open(dir, Options::default()).unwrap();
-    let hits = memory.search(&todo(), &SearchRequest::new("gazo besu ritemo").k(3)).unwrap();
+    let hits = memory.search(&todo(), &SearchRequest::new("gazo besu ritemo").k(3)).unwrap().hits;
     let took = start.elapsed();
     assert!(!hits.is_empty());
     let mut random = Random::new(77);

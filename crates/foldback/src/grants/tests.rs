@@ -1,9 +1,10 @@
 //! What a look-up of a grant costs.
 
+use super::record::SLOTS;
 use super::*;
 use crate::{Close, Options};
-use foldback_core::{Message, ToolCall, ToolCallId};
-use foldback_kv::{Finding, Kv};
+use foldback_core::{BlockId, Message, ToolCall, ToolCallId};
+use foldback_kv::{Error as KvError, Finding, Kv, Space};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ fn id(text: &str) -> TodoId {
 fn s3_every_guess_costs_the_same_reads() {
     let kv = foldback_kv::memory();
     let counting = Arc::new(Counting { kv, gets: AtomicU64::new(0), scans: AtomicU64::new(0) });
-    let memory = Memory::assemble(None, counting.clone(), Options::default()).unwrap();
+    let memory = Memory::open_on(counting.clone(), None, Options::default()).unwrap();
     let mut from = memory.session(&id("a")).unwrap();
     for n in 0..40 {
         let call = format!("c{n}");
@@ -107,7 +108,7 @@ fn s3_every_guess_costs_the_same_reads() {
     ];
     for granted in [0, 1, 38] {
         let blocks = (1..=granted).map(|n| Reference::Block(BlockId::new(id("a"), n)));
-        memory.grant(&id("a"), &id("b"), &blocks.collect::<Vec<_>>()).unwrap();
+        memory.grants().grant(&id("a"), &id("b"), &blocks.collect::<Vec<_>>()).unwrap();
         for guess in &guesses {
             let arguments = format!("{{\"ref\":\"{guess}\"}}");
             counting.count();

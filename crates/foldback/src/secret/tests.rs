@@ -117,5 +117,5 @@ fn s5_a_full_disk_keeps_no_store_closed() {
     let store = Arc::new(Troubled { before_commit: full, ..Troubled::new() });
     assert_ne!(store.secret(), store.secret());
     assert_eq!(store.kv.get(SECRET).unwrap(), None);
-    crate::Memory::assemble(None, store, crate::Options::default()).unwrap();
+    crate::Memory::open_on(store, None, crate::Options::default()).unwrap();
 }

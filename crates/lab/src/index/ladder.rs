@@ -137,7 +137,7 @@ pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
 /// The defaults, without a graph over vectors: see [`LADDER_NOTE`].
 fn options() -> Options {
     let index = IndexConfig { hnsw_after_vectors: usize::MAX, ..IndexConfig::default() };
-    Options { index, ..Options::default() }
+    Options::default().with_index(index)
 }
 
 /// Fills a store, searches it, and appends to it.
@@ -152,7 +152,7 @@ pub(super) fn measure(rung: Rung, dir: &Path) -> Result<Filled, BenchError> {
         messages += session.len();
     }
     let bulk_per_s = messages as f64 / begin.elapsed().as_secs_f64();
-    memory.index_now()?;
+    memory.maintenance().index()?;
 
     let mut random = Random::new(WARM);
     let mut searches = Times::default();

@@ -85,8 +85,8 @@ impl Index {
     /// What the options of a memory have to be: each message a block, and all of it in its record.
     pub(super) fn options(options: Options) -> Result<Options, Error> {
         let chunker = ChunkerConfig::default().with_sizes(1, 1)?.with_look_ahead(0)?;
-        let offload = OffloadPolicy { tokens: usize::MAX, ..OffloadPolicy::default() };
-        Ok(Options { chunker, offload, ..options })
+        let offload = OffloadPolicy::default().with_tokens(usize::MAX);
+        Ok(options.with_chunker(chunker).with_offload(offload))
     }
 
     pub(super) fn open(memory: Memory, todo: TodoId) -> Result<Self, Error> {
@@ -139,7 +139,7 @@ impl Index {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
-        self.memory.forget(&self.todo)?;
+        self.memory.maintenance().forget(&self.todo)?;
         *self = Self::open(self.memory.clone(), self.todo.clone())?;
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Index {
         let mut wanted = k;
         loop {
             let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
-            let hits = self.memory.search(&self.todo, &request)?;
+            let hits = self.memory.search(&self.todo, &request)?.hits;
             let is_all = hits.len() < wanted || wanted >= SearchRequest::MAX_K;
             let is_meant = |hit: &Hit| hit.bm25 > 0.0 || hit.relevance >= WITHOUT_WORDS;
             let mut passages = Vec::new();

@@ -1,5 +1,6 @@
 //! A session's saved state made again from the records, where the saved one is damaged.
 
+use crate::error::Failure;
 use crate::live::{Live, Open};
 use crate::memory::Shared;
 use crate::record::{Draft, mean};
@@ -27,13 +28,16 @@ const STEP: u64 = 256;
 ///
 /// # Errors
 /// When the records cannot be read, or another process writes at the same time.
-pub(crate) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> {
+pub(super) fn rebuild(memory: &Arc<Shared>, todo: &Todo) -> Result<bool, Error> {
     let blocks = memory.blocks.last_block(todo)?.map_or(0, |block| block.header.block_id.n());
     match Live::load(memory, todo) {
         Ok(live) if live.blocks == blocks => return Ok(false),
-        Ok(_) | Err(Error::State { .. } | Error::StateMismatch { .. }) => {}
-        Err(Error::Blocks(BlockError::Corrupt { key, .. })) if key.space == Space::Session => {}
-        Err(error) => return Err(error),
+        Ok(_) => {}
+        Err(error) => match error.failure() {
+            Failure::State { .. } | Failure::StateMismatch { .. } => {}
+            Failure::Blocks(BlockError::Corrupt { key, .. }) if key.space == Space::Session => {}
+            _ => return Err(error),
+        },
     }
     let empty = Live::new(memory, todo, memory.blocks.head(todo)?);
     let mut session = Session::with(memory.clone(), todo.clone(), empty);

@@ -3,8 +3,10 @@
 //! Todo by todo, in batches that are durable each; killed at any point it goes on from the last
 //! batch. One process at a time does it, under a lock of the store's folder.
 
+use super::EmbeddingProgress;
+use super::stored::{failures, own_model, set_failures};
 use crate::Error;
-use crate::embedding::{EmbeddingProgress, failures, own_model, set_failures};
+use crate::error::Failure;
 use crate::record::{text_of, vectors_of};
 use crate::texts::{self, Texts};
 use foldback_backend_store::BackendStore;
@@ -14,9 +16,8 @@ use foldback_embedder::WordsOnly;
 use foldback_kv::{Kv, Registry, Todo};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// A batch ends after this many messages, or this many vectors: about a second of a larger model.
@@ -39,65 +40,8 @@ const STEP: usize = 512;
 /// How often is looked how far another process has come.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So often is looked, before the end of an unfinished replacement is left to whoever is at work.
-const PATIENCE: u32 = 50;
-
 /// So often what was recorded meanwhile is embedded as well, before it is left to others.
 const ROUNDS: usize = 8;
-
-/// The thread that makes vectors again, while a memory is open.
-#[derive(Default)]
-pub(crate) struct Reembedder {
-    stop: Arc<AtomicBool>,
-    turns: Arc<Mutex<Turns>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// Whether the thread is at work, and whether it is to begin again.
-#[derive(Default)]
-struct Turns {
-    running: bool,
-    again: bool,
-}
-
-impl Reembedder {
-    /// Begins the work; where it is under way, it is gone through once more.
-    pub(crate) fn start(&self, work: Work) -> Result<(), Error> {
-        let Some(path) = work.lock.clone() else { return Ok(()) };
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.running {
-            turns.again = true;
-            return Ok(());
-        }
-        let (stop, shared) = (self.stop.clone(), self.turns.clone());
-        let run = move || {
-            loop {
-                // What fails is noted, and is tried again the next time.
-                drop(work.run(&stop, None));
-                let mut turns = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                turns.running = std::mem::take(&mut turns.again) && !stop.load(Ordering::Relaxed);
-                if !turns.running {
-                    break;
-                }
-            }
-        };
-        let started = Builder::new().name("foldback-reembedder".to_owned()).spawn(run);
-        *thread = Some(started.map_err(|source| Error::Io { path, source })?);
-        turns.running = true;
-        Ok(())
-    }
-}
-
-impl Drop for Reembedder {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = thread.take() {
-            drop(thread.join());
-        }
-    }
-}
 
 /// What the work is done with.
 pub(crate) struct Work {
@@ -382,83 +326,6 @@ impl Work {
         }
         set_failures(kv, &noted)
     }
-
-    /// Ends the replacements that this embedder cannot go on with, so that indexes are kept again:
-    /// what has vectors of the one model and what of the other stays as it is. `false` when another
-    /// process is at work, which sees to it.
-    pub(crate) fn abandon(&self) -> Result<bool, Error> {
-        let is_stale = |todo: &Todo| -> Result<bool, Error> {
-            Ok(self.blocks.vector_state(todo)?.indexes_stale)
-        };
-        let mut any = false;
-        self.for_each_todo(|todo| {
-            any = is_stale(todo)?;
-            Ok(!any)
-        })?;
-        if !any {
-            return Ok(true);
-        }
-        let Some(_lock) = self.take_lock()? else { return Ok(false) };
-        self.for_each_todo(|todo| {
-            if is_stale(todo)? {
-                // Whoever holds the index gives it back after a batch.
-                self.blocks.finish_vectors(todo, &|| false)?;
-                drop(self.blocks.maintain(todo));
-            }
-            Ok(true)
-        })?;
-        Ok(true)
-    }
-
-    /// As [`abandon`](Self::abandon), and waits a while for whoever is at work: a thread of this very
-    /// process may have begun the same.
-    pub(crate) fn abandon_soon(&self) -> Result<(), Error> {
-        for _ in 0..PATIENCE {
-            if self.abandon()? {
-                break;
-            }
-            std::thread::sleep(LOOK);
-        }
-        Ok(())
-    }
-
-    /// What is wrong with the vectors of the store's todos, as sentences; with `repair` it is set
-    /// right, and what was refused is forgotten.
-    pub(crate) fn examine(&self, repair: bool) -> Result<Vec<String>, Error> {
-        let own = own_model(self.kv.as_ref())?;
-        let repaired = if repair { " (repaired)" } else { "" };
-        let mut findings = Vec::new();
-        self.for_each_todo(|todo| {
-            if self.blocks.check_vector_state(todo, repair)? {
-                findings.push(format!(
-                    "{}: the record of how far its vectors are replaced is damaged{repaired}",
-                    todo.id()
-                ));
-            }
-            let state = self.blocks.vector_state(todo)?;
-            if state.indexes_stale && own.as_ref() != Some(&state.model_id) {
-                findings.push(format!(
-                    "{}: its vectors were being replaced by those of {}, which are not wanted any \
-                     more, and its index is not kept{repaired}",
-                    todo.id(),
-                    state.model_id
-                ));
-            }
-            Ok(true)
-        })?;
-        if let Some(failures) = failures(self.kv.as_ref())? {
-            findings.push(format!(
-                "{} messages have no vectors of {}, which refused them; the last error: {}{repaired}",
-                failures.messages, failures.model_id, failures.last
-            ));
-        }
-        if repair && !findings.is_empty() {
-            self.abandon_soon()?;
-            set_failures(self.kv.as_ref(), &<_>::default())?;
-        }
-        Ok(findings)
-    }
-
     /// The messages below this number are done.
     fn done(&self, todo: &Todo) -> Result<u64, Error> {
         let state = self.blocks.vector_state(todo)?;
@@ -485,9 +352,9 @@ impl Work {
     }
 
     /// The lock, open for as long as it is held; `None` when somebody else has it.
-    fn take_lock(&self) -> Result<Option<Option<File>>, Error> {
+    pub(super) fn take_lock(&self) -> Result<Option<Option<File>>, Error> {
         let Some(path) = &self.lock else { return Ok(Some(None)) };
-        let failed = |source| Error::Io { path: path.clone(), source };
+        let failed = |source| Failure::Io { path: path.clone(), source }.into();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(failed)?;
@@ -499,7 +366,7 @@ impl Work {
     }
 
     /// Visits todos in the order of their making, as long as `visit` says to go on.
-    fn for_each_todo(
+    pub(super) fn for_each_todo(
         &self,
         mut visit: impl FnMut(&Todo) -> Result<bool, Error>,
     ) -> Result<(), Error> {

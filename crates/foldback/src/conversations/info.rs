@@ -1,7 +1,9 @@
 //! What is kept with a todo beside its records: a few words with its name, and apart from them, for
 //! it may be large, what stood around the messages of a conversation that came in whole.
 
-use crate::{Error, Memory};
+use super::Conversations;
+use crate::Error;
+use crate::error::Failure;
 use foldback_core::TodoId;
 use foldback_kv::Todo;
 use foldback_transcript::{Conversation, Envelope};
@@ -44,13 +46,13 @@ impl Seal {
     }
 }
 
-impl Memory {
+impl Conversations<'_> {
     /// What is kept with a todo beside its records. Reads no envelope.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
-    pub fn info(&self, todo: &TodoId) -> Result<TodoInfo, Error> {
-        let info: Info = read(todo, &self.shared.registry.info(&self.find(todo)?)?)?;
+    pub fn info(self, todo: &TodoId) -> Result<TodoInfo, Error> {
+        let info: Info = read(todo, &self.memory.registry.info(&self.memory.find(todo)?)?)?;
         Ok(TodoInfo { foreign_id: info.foreign_id })
     }
 
@@ -59,9 +61,9 @@ impl Memory {
     ///
     /// # Errors
     /// When there is no such todo, the store fails, or the envelope is damaged.
-    pub fn envelope(&self, todo: &TodoId) -> Result<Option<Envelope>, Error> {
-        let registry = &self.shared.registry;
-        let found = self.find(todo)?;
+    pub(crate) fn envelope(self, todo: &TodoId) -> Result<Option<Envelope>, Error> {
+        let registry = &self.memory.registry;
+        let found = self.memory.find(todo)?;
         let mut info = registry.info(&found)?;
         loop {
             let Some(seal) = read::<Info>(todo, &info)?.attached else {
@@ -75,7 +77,7 @@ impl Memory {
             let again = registry.info(&found)?;
             if again == info {
                 let what = "what stood around its messages is not there whole".to_owned();
-                return Err(Error::State { todo: todo.clone(), what });
+                return Err(Failure::State { todo: todo.clone(), what }.into());
             }
             info = again;
         }
@@ -83,8 +85,8 @@ impl Memory {
 
     /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
     /// todo's head is still `head`.
-    pub(crate) fn keep(
-        &self,
+    pub(super) fn keep(
+        self,
         todo: &Todo,
         head: u64,
         conversation: &Conversation,
@@ -94,8 +96,8 @@ impl Memory {
             foreign_id: conversation.id.clone().filter(|id| id != todo.id().as_str()),
             attached: Some(Seal::of(&envelope)),
         })?;
-        if self.shared.registry.info(todo)? != info {
-            self.shared.registry.set(todo, head, &info, &envelope)?;
+        if self.memory.registry.info(todo)? != info {
+            self.memory.registry.set(todo, head, &info, &envelope)?;
         }
         Ok(())
     }
@@ -103,7 +105,7 @@ impl Memory {
 
 fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     rmp_serde::to_vec_named(value)
-        .map_err(|_| Error::Internal("what is kept with a todo has no bytes"))
+        .map_err(|_| Failure::Internal("what is kept with a todo has no bytes").into())
 }
 
 fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Result<T, Error> {
@@ -111,13 +113,13 @@ fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Re
         return Ok(T::default());
     }
     rmp_serde::from_slice(bytes)
-        .map_err(|error| Error::State { todo: todo.clone(), what: error.to_string() })
+        .map_err(|error| Failure::State { todo: todo.clone(), what: error.to_string() }.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
+    use crate::{Memory, Options};
     use foldback_kv::{Batch, Delete, Key, Space};
     use foldback_transcript::read_bytes;
 
@@ -136,24 +138,24 @@ mod tests {
     #[test]
     fn an_envelope_is_apart_from_the_info_and_follows_a_conversation_that_goes_on() {
         let memory = Memory::in_memory(Options::default()).unwrap();
-        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        memory.conversations().continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
         let todo = memory.find(&id()).unwrap();
         let registry = &memory.shared.registry;
         assert!(registry.info(&todo).unwrap().len() < 200, "the info is small");
-        assert_eq!(memory.export(&id()).unwrap(), conversation(2, 3_000_000));
+        assert_eq!(memory.conversations().export(&id()).unwrap(), conversation(2, 3_000_000));
         // The same again writes nothing; more messages, or more beside them, do.
         let changed = memory.shared.kv.changed().unwrap();
-        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        memory.conversations().continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
         assert_eq!(memory.shared.kv.changed().unwrap(), changed);
         for longer in [conversation(2, 3_500_000), conversation(5, 90)] {
-            memory.continue_import(&id(), &longer).unwrap();
-            assert_eq!(memory.export(&id()).unwrap(), longer);
+            memory.conversations().continue_import(&id(), &longer).unwrap();
+            assert_eq!(memory.conversations().export(&id()).unwrap(), longer);
         }
         // What is refused takes nothing.
-        assert!(memory.continue_import(&id(), &conversation(4, 6)).is_err());
-        assert_eq!(memory.export(&id()).unwrap(), conversation(5, 90));
-        assert_eq!(memory.verify().unwrap().findings, Vec::<String>::new());
-        memory.forget(&id()).unwrap();
+        assert!(memory.conversations().continue_import(&id(), &conversation(4, 6)).is_err());
+        assert_eq!(memory.conversations().export(&id()).unwrap(), conversation(5, 90));
+        assert_eq!(memory.maintenance().verify().unwrap().findings, Vec::<String>::new());
+        memory.maintenance().forget(&id()).unwrap();
         let left = memory.shared.kv.scan(Space::Todo, todo.no(), 0..Key::N_END, 9).unwrap();
         assert_eq!(left, []);
     }
@@ -171,23 +173,23 @@ mod tests {
         let info = write(&earlier).unwrap();
         let todo = memory.shared.registry.create(&id(), &info).unwrap();
         memory.session(&id()).unwrap().record_all(held.messages.clone()).unwrap();
-        assert_eq!(memory.info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
-        assert_eq!(memory.export(&id()).unwrap(), held);
-        memory.continue_import(&id(), &conversation(4, 90)).unwrap();
+        assert_eq!(memory.conversations().info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
+        assert_eq!(memory.conversations().export(&id()).unwrap(), held);
+        memory.conversations().continue_import(&id(), &conversation(4, 90)).unwrap();
         assert!(memory.shared.registry.info(&todo).unwrap().len() < 200);
-        assert_eq!(memory.export(&id()).unwrap(), conversation(4, 90));
+        assert_eq!(memory.conversations().export(&id()).unwrap(), conversation(4, 90));
     }
 
     #[test]
     fn a_piece_that_is_gone_is_found() {
         let memory = Memory::in_memory(Options::default()).unwrap();
-        memory.continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
+        memory.conversations().continue_import(&id(), &conversation(2, 3_000_000)).unwrap();
         let todo = memory.find(&id()).unwrap();
         let delete = vec![Delete::one(Key { space: Space::Todo, todo: todo.no(), n: 1 })];
         memory.shared.kv.commit(Batch { delete, ..Batch::default() }).unwrap();
-        let findings = memory.verify().unwrap().findings;
+        let findings = memory.maintenance().verify().unwrap().findings;
         assert!(findings.len() == 1 && findings[0].contains("around its messages"), "{findings:?}");
-        assert!(memory.export(&id()).is_err());
-        assert_eq!(memory.info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
+        assert!(memory.conversations().export(&id()).is_err());
+        assert_eq!(memory.conversations().info(&id()).unwrap().foreign_id.as_deref(), Some("a b"));
     }
 }

@@ -1,0 +1,131 @@
+//! The kinds of errors, which callers match on.
+
+use super::Failure;
+use foldback_backend_store::Error as PayloadError;
+use foldback_blockstore::Error as BlockError;
+use foldback_disclosure::Error as RecallError;
+use foldback_kv::Error as KvError;
+
+/// What kind of error an [`Error`](crate::Error) is, cut by what the caller can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no such store, todo, message, block or payload, or this todo may not read it: the two look
+    /// alike on purpose.
+    NotFound,
+    /// The todo or folder holds something else already. Choose another.
+    AlreadyExists,
+    /// Another writer came first, and nothing was written. Read again where the todo stands, and repeat.
+    Conflict,
+    /// Another process has the store, or kept it busy for too long; nothing was changed. Try again later.
+    Locked,
+    /// The store is open for reading only, or cannot be written.
+    ReadOnly,
+    /// The disk is full; nothing was changed.
+    Full,
+    /// Something that is stored is damaged. Everything else stays readable;
+    /// [`doctor`](crate::Maintenance::doctor) names what is damaged.
+    Corrupt,
+    /// The source of an imported conversation has changed since it was imported. Forget the todo to import
+    /// it whole.
+    SourceChanged,
+    /// The store was made by another engine or in another format, or this build cannot do what was asked.
+    Unsupported,
+    /// An argument, a setting or a text makes no sense.
+    InvalidInput,
+    /// A todo was to grant or return what is not its to give.
+    NotPermitted,
+    /// The embedder failed.
+    Embedder,
+    /// The file system refused.
+    Io,
+    /// Something that should be impossible; please report it.
+    Internal,
+}
+
+impl ErrorKind {
+    pub(super) fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::Kv(error) => of_kv(error),
+            Failure::Blocks(error) => of_blocks(error),
+            Failure::Payloads(error) => of_payloads(error),
+            Failure::Recall(error) => match error {
+                RecallError::Blocks(error) => of_blocks(error),
+                RecallError::Grants(error) => of_kv(error),
+                RecallError::Payloads(error) => of_payloads(error),
+                _ => Self::InvalidInput,
+            },
+            Failure::NoTodo(_) | Failure::NoMessage { .. } | Failure::NoReference { .. } => {
+                Self::NotFound
+            }
+            Failure::NotEmpty { .. } => Self::AlreadyExists,
+            Failure::MovedOn { .. } => Self::Conflict,
+            Failure::Damaged { .. } | Failure::State { .. } | Failure::StateMismatch { .. } => {
+                Self::Corrupt
+            }
+            Failure::Rewritten { .. } => Self::SourceChanged,
+            Failure::Chunker(_)
+            | Failure::Scale { .. }
+            | Failure::Id(_)
+            | Failure::Message(_)
+            | Failure::Transcript(_)
+            | Failure::TodoList(_) => Self::InvalidInput,
+            Failure::NotOwn { .. }
+            | Failure::ToItself(_)
+            | Failure::NotReturned { .. }
+            | Failure::NotChild { .. }
+            | Failure::NoParent(_) => Self::NotPermitted,
+            Failure::Embed(_) => Self::Embedder,
+            Failure::Io { .. } | Failure::Random(_) => Self::Io,
+            Failure::Internal(_) => Self::Internal,
+        }
+    }
+}
+
+fn of_blocks(error: &BlockError) -> ErrorKind {
+    match error {
+        BlockError::Conflict { .. } => ErrorKind::Conflict,
+        BlockError::Corrupt { .. } => ErrorKind::Corrupt,
+        BlockError::Refused { .. } | BlockError::Config(_) => ErrorKind::InvalidInput,
+        BlockError::Kv(error) => of_kv(error),
+        // The text of a payload, or an index, could not be read or written.
+        _ => ErrorKind::Io,
+    }
+}
+
+fn of_payloads(error: &PayloadError) -> ErrorKind {
+    match error {
+        PayloadError::NotFound { .. }
+        | PayloadError::WrongCheck { .. }
+        | PayloadError::BadRange { .. } => ErrorKind::NotFound,
+        PayloadError::Corrupt { .. } | PayloadError::Refused { .. } => ErrorKind::Corrupt,
+        PayloadError::BadPattern { .. }
+        | PayloadError::TooLarge { .. }
+        | PayloadError::Config { .. } => ErrorKind::InvalidInput,
+        PayloadError::Kv(error) => of_kv(error),
+        _ => ErrorKind::Io,
+    }
+}
+
+fn of_kv(error: &KvError) -> ErrorKind {
+    match error {
+        KvError::Conflict { .. } => ErrorKind::Conflict,
+        KvError::Corrupt { .. } | KvError::CorruptHead { .. } | KvError::Damaged { .. } => {
+            ErrorKind::Corrupt
+        }
+        KvError::KeyOutOfRange { .. }
+        | KvError::ValueTooLarge { .. }
+        | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
+        KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
+        KvError::Full { .. } => ErrorKind::Full,
+        KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
+        KvError::NotFound { .. } => ErrorKind::NotFound,
+        KvError::NotEmpty { .. } => ErrorKind::AlreadyExists,
+        KvError::FormatVersion { .. }
+        | KvError::FormatEngine { .. }
+        | KvError::Format { .. }
+        | KvError::Unsupported { .. } => ErrorKind::Unsupported,
+        // The file system or the engine failed, now or at an earlier write.
+        _ => ErrorKind::Io,
+    }
+}

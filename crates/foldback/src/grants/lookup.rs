@@ -1,0 +1,129 @@
+//! What a reference leads to, as seen from a todo.
+
+use super::record::lookup;
+use crate::Error;
+use crate::error::Failure;
+use crate::memory::Shared;
+use foldback_backend_store::Error as PayloadError;
+use foldback_blockstore::Error as BlockError;
+use foldback_core::{BlockId, PayloadRef, Reference};
+use foldback_disclosure::{Error as RecallError, Grants};
+use foldback_kv::{Error as KvError, Todo};
+
+impl Shared {
+    /// As [`References::locate`](crate::References::locate).
+    pub(crate) fn locate(&self, todo: &Todo, reference: &Reference) -> Result<Todo, Error> {
+        let located = if reference.todo() == todo.id() {
+            self.has(todo, reference)?.then(|| todo.clone())
+        } else {
+            self.granted(todo, reference)?
+        };
+        let missing =
+            || Failure::NoReference { todo: todo.id().clone(), reference: reference.clone() };
+        located.ok_or_else(|| missing().into())
+    }
+
+    /// Checks that the reference names something of this very todo.
+    pub(crate) fn check_own(&self, todo: &Todo, reference: &Reference) -> Result<(), Error> {
+        let (id, reference) = (todo.id().clone(), reference.clone());
+        if reference.todo() != todo.id() {
+            return Err(Failure::NotOwn { todo: id, reference }.into());
+        }
+        if self.has(todo, &reference)? {
+            Ok(())
+        } else {
+            Err(Failure::NoReference { todo: id, reference }.into())
+        }
+    }
+
+    /// Whether the todo holds what the reference, which is one into it, names.
+    fn has(&self, todo: &Todo, reference: &Reference) -> Result<bool, Error> {
+        match reference {
+            Reference::Block(id) => Ok(self.blocks.block(todo, id.n())?.is_some()),
+            Reference::Payload { n, check, .. } => {
+                match self.payloads.resolve(todo, &PayloadRef::local(*n, *check)) {
+                    Ok(_) => Ok(true),
+                    Err(PayloadError::NotFound { .. } | PayloadError::WrongCheck { .. }) => {
+                        Ok(false)
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// The payloads that stood in the messages of a block. What cannot be read tells of none.
+    pub(super) fn payloads_in(&self, todo: &Todo, n: u32) -> Result<Vec<Reference>, Error> {
+        let stored = match self.blocks.block(todo, n) {
+            Ok(Some(block)) => self.blocks.messages(todo, block.range.as_u64()),
+            Ok(None) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        };
+        let stored = match stored {
+            Err(BlockError::Corrupt { .. }) => Vec::new(),
+            stored => stored?,
+        };
+        let offloads = stored.iter().flat_map(|message| &message.offloads);
+        let named = offloads.map(|offload| Reference::Payload {
+            todo: todo.id().clone(),
+            n: offload.n,
+            check: offload.check,
+        });
+        Ok(named.collect())
+    }
+
+    fn find_granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, Error> {
+        // For a todo that is not there the same is read as for one that is: nobody has the number 0.
+        let from = self.registry.find(reference.todo())?;
+        let is_granted = self.is_granted(from.as_ref().map_or(0, Todo::no), to, reference)?;
+        let Some(from) = from.filter(|_| is_granted) else { return Ok(None) };
+        let is_there = match self.has(&from, reference) {
+            // What is damaged was there; whoever reads it says so.
+            Err(error)
+                if matches!(
+                    error.failure(),
+                    Failure::Blocks(BlockError::Corrupt { .. })
+                        | Failure::Payloads(PayloadError::Corrupt { .. })
+                ) =>
+            {
+                true
+            }
+            has => has?,
+        };
+        // A grant of something that is not there leads nowhere.
+        Ok(is_there.then_some(from))
+    }
+
+    /// Whether `to` may read what the reference names: it was granted by itself, or stood in a block
+    /// that was.
+    fn is_granted(&self, from: u32, to: &Todo, reference: &Reference) -> Result<bool, Error> {
+        let Some((_, record)) = lookup(self, to.no(), (from, to.no()), reference)? else {
+            return Ok(false);
+        };
+        for n in &record.blocks {
+            let block = Reference::Block(BlockId::new(reference.todo().clone(), *n));
+            let block = lookup(self, to.no(), (from, to.no()), &block)?;
+            if block.is_some_and(|(_, block)| block.direct) {
+                return Ok(true);
+            }
+        }
+        Ok(record.direct)
+    }
+}
+
+impl Grants for Shared {
+    fn granted(&self, to: &Todo, reference: &Reference) -> Result<Option<Todo>, RecallError> {
+        self.find_granted(to, reference).map_err(|error| match error.into_failure() {
+            Failure::Kv(error) => error.into(),
+            Failure::Blocks(error) => error.into(),
+            Failure::Payloads(error) => error.into(),
+            Failure::Recall(error) => error,
+            // Nothing else fails while something is looked up.
+            other => RecallError::Grants(KvError::Io {
+                doing: "look up a grant in",
+                path: std::path::PathBuf::new(),
+                source: std::io::Error::other(other),
+            }),
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Checking a store, repairing what is derived, returning space, copying, forgetting.
+
+mod backup;
+mod forget;
+mod rebuild;
+mod verify;
+
+use crate::embedding::Embedding;
+use crate::memory::Shared;
+use crate::{Error, Memory};
+use foldback_kv::{Batch, Error as KvError, Todo};
+use rebuild::rebuild;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use verify::{TodoCheck, state_and_blocks};
+
+/// Todos and messages are walked in steps of this many.
+const STEP: usize = 512;
+
+/// A payload file without a record is an orphan when it is this old; a younger one may belong to a
+/// write that is under way.
+const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
+
+/// How long to wait for another's turn at an index.
+const TURN: Duration = Duration::from_millis(10);
+
+/// What is said of a state that was made again.
+const REBUILT: &str = "the saved state was made again from the messages; what was pinned by hand \
+    is pinned no more";
+/// The upkeep of a store: checks, repairs, indexes, space, copies, and forgetting.
+///
+/// ```
+/// use foldback::core::{Message, TodoId};
+/// use foldback::{Memory, Options};
+///
+/// let memory = Memory::in_memory(Options::default())?;
+/// let todo = TodoId::new("errand")?;
+/// memory.session(&todo)?.record(Message::user("Post the letter."))?;
+///
+/// assert!(memory.maintenance().verify()?.is_clean());
+/// memory.maintenance().forget(&todo)?;
+/// assert!(memory.todos(None, 1)?.is_empty());
+/// # Ok::<(), foldback::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Maintenance<'a> {
+    memory: &'a Arc<Shared>,
+}
+
+impl Memory {
+    /// The upkeep of the store.
+    #[must_use]
+    pub fn maintenance(&self) -> Maintenance<'_> {
+        Maintenance { memory: &self.shared }
+    }
+}
+
+/// What a check of the whole store found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Checkup {
+    /// How many todos were checked.
+    pub todos: u64,
+    /// How many messages.
+    pub messages: u64,
+    /// How many blocks.
+    pub blocks: u64,
+    /// How many payloads.
+    pub payloads: u64,
+    /// What is wrong, in sentences, each naming the todo and the record.
+    pub findings: Vec<String>,
+    /// How many blocks the indexes are behind the truth: no fault, they are searched from there.
+    pub index_lag: u64,
+    /// How many messages stand open behind the last blocks.
+    pub tail: u64,
+}
+
+impl Checkup {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+impl Maintenance<'_> {
+    /// Checks every hash and rebuilds every message: that each record is whole, that numbers have
+    /// no gap, that blocks and open tail are the transcript, that every payload has its content.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all; damage is a finding.
+    pub fn verify(self) -> Result<Checkup, Error> {
+        let mut checkup = Checkup::default();
+        let findings = self.memory.kv.check()?;
+        checkup.findings.extend(findings.iter().map(ToString::to_string));
+        self.for_each_todo(|todo| {
+            TodoCheck { memory: self.memory, todo, checkup: &mut checkup }.run();
+            Ok(())
+        })?;
+        Ok(checkup)
+    }
+
+    /// As [`verify`](Self::verify), and compares truth and indexes exhaustively.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn doctor(self) -> Result<Checkup, Error> {
+        self.examine(false)
+    }
+
+    /// As [`doctor`](Self::doctor), and sets right what is derived: indexes and saved states of sessions
+    /// that do not agree are made again from the truth, and files that no commit came to, and grants of
+    /// todos that are gone, are removed. The findings are of before.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), and when the memory can only be read.
+    pub fn repair(self) -> Result<Checkup, Error> {
+        self.check_writable()?;
+        let checkup = self.examine(true)?;
+        self.sweep()?;
+        Ok(checkup)
+    }
+
+    fn examine(self, repair: bool) -> Result<Checkup, Error> {
+        let mut checkup = self.verify()?;
+        checkup.findings.extend(Embedding::of(self.memory).examine(repair)?);
+        self.for_each_todo(|todo| {
+            let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
+            match self.memory.blocks.doctor(todo, repair) {
+                Ok(findings) => findings.iter().for_each(|found| find(found.to_string())),
+                Err(error) => find(error.to_string()),
+            }
+            match self.memory.blocks.index_lag(todo) {
+                Ok(lag) => checkup.index_lag += lag,
+                Err(error) => find(error.to_string()),
+            }
+            if repair {
+                self.repair_todo(todo, &mut checkup);
+            }
+            Ok(())
+        })?;
+        Ok(checkup)
+    }
+
+    /// Makes the saved state of a todo again where it does not agree with the records, and removes payload
+    /// files that no commit came to.
+    fn repair_todo(self, todo: &Todo, checkup: &mut Checkup) {
+        let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
+        // Where it agrees, a writer that is at work is not disturbed.
+        let rebuilt = match state_and_blocks(self.memory, todo) {
+            Ok((live, last)) if live.blocks == last => Ok(false),
+            _ => rebuild(self.memory, todo),
+        };
+        match rebuilt {
+            Ok(false) => {}
+            Ok(true) => find(REBUILT.to_owned()),
+            Err(error) => find(format!("the saved state cannot be made again: {error}")),
+        }
+        // Where a record is damaged, what it names is not known, and every file stays.
+        if let Err(error) = self.memory.payloads.sweep(todo, ORPHAN_AGE, SystemTime::now()) {
+            find(format!("no payload file is removed: {error}"));
+        }
+    }
+
+    /// Removes what was left behind of todos that are gone.
+    fn sweep(self) -> Result<(), Error> {
+        let memory = self.memory;
+        memory.sweep_grants()?;
+        memory.blocks.sweep_forgotten()?;
+        memory.payloads.sweep_forgotten(|no| {
+            let next = memory.registry.list(no.saturating_sub(1), 1)?;
+            Ok(next.first().is_some_and(|todo| todo.no() == no))
+        })?;
+        Ok(())
+    }
+
+    /// Lets every index that is far enough behind catch up with the truth now.
+    ///
+    /// # Errors
+    /// When an index cannot be written, or the memory can only be read.
+    pub fn index(self) -> Result<(), Error> {
+        self.check_writable()?;
+        self.for_each_todo(|todo| {
+            // Another thread or process may be at it; then this waits for its turn.
+            while self.memory.blocks.maintain(todo)?.busy {
+                std::thread::sleep(TURN);
+            }
+            while self.memory.blocks.build_graph(todo)?.busy {
+                std::thread::sleep(TURN);
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns unused space to the system.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn compact(self) -> Result<(), Error> {
+        Ok(self.memory.kv.compact()?)
+    }
+
+    /// Refuses a memory that can only be read, before anything outside of its records is touched.
+    fn check_writable(self) -> Result<(), Error> {
+        Ok(self.memory.kv.commit(Batch::default())?)
+    }
+
+    fn for_each_todo(self, mut visit: impl FnMut(&Todo) -> Result<(), Error>) -> Result<(), Error> {
+        let mut after = 0;
+        loop {
+            let list = |limit| self.memory.registry.list(after, limit);
+            let todos = match list(STEP).or_else(|_| list(1)) {
+                Ok(todos) => todos,
+                // `verify` has named the record; the todos behind it are walked all the same.
+                Err(KvError::Corrupt { key, .. }) => {
+                    after = u32::try_from(key.n).unwrap_or(u32::MAX);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let Some(last) = todos.last() else { return Ok(()) };
+            after = last.no();
+            todos.iter().try_for_each(&mut visit)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! A todo that is deleted for good.
+
+use super::Maintenance;
+use crate::{Error, grants};
+use foldback_core::TodoId;
+use foldback_kv::{Delete, Space};
+
+impl Maintenance<'_> {
+    /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes, todo list, the
+    /// grants that it gave and received, and its name. No
+    /// search finds it from the moment this returns; `compact` takes its bytes from the files.
+    ///
+    /// # Errors
+    /// When there is no such todo, the store fails, or can only be read; then everything is still
+    /// there. When only files could not be removed, of payloads or indexes, the todo is gone all the
+    /// same, and [`repair`](Self::repair) removes them.
+    pub fn forget(self, id: &TodoId) -> Result<(), Error> {
+        let memory = self.memory;
+        let todo = memory.find(id)?;
+        let mut delete = memory.blocks.forget(&todo);
+        delete.extend(memory.payloads.forget(&todo));
+        delete.extend(grants::of_todo(memory, todo.no())?);
+        delete.push(Delete::todo(Space::Plan, todo.no()));
+        memory.registry.remove(&todo, delete)?;
+        // From here on nothing new is granted; what was granted meanwhile goes now.
+        let grants = memory.sweep_forgotten_grants(todo.no());
+        // Files go last: until the records are gone, they are needed. Each kind is removed whatever
+        // becomes of the others.
+        let payloads = memory.payloads.remove_files(&todo);
+        let indexes = memory.blocks.remove_index(&todo);
+        grants?;
+        payloads?;
+        Ok(indexes?)
+    }
+}
