@@ -117,7 +117,7 @@ async fn check(mut context: Box<dyn ContextManager>, name: &str, frames: bool) {
 }
 
 /// DS11: what a search is about is what was said. The memory's opening turn, its lines about blocks, a
-/// summary, the todo list and the marks around words of others are none of it: under both schedules of
+/// summary, the todo list and the marks around words of others are none of it: under both fold policies of
 /// foldback, and under policies that sum up, that keep a window, and that keep everything.
 #[tokio::test]
 async fn ds11_the_topic_is_what_was_said() {

@@ -1,5 +1,5 @@
 //! MC12 to MC15, MC17 and MC20: what good context engineering asks of a memory, kept by the assembled
-//! one under both schedules.
+//! one under both fold policies.
 
 use crate::story::{in_memory_showing, todo, views};
 use foldback::core::{ItemState, TodoItem, TodoList, check_request};
@@ -106,7 +106,7 @@ fn mc13_a_large_result_leaves_a_preview_and_a_short_pointer() {
     let english = "The tides are told twice.\n".repeat(40);
     assert!(chinese.chars().count() <= english.len());
     assert!(Estimate.count(&chinese) > 500 && Estimate.count(&english) < 500);
-    // The schedule that folds by cost shows a short session as it is.
+    // `cache-aware` shows a short session as it is.
     for (_memory, mut session) in sessions().take(1) {
         session.record(Message::user("Read both.")).unwrap();
         called(&mut session, 0, "file_read", r#"{"path":"zh.txt"}"#, &chinese);

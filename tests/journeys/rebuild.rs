@@ -187,9 +187,9 @@ fn blocks_stay_where_a_word_closed_them() {
     assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
 }
 
-/// LV4: a state that is made again gives the prompt of the one that was lost, under either schedule.
+/// LV4: a state that is made again gives the prompt of the one that was lost, under either fold policy.
 #[test]
-fn lv4_a_state_is_made_again_under_either_schedule() {
+fn lv4_a_state_is_made_again_under_either_fold_policy() {
     for view in views() {
         let dir = tempfile::tempdir().unwrap();
         let memory = open_showing(&view, Engine::Sqlite, dir.path());

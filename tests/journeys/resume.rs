@@ -6,7 +6,7 @@ use foldback_core::{Budget, Message, check_request};
 use std::path::Path;
 use tempfile::tempdir;
 
-/// TD3: on each engine, under each schedule.
+/// TD3: on each engine, under each fold policy.
 #[test]
 fn td3_a_dropped_session_resumes_at_every_message() {
     let id = todo("resume");
@@ -35,10 +35,10 @@ fn td3_a_dropped_session_resumes_at_every_message() {
     }
 }
 
-/// LV4, TD3: a todo goes on under the other schedule at any message: each prompt is valid and keeps its
+/// LV4, TD3: a todo continues under the other fold policy at any message: each prompt is valid and keeps its
 /// bound, and nothing is lost.
 #[test]
-fn lv4_a_todo_goes_on_under_the_other_schedule() {
+fn lv4_a_todo_continues_under_the_other_fold_policy() {
     let id = todo("both");
     let large = "a line of a long file\n".repeat(400);
     let messages: Vec<Message> = (0..16)

@@ -1,6 +1,6 @@
 //! What the journeys have in common: small stores, and made-up conversations.
 
-use foldback::{CacheAware, Engine, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
+use foldback::{CacheAware, Engine, FoldPolicy, KNOWN_SECRET, Memory, Options, ViewConfig};
 use foldback_core::{Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ pub(crate) fn options() -> Options {
     Options::default().with_clock(|| Timestamp(1_700_000_000_000)).with_secret(KNOWN_SECRET)
 }
 
-/// Views of both schedules; the one that folds by cost with marks that short histories reach.
+/// Views under both fold policies; `cache-aware` with marks that short histories reach.
 pub(crate) fn views() -> [ViewConfig; 2] {
     let marks = CacheAware::default().with_least_cached(64).with_most(24, 2_000).unwrap();
-    let aware = ViewConfig::default().with_schedule(Schedule::CacheAware(marks));
+    let aware = ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(marks));
     [ViewConfig::default(), aware]
 }
 

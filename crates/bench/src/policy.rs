@@ -1,7 +1,7 @@
 //! The policies that decide what a model is sent, by their names.
 
 use crate::{BenchError, Driven};
-use foldback::{CacheAware, KNOWN_SECRET, Memory, Options, Schedule, ViewConfig};
+use foldback::{CacheAware, FoldPolicy, KNOWN_SECRET, Memory, Options, ViewConfig};
 use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
 
@@ -73,11 +73,11 @@ impl Policy {
     /// is told others.
     #[must_use]
     pub fn view(self) -> ViewConfig {
-        let schedule = match self {
-            Self::CacheAware => Schedule::CacheAware(CacheAware::default()),
-            Self::Foldback | Self::Baseline(_) => Schedule::Strict,
+        let fold_policy = match self {
+            Self::CacheAware => FoldPolicy::CacheAware(CacheAware::default()),
+            Self::Foldback | Self::Baseline(_) => FoldPolicy::Strict,
         };
-        ViewConfig::default().with_schedule(schedule)
+        ViewConfig::default().with_fold_policy(fold_policy)
     }
 
     /// These options, with the view of this policy.
@@ -108,7 +108,7 @@ impl Policy {
             Self::CacheAware => {
                 let priced = CacheAware::default().with_prices(prices);
                 let priced = priced.map_err(|error| BenchError::Input(error.to_string()))?;
-                self.view().with_schedule(Schedule::CacheAware(priced))
+                self.view().with_fold_policy(FoldPolicy::CacheAware(priced))
             }
         };
         // Same input, same figures: a message without a time gets no time of today.

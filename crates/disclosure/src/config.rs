@@ -1,11 +1,12 @@
 //! What a live view may show.
 
-use crate::{Error, Schedule};
+use crate::{Error, FoldPolicy};
 
 /// How much a live view shows. Checked when it is made.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ViewConfig {
-    pub(crate) schedule: Schedule,
+    pub(crate) fold_policy: FoldPolicy,
     pub(crate) fresh_tokens: u64,
     pub(crate) window_max: usize,
     pub(crate) ledger_max_lines: usize,
@@ -15,10 +16,10 @@ pub struct ViewConfig {
 
 impl Default for ViewConfig {
     /// The design's window: 8,000 fresh tokens, 12 messages, 9 lines of ledger; the 3 newest
-    /// failures and consultations are kept in sight; the schedule is strict.
+    /// failures and consultations are kept in sight; the fold policy is `strict`.
     fn default() -> Self {
         Self {
-            schedule: Schedule::Strict,
+            fold_policy: FoldPolicy::Strict,
             fresh_tokens: 8_000,
             window_max: 12,
             ledger_max_lines: 9,
@@ -29,11 +30,11 @@ impl Default for ViewConfig {
 }
 
 impl ViewConfig {
-    /// When blocks leave the view. A todo may be recorded under one schedule and go on under the
+    /// When blocks leave the view. A todo may be recorded under one fold policy and continued under the
     /// other.
     #[must_use]
-    pub fn with_schedule(self, schedule: Schedule) -> Self {
-        Self { schedule, ..self }
+    pub fn with_fold_policy(self, fold_policy: FoldPolicy) -> Self {
+        Self { fold_policy, ..self }
     }
 
     /// The greatest number of messages of closed blocks and open ones that a prompt shows, but for a
@@ -41,19 +42,7 @@ impl ViewConfig {
     /// to.
     #[must_use]
     pub fn window_bound(&self) -> usize {
-        match &self.schedule {
-            Schedule::Strict => self.window_max,
-            Schedule::CacheAware(marks) => marks.messages_max,
-        }
-    }
-
-    /// The greatest number of estimated tokens in which calls that are not in view are told: they stand
-    /// in every prompt, and where the ledger holds them at the price of what is cached.
-    pub(crate) fn called_tokens(&self) -> u64 {
-        match &self.schedule {
-            Schedule::Strict => 120,
-            Schedule::CacheAware(_) => 400,
-        }
+        self.fold_policy.window_bound(self.window_max)
     }
 
     /// A part that is stored outside is shown whole while it belongs to the newest unit and has
@@ -63,11 +52,11 @@ impl ViewConfig {
         Self { fresh_tokens, ..self }
     }
 
-    /// The greatest number of messages of the latest block and the open tail together; beyond it,
-    /// the latest block is shown by its line alone.
+    /// Under `strict`, the greatest number of messages of the latest block and the open tail together;
+    /// beyond it, the latest block is shown by its line alone.
     ///
     /// # Errors
-    /// When it is 0: then no block would ever be shown, not even an empty tail's.
+    /// When it is 0: then no block would ever be shown, not even beside an empty open tail.
     pub fn with_window_max(self, window_max: usize) -> Result<Self, Error> {
         if window_max == 0 {
             return Err(Error::Config {

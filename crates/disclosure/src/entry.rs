@@ -76,7 +76,7 @@ pub(crate) enum Kind {
     Instruction,
 }
 
-/// A message of the latest block or the open tail.
+/// A message of a closed block in view or of the open tail.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) seq: SeqNo,
@@ -225,6 +225,15 @@ impl Entry {
     /// Its calls, a line each.
     pub(crate) fn called_lines(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.called.iter().map(String::as_str)
+    }
+
+    /// Whether a conversation may begin with it: a user's message, or what is shown as one.
+    pub(crate) fn is_beginning(&self) -> bool {
+        match self.kind {
+            Kind::Calls => false,
+            Kind::Plain => *self.message().role() == Role::User,
+            Kind::Result | Kind::Instruction => true,
+        }
     }
 
     /// Its text stands at the beginning now.

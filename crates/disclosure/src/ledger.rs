@@ -1,4 +1,4 @@
-//! The ledger: what the model is told of blocks that it does not see.
+//! The ledger: what the model reads about blocks that it does not see.
 
 use crate::cut::{cut_tokens, one_line};
 use foldback_core::{BlockHeader, BlockId, TokenCounter};
@@ -23,6 +23,67 @@ pub(crate) const LOAD_TOO_MANY: &str =
 /// What stands in the place of the lines once there are too many.
 pub(crate) const TOO_MANY: &str =
     "[memory] The blocks are too many to be listed here: list_blocks lists them.";
+
+/// The lines of the blocks that were folded, while they are few.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    lines: Vec<String>,
+    folds: u64,
+    max_lines: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(max_lines: usize) -> Self {
+        Self { lines: Vec::new(), folds: 0, max_lines }
+    }
+
+    /// Continues with these lines after this number of folds.
+    pub(crate) fn resume(&mut self, lines: Vec<String>, folds: u64) {
+        self.lines = lines;
+        self.folds = folds;
+    }
+
+    /// Takes the line of one more block.
+    pub(crate) fn add(&mut self, line: String) {
+        self.folds += 1;
+        if self.lists_blocks() {
+            self.lines.push(line);
+        } else {
+            self.lines.clear();
+        }
+    }
+
+    /// Takes back the line that was added last: its block is in view.
+    pub(crate) fn take_back(&mut self) {
+        self.folds = self.folds.saturating_sub(1);
+        self.lines.pop();
+    }
+
+    /// How many blocks were folded.
+    pub(crate) fn folds(&self) -> u64 {
+        self.folds
+    }
+
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Whether blocks are listed, rather than said to be too many.
+    pub(crate) fn lists_blocks(&self) -> bool {
+        self.lists_blocks_after(0)
+    }
+
+    /// Whether blocks are listed after this many more folds.
+    pub(crate) fn lists_blocks_after(&self, more: usize) -> bool {
+        self.folds + more as u64 <= self.max_lines as u64
+    }
+
+    /// Whether there is a line for every fold. There is not where lines were cleared and fewer blocks
+    /// count as folded since.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lists_blocks() && self.lines.len() as u64 == self.folds
+    }
+}
 
 /// The greatest number of tokens of one line.
 const LINE_TOKENS: usize = 100;

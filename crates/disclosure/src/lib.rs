@@ -8,8 +8,8 @@
 //! one call away: `search_block`, `list_blocks` and `load` read a [`Shelf`] and give an
 //! [`Answer`], whose text is marked as recorded data and is kept as references ([`Fragment`]).
 //!
-//! Which blocks leave the view, and when, is its [`Schedule`]'s matter: with each block that closes, or
-//! several at once when that is cheaper than reading them again from a provider's cache.
+//! Which blocks leave the view, and when, is decided by its [`FoldPolicy`]: with each block that closes,
+//! or several at once when that is cheaper than reading them again from a provider's cache.
 //!
 //! It is **not** a store: it reads, and never writes. It decides neither what is stored outside nor
 //! where a block ends; it is told, as it is told the [`Marks`] that recorded text stands between. And
@@ -60,15 +60,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod contents;
 mod live_view;
+
+mod fold_policy;
+
+mod layout;
 mod look_alikes;
 mod opening;
-mod render;
 mod suffix;
-
-mod account;
-mod plan;
-mod schedule;
+mod turns;
 
 mod entry;
 mod light;
@@ -76,9 +77,11 @@ mod repair;
 
 mod called;
 mod failure;
+mod failures;
 mod ledger;
 
 mod attribution;
+mod declared_tools;
 mod marks;
 mod quote;
 mod tools;
@@ -94,12 +97,12 @@ pub use attribution::Attribution;
 pub use config::ViewConfig;
 pub use entry::Shown;
 pub use error::Error;
+pub use fold_policy::{CacheAware, FoldPolicy};
 pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;
 pub use marks::Marks;
 pub use quote::Fragment;
-pub use schedule::{CacheAware, Schedule};
 pub use snapshot::Snapshot;
 pub use tools::{
     Answer, Argument, ArgumentKind, Grants, Shelf, Tool, definitions, recall_note, run_tool, tools,

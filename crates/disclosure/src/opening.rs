@@ -7,6 +7,9 @@ use crate::repair::INSTRUCTION;
 use foldback_core::{Content, Message, Part, Role, Trust};
 use std::sync::Arc;
 
+/// What begins a conversation that no user began: chat APIs want a user's message first.
+pub(crate) const BEGINNING: &str = "(beginning)";
+
 /// Parts as one user turn; texts side by side are one.
 pub(crate) fn user_turn(parts: Vec<Part>) -> Form {
     let mut content: Vec<Part> = Vec::new();

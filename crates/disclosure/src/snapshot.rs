@@ -1,23 +1,22 @@
 //! What of a live view the recorded messages do not tell.
 
-use crate::account::Account;
 use crate::called::Called;
 use crate::failure::Failure;
+use crate::fold_policy::Account;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What of a live view the recorded messages and blocks do not tell.
 ///
-/// It does not grow with the conversation: under the schedule that folds by cost a number for each
-/// large result in view, and a few kilobytes at most for the ledger's lines, the
-/// newest notes, calls and the failures that are not resolved, 20 bytes for each standing instruction and
+/// It does not grow with the conversation: under `cache-aware` a number for each large result in view,
+/// and a few kilobytes at most for the ledger's lines, the newest notes, calls and the failures that are not resolved, 20 bytes for each message of the system prompt and
 /// pin, and what the caller sets (todo list, notices).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The messages that stand at the beginning: standing instructions and what is pinned.
+    /// The messages that stand at the beginning: the system prompt and what is pinned.
     pub(crate) pins: Vec<SeqNo>,
-    /// The first message that was no instruction: what is pinned before it stands for good.
+    /// The first message that was no instruction: an instruction before it is the system prompt's.
     pub(crate) begins: Option<SeqNo>,
     pub(crate) ledger: Vec<String>,
     pub(crate) folds: u64,
@@ -30,21 +29,21 @@ pub struct Snapshot {
     /// Older stores end before it.
     #[serde(default)]
     pub(crate) called: Called,
-    /// Of the schedule that folds by cost. Older stores end before it.
+    /// Of the fold policy `cache-aware`. Older stores end before it.
     #[serde(default)]
     pub(crate) account: Option<Account>,
 }
 
 impl Snapshot {
     /// The messages that [`LiveView::restore`](crate::LiveView::restore) needs beside those of the
-    /// latest block and the open tail: standing instructions and what is pinned, ascending.
+    /// closed blocks in view and the open tail: the system prompt and what is pinned, ascending.
     #[must_use]
     pub fn pins(&self) -> &[SeqNo] {
         &self.pins
     }
 
     /// Of `closed` blocks, the number of the first that [`LiveView::restore`](crate::LiveView::restore)
-    /// needs with its messages; it needs all from there on. Where that is behind the last one, or 0, it
+    /// needs with its messages; it needs all from there on. Where that is after the last one, or 0, it
     /// needs none.
     #[must_use]
     pub fn first_in_view(&self, closed: u32) -> u32 {

@@ -76,7 +76,7 @@ pub use foldback_backend_store::BackendStore;
 pub use foldback_blockstore::{Hit, IndexConfig, SearchAnswer, SearchRequest};
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
-pub use foldback_disclosure::{Answer, CacheAware, Marks, Schedule, ViewConfig};
+pub use foldback_disclosure::{Answer, CacheAware, FoldPolicy, Marks, ViewConfig};
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;
 pub use foldback_kv::{Engine, Mode, Todo};

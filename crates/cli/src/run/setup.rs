@@ -66,7 +66,7 @@ fn is_named(sources: &ModelSources) -> bool {
     variable || sources.flags.name.is_some() || sources.file.is_some()
 }
 
-/// The context policy of a run: the one that was named, or foldback's own with the schedule that is
+/// The context policy of a run: the one that was named, or foldback's own with the fold policy that is
 /// cheaper at these prices.
 pub(crate) fn policy(settings: &RunSettings, prices: Prices) -> Result<Policy, CliError> {
     let own = if prices.read < prices.plain { Policy::CacheAware } else { Policy::Foldback };

@@ -155,7 +155,7 @@ fn a_summary_is_measured_and_said_to_have_lost_what_it_lost() {
     assert!(prompt.text().contains("extracted by rule, not written by a model"));
 }
 
-/// LV4: the schedule that folds by cost is a policy of its own, proved like the other.
+/// LV4: the fold policy `cache-aware` is a policy of its own, proved like the other.
 #[test]
 fn lv4_the_memory_folds_by_cost_when_it_is_asked_to() {
     let shell = Shell::new();

@@ -1,15 +1,15 @@
-//! The schedule that folds by cost: when blocks leave, what it costs, and what the model sees.
+//! The fold policy `cache-aware`: when blocks leave, what it costs, and what the model sees.
 
 use crate::play::{Play, everything};
 use foldback_core::{
     Estimate, Message, Prices, Prompt, ToolCall, ToolCallId, check_request, message_tokens,
 };
-use foldback_disclosure::{CacheAware, LiveView, Schedule, ViewConfig};
+use foldback_disclosure::{CacheAware, FoldPolicy, LiveView, ViewConfig};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 fn aware() -> ViewConfig {
-    ViewConfig::default().with_schedule(Schedule::CacheAware(CacheAware::default()))
+    ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(CacheAware::default()))
 }
 
 /// A text of about so many tokens that no other `n` has.
@@ -219,7 +219,7 @@ fn lv4_a_large_result_is_seen_once() {
 #[test]
 fn lv10_a_folded_failure_is_told() {
     let marks = CacheAware::default().with_most(12, 2_000).unwrap();
-    let mut play = Play::new(ViewConfig::default().with_schedule(Schedule::CacheAware(marks)));
+    let mut play = Play::new(ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(marks)));
     play.append(Message::user("build it"), None);
     let call = ToolCall::new("a", "bash", "{\"command\":\"make\"}");
     play.append(Message::calls("", vec![call]), None);
@@ -239,7 +239,7 @@ fn lv10_a_folded_failure_is_told() {
 #[test]
 fn lv10_folded_calls_are_told_once() {
     let marks = CacheAware::default().with_most(12, 2_000).unwrap();
-    let mut play = Play::new(ViewConfig::default().with_schedule(Schedule::CacheAware(marks)));
+    let mut play = Play::new(ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(marks)));
     play.append(Message::user("修复它"), None);
     for n in 0..40 {
         let arguments = match n % 4 {
@@ -265,9 +265,9 @@ fn lv10_folded_calls_are_told_once() {
     assert!(play.view.folds() > 20);
 }
 
-/// TD3: a todo goes on under the other schedule, and back, with nothing lost from view but by folds.
+/// TD3: a todo continues under the other fold policy, and back, with nothing lost from view but by folds.
 #[test]
-fn td3_schedules_are_exchanged() {
+fn td3_fold_policies_are_exchanged() {
     let mut play = Play::new(ViewConfig::default());
     play.say("user: the task\n");
     for n in 0..9 {

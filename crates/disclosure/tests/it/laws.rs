@@ -5,7 +5,7 @@ use foldback_core::{Budget, Estimate};
 use foldback_core::{
     Content, Message, Part, Prompt, Role, TokenCounter, ToolCall, ToolCallId, check_request,
 };
-use foldback_disclosure::{CacheAware, Schedule, ViewConfig};
+use foldback_disclosure::{CacheAware, FoldPolicy, ViewConfig};
 use foldback_testkit::generate::{Shape, conversation};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -119,17 +119,17 @@ fn run(play: &mut Play, step: Step) {
     }
 }
 
-/// Either schedule; the one that folds by cost with marks so low that short histories reach them, and
+/// Either fold policy; `cache-aware` with marks so low that short histories reach them, and
 /// with prices that make it fold early and late.
-fn schedule() -> impl Strategy<Value = Schedule> {
+fn fold_policy() -> impl Strategy<Value = FoldPolicy> {
     let read = prop_oneof![Just(0.1), Just(0.5), Just(0.9)];
     let aware =
         (read, prop_oneof![Just(0_u64), Just(64), Just(1_024)]).prop_map(|(read, least)| {
             let prices = foldback_core::Prices { read, ..foldback_core::Prices::default() };
             let marks = CacheAware::default().with_least_cached(least).with_prices(prices).unwrap();
-            Schedule::CacheAware(marks.with_most(12, 2_000).unwrap())
+            FoldPolicy::CacheAware(marks.with_most(12, 2_000).unwrap())
         });
-    prop_oneof![1 => Just(Schedule::Strict), 2 => aware]
+    prop_oneof![1 => Just(FoldPolicy::Strict), 2 => aware]
 }
 
 fn is_legal(name: &str, most: usize) -> bool {
@@ -211,9 +211,9 @@ proptest! {
     fn lv3_lv11_any_prompt_is_valid(
         steps in steps(),
         budget in 0_usize..3_000,
-        schedule in schedule(),
+        policy in fold_policy(),
     ) {
-        let config = ViewConfig::default().with_fresh_tokens(900).with_schedule(schedule);
+        let config = ViewConfig::default().with_fresh_tokens(900).with_fold_policy(policy);
         let mut play = Play::new(config);
         play.offload_tokens = 100;
         assert_valid(&play.prompt());
@@ -229,20 +229,20 @@ proptest! {
     #[test]
     fn lv4_before_the_suffix_bytes_stay_unless_the_prefix_moves(
         steps in steps(),
-        schedule in schedule(),
+        policy in fold_policy(),
     ) {
-        let mut play = Play::new(ViewConfig::default().with_schedule(schedule));
+        let mut play = Play::new(ViewConfig::default().with_fold_policy(policy));
         play.offload_tokens = 100;
         let mut before = play.prompt();
         let mut moves = None;
         for step in steps {
             let answers = matches!(&step, Step::Say(message, _) if *message.role() == Role::Assistant);
-            if schedule != Schedule::Strict && !answers {
+            if policy != FoldPolicy::Strict && !answers {
                 // It decides from call to call: a call is what the model answers.
                 run(&mut play, step);
                 continue;
             }
-            if schedule == Schedule::Strict {
+            if policy == FoldPolicy::Strict {
                 run(&mut play, step.clone());
             }
             let after = play.prompt();
@@ -253,7 +253,7 @@ proptest! {
             // An empty view gets its first words without a move.
             moves = (after.loose + after.pinned > 0).then(|| play.view.prefix_moves());
             before = after;
-            if schedule != Schedule::Strict {
+            if policy != FoldPolicy::Strict {
                 run(&mut play, step);
             }
         }
@@ -263,9 +263,9 @@ proptest! {
     fn lv5_a_budget_is_kept_or_said_not_to_be(
         steps in steps(),
         budget in 200_usize..4_000,
-        schedule in schedule(),
+        policy in fold_policy(),
     ) {
-        let mut play = Play::new(ViewConfig::default().with_schedule(schedule));
+        let mut play = Play::new(ViewConfig::default().with_fold_policy(policy));
         play.offload_tokens = 100;
         for step in steps {
             run(&mut play, step);
@@ -292,9 +292,9 @@ proptest! {
         cuts in proptest::collection::vec(0_usize..4, 40),
         reminders in proptest::collection::vec(0_usize..6, 40),
         pins in proptest::collection::btree_map(0_usize..40, 0_usize..40, 0..6),
-        schedule in schedule(),
+        policy in fold_policy(),
     ) {
-        let config = ViewConfig::default().with_fresh_tokens(2_000).with_schedule(schedule);
+        let config = ViewConfig::default().with_fresh_tokens(2_000).with_fold_policy(policy);
         let mut play = Play::new(config);
         // So little that arguments of calls are stored outside as well.
         play.offload_tokens = 3;

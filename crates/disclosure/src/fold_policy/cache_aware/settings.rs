@@ -1,20 +1,10 @@
-//! When blocks leave the view.
+//! The settings of `cache-aware`.
 
 use crate::Error;
 use foldback_core::Prices;
 
-/// When blocks leave the view.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Schedule {
-    /// With each block that closes, the one before it leaves: the smallest view.
-    #[default]
-    Strict,
-    /// Several at once, when that is cheaper than reading them again and again from the provider's
-    /// cache.
-    CacheAware(CacheAware),
-}
-
-/// The bounds of the schedule [`CacheAware`](Schedule::CacheAware), and the prices that it goes by.
+/// The bounds of the fold policy [`CacheAware`](crate::FoldPolicy::CacheAware), and the prices that it
+/// goes by.
 ///
 /// Everything in front of the volatile suffix keeps its bytes from call to call, except when blocks
 /// fold. A fold moves what stands behind it: those tokens are written into the cache again, `write -
@@ -41,6 +31,7 @@ pub enum Schedule {
 ///   enough to be cached, if the account allows it, else where what becomes light with it pays for it,
 ///   or with the first thing that leaves. It moves everything; what was seen becomes light with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CacheAware {
     pub(crate) prices: Prices,
     pub(crate) least_cached: u64,
@@ -85,7 +76,7 @@ impl CacheAware {
     /// estimated tokens than this, blocks fold whatever it costs. What is open does not fold.
     ///
     /// # Errors
-    /// When fewer than 12 messages or 2,000 tokens are allowed: then `strict` is the schedule.
+    /// When fewer than 12 messages or 2,000 tokens are allowed: then `strict` is the fold policy to use.
     pub fn with_most(self, messages: usize, tokens: u64) -> Result<Self, Error> {
         if messages < 12 {
             let expected = "at least 12 messages";

@@ -21,7 +21,7 @@ pub(crate) enum Declared {
 }
 
 /// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates, costs
-/// thousandths of a token at the schedule's prices.
+/// thousandths of a token at the policy's prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) calls: u64,
@@ -40,8 +40,9 @@ pub(crate) struct Account {
     pub(crate) declared: Declared,
     /// How many blocks have left the view.
     pub(crate) folded: u32,
-    /// What is told of them, a message each, as it was told.
-    pub(crate) told: Vec<String>,
+    /// The ledger: what each fold wrote about the blocks that left, a message each.
+    #[serde(rename = "told")]
+    pub(crate) ledger: Vec<String>,
     /// Large results and answers of recall tools that are still shown whole.
     pub(crate) whole: Vec<SeqNo>,
     /// Whether the assistant has said anything.
@@ -64,19 +65,19 @@ impl Bill {
 
     /// As a provider bills it: nothing below the least prefix is cached. That it keeps whole runs of
     /// tokens is left out: what a run is rounded by is chance, on both sides of the account.
-    pub(crate) fn cost(self, marks: &CacheAware) -> f64 {
-        let kept = cacheable(self.stable, marks);
-        let read = cacheable(self.shared, marks).min(kept);
+    pub(crate) fn cost(self, settings: &CacheAware) -> f64 {
+        let kept = cacheable(self.stable, settings);
+        let read = cacheable(self.shared, settings).min(kept);
         let plain = self.stable - kept + self.suffix;
-        let prices = marks.prices;
+        let prices = settings.prices;
         prices.read * read as f64
             + prices.write * (kept - read) as f64
             + prices.plain * plain as f64
     }
 }
 
-pub(crate) fn cacheable(tokens: u64, marks: &CacheAware) -> u64 {
-    if tokens < marks.least_cached { 0 } else { tokens }
+pub(crate) fn cacheable(tokens: u64, settings: &CacheAware) -> u64 {
+    if tokens < settings.least_cached { 0 } else { tokens }
 }
 
 /// Whole numbers, so that a sum is the same wherever it is read again. A negative cost is none.
@@ -91,8 +92,8 @@ impl Account {
     }
 
     /// Whether the next call may cost so much.
-    pub(crate) fn affords(&self, cost: f64, marks: &CacheAware) -> bool {
-        let full = self.full + thousandths(self.full_bill().cost(marks));
+    pub(crate) fn affords(&self, cost: f64, settings: &CacheAware) -> bool {
+        let full = self.full + thousandths(self.full_bill().cost(settings));
         (self.spent + thousandths(cost)) as f64 <= (1.0 + EXCESS) * full as f64
     }
 
@@ -111,10 +112,15 @@ impl Account {
         self.rent = 0;
     }
 
+    /// The lines of the ledger.
+    pub(crate) fn ledger_lines(&self) -> impl Iterator<Item = &str> {
+        self.ledger.iter().flat_map(|message| message.lines())
+    }
+
     /// Takes the call that a prompt with this bill was made for.
-    pub(crate) fn charge(&mut self, bill: Bill, marks: &CacheAware) {
-        self.full += thousandths(self.full_bill().cost(marks));
-        self.spent += thousandths(bill.cost(marks));
+    pub(crate) fn charge(&mut self, bill: Bill, settings: &CacheAware) {
+        self.full += thousandths(self.full_bill().cost(settings));
+        self.spent += thousandths(bill.cost(settings));
         self.calls += 1;
         self.sent = self.history;
         self.cached = bill.stable;

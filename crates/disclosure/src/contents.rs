@@ -1,0 +1,287 @@
+//! What a live view holds, whichever fold policy decides what leaves it.
+
+use crate::called::Called;
+use crate::entry::{Entry, Form, Kind, Shown};
+use crate::failures::{Failures, OpenCall};
+use crate::fold_policy::Account;
+use crate::ledger::{Ledger, ledger_line};
+use crate::opening::Pinned;
+use crate::repair::sendable;
+use crate::{Attribution, Marks, Snapshot, ViewConfig};
+use foldback_core::{Block, BlockId, Estimate, Message, Pairing, PairingTracker, Role, SeqNo};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a live view holds: what a prompt shows, and what it says about messages that left.
+#[derive(Clone)]
+pub(crate) struct Contents {
+    pub(crate) config: ViewConfig,
+    /// What recorded text stands between.
+    pub(crate) marks: Marks,
+    /// The instructions in front of the first other message.
+    pub(crate) system_prompt: Vec<(SeqNo, Form)>,
+    /// The first message that was no instruction.
+    begins: Option<SeqNo>,
+    pub(crate) pins: BTreeMap<SeqNo, Pinned>,
+    pub(crate) ledger: Ledger,
+    /// The closed blocks in view, the latest last.
+    pub(crate) closed: Vec<ClosedBlock>,
+    pub(crate) open_tail: Vec<Entry>,
+    /// Messages from here on may show large parts whole.
+    fresh_from: SeqNo,
+    /// The notes of memory tools' answers that are in view, and of the newest that are not.
+    pub(crate) notes: BTreeMap<SeqNo, String>,
+    pub(crate) failures: Failures,
+    /// The newest calls that are not in view.
+    pub(crate) called: Called,
+    pub(crate) todo_list: Option<String>,
+    pub(crate) notices: BTreeMap<String, String>,
+    /// How often the stable part of the prompt has changed otherwise than at its end.
+    pub(crate) moves: u64,
+    tracker: PairingTracker,
+}
+
+/// A closed block in view.
+#[derive(Clone, Debug)]
+pub(crate) struct ClosedBlock {
+    pub(crate) id: BlockId,
+    /// Its line in the ledger, once it has left.
+    pub(crate) line: String,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Contents {
+    pub(crate) fn new(config: ViewConfig, marks: Marks) -> Self {
+        let ledger = Ledger::new(config.ledger_max_lines);
+        Self {
+            config,
+            marks,
+            system_prompt: Vec::new(),
+            begins: None,
+            pins: BTreeMap::new(),
+            ledger,
+            closed: Vec::new(),
+            open_tail: Vec::new(),
+            fresh_from: SeqNo(0),
+            notes: BTreeMap::new(),
+            failures: Failures::default(),
+            called: Called::default(),
+            todo_list: None,
+            notices: BTreeMap::new(),
+            moves: 0,
+            tracker: PairingTracker::default(),
+        }
+    }
+
+    /// What the snapshot tells, and the messages that were in view, each as it is while it is new.
+    pub(crate) fn restore(
+        config: ViewConfig,
+        marks: Marks,
+        snapshot: Snapshot,
+        pins: Vec<(Attribution, Arc<Message>)>,
+        closed: Vec<(Block, Vec<Shown>)>,
+        open_tail: Vec<Shown>,
+    ) -> Self {
+        let mut contents = Self::new(config, marks);
+        contents.begins = snapshot.begins;
+        contents.ledger.resume(snapshot.ledger, snapshot.folds);
+        contents.moves = snapshot.moves;
+        contents.fresh_from = snapshot.fresh_from;
+        contents.notes = snapshot.notes;
+        contents.failures = Failures::resume(snapshot.failures);
+        contents.called = snapshot.called;
+        contents.todo_list = snapshot.todo_list;
+        contents.notices = snapshot.notices;
+        for (whose, message) in pins {
+            let seq = whose.seq();
+            if contents.is_system_prompt(seq, &message) {
+                if let Some(message) = sendable(&message) {
+                    contents.system_prompt.push((seq, Form::new(message)));
+                }
+            } else {
+                contents.pins.insert(seq, Pinned { whose, message });
+            }
+        }
+        contents.system_prompt.sort_by_key(|(seq, _)| *seq);
+        for (block, messages) in closed {
+            contents.replay(messages);
+            // As after the fold: what comes next begins a unit of its own.
+            let entries = std::mem::take(&mut contents.open_tail);
+            let line = ledger_line(&block.header, &Estimate);
+            contents.closed.push(ClosedBlock { id: block.header.block_id, line, entries });
+        }
+        contents.replay(open_tail);
+        contents
+    }
+
+    pub(crate) fn snapshot(&self, account: Option<Account>) -> Snapshot {
+        let system_prompt = self.system_prompt.iter().map(|(seq, _)| *seq);
+        let mut pins: Vec<SeqNo> = system_prompt.chain(self.pins.keys().copied()).collect();
+        pins.sort_unstable();
+        Snapshot {
+            pins,
+            begins: self.begins,
+            ledger: self.ledger.lines().to_vec(),
+            folds: self.ledger.folds(),
+            moves: self.moves,
+            fresh_from: self.fresh_from,
+            notes: self.notes.clone(),
+            failures: self.failures.unresolved().to_vec(),
+            called: self.called.clone(),
+            todo_list: self.todo_list.clone(),
+            notices: self.notices.clone(),
+            account,
+        }
+    }
+
+    /// Whether the message belongs to the system prompt.
+    pub(crate) fn is_system_prompt(&self, seq: SeqNo, message: &Message) -> bool {
+        message.role().is_instruction() && self.begins.is_none_or(|begins| seq < begins)
+    }
+
+    /// Takes a message of the system prompt.
+    pub(crate) fn extend_system_prompt(&mut self, seq: SeqNo, message: &Arc<Message>) {
+        if let Some(message) = sendable(message) {
+            self.moves += u64::from(self.has_begun());
+            self.system_prompt.push((seq, Form::new(message)));
+        }
+    }
+
+    /// The conversation begins here at the latest.
+    pub(crate) fn begin(&mut self, seq: SeqNo) {
+        self.begins.get_or_insert(seq);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.ledger.folds() > 0 || !self.open_tail.is_empty() || !self.pins.is_empty()
+    }
+
+    /// Whether the message is the first that a user said.
+    pub(crate) fn is_task(&self, message: &Message) -> bool {
+        *message.role() == Role::User
+            && !message.content().is_blank()
+            && !self.pins.values().any(|pin| *pin.message.role() == Role::User)
+    }
+
+    /// Whether a message can be pinned, and is not at the beginning already.
+    pub(crate) fn can_pin(&self, seq: SeqNo, message: &Message) -> bool {
+        !self.pins.contains_key(&seq)
+            && !self.system_prompt.iter().any(|(at, _)| *at == seq)
+            && !message.content().is_blank()
+    }
+
+    /// The text of a pinned message stands at the beginning from now on.
+    pub(crate) fn show_at_beginning(&mut self, seq: SeqNo) {
+        self.entries_mut().filter(|entry| entry.seq == seq).for_each(Entry::pin);
+    }
+
+    /// Puts recorded messages into the open tail again.
+    fn replay(&mut self, messages: Vec<Shown>) {
+        for mut shown in messages {
+            if self.is_system_prompt(shown.seq, &shown.message) {
+                continue;
+            }
+            if shown.recall.is_none() {
+                shown.recall = self.notes.get(&shown.seq).cloned();
+            }
+            self.place(&shown);
+        }
+    }
+
+    /// Puts the message into the open tail. Gives the call that it answers.
+    pub(crate) fn place(&mut self, shown: &Shown) -> Option<OpenCall> {
+        let mut entry = Entry::new(shown, self.config.fresh_tokens)?;
+        let is_reminder = entry.kind == Kind::Instruction;
+        let waits = !self.tracker.open().is_empty();
+        // A unit is what the chunker takes for one: all results belong to the message before them,
+        // whatever they answer, and so does an instruction while calls wait.
+        if entry.kind == Kind::Result || (is_reminder && waits) {
+            entry.unit = self.open_tail.last().map_or(entry.seq, |before| before.unit);
+        }
+        let mut answered = None;
+        // A reminder is shown as a user's text, but unlike a user's it gives up no call.
+        if !is_reminder {
+            if self.tracker.observe(entry.message()) == Pairing::Answers {
+                answered = self.failures.answered(entry.message().tool_call_id());
+            } else if entry.kind != Kind::Result {
+                self.failures.expect(shown.message.tool_calls());
+            }
+        }
+        self.open_tail.push(entry);
+        answered
+    }
+
+    /// Takes the closed block's messages out of the open tail. `None`, and nothing has changed, when it
+    /// is not newer than the latest block.
+    pub(crate) fn close(&mut self, block: &Block) -> Option<ClosedBlock> {
+        let id = &block.header.block_id;
+        if self.latest().is_some_and(|latest| id.n() <= latest.id.n()) {
+            return None;
+        }
+        // A reminder behind what the model has not seen yet does not make that old.
+        let latest = self.latest().into_iter().flat_map(|latest| latest.entries.iter().rev());
+        let mut newest = self.open_tail.iter().rev().chain(latest);
+        let newest = newest.find(|entry| entry.kind != Kind::Instruction);
+        self.fresh_from = newest.map_or(block.range.last().next(), |newest| newest.unit);
+        let split = self.open_tail.partition_point(|entry| entry.seq <= block.range.last());
+        let open_tail = self.open_tail.split_off(split);
+        let entries = std::mem::replace(&mut self.open_tail, open_tail);
+        self.failures.close(block);
+        let line = ledger_line(&block.header, &Estimate);
+        Some(ClosedBlock { id: id.clone(), line, entries })
+    }
+
+    /// What is no longer fresh becomes light.
+    pub(crate) fn settle(&mut self) {
+        self.settle_before(self.fresh_from);
+    }
+
+    /// What stands before this message becomes light.
+    pub(crate) fn settle_before(&mut self, fresh: SeqNo) {
+        let seen = |entry: &&mut Entry| entry.seq < fresh;
+        let closed = self.closed.iter_mut().flat_map(|block| &mut block.entries);
+        closed.filter(seen).for_each(|entry| entry.settle(true));
+        self.open_tail.iter_mut().filter(seen).for_each(|entry| entry.settle(false));
+    }
+
+    /// The latest closed block.
+    pub(crate) fn latest(&self) -> Option<&ClosedBlock> {
+        self.closed.last()
+    }
+
+    /// The messages of the closed blocks and the open tail.
+    pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.closed.iter().flat_map(|block| &block.entries).chain(&self.open_tail)
+    }
+
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.closed.iter_mut().flat_map(|block| &mut block.entries).chain(&mut self.open_tail)
+    }
+
+    /// The first message of the closed blocks and the open tail.
+    pub(crate) fn first_shown(&self) -> Option<SeqNo> {
+        self.entries().next().map(|entry| entry.seq)
+    }
+
+    /// The messages of the open tail and of the closed blocks from `from` on that count against the
+    /// window.
+    pub(crate) fn window(&self, from: usize) -> usize {
+        let max = self.config.window_bound();
+        let closed = self.closed.iter().skip(from).map(|block| counted(&block.entries, max));
+        closed.sum::<usize>() + counted(&self.open_tail, max)
+    }
+}
+
+/// How many of `entries` are shown.
+pub(crate) fn visible(entries: &[Entry]) -> usize {
+    entries.iter().filter(|entry| entry.is_visible()).count()
+}
+
+/// How many of them count against a window of `max`: all but those of one unit that is larger on
+/// its own.
+pub(crate) fn counted(entries: &[Entry], max: usize) -> usize {
+    let units: Vec<SeqNo> =
+        entries.iter().filter(|entry| entry.is_visible()).map(|entry| entry.unit).collect();
+    let largest = units.chunk_by(|a, b| a == b).map(<[SeqNo]>::len).max().unwrap_or(0);
+    units.len() - if largest > max { largest } else { 0 }
+}

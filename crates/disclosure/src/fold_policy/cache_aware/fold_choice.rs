@@ -1,0 +1,177 @@
+//! How many blocks are worth folding: every fold that might be made, priced by an estimate.
+
+use super::account::{Bill, Declared};
+use super::{CALLED_TOKENS, CacheAwarePolicy};
+use crate::called::line_tokens;
+use crate::contents::{ClosedBlock, Contents, visible};
+use crate::entry::{Entry, Form};
+use foldback_core::{Estimate, SeqNo, TokenCounter};
+use std::collections::BTreeSet;
+
+/// Estimated tokens of the rule that the ledger begins with, rounded up.
+const RULE_TOKENS: u64 = 100;
+
+/// A fold that might be made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fold {
+    /// So many closed blocks leave.
+    pub(super) cut: usize,
+    /// How much smaller the prompt is.
+    pub(super) saved: u64,
+    /// How much dearer the next call is.
+    pub(super) price: f64,
+}
+
+impl CacheAwarePolicy {
+    /// The cheapest fold over the calls that are expected, if one is worth its price and affordable;
+    /// where the view is `over` its high mark, the one that brings it below. `stay` is what the next
+    /// call is billed without a fold.
+    pub(super) fn best_fold(&self, contents: &Contents, stay: Bill, over: bool) -> Option<Fold> {
+        let (settings, account) = (&self.settings, &self.account);
+        let fresh = self.fresh_start(contents);
+        let prefix = Prefix::of(self, contents, stay);
+        let mut split = Split::new(self, contents, fresh);
+        let is_due = account.cached > 0 && self.due(contents) != account.declared;
+        let base = stay.cost(settings);
+        let calls = (account.calls + 1) as f64;
+        let open = &contents.open_tail;
+        let mut best: Option<(f64, Fold)> = None;
+        for (at, block) in contents.closed.iter().enumerate() {
+            if block.entries.last().is_some_and(|last| last.seq >= fresh) {
+                break;
+            }
+            split.leave(contents, block);
+            let bill = prefix.bill(self, contents, at + 1, &split);
+            let saved = stay.tokens().saturating_sub(bill.tokens());
+            let price = bill.cost(settings) - base;
+            let net = calls * settings.prices.read * saved as f64 - price;
+            let fold = Fold { cut: at + 1, saved, price };
+            let fits = split.messages + open.len() <= settings.messages_max
+                && split.tokens <= settings.tokens_max;
+            let pays = net > 0.0
+                && split.messages + visible(open) >= settings.messages_min
+                && (is_due || bill.stable >= settings.tokens_min())
+                && (price <= 0.0 || account.affords(bill.cost(settings), settings));
+            // Above the high mark, until it fits every block more is better.
+            let (net, wanted) = if over && !fits { (f64::MIN, true) } else { (net, over || pays) };
+            if wanted && best.is_none_or(|(most, _)| net > most || most == f64::MIN) {
+                best = Some((net, fold));
+            }
+        }
+        best.map(|(_, fold)| fold)
+    }
+}
+
+/// What any fold leaves in front of the messages, and how much of that the cache holds.
+struct Prefix {
+    /// The tokens in front of the ledger.
+    front: u64,
+    /// The tokens of the ledger so far.
+    ledger: u64,
+    /// The tokens that stay cached, where blocks are listed after the fold.
+    cached_listed: u64,
+    /// The same where there are too many to be listed.
+    cached_unlisted: u64,
+    /// What is new and large is shown once behind what is cached, whatever leaves.
+    suffix: u64,
+}
+
+impl Prefix {
+    fn of(policy: &CacheAwarePolicy, contents: &Contents, stay: Bill) -> Self {
+        let account = &policy.account;
+        let declared = account.declared.max(Declared::Load);
+        let suffix = match account.declared == declared {
+            true => stay.suffix,
+            false => policy.keeping(contents, declared).1.suffix,
+        };
+        let ledger = if policy.ledger.is_empty() { RULE_TOKENS } else { policy.ledger_tokens() };
+        let front = policy.front_tokens(contents, declared);
+        let is_listing = contents.ledger.lists_blocks();
+        let cached_listed = match (account.declared == declared, is_listing) {
+            (true, true) => account.cached.min(front + policy.ledger_tokens()),
+            (true, false) => {
+                account.cached.min(front + policy.ledger.first().map_or(0, Form::estimate))
+            }
+            (false, _) => 0,
+        };
+        let cached_unlisted = cached_listed.min(if is_listing { front } else { u64::MAX });
+        Self { front, ledger, cached_listed, cached_unlisted, suffix }
+    }
+
+    /// What the call after a fold of so many blocks is billed.
+    fn bill(
+        &self,
+        policy: &CacheAwarePolicy,
+        contents: &Contents,
+        cut: usize,
+        split: &Split<'_>,
+    ) -> Bill {
+        let (ledger, cached) = match contents.ledger.lists_blocks_after(cut) {
+            true => {
+                let calls = split.new_calls.min(CALLED_TOKENS);
+                (self.ledger + split.lines + 24 + calls, self.cached_listed)
+            }
+            false => {
+                let before: u64 = contents.called.lines().map(line_tokens).sum();
+                let calls = (before + split.new_calls).min(CALLED_TOKENS);
+                (RULE_TOKENS + 60 + calls, self.cached_unlisted)
+            }
+        };
+        let shared = (cached + split.pins).min(policy.account.cached);
+        let messages = split.tokens.saturating_sub(self.suffix);
+        Bill { stable: self.front + split.pins + ledger + messages, suffix: self.suffix, shared }
+    }
+}
+
+/// The contents, parted into what leaves and what stays. What stays is as a fold makes it: light where
+/// the model has seen it.
+struct Split<'v> {
+    fresh: SeqNo,
+    /// The tokens that stay, those of what is shown whole this once among them.
+    tokens: u64,
+    /// The messages of closed blocks that stay.
+    messages: usize,
+    /// The tokens of the ledger lines of the blocks that leave.
+    lines: u64,
+    /// The tokens of pinned messages that leave their place.
+    pins: u64,
+    /// The tokens of calls that leave and that the ledger does not have yet. Some of them may be in view
+    /// still, and are written later: the price is rather too high.
+    new_calls: u64,
+    known_calls: BTreeSet<&'v str>,
+}
+
+impl<'v> Split<'v> {
+    /// Nothing leaves yet.
+    fn new(policy: &'v CacheAwarePolicy, contents: &'v Contents, fresh: SeqNo) -> Self {
+        let mut split = Self {
+            fresh,
+            tokens: 0,
+            messages: contents.closed.iter().map(|block| visible(&block.entries)).sum(),
+            lines: 0,
+            pins: 0,
+            new_calls: 0,
+            known_calls: policy.account.ledger_lines().collect(),
+        };
+        split.tokens = contents.entries().map(|entry| split.tokens_of(entry)).sum();
+        split
+    }
+
+    /// One block more leaves.
+    fn leave(&mut self, contents: &Contents, block: &'v ClosedBlock) {
+        let entries = &block.entries;
+        self.messages -= visible(entries);
+        self.tokens -= entries.iter().map(|entry| self.tokens_of(entry)).sum::<u64>();
+        self.lines += Estimate.count(&block.line) as u64 + 1;
+        let pinned = entries.iter().filter(|entry| contents.pins.contains_key(&entry.seq));
+        self.pins += pinned.map(Entry::estimate).sum::<u64>();
+        let calls = entries.iter().flat_map(Entry::called_lines);
+        let new = calls.filter(|line| self.known_calls.insert(*line));
+        self.new_calls += new.map(line_tokens).sum::<u64>();
+    }
+
+    fn tokens_of(&self, entry: &Entry) -> u64 {
+        let light = entry.light_estimate().filter(|_| entry.seq < self.fresh);
+        light.unwrap_or_else(|| entry.estimate())
+    }
+}

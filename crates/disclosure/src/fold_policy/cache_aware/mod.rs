@@ -1,0 +1,279 @@
+//! `cache-aware`: several blocks leave at once, when that is cheaper than reading them again and again
+//! from the provider's cache.
+//!
+//! What a prompt will be is a pure function of contents and account ([`plan`]). It is carried out and
+//! charged once the model has answered, so a prompt may be asked for as often as one likes.
+
+mod account;
+mod fold;
+mod fold_choice;
+mod plan;
+mod settings;
+
+pub(crate) use account::Account;
+pub use settings::CacheAware;
+
+use super::Policy;
+use crate::contents::{ClosedBlock, Contents};
+use crate::declared_tools::DeclaredTools;
+use crate::entry::{Entry, Form, Shown};
+use crate::failures::OpenCall;
+use crate::layout::{Extent, Layout};
+use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
+use crate::opening::{Pinned, pinned_parts, user_turn};
+use crate::quote::escaped;
+use crate::repair::sendable;
+use crate::suffix::section;
+use crate::tools::SHORTEST_TOKENS;
+use account::Declared;
+use foldback_core::{Budget, Estimate, Message, Prompt, Role, SeqNo, TokenCounter, message_tokens};
+use std::sync::Arc;
+
+/// The greatest number of estimated tokens in which calls that are not in view are told: they stand
+/// in the ledger, at the price of what is cached.
+const CALLED_TOKENS: u64 = 400;
+
+/// The policy `cache-aware` of one view. A pinned message stays in its place until its block leaves.
+#[derive(Clone)]
+pub(crate) struct CacheAwarePolicy {
+    settings: CacheAware,
+    /// What was spent, and what was decided by it.
+    account: Account,
+    /// The pinned messages that left their place, as one user turn; there may be none.
+    pinned: Option<Form>,
+    /// The messages of the account's ledger.
+    ledger: Vec<Form>,
+    tools: DeclaredTools,
+}
+
+impl CacheAwarePolicy {
+    pub(super) fn new(settings: CacheAware) -> Self {
+        Self {
+            settings,
+            account: Account::default(),
+            pinned: None,
+            ledger: Vec::new(),
+            tools: DeclaredTools::shortest(),
+        }
+    }
+
+    /// Continues with contents that this policy left.
+    pub(super) fn resume(
+        settings: CacheAware,
+        mut account: Account,
+        contents: &mut Contents,
+    ) -> Self {
+        let whole = std::mem::take(&mut account.whole);
+        let light = |entry: &&mut Entry| whole.binary_search(&entry.seq).is_err();
+        contents.entries_mut().filter(light).for_each(|entry| entry.settle(true));
+        let mut policy = Self { account, ..Self::new(settings) };
+        policy.declare(policy.account.declared);
+        policy.write_ledger();
+        policy.write_pinned(contents);
+        policy
+    }
+
+    /// Continues with contents that `strict` left: everything but the latest block is out of view, and
+    /// all tools were declared. What is in view now is taken for all there was.
+    pub(super) fn after_strict(settings: CacheAware, contents: &mut Contents) -> Self {
+        contents.settle();
+        let closed = contents.latest().map_or(0, |latest| latest.id.n());
+        let folded = closed.saturating_sub(1);
+        // The latest block is in view, and is listed when it leaves.
+        if closed > 0 {
+            contents.ledger.take_back();
+        }
+        let mut policy = Self::new(settings);
+        policy.declare(Declared::All);
+        policy.account.folded = folded;
+        let is_answer = |entry: &Entry| *entry.message().role() == Role::Assistant;
+        policy.account.is_dialogue = contents.entries().any(is_answer);
+        if folded > 0 {
+            let mut lines = vec![LOAD_RULE.to_owned()];
+            match contents.ledger.is_complete() {
+                true => lines.extend(contents.ledger.lines().iter().map(|line| escaped(line))),
+                false => lines.push(LOAD_TOO_MANY.to_owned()),
+            }
+            lines.extend(policy.called_by(contents, &[]));
+            policy.account.ledger.push(lines.join("\n"));
+        }
+        policy.write_ledger();
+        policy.write_pinned(contents);
+        policy.account.history = policy.front_tokens(contents, Declared::All)
+            + policy.ledger_tokens()
+            + tokens(contents);
+        policy
+    }
+
+    /// Declares these tools from now on, whatever is cached.
+    fn declare(&mut self, declared: Declared) {
+        self.account.declared = declared;
+        self.tools = match declared {
+            Declared::Nothing | Declared::Load => DeclaredTools::shortest(),
+            Declared::All => DeclaredTools::all(),
+        };
+    }
+
+    fn write_ledger(&mut self) {
+        let form = |text: &String| Form::new(Arc::new(Message::user(text)));
+        self.ledger = self.account.ledger.iter().map(form).collect();
+    }
+
+    /// Writes the pinned messages that have left their place: a single one of the user's is the very
+    /// message that stood there.
+    fn write_pinned(&mut self, contents: &Contents) {
+        let first = contents.first_shown().unwrap_or(SeqNo(u64::MAX));
+        let gone: Vec<&Pinned> = contents.pins.range(..first).map(|(_, pinned)| pinned).collect();
+        self.pinned = match gone.as_slice() {
+            [] => None,
+            [Pinned { message, .. }] if *message.role() == Role::User => {
+                sendable(message).map(Form::new)
+            }
+            gone => {
+                let marks = contents.marks;
+                let parts = gone.iter().flat_map(|pinned| pinned_parts(marks, pinned));
+                let parts: Vec<_> = parts.collect();
+                (!parts.is_empty()).then(|| user_turn(parts))
+            }
+        };
+    }
+
+    /// The tokens of what stands in front of the ledger.
+    fn front_tokens(&self, contents: &Contents, declared: Declared) -> u64 {
+        let tools = match declared {
+            Declared::Nothing => 0,
+            Declared::Load => SHORTEST_TOKENS,
+            Declared::All => self.tools.estimate(),
+        };
+        let system_prompt: u64 =
+            contents.system_prompt.iter().map(|(_, form)| form.estimate()).sum();
+        tools + system_prompt + self.pinned.as_ref().map_or(0, Form::estimate)
+    }
+
+    fn ledger_tokens(&self) -> u64 {
+        self.ledger.iter().map(Form::estimate).sum()
+    }
+
+    /// The first message that the model has not seen: it saw what was there when it last answered.
+    /// Where it never does, it has seen all but the last.
+    fn fresh_start(&self, contents: &Contents) -> SeqNo {
+        let mut newest = contents.entries().rev();
+        let answer = newest.find(|entry| *entry.message().role() == Role::Assistant);
+        let last = contents.entries().next_back().filter(|_| !self.account.is_dialogue);
+        answer.or(last).map_or(SeqNo(0), |entry| entry.seq)
+    }
+
+    /// Whether the message shows that the prompt of before was sent.
+    fn answers_prompt(&self, contents: &Contents, message: &Message) -> bool {
+        match message.role() {
+            Role::Assistant => contents.has_begun() || !contents.system_prompt.is_empty(),
+            // Where nobody answers, each message may have been followed by a call.
+            Role::User => !self.account.is_dialogue && contents.has_begun(),
+            _ => false,
+        }
+    }
+
+    /// The prompt of before was sent: what was planned for it is done, and it is charged.
+    fn charge(&mut self, contents: &mut Contents) {
+        let plan = self.plan(contents);
+        self.carry_out(contents, plan);
+        let quote = self.quote(contents, self.account.declared);
+        self.account.charge(quote.bill, &self.settings);
+        if let Some(from) = quote.once_from {
+            let once = contents.entries_mut().filter(|entry| entry.seq >= from);
+            once.filter(|entry| entry.light_estimate().is_some())
+                .for_each(|entry| entry.settle(false));
+        }
+    }
+}
+
+impl Policy for CacheAwarePolicy {
+    fn before_append(&mut self, contents: &mut Contents, message: &Message) {
+        if self.answers_prompt(contents, message) {
+            self.charge(contents);
+        }
+        self.account.history += message_tokens(&Estimate, message) as u64;
+        self.account.is_dialogue |= *message.role() == Role::Assistant;
+        // A tool that the history names stays declared.
+        let names_more = message
+            .tool_calls()
+            .iter()
+            .any(|call| matches!(call.name.as_str(), "search_block" | "list_blocks"));
+        if names_more && self.account.declared < Declared::All {
+            contents.moves += u64::from(self.account.cached > 0);
+            self.account.cached = 0;
+            self.declare(Declared::All);
+        }
+    }
+
+    fn pin_task(&mut self, contents: &mut Contents, task: Pinned) {
+        contents.pins.insert(task.whose.seq(), task);
+    }
+
+    fn pin(&mut self, contents: &mut Contents, pinned: Pinned) {
+        let seq = pinned.whose.seq();
+        contents.pins.insert(seq, pinned);
+        if contents.first_shown().is_none_or(|first| seq < first) {
+            contents.moves += u64::from(contents.has_begun());
+            let before = self.pinned.as_ref().map_or(0, Form::estimate);
+            let front = self.front_tokens(contents, self.account.declared) - before;
+            self.write_pinned(contents);
+            self.account.cached = self.account.cached.min(front);
+        }
+    }
+
+    fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall> {
+        contents.place(shown)
+    }
+
+    fn fold(&mut self, contents: &mut Contents, block: ClosedBlock) {
+        contents.closed.push(block);
+    }
+
+    fn is_about_to_move(&self, contents: &Contents) -> bool {
+        self.plan(contents).moves
+    }
+
+    fn shows_latest(&self, contents: &Contents) -> bool {
+        contents.latest().is_some()
+    }
+
+    fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
+        let (policy, contents) = self.after(contents, self.plan(contents));
+        let once_from = policy.quote(&contents, policy.account.declared).once_from;
+        let extent = Extent { from: 0, light: false, once_from };
+        Layout { contents: &contents, policy: &policy, counter }.within(extent, budget)
+    }
+
+    fn opening(&self) -> Vec<&Form> {
+        self.pinned.iter().chain(&self.ledger).collect()
+    }
+
+    fn tools(&self) -> &DeclaredTools {
+        &self.tools
+    }
+
+    /// As planned, and wherever something is not whole.
+    fn declares_tools(&self, extent: Extent) -> bool {
+        self.account.declared != Declared::Nothing || extent.from > 0 || extent.light
+    }
+
+    /// The ledger says the rest.
+    fn out_of_view(&self, contents: &Contents, extent: Extent) -> Vec<String> {
+        let hidden = contents.closed.iter().take(extent.from);
+        let lines = hidden.map(|block| format!("- {}", escaped(&block.line)));
+        section("Closed blocks, not shown:", lines).into_iter().collect()
+    }
+
+    fn account(&self, contents: &Contents) -> Option<Account> {
+        let mut account = self.account.clone();
+        let whole = contents.entries().filter(|entry| entry.is_unsettled());
+        account.whole = whole.map(|entry| entry.seq).collect();
+        Some(account)
+    }
+}
+
+/// The estimated tokens of the closed blocks and the open tail as they are shown now.
+fn tokens(contents: &Contents) -> u64 {
+    contents.entries().map(Entry::estimate).sum()
+}

@@ -1,0 +1,164 @@
+//! What the next call does: a pure function of contents and account.
+
+use super::account::{Bill, Declared};
+use super::{CacheAwarePolicy, tokens};
+use crate::contents::Contents;
+use crate::entry::Entry;
+use crate::opening::BEGINNING;
+use foldback_core::{Estimate, SeqNo, TokenCounter};
+
+/// What is to be done before the next call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// So many closed blocks leave.
+    pub(super) cut: usize,
+    pub(super) declared: Declared,
+    /// Whether what the model has seen becomes light, although nothing leaves.
+    pub(super) settles: bool,
+    /// What reading costs this time that a fold would have saved.
+    pub(super) rent: f64,
+    /// Whether the stable part is not the last one, continued.
+    pub(super) moves: bool,
+}
+
+/// What a prompt would be billed, and from where on it is not for the cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Quote {
+    pub(super) bill: Bill,
+    /// The first of the messages that are shown whole this once.
+    pub(super) once_from: Option<SeqNo>,
+}
+
+impl CacheAwarePolicy {
+    /// What to do before the next call.
+    pub(super) fn plan(&self, contents: &Contents) -> Plan {
+        let (settings, account) = (&self.settings, &self.account);
+        let (plan, stay) = self.declaring(contents);
+        let (messages, tokens) = (contents.window(0), tokens(contents));
+        let over = messages > settings.messages_max || tokens > settings.tokens_max;
+        let Some(fold) = self.best_fold(contents, stay, over) else { return plan };
+        // Close to a high mark a fold does not wait for its price, so that none is forced when it is dear.
+        let near = 4 * messages > 3 * settings.messages_max || 4 * tokens > 3 * settings.tokens_max;
+        let rent = settings.prices.read * fold.saved as f64;
+        if over || near || account.has_paid(rent, fold.price) {
+            let declared = plan.declared.max(Declared::Load);
+            let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
+            // Exactly, where the fold was chosen by an estimate.
+            let cost = self.bill_after(contents, folded).cost(settings);
+            if over || cost <= stay.cost(settings) || account.affords(cost, settings) {
+                return folded;
+            }
+        }
+        Plan { rent, ..plan }
+    }
+
+    /// The call in which nothing leaves, with the tools that are worth declaring by now, and what it is
+    /// billed.
+    fn declaring(&self, contents: &Contents) -> (Plan, Bill) {
+        let (settings, account) = (&self.settings, &self.account);
+        let (plan, stay) = self.keeping(contents, self.due(contents));
+        // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
+        // later, when something wants it, moves all that is in front of it.
+        let is_cached = account.history >= settings.least_cached * 11 / 10;
+        if plan.declared != Declared::Nothing || !is_cached {
+            return (plan, stay);
+        }
+        let (early, bill) = self.keeping(contents, Declared::Load);
+        let cost = bill.cost(settings);
+        // Where surely nothing is cached yet, it costs its own tokens only.
+        let is_new = account.cached < settings.least_cached * 9 / 10;
+        // Or what becomes light with it, or is shown once, pays for it at once.
+        let is_free = bill.stable >= settings.tokens_min() && cost <= stay.cost(settings);
+        match is_free || (is_new && account.affords(cost, settings)) {
+            true => (early, bill),
+            false => (plan, stay),
+        }
+    }
+
+    /// Which tools the next call cannot do without.
+    pub(super) fn due(&self, contents: &Contents) -> Declared {
+        let is_whole = self.account.folded == 0 && !contents.entries().any(|entry| entry.is_cut);
+        self.account.declared.max(if is_whole { Declared::Nothing } else { Declared::Load })
+    }
+
+    /// The call in which nothing leaves and these tools are declared, and what it is billed. Where they
+    /// come after others were cached, everything is written anew: what the model has seen becomes light
+    /// with it where that is cheaper, and the prefix stays one that is cached or there is no choice.
+    pub(super) fn keeping(&self, contents: &Contents, declared: Declared) -> (Plan, Bill) {
+        let settings = &self.settings;
+        let moves = declared != self.account.declared && self.account.cached > 0;
+        let whole = Plan { cut: 0, declared, settles: false, rent: 0.0, moves };
+        if !moves {
+            return (whole, self.quote(contents, declared).bill);
+        }
+        let light = Plan { settles: true, ..whole };
+        let (stay, settled) = (self.bill_after(contents, whole), self.bill_after(contents, light));
+        let may_settle = settled.stable >= settings.tokens_min() || declared == self.due(contents);
+        match may_settle && settled.cost(settings) < stay.cost(settings) {
+            true => (light, settled),
+            false => (whole, stay),
+        }
+    }
+
+    /// Policy and contents as they are once the plan is carried out.
+    pub(super) fn after(&self, contents: &Contents, plan: Plan) -> (Self, Contents) {
+        let (mut policy, mut contents) = (self.clone(), contents.clone());
+        policy.carry_out(&mut contents, plan);
+        (policy, contents)
+    }
+
+    /// What the prompt is billed once the plan is carried out.
+    fn bill_after(&self, contents: &Contents, plan: Plan) -> Bill {
+        let (policy, contents) = self.after(contents, plan);
+        policy.quote(&contents, plan.declared).bill
+    }
+
+    /// What the contents as they stand would be billed, with these tools declared.
+    pub(super) fn quote(&self, contents: &Contents, declared: Declared) -> Quote {
+        let settings = &self.settings;
+        let shared = if self.account.declared == declared { self.account.cached } else { 0 };
+        let mut stable = self.front_tokens(contents, declared) + self.ledger_tokens();
+        if !self.opens_with_user(contents) {
+            stable += Estimate.count(BEGINNING) as u64 + 4;
+        }
+        let fresh = self.fresh_start(contents);
+        let mut entries = contents.entries().peekable();
+        while let Some(entry) = entries.next_if(|entry| entry.seq < fresh) {
+            stable += entry.estimate();
+        }
+        let fresh: Vec<&Entry> = entries.collect();
+        let tokens: u64 = fresh.iter().map(|entry| entry.estimate()).sum();
+        let mut best =
+            Quote { bill: Bill { stable: stable + tokens, suffix: 0, shared }, once_from: None };
+        if declared == Declared::Nothing {
+            return best;
+        }
+        // From behind: what begins at an entry is what begins at the next, and it.
+        let prices = settings.prices;
+        let (mut gain, mut suffix, mut most) = (0.0, 0, 0.0);
+        for entry in fresh.iter().rev() {
+            let whole = entry.estimate();
+            suffix += whole;
+            let Some(light) = entry.light_estimate() else {
+                gain -= (prices.plain - prices.read) * whole as f64;
+                continue;
+            };
+            gain += (prices.write + prices.read - prices.plain) * whole as f64
+                - prices.write * light as f64;
+            let stable = stable + tokens - suffix;
+            if gain > most && stable >= settings.tokens_min() {
+                most = gain;
+                let shared = shared.min(stable);
+                best = Quote { bill: Bill { stable, suffix, shared }, once_from: Some(entry.seq) };
+            }
+        }
+        best
+    }
+
+    /// Whether a user's message comes first without help.
+    fn opens_with_user(&self, contents: &Contents) -> bool {
+        self.pinned.is_some()
+            || !self.ledger.is_empty()
+            || contents.entries().next().is_some_and(Entry::is_beginning)
+    }
+}

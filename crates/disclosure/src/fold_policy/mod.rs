@@ -1,0 +1,134 @@
+//! The fold policy: which blocks leave the view, and when.
+
+mod cache_aware;
+mod strict;
+
+pub(crate) use cache_aware::Account;
+pub use cache_aware::CacheAware;
+
+use crate::contents::{ClosedBlock, Contents};
+use crate::declared_tools::DeclaredTools;
+use crate::entry::{Form, Shown};
+use crate::failures::OpenCall;
+use crate::layout::Extent;
+use crate::opening::Pinned;
+use cache_aware::CacheAwarePolicy;
+use foldback_core::{Budget, Message, Prompt, TokenCounter};
+use strict::StrictPolicy;
+
+/// The fold policy of a view: which blocks leave it, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum FoldPolicy {
+    /// With each block that closes, the one before it leaves: the smallest view.
+    #[default]
+    Strict,
+    /// Several at once, when that is cheaper than reading them again and again from the provider's
+    /// cache.
+    CacheAware(CacheAware),
+}
+
+impl FoldPolicy {
+    /// The greatest number of messages in view, where the view keeps `window_max` of one closed block.
+    pub(crate) fn window_bound(&self, window_max: usize) -> usize {
+        match self {
+            Self::Strict => window_max,
+            Self::CacheAware(settings) => settings.messages_max,
+        }
+    }
+}
+
+/// What a fold policy decides. [`Contents`] are what a view holds under any of them; what a policy
+/// keeps beside that is its own.
+pub(crate) trait Policy {
+    /// Comes before every message that the view takes. An answer of the model shows that the prompt of
+    /// before was sent.
+    fn before_append(&mut self, _contents: &mut Contents, _message: &Message) {}
+
+    /// Pins the task: the message is the next to be placed.
+    fn pin_task(&mut self, contents: &mut Contents, task: Pinned);
+
+    /// Pins a message that the view has, or had.
+    fn pin(&mut self, contents: &mut Contents, pinned: Pinned);
+
+    /// Puts the message behind the others. Gives the call that it answers.
+    fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall>;
+
+    /// Takes the block that has closed; its messages are no longer in the open tail.
+    fn fold(&mut self, contents: &mut Contents, block: ClosedBlock);
+
+    /// Whether the stable part of the next prompt is not the last one's, continued.
+    fn is_about_to_move(&self, contents: &Contents) -> bool;
+
+    /// Whether the latest block is shown whole, when no budget forbids it.
+    fn shows_latest(&self, contents: &Contents) -> bool;
+
+    /// The request to send to the model now.
+    fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt;
+
+    /// The turns between the system prompt and the messages in view.
+    fn opening(&self) -> Vec<&Form>;
+
+    /// The recall tools that the model is given.
+    fn tools(&self) -> &DeclaredTools;
+
+    /// Whether a prompt that shows this much declares them.
+    fn declares_tools(&self, extent: Extent) -> bool;
+
+    /// What the end of the prompt says about messages that are not in view, as sections.
+    fn out_of_view(&self, contents: &Contents, extent: Extent) -> Vec<String>;
+
+    /// What the policy saves of its own.
+    fn account(&self, contents: &Contents) -> Option<Account>;
+}
+
+/// The fold policy of one view, with its state.
+#[derive(Clone)]
+pub(crate) enum ActivePolicy {
+    Strict(StrictPolicy),
+    CacheAware(Box<CacheAwarePolicy>),
+}
+
+impl ActivePolicy {
+    /// The policy that the settings name, for a view that holds nothing yet.
+    pub(crate) fn new(contents: &Contents) -> Self {
+        match contents.config.fold_policy {
+            FoldPolicy::Strict => Self::Strict(StrictPolicy::new(contents)),
+            FoldPolicy::CacheAware(settings) => {
+                Self::CacheAware(Box::new(CacheAwarePolicy::new(settings)))
+            }
+        }
+    }
+
+    /// The policy that the settings name, for a view that was saved with `account`: by the same policy
+    /// or by the other.
+    pub(crate) fn restore(contents: &mut Contents, account: Option<Account>) -> Self {
+        let cache_aware = |policy| Self::CacheAware(Box::new(policy));
+        match (contents.config.fold_policy, account) {
+            (FoldPolicy::Strict, None) => Self::Strict(StrictPolicy::resume(contents)),
+            (FoldPolicy::Strict, Some(_)) => {
+                Self::Strict(StrictPolicy::after_cache_aware(contents))
+            }
+            (FoldPolicy::CacheAware(settings), Some(account)) => {
+                cache_aware(CacheAwarePolicy::resume(settings, account, contents))
+            }
+            (FoldPolicy::CacheAware(settings), None) => {
+                cache_aware(CacheAwarePolicy::after_strict(settings, contents))
+            }
+        }
+    }
+
+    pub(crate) fn get(&self) -> &dyn Policy {
+        match self {
+            Self::Strict(policy) => policy,
+            Self::CacheAware(policy) => policy.as_ref(),
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut dyn Policy {
+        match self {
+            Self::Strict(policy) => policy,
+            Self::CacheAware(policy) => policy.as_mut(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The one pure function: contents, a policy and a budget in, a request out.
+
+use crate::contents::{Contents, visible};
+use crate::entry::Entry;
+use crate::fold_policy::Policy;
+use crate::light::thousands;
+use crate::opening::BEGINNING;
+use crate::suffix::suffix;
+use crate::turns::Turns;
+use foldback_core::{Budget, Message, Prompt, SeqNo, TokenCounter};
+use std::sync::Arc;
+
+/// How much of the contents is laid out.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    /// The first of the closed blocks in view that is shown.
+    pub(crate) from: usize,
+    /// Parts that are stored outside are shown by their notice, though they are fresh.
+    pub(crate) light: bool,
+    /// The first message that is shown whole this once, behind the stable part.
+    pub(crate) once_from: Option<SeqNo>,
+}
+
+/// The contents of a view as its policy shows them.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout<'v> {
+    pub(crate) contents: &'v Contents,
+    pub(crate) policy: &'v dyn Policy,
+    pub(crate) counter: &'v dyn TokenCounter,
+}
+
+impl<'v> Layout<'v> {
+    /// The request, with as much taken out as the budget wants.
+    pub(crate) fn within(self, mut extent: Extent, budget: &Budget) -> Prompt {
+        let closed = &self.contents.closed;
+        let mut unfit = Vec::new();
+        let mut prompt = self.lay_out(extent, &unfit);
+        let Some(max) = budget.tokens else { return prompt };
+        if prompt.tokens > max && extent.from < closed.len() {
+            let last = closed.last().map(|latest| latest.id.to_string()).unwrap_or_default();
+            unfit.push(match closed.len() - extent.from {
+                1 => format!("The latest block {last} is shown by its line only."),
+                n => format!("The latest {n} blocks, up to {last}, are shown by their lines only."),
+            });
+            extent.from = closed.len();
+            prompt = self.lay_out(extent, &[]);
+        }
+        if prompt.tokens > max && self.contents.open_tail.iter().any(Entry::is_large_and_fresh) {
+            extent.light = true;
+            unfit.push("Large new parts are shown by their stored references only.".to_owned());
+            prompt = self.lay_out(extent, &[]);
+        }
+        if prompt.tokens > max {
+            // How much it is over is not said: saying so adds to it.
+            unfit.push(format!(
+                "The view takes more than the {} tokens that were allowed; instructions, pinned \
+                 messages and open messages cannot be made smaller.",
+                thousands(max as u64),
+            ));
+            prompt = self.lay_out(extent, &unfit);
+        }
+        prompt.unfit = unfit;
+        prompt
+    }
+
+    fn lay_out(self, extent: Extent, unfit: &[String]) -> Prompt {
+        let Self { contents, policy, counter } = self;
+        let mut turns = Turns::new(contents.marks, counter);
+        let mut cache_marks = CacheMarks::default();
+        for (_, form) in &contents.system_prompt {
+            turns.push_form(form);
+        }
+        cache_marks.set_behind(turns.messages.len());
+        let opening = policy.opening();
+        for form in &opening {
+            turns.push_form(form);
+        }
+        let begins = self.entries(extent).next().is_some_and(Entry::is_beginning);
+        if opening.is_empty() && !begins {
+            turns.push_new(Message::user(BEGINNING));
+        }
+        cache_marks.set_behind(turns.messages.len());
+        let mut stable = None;
+        for entry in self.entries(extent) {
+            if extent.once_from == Some(entry.seq) {
+                stable = Some(turns.messages.len());
+            }
+            if let Some(form) = entry.form(extent.light) {
+                turns.push(entry.seq, entry.kind, &form);
+            }
+        }
+        let stable = stable.unwrap_or(turns.messages.len());
+        cache_marks.set_behind(stable);
+        turns.abandon();
+        if let Some(text) = suffix(contents, policy.out_of_view(contents, extent), unfit) {
+            turns.push_new(Message::user(&text));
+        }
+        let tools = Some(policy.tools()).filter(|_| policy.declares_tools(extent));
+        let latest = contents.closed.get(extent.from..).and_then(|shown| shown.last());
+        Prompt {
+            volatile: turns.messages.len() - stable,
+            tokens: turns.tokens + tools.map_or(0, |tools| tools.tokens(counter)),
+            messages: turns.messages,
+            tools: tools.map_or_else(Vec::new, |tools| tools.definitions().to_vec()),
+            block: latest.map(|latest| latest.id.clone()),
+            window: contents.window(extent.from),
+            loose: visible(&contents.open_tail),
+            pinned: contents.pins.len(),
+            cache_marks: cache_marks.0,
+            conversation: Some(self.conversation(extent)),
+            unfit: Vec::new(),
+        }
+    }
+
+    /// The messages that are shown in their place.
+    fn entries(self, extent: Extent) -> impl Iterator<Item = &'v Entry> {
+        let closed = self.contents.closed.iter().skip(extent.from);
+        closed.flat_map(|block| &block.entries).chain(&self.contents.open_tail)
+    }
+
+    /// What was said, of these messages and of those that stand before them in every prompt.
+    fn conversation(self, extent: Extent) -> Vec<Arc<Message>> {
+        let Contents { system_prompt, pins, .. } = self.contents;
+        let mut shown = self.entries(extent).peekable();
+        let first = shown.peek().map_or(SeqNo(u64::MAX), |entry| entry.seq);
+        let system_prompt = system_prompt.iter().map(|(_, form)| form.message());
+        let pinned = pins.range(..first).map(|(_, pinned)| &pinned.message);
+        let pin = |entry: &Entry| pins.get(&entry.seq).map(|pinned| &pinned.message);
+        let shown = shown.filter_map(|entry| entry.said(extent.light).or_else(|| pin(entry)));
+        system_prompt.chain(pinned).chain(shown).cloned().collect()
+    }
+}
+
+/// The messages behind which a cache mark is worth setting, ascending.
+#[derive(Default)]
+struct CacheMarks(Vec<usize>);
+
+impl CacheMarks {
+    /// Sets a mark behind the first so many messages, where none stands there yet.
+    fn set_behind(&mut self, messages: usize) {
+        if let Some(last) = messages.checked_sub(1)
+            && self.0.last().is_none_or(|mark| *mark < last)
+        {
+            self.0.push(last);
+        }
+    }
+}
