@@ -8,13 +8,11 @@
 //! The second speaks of what was said before, which a planner does not see. The third could be planned,
 //! but the planner says that it cannot. A script stands in the model's place; the tools really run.
 
-use foldback_agent::{
-    Agent, AgentEvent, Executor, FunctionTool, Observer, Strategy, Task, Tool, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Strategy, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId, ToolCall, ToolDefinition};
 use foldback_llm::ScriptedModel;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use std::error::Error;
 use std::sync::Arc;
 

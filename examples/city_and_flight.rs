@@ -8,11 +8,11 @@
 //! first step. The flight starts the moment the city is there; the hotel prices do not wait for either.
 //! A script stands in the model's place; the tools really run.
 
-use foldback_agent::{Agent, Executor, FunctionTool, Task, Tool, ToolError, ToolOutput, Toolbox};
+use foldback_agent::{Agent, Executor, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId, ToolDefinition};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 use serde_json::Value;
 use std::error::Error;
 use std::sync::Arc;

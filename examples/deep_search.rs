@@ -9,10 +9,11 @@
 //! the model's place: it copies sentences out of what it is shown, and marks where they stand.
 
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflection};
-use foldback_agent::{Agent, AgentEvent, Executor, Observer, Purpose, Task, Toolbox};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Purpose, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tool::Toolbox;
 use foldback_tools::{DocumentFolder, DocumentSettings};
 use serde_json::{Value, json};
 use std::error::Error;

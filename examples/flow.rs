@@ -9,14 +9,12 @@
 //! rest of the plan is made anew. A script stands in the model's place, and acts on what it is shown; the
 //! tools look into small tables.
 
-use foldback_agent::{
-    Agent, AgentEvent, Executor, FlowSettings, FunctionTool, Observer, StepExecutor, Task, Tool,
-    ToolError, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, FlowSettings, Observer, StepExecutor, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, ItemState, TodoId, TodoList, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, StepId, ToolSpec};
+use foldback_planner::StepId;
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -9,14 +9,13 @@
 //! model and comes back as one list of results. A script stands in the model's place; the searches
 //! look into a small table, and the Python really runs.
 
-use foldback_agent::{
-    Agent, CallForm, Executor, FunctionTool, ReactSettings, Task, Tool, ToolError, ToolOutput,
-    Toolbox,
-};
+use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Task};
 use foldback_baselines::Full;
 use foldback_core::{Budget, Estimate, Role, TodoId, ToolDefinition};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::{Effect, Language, ToolSpec};
+use foldback_tool::{
+    Effect, FunctionTool, Language, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error;

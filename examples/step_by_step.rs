@@ -9,9 +9,10 @@
 //! conversation is kept by a memory that folds.
 
 use foldback::{Memory, Options};
-use foldback_agent::{Agent, Executor, Strategy, Task, Toolbox};
+use foldback_agent::{Agent, Executor, Strategy, Task};
 use foldback_core::{Budget, ContextManager as _, Role, TodoId, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, toolset};
 use std::error::Error;
 use std::fs;

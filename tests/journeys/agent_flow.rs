@@ -4,12 +4,11 @@
 use crate::story::{open, todo};
 use foldback::Memory;
 use foldback_agent::{
-    Agent, Executor, FileJournal, FunctionTool, Journal, JournalError, Record, Report, Stop,
-    Strategy, Task, Tool, ToolOutput, Toolbox,
+    Agent, Executor, FileJournal, Journal, JournalError, Record, Report, Stop, Strategy, Task,
 };
 use foldback_core::{ItemState, Message, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use futures::future::BoxFuture;
 use serde_json::json;
 use std::path::Path;

@@ -13,10 +13,11 @@ use foldback::{Close, Session};
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_agent::{
     Agent, AskPerson, CallForm, Executor, Person, Question, ReactSettings, Report, Strategy,
-    SubAgents, Task, Tool, Toolbox, reference_system_prompt, todo_write,
+    SubAgents, Task, reference_system_prompt, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{DocumentFolder, DocumentSettings, Permissions, PermissionsError, toolset};
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -2,8 +2,9 @@
 
 use crate::agent_injections::{results, written};
 use crate::story::{in_memory, todo};
-use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Strategy, Task, Toolbox};
+use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Strategy, Task};
 use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use serde_json::{Value, json};
 use std::io::ErrorKind;

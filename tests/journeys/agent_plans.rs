@@ -1,12 +1,11 @@
 //! Plans with real tools on real files, over a store: what fails, what is skipped, and what is told of it.
 
 use crate::story::{open, todo};
-use foldback_agent::{
-    Agent, DegradeReason, Executor, FunctionTool, Report, Strategy, Task, Tool, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, DegradeReason, Executor, Report, Strategy, Task};
 use foldback_core::{ContextManager, Message, ToolDefinition, check_request};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::{FailureKind, StepId, StepResult, ToolSpec};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{FailureKind, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use foldback_tools::{Permissions, toolset};
 use std::fs;
 use std::path::Path;

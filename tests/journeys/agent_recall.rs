@@ -3,10 +3,10 @@
 
 use crate::story::{engines, exchange, in_memory, open_on, todo};
 use foldback::Memory;
-use foldback_agent::{Agent, Executor, FunctionTool, Strategy, Task, Tool, ToolOutput, Toolbox};
+use foldback_agent::{Agent, Executor, Strategy, Task};
 use foldback_core::{Budget, ContextManager, Role, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

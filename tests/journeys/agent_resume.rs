@@ -4,14 +4,13 @@
 use crate::story::{open, todo};
 use foldback::Session;
 use foldback_agent::{
-    Agent, AgentError, Executor, FileJournal, FunctionTool, Journal, JournalError, Record, Report,
-    Strategy, Task, Tool, ToolError, ToolOutput, Toolbox,
+    Agent, AgentError, Executor, FileJournal, Journal, JournalError, Record, Report, Strategy, Task,
 };
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -3,12 +3,13 @@
 
 use crate::story::{exchange, in_memory_showing, todo, views};
 use foldback_agent::deep_search::{DeepSearch, Found, SearchBackend};
-use foldback_agent::{Agent, Executor, Strategy, Task, ToolError, Toolbox};
+use foldback_agent::{Agent, Executor, Strategy, Task};
 use foldback_baselines::{Full, SlidingWindow, SummaryTopN, baseline};
 use foldback_core::{
     Budget, ContextManager, Estimate, ItemState, Message, Role, SeqNo, TodoItem, TodoList,
 };
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tool::{ToolError, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;

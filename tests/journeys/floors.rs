@@ -2,7 +2,7 @@
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn imports_point_down() {
@@ -59,6 +59,27 @@ fn the_command_ships_without_the_lab() {
     let cli = members(&metadata).find(|package| package.name == "foldback-cli").unwrap();
     let lab = cli.dependencies.iter().find(|dependency| dependency.name == "foldback-lab");
     assert!(lab.unwrap().optional && !cli.features.contains_key("default"), "{:?}", cli.features);
+}
+
+#[test]
+fn a_light_crate_stays_light() {
+    let root = crate::story::workspace_root();
+    let metadata = metadata();
+    let most = metadata.workspace_metadata["most-crates"].as_object().unwrap();
+    assert!(!most.is_empty());
+    for (package, most) in most {
+        // The tree of this package alone: in the workspace's, features of other members count as well.
+        let tree = std::process::Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--locked", "--no-dedupe", "--prefix=none"])
+            .args(["--edges=normal", "--package", package])
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+        let tree = String::from_utf8(tree.stdout).unwrap();
+        let crates: BTreeSet<_> = tree.lines().collect();
+        assert!(crates.len() as u64 <= most.as_u64().unwrap(), "{package} brings {crates:#?}");
+    }
 }
 
 #[test]

@@ -6,12 +6,11 @@ pub(crate) mod payloads;
 
 use crate::story::{in_memory, todo};
 use foldback::Session;
-use foldback_agent::{
-    Agent, CallForm, Executor, FunctionTool, ReactSettings, Task, Tool, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Task};
 use foldback_core::{Message, Role, ToolCall, ToolDefinition, check_request};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Data, StepResult, ToolSpec, render_tool_results};
+use foldback_planner::{StepResult, render_tool_results};
+use foldback_tool::{Data, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use payloads::payloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,15 +4,15 @@
 use crate::story::{exchange, in_memory, open, todo};
 use foldback::{Close, Memory};
 use foldback_agent::{
-    Agent, AgentEvent, Executor, FileJournal, FunctionTool, Observer, Report, Strategy,
-    SubAgentTool, SubAgents, Task, Tool, ToolOutput, Toolbox, memory_share, todo_write,
+    Agent, AgentEvent, Executor, FileJournal, Observer, Report, Strategy, SubAgentTool, SubAgents,
+    Task, memory_share, todo_write,
 };
 use foldback_core::{
     ContextManager, Estimate, ItemState, Message, Reference, Role, SubTasks, TodoItem, TodoList,
     TokenCounter, ToolCall, ToolDefinition,
 };
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -439,7 +439,7 @@ async fn worker() {
     let work = FunctionTool::new(spec("work", Effect::Idempotent), move |arguments, call| {
         let (effects, made) = (effects.clone(), made.clone());
         async move {
-            let todo = call.host.context.as_ref().unwrap().todo().clone();
+            let todo = call.context.as_ref().unwrap().todo().clone();
             if made.fetch_add(1, Ordering::SeqCst) >= stuck_from {
                 println!("stuck in {todo}");
                 std::io::stdout().flush().unwrap();

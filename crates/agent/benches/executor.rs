@@ -3,14 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on stops")]
 
 use divan::{Bencher, black_box};
-use foldback_agent::{
-    Executor, FileJournal, FunctionTool, MemoryJournal, RunOptions, Settings, Tool, ToolOutput,
-    Toolbox,
-};
+use foldback_agent::{Executor, FileJournal, MemoryJournal, RunOptions, Settings};
 use foldback_core::ToolDefinition;
 use foldback_planner::{
-    Action, Effect, FailurePolicy, Form, Limits, Plan, Reference, Step, StepId, Template, ToolSpec,
+    Action, FailurePolicy, Form, Limits, Plan, Reference, Step, StepId, Template,
 };
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 

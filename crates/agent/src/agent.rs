@@ -7,15 +7,14 @@ use crate::one_plan::OnePlanSettings;
 use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
 use crate::{
-    ContextHandle, Executor, Host, Observer, RunError, SettingError, SpendError, SpendTracker,
-    Trace, Watch,
+    Executor, Host, Observer, RunError, SettingError, SpendError, SpendTracker, Trace, Watch,
 };
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
 use foldback_planner::Validator;
+use foldback_tool::CancellationToken;
 use std::fmt;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The standing instructions of the reference agent: how it works with a todo list, tools and a memory.
 /// What it works for, and where, is added by whoever runs it.
@@ -66,8 +65,8 @@ impl Task {
 
 impl Task {
     /// What is lent to the tools of the task's runs.
-    pub(crate) fn host(&self, context: Option<ContextHandle>) -> Host {
-        Host { context, observer: self.observer.clone(), spend: self.spend.clone() }
+    pub(crate) fn host(&self) -> Host {
+        Host { observer: self.observer.clone(), spend: self.spend.clone() }
     }
 
     /// Who watches the task's run, which belongs to this todo.
@@ -234,7 +233,7 @@ impl Agent {
     /// Checks plans against the agent's tools, within the executor's limits.
     pub(crate) fn validator(&self) -> Validator<'_> {
         let limits = self.executor.settings().quota.plan;
-        Validator::new(self.executor.toolbox().catalog()).within(limits)
+        Validator::new(self.executor.catalog()).within(limits)
     }
 
     /// What a record tells of the situation.

@@ -1,7 +1,8 @@
 //! Asking before a call is made.
 
 use foldback_core::TodoId;
-use foldback_planner::{Effect, StepId, ToolSpec};
+use foldback_planner::StepId;
+use foldback_tool::{Effect, ToolSpec};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 

@@ -1,17 +1,17 @@
-//! What stands around a run, lent to the tools that it calls.
+//! What the agent lends the tools that it calls.
 
-use crate::{ContextHandle, Observer, SpendTracker, Watch};
+use crate::{Observer, SpendTracker, Watch};
+use foldback_tool::{CallContext, ContextHandle};
 use std::fmt;
 use std::sync::Arc;
 
-/// What stands around a run: the context of whoever calls, who watches, and what may be spent.
+/// What stands around a run, beside its context: who watches, and what may be spent.
 ///
-/// A tool that runs an agent itself begins below it: with a context that is a child of this one, the
-/// same watcher, and a [share](SpendTracker::share) of what may be spent.
+/// Each call has it among its [extensions](CallContext::extensions). A tool that runs an agent itself
+/// begins below it: with a context that is a child of the [caller's](CallContext::context), the same
+/// watcher, and a [share](SpendTracker::share) of what may be spent.
 #[derive(Clone, Default)]
 pub struct Host {
-    /// The way to the context of the loop that makes the calls. A run without a loop has none.
-    pub context: Option<ContextHandle>,
     /// Who is told of what happens.
     pub observer: Option<Arc<dyn Observer>>,
     /// What was spent, and what may be.
@@ -19,18 +19,22 @@ pub struct Host {
 }
 
 impl Host {
-    /// Who watches the run that makes the call; `None` where no loop does.
+    /// What stands around the run that makes a call: nothing where no agent makes it.
     #[must_use]
-    pub fn watch(&self) -> Option<Watch> {
-        let todo = self.context.as_ref()?.todo().clone();
-        Some(Watch::new(todo, self.observer.clone()))
+    pub fn of(call: &CallContext) -> Self {
+        call.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Who watches the run whose loop this context belongs to.
+    #[must_use]
+    pub fn watch(&self, context: &ContextHandle) -> Watch {
+        Watch::new(context.todo().clone(), self.observer.clone())
     }
 }
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
-            .field("context", &self.context)
             .field("observed", &self.observer.is_some())
             .field("spend", &self.spend)
             .finish()

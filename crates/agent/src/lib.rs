@@ -12,13 +12,14 @@
 //! | [`Flow`](Strategy::Flow) | a list of steps, each worked on by itself |
 //! | [`DeepSearch`](Strategy::DeepSearch) | queries, searches beside each other, an answer with its sources |
 //!
-//! - A [`Tool`] is something that a model can call; a [`Toolbox`] holds them.
+//! - A [`Tool`](foldback_tool::Tool) is something that a model can call; a
+//!   [`Toolbox`](foldback_tool::Toolbox) holds them.
 //! - The [`Executor`] runs a plan's steps as they become ready, within limits, with retries, approval and
 //!   a [`Journal`] from which a killed run goes on. It works without a model as well.
 //! - A [`SpendTracker`] counts what a task spends, and [`SpendLimits`] bound it: calls, tokens, money, time.
 //! - An [`Observer`] is told of each [`AgentEvent`] as it happens.
-//! - A [`Host`] is what a tool is lent of the run that calls it: a [`ContextHandle`] to the context, who
-//!   watches, and the spend tracker.
+//! - A [`Host`] is what the agent lends its own tools of the run that calls them, beside the way to its
+//!   context: who watches, and the spend tracker.
 //! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
 //!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
@@ -26,13 +27,11 @@
 //!   call, result, time and token. [`judge`] rates it, [`Replay`] does it once more.
 //!
 //! ```
-//! use foldback_agent::{
-//!     Agent, SpendLimits, Executor, FunctionTool, SpendTracker, Strategy, Task, Tool, ToolOutput, Toolbox,
-//! };
+//! use foldback_agent::{Agent, Executor, SpendLimits, SpendTracker, Strategy, Task};
 //! use foldback_baselines::Full;
 //! use foldback_core::{Estimate, TodoId, ToolDefinition};
 //! use foldback_llm::ScriptedModel;
-//! use foldback_planner::ToolSpec;
+//! use foldback_tool::{FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 //! use std::sync::Arc;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -67,7 +66,6 @@ mod adaptive;
 mod agent;
 mod approval;
 mod call_ids;
-mod context_handle;
 pub mod deep_search;
 mod excerpt;
 mod executor;
@@ -99,13 +97,10 @@ mod state;
 mod sub_agents;
 mod think;
 mod todo;
-mod tool;
-mod toolbox;
 mod trajectory;
 
 pub use agent::{Agent, AgentError, Report, Task, reference_system_prompt};
 pub use approval::{ApprovalRequest, Approver, Decision};
-pub use context_handle::ContextHandle;
 pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
     Trace, Trigger,
@@ -131,8 +126,6 @@ pub use state::AgentState;
 pub use sub_agents::{SubAgentTool, SubAgents};
 pub use think::think;
 pub use todo::{memory_share, todo_write};
-pub use tool::{CallContext, FunctionTool, Tool, ToolError, ToolErrorKind, ToolOutput};
-pub use toolbox::{DuplicateTool, Toolbox};
 pub use trajectory::{
     CallRecord, CallTime, DegradeReason, Degraded, Ending, LanguageRecord, ModelCall, ModelFailure,
     PlanRecord, Purpose, Replay, ResultRecord, Situation, Spent, Stop, Strategy, StrategyRecord,

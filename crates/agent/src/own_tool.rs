@@ -1,9 +1,9 @@
 //! What the agent's own tools have in common: how they are declared, read their arguments and find the
 //! context of whoever calls.
 
-use crate::{AgentEvent, CallContext, ContextHandle, ToolError};
+use crate::{AgentEvent, Host};
 use foldback_core::ToolDefinition;
-use foldback_planner::ToolSpec;
+use foldback_tool::{CallContext, ContextHandle, ToolError, ToolSpec};
 use serde::de::DeserializeOwned;
 
 /// What a planner has to know of a tool of this name.
@@ -28,12 +28,12 @@ pub(crate) fn context_of<'a>(
 ) -> Result<&'a ContextHandle, ToolError> {
     let nowhere =
         || ToolError::permanent(format!("{tool} works for an agent, and no agent makes this call"));
-    call.host.context.as_ref().ok_or_else(nowhere)
+    call.context.as_ref().ok_or_else(nowhere)
 }
 
 /// Tells whoever watches the caller.
 pub(crate) fn tell(call: &CallContext, event: &AgentEvent) {
-    if let Some(watch) = call.host.watch() {
-        watch.tell(event);
+    if let Some(context) = &call.context {
+        Host::of(call).watch(context).tell(event);
     }
 }

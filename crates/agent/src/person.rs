@@ -1,9 +1,8 @@
 //! `ask_person`: the model asks whoever it works for.
 
 use crate::own_tool::{read, spec};
-use crate::{CallContext, Tool, ToolError, ToolOutput};
 use foldback_core::TodoId;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Deserialize;
@@ -99,7 +98,7 @@ impl AskPerson {
                            you took for granted";
             return Err(ToolError::permanent(message));
         };
-        let todo = call.host.context.as_ref().map(|context| context.todo().clone());
+        let todo = call.context.as_ref().map(|context| context.todo().clone());
         let question = Question { todo, text: question, options };
         let asked = async {
             let _turn = self.turn.lock().await;

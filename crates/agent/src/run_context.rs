@@ -13,17 +13,6 @@ use foldback_core::{
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// What a run's context keeps of sub-tasks. It always does: see [`RunContext`].
-pub(crate) fn sub_tasks_of(
-    context: &mut dyn ContextManager,
-) -> Result<&mut dyn SubTasks, ContextError> {
-    let todo = context.todo().clone();
-    context.sub_tasks().ok_or_else(|| {
-        let message = format!("the context of todo {todo} keeps no todo list");
-        ContextError { message, source: None }
-    })
-}
-
 /// The context of a run, whatever its policy: what the context holds of the run is not
 /// [recorded again](Resumed), the todo list is [recited](Recital), the policy's work beside the loop is
 /// [done](Upkeep), and whoever watches is told of what is closed.

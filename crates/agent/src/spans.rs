@@ -5,7 +5,7 @@
 //! exporters look for it.
 
 use foldback_llm::Usage;
-use foldback_planner::{FailureKind, ToolSpec};
+use foldback_tool::{FailureKind, ToolSpec};
 use tracing::{Span, field, info_span};
 
 /// The span of a tool's call.

@@ -1,8 +1,7 @@
 //! `think`: the model says in a fixed form whether it knows enough.
 
 use crate::own_tool::{read, spec};
-use crate::{FunctionTool, Tool, ToolError, ToolOutput};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use std::sync::Arc;
 

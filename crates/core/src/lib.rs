@@ -67,7 +67,7 @@ pub use role::Role;
 pub use seq::{SeqNo, SeqRange};
 pub use side_calls::{SideCall, SideCalls};
 pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};
-pub use sub_tasks::SubTasks;
+pub use sub_tasks::{SubTasks, sub_tasks_of};
 pub use time::Timestamp;
 pub use todo_list::{ItemState, TodoItem, TodoList, TodoListError};
 pub use tokens::{Estimate, TokenCounter, message_tokens};

@@ -1,6 +1,6 @@
 //! What a context policy keeps of sub-tasks.
 
-use crate::{BlockId, ContextError, ItemState, Reference, TodoId, TodoList};
+use crate::{BlockId, ContextError, ContextManager, ItemState, Reference, TodoId, TodoList};
 
 /// The todo list of a context, what its items hand back, and what todos may read of each other. A policy
 /// that keeps these shows the list at the end of its prompts by itself.
@@ -50,4 +50,16 @@ pub trait SubTasks: Send {
     /// # Errors
     /// When the store behind the policy fails.
     fn conclude(&mut self) -> Result<Option<BlockId>, ContextError>;
+}
+
+/// What a context keeps of sub-tasks, where it has to.
+///
+/// # Errors
+/// When its policy keeps nothing of them.
+pub fn sub_tasks_of(context: &mut dyn ContextManager) -> Result<&mut dyn SubTasks, ContextError> {
+    let todo = context.todo().clone();
+    context.sub_tasks().ok_or_else(|| {
+        let message = format!("the context of todo {todo} keeps no todo list");
+        ContextError { message, source: None }
+    })
 }

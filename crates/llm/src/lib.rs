@@ -4,12 +4,12 @@
 
 mod affinity;
 mod cache;
-mod canonical;
 mod cassette;
 mod clocks;
 mod diversity;
 mod error;
 mod hermes;
+mod json_string;
 mod mask;
 mod model;
 mod request;
@@ -24,7 +24,6 @@ pub use cache::{
     CACHE_BREAKPOINT, CacheSettings, CacheUse, MarkLimits, PrefixCache, RequestTokens,
     place_cache_marks,
 };
-pub use canonical::{CanonicalError, canonical_json, canonical_schema, canonical_tools};
 pub use cassette::{Cassette, CassetteError, Recording, Replay};
 pub use clocks::{Clock, ClockError, check_clocks, coarsen_clocks, find_clocks};
 pub use diversity::Diversity;

@@ -1,7 +1,6 @@
 //! What a server's tool answers.
 
-use foldback_agent::{ToolError, ToolOutput};
-use foldback_planner::Data;
+use foldback_tool::{Data, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 /// What is made of an answer: its structured part where it has one, else its text. What is neither is

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Listener, within};
 use crate::listing::Listing;
 use crate::tool::McpTool;
 use crate::{McpError, McpServerConfig};
-use foldback_agent::Tool;
+use foldback_tool::Tool;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
 use rmcp::service::ServiceError;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The tools of Model Context Protocol servers, for an agent.
 //!
 //! [`McpServers`] are started from the `mcpServers` configuration that other clients use, and give their
-//! tools as [`Tool`](foldback_agent::Tool)s. A server is a program that is started, or an address.
+//! tools as [`Tool`](foldback_tool::Tool)s. A server is a program that is started, or an address.
 //!
 //! What a server says is data. Its tools are named after it, so that none can pass for another; its
 //! descriptions are cut, and told as its own words; its hints on what a tool does are believed only of

@@ -4,8 +4,8 @@ use crate::connection::Listed;
 use crate::names::{checked, tool_name};
 use crate::{McpServerConfig, Trust};
 use foldback_core::ToolDefinition;
-use foldback_llm::canonical_schema;
-use foldback_planner::{ArgumentsError, Catalog, Concurrency, Effect, ToolSpec};
+use foldback_planner::{ArgumentsError, Catalog};
+use foldback_tool::{Concurrency, Effect, ToolSpec, canonical_schema};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use std::collections::{BTreeMap, BTreeSet};
 

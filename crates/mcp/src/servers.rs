@@ -1,7 +1,7 @@
 //! All servers.
 
 use crate::{McpClient, McpError, McpServerConfig};
-use foldback_agent::Tool;
+use foldback_tool::Tool;
 use futures::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,8 +3,7 @@
 use crate::McpError;
 use crate::answer::answer;
 use crate::client::Inner;
-use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
-use foldback_planner::ToolSpec;
+use foldback_tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;

@@ -14,8 +14,9 @@ use divan::counter::ItemsCount;
 use foldback_core::ToolDefinition;
 use foldback_planner::{
     Action, Catalog, FailurePolicy, Form, PathSegment, Plan, Reference, Schedule, Step, StepId,
-    Template, ToolSpec, Validator,
+    Template, Validator,
 };
+use foldback_tool::ToolSpec;
 
 fn main() {
     divan::main();

@@ -18,11 +18,9 @@ use crate::catalog::Entry;
 use crate::encode::{Encoder, Refusal, behind};
 use crate::reference::path_text;
 use crate::template::quote_into;
-use crate::{
-    Catalog, Data, Failure, FailureKind, Language, PathSegment, Piece, Reference, StepId,
-    StepResult, Template,
-};
+use crate::{Catalog, Failure, PathSegment, Piece, Reference, StepId, StepResult, Template};
 use foldback_core::Object;
+use foldback_tool::{Data, FailureKind, Language};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -109,7 +107,8 @@ impl Catalog {
     /// the arguments too large.
     ///
     /// ```
-    /// use foldback_planner::{Action, Catalog, Data, Intent, StepId, StepResult, parse_one_plan};
+    /// use foldback_planner::{Action, Catalog, Intent, StepId, StepResult, parse_one_plan};
+    /// use foldback_tool::Data;
     /// use std::collections::BTreeMap;
     ///
     /// let text = r#"{"action_plan": {"step2": {"function": "book",
@@ -469,38 +468,4 @@ pub(crate) fn compact_into(json: &str, out: &mut String) {
         }
         out.push(c);
     }
-}
-
-impl Data {
-    /// What a tool answered as text, read by its output schema where that is known: an answer that
-    /// the schema calls a number, a truth value or null counts as JSON then, which a bare text never
-    /// does by itself.
-    #[must_use]
-    pub fn of_text(text: String, output: Option<&str>) -> Self {
-        let bare = text.trim();
-        let kind = match bare {
-            "null" => "null",
-            "true" | "false" => "boolean",
-            _ if crate::json::is_number(bare) => "number",
-            _ => return Self { text, structured: None },
-        };
-        let is_declared = output.is_some_and(|schema| declares(schema, kind, bare));
-        let structured = is_declared.then(|| bare.to_owned());
-        Self { text, structured }
-    }
-}
-
-/// Whether the `type` of a schema names a kind, and no string could be meant.
-fn declares(schema: &str, kind: &str, bare: &str) -> bool {
-    let Ok(schema) = serde_json::from_str::<serde_json::Value>(schema) else { return false };
-    let types: Vec<&str> = match schema.get("type") {
-        Some(serde_json::Value::String(name)) => vec![name],
-        Some(serde_json::Value::Array(names)) => {
-            names.iter().filter_map(serde_json::Value::as_str).collect()
-        }
-        _ => return false,
-    };
-    let is_whole = kind == "number" && !bare.contains(['.', 'e', 'E']);
-    !types.contains(&"string")
-        && (types.contains(&kind) || (is_whole && types.contains(&"integer")))
 }

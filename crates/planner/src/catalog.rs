@@ -1,7 +1,8 @@
 //! The tools that a plan may use.
 
+use crate::PathSegment;
 use crate::schema::Schema;
-use crate::{PathSegment, ToolSpec};
+use foldback_tool::ToolSpec;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -13,9 +13,9 @@
 //! ```
 //! use foldback_core::ToolDefinition;
 //! use foldback_planner::{
-//!     Action, Catalog, Data, Intent, Limits, Schedule, StepResult, ToolSpec, Validator,
-//!     parse_one_plan,
+//!     Action, Catalog, Intent, Limits, Schedule, StepResult, Validator, parse_one_plan,
 //! };
+//! use foldback_tool::{Data, ToolSpec};
 //! use std::collections::BTreeMap;
 //!
 //! let tool = |name: &str| {
@@ -75,7 +75,6 @@ mod step;
 mod step_result;
 mod template;
 mod tool_results;
-mod tool_spec;
 mod validation;
 
 pub use bind::{BindError, Results};
@@ -98,8 +97,7 @@ pub use reference::{PathSegment, Reference, Spelling};
 pub use replan::{Executed, Merged, Progress, ReplanReason, Replans, Round};
 pub use schedule::{Schedule, ScheduleError, StepState};
 pub use step::{Action, FailurePolicy, Step, StepId};
-pub use step_result::{Data, Failure, FailureKind, StepResult};
+pub use step_result::{Failure, StepResult};
 pub use template::{Piece, Template};
 pub use tool_results::render_tool_results;
-pub use tool_spec::{Concurrency, Effect, Language, ToolSpec};
 pub use validation::Validator;

@@ -1,6 +1,7 @@
 //! What became of a step.
 
 use crate::StepId;
+use foldback_tool::{Data, FailureKind};
 use serde::{Deserialize, Serialize};
 
 /// What became of a step. Each step of a plan gets exactly one.
@@ -24,16 +25,6 @@ pub enum StepResult {
     },
 }
 
-/// What a tool answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Data {
-    /// As a model reads it.
-    pub text: String,
-    /// The same as JSON text, where the tool gave it apart; references are resolved in it then.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub structured: Option<String>,
-}
-
 /// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -43,47 +34,21 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The tool said so.
-    Tool,
-    /// The tool's answer says `status=fail`.
-    Status,
-    /// It took too long.
-    Timeout,
-    /// The run was cancelled.
-    Cancelled,
-    /// A person, or a rule, refused the call.
-    Denied,
-    /// The arguments could not be bound, or do not fit the tool's schema.
-    Arguments,
-    /// A reference in the arguments names a part that the result does not have.
-    MissingPart,
-    /// There is no such tool.
-    UnknownTool,
-    /// The run was killed while the call was under way: nobody knows whether it took effect.
-    UnknownOutcome,
-    /// A bound of the run was reached.
-    Quota,
-}
-
-impl FailureKind {
+impl Failure {
     /// Whether a plan is made anew because of it: when a tool was run, or would have been, and did not
     /// bring what the plan counts on. What a person, a cancellation or a bound of the run decided is
     /// no reason: another plan would only go round it.
     #[must_use]
-    pub fn asks_for_plan(self) -> bool {
-        match self {
-            Self::Tool
-            | Self::Status
-            | Self::Timeout
-            | Self::Arguments
-            | Self::MissingPart
-            | Self::UnknownTool
-            | Self::UnknownOutcome => true,
-            Self::Cancelled | Self::Denied | Self::Quota => false,
+    pub fn asks_for_plan(&self) -> bool {
+        match self.kind {
+            FailureKind::Tool
+            | FailureKind::Status
+            | FailureKind::Timeout
+            | FailureKind::Arguments
+            | FailureKind::MissingPart
+            | FailureKind::UnknownTool
+            | FailureKind::UnknownOutcome => true,
+            FailureKind::Cancelled | FailureKind::Denied | FailureKind::Quota => false,
         }
     }
 }

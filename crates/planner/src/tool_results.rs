@@ -11,7 +11,8 @@ use std::borrow::Cow;
 /// Writes one `<tool_result>` for each result, in the order of the calls.
 ///
 /// ```
-/// use foldback_planner::{Data, StepId, StepResult, render_tool_results};
+/// use foldback_planner::{StepId, StepResult, render_tool_results};
+/// use foldback_tool::Data;
 ///
 /// let data = |text: &str| Data { text: text.to_owned(), structured: None };
 /// let results = [

@@ -6,7 +6,8 @@ use crate::json::{parse, parse_object};
 use crate::openai_request::{RAW_ARGUMENTS, description, ends_with_beginning, parameters};
 use crate::{ModelConfig, tool_choice};
 use foldback_core::{Content, Message, Part, Role};
-use foldback_llm::{ChatRequest, ModelError, ToolNames, canonical_tools};
+use foldback_llm::{ChatRequest, ModelError, ToolNames};
+use foldback_tool::canonical_tools;
 use serde_json::{Map, Value, json};
 
 /// The greatest number of marks in a request.

@@ -6,7 +6,8 @@ use crate::json::{parse, parse_object};
 use crate::{ModelConfig, Provider, tool_choice};
 use foldback_core::{Content, Message, Part, Role, ToolDefinition};
 use foldback_llm::legal_name;
-use foldback_llm::{ChatRequest, ModelError, ModelErrorKind, ToolNames, canonical_tools};
+use foldback_llm::{ChatRequest, ModelError, ModelErrorKind, ToolNames};
+use foldback_tool::canonical_tools;
 use serde_json::{Map, Value, json};
 
 /// The longest name of a speaker.

@@ -14,7 +14,7 @@
 //! do next.
 //!
 //! ```
-//! use foldback_agent::{CallContext, Toolbox};
+//! use foldback_tool::{CallContext, Toolbox};
 //! use foldback_tools::{Permissions, toolset};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -54,7 +54,7 @@ pub use permissions::{
 };
 pub use workspace::{Access, Place, Workspace};
 
-use foldback_agent::Tool;
+use foldback_tool::Tool;
 use std::sync::Arc;
 
 /// The tools that these permissions allow, in the order of their names.

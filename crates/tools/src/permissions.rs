@@ -1,6 +1,6 @@
 //! What the tools may do.
 
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

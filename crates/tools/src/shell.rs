@@ -1,10 +1,11 @@
 //! `shell_run`: a shell command in the sandbox.
 
 use crate::{Permissions, PermissionsError, Refused};
-use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Concurrency, Data, Effect, Language, ToolSpec};
 use foldback_sandbox::{Command, Finished, KilledBy, Limits, Sandbox, SandboxError, Stop};
+use foldback_tool::{
+    CallContext, Concurrency, Data, Effect, Language, Tool, ToolError, ToolOutput, ToolSpec,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Deserialize;

@@ -5,7 +5,7 @@ mod likely;
 use crate::{Permissions, PermissionsError, Refused};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};

@@ -1,8 +1,7 @@
 //! The port to whatever searches, and the tool that a run calls it by.
 
-use crate::{CallContext, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};

@@ -10,9 +10,10 @@ use crate::agent::{Agent, AgentError, Report, Task};
 use crate::json_line::quoted;
 use crate::model_caller::ModelCaller;
 use crate::trajectory::{Ending, Purpose, Recorder, Stop, Strategy};
-use crate::{AgentEvent, PlannedStep, Toolbox, Trace, Watch, spans};
+use crate::{AgentEvent, PlannedStep, Trace, Watch, spans};
 use foldback_core::{ContextManager, Message, TodoId};
 use foldback_planner::Form;
+use foldback_tool::Toolbox;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
@@ -129,7 +130,7 @@ impl Agent {
     ) -> Result<DeepReport, AgentError> {
         let search = Arc::new(SearchTool::new(Arc::clone(&deep.backend)));
         // One tool has no name twice.
-        let toolbox = Toolbox::new([search as Arc<dyn crate::Tool>]).unwrap_or_default();
+        let toolbox = Toolbox::new([search as Arc<dyn foldback_tool::Tool>]).unwrap_or_default();
         let nodes = Nodes {
             agent: self,
             deep,

@@ -15,12 +15,11 @@ use crate::agent::{Agent, AgentError, Task};
 use crate::json_line::quoted;
 use crate::model_caller::{ModelCaller, Reply};
 use crate::trajectory::{Purpose, Recorder, Stop};
-use crate::{AgentEvent, ContextHandle, Executor, Host, RunOptions, Trace};
+use crate::{AgentEvent, Executor, RunOptions, Trace};
 use foldback_core::{Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
-use foldback_planner::{
-    Action, FailureKind, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template,
-};
+use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
+use foldback_tool::{ContextHandle, FailureKind};
 use std::sync::Arc;
 
 /// A run of the nodes.
@@ -130,7 +129,8 @@ impl Nodes<'_> {
             id: format!("{}/query-{}", self.task.run, query.id),
             cancelled: self.task.cancelled.clone(),
             depth: self.task.depth,
-            host: self.host(),
+            context: Some(self.no_context()),
+            host: self.task.host(),
             turn: Some(turn),
             ..RunOptions::default()
         };
@@ -148,10 +148,9 @@ impl Nodes<'_> {
         Ok((found, Some(outcome.trace)))
     }
 
-    /// What is lent to a search: whoever watches is told of it. There is no way to the context.
-    fn host(&self) -> Host {
-        let (handle, _) = ContextHandle::new(self.todo.clone());
-        self.task.host(Some(handle))
+    /// A handle that tells whoever watches whose search it is, and leads to no context.
+    fn no_context(&self) -> ContextHandle {
+        ContextHandle::new(self.todo.clone()).0
     }
 
     async fn summarise(&self, query: &Query, found: &[Found]) -> Result<Summary, Trouble> {

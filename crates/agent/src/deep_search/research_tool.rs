@@ -1,8 +1,8 @@
 //! A search as a tool of another agent: a calculator that is given a question.
 
 use crate::own_tool::spec;
-use crate::{Strategy, SubAgentTool, SubAgents, Tool};
-use foldback_planner::{Effect, ToolSpec};
+use crate::{Strategy, SubAgentTool, SubAgents};
+use foldback_tool::{Effect, Tool, ToolSpec};
 use std::sync::Arc;
 
 /// How much a caller's conversation grows by, in tokens.

@@ -4,18 +4,18 @@ use super::executor::Shared;
 use super::lanes::{Again, Rest};
 use super::status::says_fail;
 use crate::spans;
-use crate::{
-    CallContext, Host, JournalError, Record, Spending, Tool, ToolError, ToolErrorKind, ToolOutput,
-    Watch,
+use crate::{Host, JournalError, Record, Spending, Watch};
+use foldback_planner::{Failure, StepId, StepResult};
+use foldback_tool::{
+    CallContext, CancellationToken, ContextHandle, Data, Effect, Extensions, FailureKind, Tool,
+    ToolError, ToolErrorKind, ToolOutput,
 };
-use foldback_planner::{Data, Effect, Failure, FailureKind, StepId, StepResult};
 use futures::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 /// A call that may be made.
@@ -46,6 +46,7 @@ pub(super) struct Surroundings {
     pub(super) depth: u32,
     pub(super) cancelled: CancellationToken,
     pub(super) global_context: Option<Arc<str>>,
+    pub(super) context: Option<ContextHandle>,
     pub(super) host: Host,
     /// Who is told of the steps, and as steps of which turn.
     pub(super) told: Option<(u32, Watch)>,
@@ -178,13 +179,16 @@ impl Call {
     ) -> Result<ToolOutput, Failed> {
         let spec = self.tool.spec();
         let cancelled = around.cancelled.child_token();
+        let mut extensions = Extensions::default();
+        extensions.insert(host.clone());
         let context = CallContext {
             idempotency_key: self.key.clone(),
             attempt,
             cancelled: cancelled.clone(),
             global_context: self.global_context.clone(),
             depth: around.depth,
-            host: host.clone(),
+            context: around.context.clone(),
+            extensions,
         };
         // The call itself is inside as well: a tool may panic before it answers a future.
         let call = AssertUnwindSafe(async { self.tool.call(&self.arguments, &context).await });
@@ -256,11 +260,7 @@ impl Failed {
 
 impl From<ToolError> for Failed {
     fn from(error: ToolError) -> Self {
-        let kind = match error.kind {
-            ToolErrorKind::Arguments => FailureKind::Arguments,
-            ToolErrorKind::Transient | ToolErrorKind::Permanent => FailureKind::Tool,
-            ToolErrorKind::Known(kind) => kind,
-        };
+        let kind = error.kind.failure();
         let is_transient = error.kind == ToolErrorKind::Transient;
         Self { failure: Failure { kind, message: error.message }, is_transient }
     }
@@ -308,7 +308,7 @@ pub(super) fn doubt(effect: Effect) -> &'static str {
     }
 }
 
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")

@@ -6,14 +6,14 @@ use super::event::Trace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::journal::{Past, PastPlan};
-use crate::{Approver, CallContext, Host, Journal, JournalError, Record, Toolbox};
-use foldback_planner::{LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
+use crate::{Approver, Host, Journal, JournalError, Record};
+use foldback_planner::{Catalog, LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
+use foldback_tool::{CallContext, CancellationToken, ContextHandle, Toolbox};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// Runs the steps of plans as soon as they may start.
 ///
@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 /// siblings go on.
 ///
 /// ```
-/// use foldback_agent::{Executor, FunctionTool, RunOptions, Tool, ToolOutput, Toolbox};
+/// use foldback_agent::{Executor, RunOptions};
 /// use foldback_core::ToolDefinition;
-/// use foldback_planner::{Intent, StepId, StepResult, ToolSpec, parse_one_plan};
+/// use foldback_planner::{Intent, StepId, StepResult, parse_one_plan};
+/// use foldback_tool::{FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 /// use std::sync::Arc;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -62,6 +63,7 @@ pub struct Executor {
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) toolbox: Toolbox,
+    pub(super) catalog: Catalog,
     pub(super) settings: Settings,
     pub(super) journal: Option<Arc<dyn Journal>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
@@ -80,10 +82,12 @@ pub struct RunOptions {
     pub global_context: Option<Arc<str>>,
     /// How many runs stand around this one.
     pub depth: u32,
+    /// The way to the context of the loop that runs it: lent to the tools.
+    pub context: Option<ContextHandle>,
     /// What stands around it otherwise: lent to the tools.
     pub host: Host,
-    /// The turn that its steps belong to, as the [host's watcher](Host::watch) is told; without one nobody
-    /// is told of them.
+    /// The turn that its steps belong to, as the [host's watcher](Host::watch) is told; without one, or
+    /// without a context, nobody is told of them.
     pub turn: Option<u32>,
 }
 
@@ -96,7 +100,8 @@ impl RunOptions {
             cancelled: call.cancelled.clone(),
             global_context: call.global_context.clone(),
             depth: call.depth,
-            host: call.host.clone(),
+            context: call.context.clone(),
+            host: Host::of(call),
             turn: None,
         }
     }
@@ -210,7 +215,9 @@ impl Executor {
     #[must_use]
     pub fn new(toolbox: Toolbox) -> Self {
         let settings = Settings::default();
-        Self { shared: Arc::new(Shared { toolbox, settings, journal: None, approver: None }) }
+        let catalog = catalog_of(&toolbox);
+        let shared = Shared { toolbox, catalog, settings, journal: None, approver: None };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The same with other settings.
@@ -236,7 +243,8 @@ impl Executor {
     /// The same with other tools.
     #[must_use]
     pub fn with_toolbox(self, toolbox: Toolbox) -> Self {
-        Self { shared: Arc::new(Shared { toolbox, ..Arc::unwrap_or_clone(self.shared) }) }
+        let catalog = catalog_of(&toolbox);
+        Self { shared: Arc::new(Shared { toolbox, catalog, ..Arc::unwrap_or_clone(self.shared) }) }
     }
 
     /// The journal, where there is one.
@@ -261,6 +269,12 @@ impl Executor {
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
         &self.shared.toolbox
+    }
+
+    /// The tools, as plans see them.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.shared.catalog
     }
 
     /// The settings.
@@ -373,7 +387,7 @@ impl Executor {
         past: Past,
         claim: Option<Claim>,
     ) -> Run {
-        let RunOptions { id: run, cancelled, global_context, depth, host, turn } = options;
+        let RunOptions { id: run, cancelled, global_context, depth, context, host, turn } = options;
         let (sender, rests) = mpsc::unbounded_channel();
         let around = Surroundings {
             shared: Arc::clone(&self.shared),
@@ -382,7 +396,8 @@ impl Executor {
             // Its own token, so that a run that ends early does not cancel what stands around it.
             cancelled: cancelled.child_token(),
             global_context,
-            told: turn.zip(host.watch()),
+            told: turn.zip(context.as_ref().map(|context| host.watch(context))),
+            context,
             host,
             rests: sender,
         };
@@ -393,6 +408,11 @@ impl Executor {
         let limit = self.shared.settings.quota.depth;
         if depth >= limit { Err(RunError::Depth { depth, limit }) } else { Ok(()) }
     }
+}
+
+/// The tools of a toolbox, as plans see them.
+fn catalog_of(toolbox: &Toolbox) -> Catalog {
+    toolbox.specs().cloned().collect()
 }
 
 /// A run's name, where it has one; the journal, where there is one; and the records of the run in it.

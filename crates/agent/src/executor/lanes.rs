@@ -1,7 +1,8 @@
 //! Which calls may run beside each other.
 
 use super::call::Call;
-use foldback_planner::{Concurrency, StepId};
+use foldback_planner::StepId;
+use foldback_tool::Concurrency;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
 

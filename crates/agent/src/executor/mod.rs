@@ -11,7 +11,7 @@ mod run;
 mod settings;
 mod status;
 
-pub(crate) use call::{has_kind, panic_text};
+pub(crate) use call::has_kind;
 pub(crate) use claim::Claim;
 pub use event::{Event, Trace, Trigger};
 pub use executor::{CallReport, Executor, Outcome, RunError, RunOptions};

@@ -1,6 +1,6 @@
 //! Recognises an answer that says of itself that it failed.
 
-use foldback_planner::Data;
+use foldback_tool::Data;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -37,7 +37,7 @@ fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::says_fail;
-    use foldback_planner::Data;
+    use foldback_tool::Data;
 
     /// OP11: `status=fail` is recognised as JSON and as text, and nothing that only looks like it.
     #[test]

@@ -1,11 +1,10 @@
 //! The plan of a flow as the todo list of its context.
 
 use super::requests::Results;
-use crate::run_context::sub_tasks_of;
 use crate::todo::child_id;
 use crate::{StepStatus, TextPlan};
 use foldback_core::{
-    ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList,
+    ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, sub_tasks_of,
 };
 
 /// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.

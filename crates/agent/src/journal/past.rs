@@ -3,7 +3,8 @@
 use super::Record;
 use crate::executor::has_kind;
 use crate::{Decision, Spending};
-use foldback_planner::{FailureKind, Step, StepId, StepResult};
+use foldback_planner::{Step, StepId, StepResult};
+use foldback_tool::FailureKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The records of a run, by step.

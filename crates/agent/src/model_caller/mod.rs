@@ -12,13 +12,13 @@ use foldback_core::{Estimate, TodoId, TokenCounter, message_tokens};
 use foldback_llm::{
     ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Usage,
 };
+use foldback_tool::CancellationToken;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use recorded_answers::RecordedAnswers;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 /// Asks a model on behalf of a run: what the journal holds is not asked again; the spend tracker, the observer,

@@ -10,14 +10,12 @@ use crate::journal::PastPlan;
 use crate::model_caller::{ModelCaller, Reply};
 use crate::observation;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
-use crate::{
-    AgentEvent, Eager, Event, Host, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch,
-};
+use crate::{AgentEvent, Eager, Event, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch};
 use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{
-    Action, Effect, FailureKind, Form, Plan, Progress, ReplanReason, Replans, Step, StepId,
-    StepResult, StepState,
+    Action, Form, Plan, Progress, ReplanReason, Replans, Step, StepId, StepResult, StepState,
 };
+use foldback_tool::{ContextHandle, Effect, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -80,7 +78,7 @@ pub(super) struct Done {
 pub(super) struct Around {
     pub(super) model_caller: Arc<ModelCaller>,
     pub(super) recorder: Recorder,
-    pub(super) host: Host,
+    pub(super) context: ContextHandle,
     pub(super) watch: Watch,
     /// Whether the request follows on a conversation.
     pub(super) follows: bool,
@@ -101,14 +99,15 @@ impl<'a> Drive<'a> {
         global_context: Option<Arc<str>>,
     ) -> Result<Self, AgentError> {
         let settings = &agent.one_plan;
-        let Around { model_caller, recorder, host, watch, follows } = around;
+        let Around { model_caller, recorder, context, watch, follows } = around;
         let requests = Requests::new(agent, &task.request, session);
         let run = agent.executor.open_held(RunOptions {
             id: task.run.clone(),
             cancelled: task.cancelled.clone(),
             global_context,
             depth: task.depth,
-            host,
+            context: Some(context),
+            host: task.host(),
             turn: Some(TURN),
         })?;
         Ok(Self {
@@ -271,7 +270,7 @@ impl<'a> Drive<'a> {
 
     fn settles_itself(&self, step: &Step) -> bool {
         let Action::Call { function, .. } = &step.action else { return false };
-        let tool = self.agent.executor.toolbox().catalog().get(function);
+        let tool = self.agent.executor.catalog().get(function);
         tool.is_some_and(|tool| tool.global_context)
     }
 
@@ -312,7 +311,7 @@ impl<'a> Drive<'a> {
 
     fn may_start_early(&self, step: &Step) -> bool {
         let Action::Call { function, .. } = &step.action else { return false };
-        let tool = self.agent.executor.toolbox().catalog().get(function);
+        let tool = self.agent.executor.catalog().get(function);
         match self.agent.executor.settings().eager {
             Eager::Nothing => false,
             Eager::ReadOnly => tool.is_some_and(|tool| tool.effect == Effect::ReadOnly),

@@ -6,7 +6,8 @@ use crate::excerpt::excerpt;
 use crate::facts::names;
 use crate::trajectory::{DegradeReason, Degraded};
 use foldback_core::Estimate;
-use foldback_planner::{Action, FailureKind, StepId, StepResult};
+use foldback_planner::{Action, StepId, StepResult};
+use foldback_tool::FailureKind;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

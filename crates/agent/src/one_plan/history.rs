@@ -6,7 +6,8 @@ use crate::call_ids::CallIds;
 use crate::json_line::compact;
 use crate::observation;
 use foldback_core::{ContextError, ContextManager, Message, ToolCall};
-use foldback_planner::{Action, FailureKind, Step, StepId, StepResult};
+use foldback_planner::{Action, Step, StepId, StepResult};
+use foldback_tool::FailureKind;
 
 /// A plan that was made, as the model wrote it.
 #[derive(Clone, Debug)]

@@ -10,16 +10,16 @@ pub(crate) mod request;
 
 use crate::adaptive::Choice;
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::context_handle::serve;
 use crate::facts::conversation;
 use crate::model_caller::ModelCaller;
 use crate::notes::settle;
 use crate::react::Begun;
 use crate::trajectory::{Ending, Recorder, Strategy};
-use crate::{AgentEvent, AgentState, ContextHandle, SettingError, spans};
+use crate::{AgentEvent, AgentState, SettingError, spans};
 use drive::{Around, Drive, Finish};
 use foldback_core::{ContextManager, Message};
 use foldback_llm::Sampling;
+use foldback_tool::ContextHandle;
 use handover::{handover, why};
 use std::sync::Arc;
 use tracing::Instrument;
@@ -123,13 +123,13 @@ impl Agent {
         let around = Around {
             model_caller: Arc::clone(&model_caller),
             recorder,
-            host: task.host(Some(handle)),
+            context: handle,
             watch: watch.clone(),
             follows,
         };
         let mut drive = Drive::begin(self, task, &session, around, context_told)?;
-        let finish = serve(context, &mut requests, drive.carry_out()).await?;
-        let done = serve(context, &mut requests, drive.end()).await?;
+        let finish = requests.serve(context, drive.carry_out()).await?;
+        let done = requests.serve(context, drive.end()).await?;
         let mut ids = self.open(context, &self.react_system(), &task.request)?;
         let is_over = match &finish {
             Finish::Ended(ending) => AgentState::after(&ending.stop) == AgentState::Finished,

@@ -2,9 +2,9 @@
 
 use super::command::{PlanCommand, PlanError};
 use super::plans::Plans;
-use crate::{CallContext, Journal, JournalError, Record, Tool, ToolError, ToolOutput};
+use crate::{Journal, JournalError, Record};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Concurrency, Effect, ToolSpec};
+use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;

@@ -1,7 +1,6 @@
 //! A turn whose calls stand in the model's message, as an `<execute_tools>` block.
 
 use super::react_loop::ReactLoop;
-use crate::Toolbox;
 use crate::agent::AgentError;
 use crate::observation;
 use crate::one_plan::request::{tool_line, under};
@@ -10,6 +9,7 @@ use foldback_planner::{
     Catalog, ExecuteTools, Finding, Findings, Form, ParseError, Plan, StepResult,
     parse_execute_tools, render_tool_results,
 };
+use foldback_tool::Toolbox;
 
 const INSTRUCTIONS: &str = include_str!("../prompts/execute_tools.md");
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     text: &str,
 ) -> Result<Taken, AgentError> {
     let own = OwnWords::of(text);
-    let read = match own.read(react.agent.executor.toolbox().catalog()) {
+    let read = match own.read(react.agent.executor.catalog()) {
         Ok(read) => read,
         Err(taken) => return Ok(taken),
     };

@@ -7,8 +7,9 @@ use crate::observation;
 use crate::trajectory::TerminateStatus;
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_planner::{
-    Data, Failure, FailureKind, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
+    Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
 };
+use foldback_tool::{Data, FailureKind};
 use std::collections::BTreeMap;
 
 /// What a turn came to, beside its results.

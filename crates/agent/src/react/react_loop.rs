@@ -6,19 +6,17 @@ use super::stuck::Stuck;
 use super::{Begun, CallForm, native_turn};
 use crate::agent::{Agent, AgentError, Task};
 use crate::call_ids::CallIds;
-use crate::context_handle::{Requests, serve};
 use crate::facts::conversation;
 use crate::model_caller::{ModelCaller, Reply};
 use crate::notes::settle;
 use crate::trajectory::{Ending, Purpose, Recorder, Stop, TerminateStatus};
-use crate::{
-    AgentEvent, ContextHandle, Outcome, PlannedStep, RunOptions, Trace, Watch, observation,
-};
+use crate::{AgentEvent, Outcome, PlannedStep, RunOptions, Trace, Watch, observation};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
 };
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason, ToolChoice};
-use foldback_planner::{Action, FailureKind, Plan, StepId, StepResult};
+use foldback_planner::{Action, Plan, StepId, StepResult};
+use foldback_tool::{ContextHandle, FailureKind, Requests};
 use std::sync::Arc;
 
 /// A run, step by step.
@@ -189,7 +187,7 @@ impl<'a> ReactLoop<'a> {
         let (model, key) = (&*self.agent.model, self.asked.to_string());
         let answer = self.model_caller.ask(model, &self.recorder, Purpose::React, &key, request);
         // What a tool began may still ask for something.
-        serve(context, &mut self.requests, answer).await
+        self.requests.serve(context, answer).await
     }
 
     /// Records a message of the model and does what it asks for.
@@ -306,7 +304,7 @@ impl<'a> ReactLoop<'a> {
         plan: &Plan,
     ) -> Result<Outcome, AgentError> {
         let run = format!("{}/turn-{turn}", self.task.run);
-        let catalog = self.agent.executor.toolbox().catalog();
+        let catalog = self.agent.executor.catalog();
         let sees_all = plan.steps.iter().any(|step| match &step.action {
             Action::Call { function, .. } => {
                 catalog.get(function).is_some_and(|tool| tool.global_context)
@@ -318,11 +316,12 @@ impl<'a> ReactLoop<'a> {
             cancelled: self.task.cancelled.clone(),
             global_context: sees_all.then(|| self.global_context(context).into()),
             depth: self.task.depth,
-            host: self.task.host(Some(self.handle.clone())),
+            context: Some(self.handle.clone()),
+            host: self.task.host(),
             turn: Some(turn),
         };
         let work = self.agent.executor.run(plan, options);
-        let outcome = serve(context, &mut self.requests, work).await?;
+        let outcome = self.requests.serve(context, work).await?;
         settle(&self.agent.executor, &run, &outcome)?;
         self.recorder.ran(turn, &outcome);
         self.traces.push(outcome.trace.clone());

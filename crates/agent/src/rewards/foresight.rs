@@ -2,7 +2,8 @@
 
 use super::known::{Known, is_conditional};
 use crate::trajectory::{ToolCallRecord, ToolRecord, Trajectory, TurnClass};
-use foldback_planner::{Data, Language, PathSegment, StepResult};
+use foldback_planner::{PathSegment, StepResult};
+use foldback_tool::{Data, Language};
 use serde_json::Value;
 
 /// Consecutive turns of one call each that could have been one plan.

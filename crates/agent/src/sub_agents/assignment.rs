@@ -1,11 +1,12 @@
 //! One item in the hands of a sub-agent.
 
+use crate::RunError;
 use crate::agent::{Agent, AgentError, Report};
 use crate::json_line::quoted;
 use crate::todo::short_name;
 use crate::trajectory::{Stop, TerminateStatus};
-use crate::{RunError, ToolError};
 use foldback_core::{ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList};
+use foldback_tool::ToolError;
 
 /// The most characters of a title that is made of a task.
 const TITLE: usize = 80;

@@ -6,13 +6,14 @@ use super::assignment::{Assignment, ended, title};
 use super::conclusion::{conclusion, named};
 use super::delegate::Ordered;
 use super::report::report;
+use crate::AgentEvent;
 use crate::agent::{AgentError, Report};
 use crate::own_tool::tell;
 use crate::todo::{as_told, failed, grant, item_id, short_name};
-use crate::{AgentEvent, CallContext, ContextHandle, ToolError, ToolOutput};
 use foldback_core::{
     ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, TodoListError,
 };
+use foldback_tool::{CallContext, ContextHandle, ToolError, ToolOutput};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};

@@ -10,9 +10,10 @@ mod sub_agent_tool;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{CallContext, SettingError, SpendLimits, Strategy, Tool, Toolbox};
+use crate::{Host, SettingError, SpendLimits, Strategy};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
+use foldback_tool::{CallContext, Tool, Toolbox};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -27,8 +28,9 @@ const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 /// [`SubAgentTool`] is one that answers a call and knows nothing but its arguments.
 ///
 /// ```
-/// use foldback_agent::{Agent, SpendLimits, Executor, SubAgents, Toolbox, todo_write};
+/// use foldback_agent::{Agent, Executor, SpendLimits, SubAgents, todo_write};
 /// use foldback_llm::ScriptedModel;
+/// use foldback_tool::Toolbox;
 /// use std::sync::Arc;
 ///
 /// let model = Arc::new(ScriptedModel::new([]));
@@ -190,14 +192,15 @@ impl SubAgents {
         context: &mut dyn ContextManager,
         (run, request): (String, String),
     ) -> Result<Report, AgentError> {
-        let left = call.host.spend.left().part(self.share);
+        let host = Host::of(call);
+        let left = host.spend.left().part(self.share);
         let task = Task {
             request,
             run,
             cancelled: call.cancelled.child_token(),
             depth: call.depth,
-            observer: call.host.observer.clone(),
-            spend: call.host.spend.share(self.limits.least(left))?,
+            observer: host.observer.clone(),
+            spend: host.spend.share(self.limits.least(left))?,
         };
         let report = agent.run(self.strategy, context, &task).await?;
         if let Some(reported) = &self.reported {

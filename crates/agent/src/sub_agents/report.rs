@@ -3,8 +3,8 @@
 use super::assignment::Assignment;
 use crate::json_line::quoted;
 use crate::todo::short_name;
-use crate::{ToolError, ToolOutput};
 use foldback_core::{ItemState, TodoId, TodoItem};
+use foldback_tool::{ToolError, ToolOutput};
 use serde::Serialize;
 
 /// Said where there are no references.

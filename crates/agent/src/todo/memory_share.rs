@@ -2,9 +2,10 @@
 
 use super::{as_told, failed, item_id, short_name};
 use crate::own_tool::{context_of, read, spec};
-use crate::{CallContext, ContextHandle, FunctionTool, Tool, ToolError, ToolOutput};
 use foldback_core::{Reference, TodoId, TodoList};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{
+    CallContext, ContextHandle, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
+};
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ pub(crate) use memory_share::grant;
 pub use memory_share::memory_share;
 pub use todo_write::todo_write;
 
-use crate::{ContextHandle, ToolError};
 use foldback_core::ContextError;
+use foldback_tool::{ContextHandle, ToolError};
 
 /// A context that failed, as a tool's failure.
 pub(crate) fn failed(context: &ContextHandle, error: &ContextError) -> ToolError {

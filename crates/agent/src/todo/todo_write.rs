@@ -1,10 +1,12 @@
 //! `todo_write`: the model writes its todo list.
 
 use super::{as_told, failed, item_id, short_name};
+use crate::AgentEvent;
 use crate::own_tool::{context_of, read, spec, tell};
-use crate::{AgentEvent, CallContext, FunctionTool, Tool, ToolError, ToolOutput};
 use foldback_core::{ItemState, TodoId, TodoItem, TodoList, TodoListError};
-use foldback_planner::{Concurrency, Effect, ToolSpec};
+use foldback_tool::{
+    CallContext, Concurrency, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
+};
 use serde::Deserialize;
 use std::sync::Arc;
 

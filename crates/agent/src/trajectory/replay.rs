@@ -2,10 +2,13 @@
 //! were recorded, and take as long.
 
 use super::{CallRecord, ModelCall, ToolCallRecord, Trajectory};
-use crate::{CallContext, DuplicateTool, Tool, ToolError, ToolErrorKind, ToolOutput, Toolbox};
 use foldback_core::Message;
 use foldback_llm::{Answer, ChatResponse, ModelError, ModelErrorKind, ScriptedModel, StopReason};
-use foldback_planner::{Data, FailureKind, StepResult, ToolSpec};
+use foldback_planner::StepResult;
+use foldback_tool::{
+    CallContext, Data, DuplicateTool, FailureKind, Tool, ToolError, ToolErrorKind, ToolOutput,
+    ToolSpec, Toolbox,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
 //! A tool as a record tells it.
 
 use foldback_core::ToolDefinition;
-use foldback_planner::{Concurrency, Effect, Language, ToolSpec};
+use foldback_tool::{Concurrency, Effect, Language, ToolSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,11 +3,10 @@
 use crate::keeping::Watching;
 use crate::script::{agent, asked, conversation, full, model, running, says, task};
 use crate::toolkit::ms;
-use foldback_agent::{
-    AgentEvent, DegradeReason, Executor, MemoryJournal, Report, Strategy, Task, Toolbox,
-};
+use foldback_agent::{AgentEvent, DegradeReason, Executor, MemoryJournal, Report, Strategy, Task};
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::Toolbox;
 use std::sync::Arc;
 
 const PLAN: &str = r#"{"action_plan": {"step1": {"function": "look", "args": {}}}}"#;

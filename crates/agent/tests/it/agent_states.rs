@@ -4,11 +4,12 @@ use crate::script::{Remembering, agent, conversation, full, model, running, says
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
     Agent, AgentError, AgentState, Executor, Journal, MemoryJournal, ReactSettings, Record,
-    RunError, Stop, TerminateStatus, Tool, ToolOutput, Toolbox,
+    RunError, Stop, TerminateStatus,
 };
 use foldback_core::{ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
-use foldback_planner::{Effect, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 

@@ -5,10 +5,11 @@ use crate::toolkit::{
     skipped, spec, step, text, times, tool, wait,
 };
 use foldback_agent::{
-    ApprovalRequest, Approver, Decision, Executor, Journal, MemoryJournal, Record, ToolOutput,
+    ApprovalRequest, Approver, Decision, Executor, Journal, MemoryJournal, Record,
 };
 use foldback_core::ToolDefinition;
-use foldback_planner::{Effect, FailureKind, FailurePolicy, Step, StepId, ToolSpec};
+use foldback_planner::{FailurePolicy, Step, StepId};
+use foldback_tool::{Effect, FailureKind, ToolOutput, ToolSpec};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -3,16 +3,15 @@
 use crate::keeping::Keeping;
 use crate::script::{agent, full, model, task, texts};
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::{ContextHandle, Tool, ToolError, ToolOutput};
 use foldback_core::{ContextManager, TodoId, TodoItem, TodoList, ToolCall};
-use foldback_planner::Effect;
+use foldback_tool::{ContextHandle, Effect, Tool, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Adds an item to the list, slowly, over and over.
 fn adding(name: &'static str, items: usize) -> Arc<dyn Tool> {
     tool(spec(name, Effect::ReadOnly), move |_, call| async move {
-        let context = call.host.context.clone().unwrap();
+        let context = call.context.clone().unwrap();
         assert_eq!(context.todo().as_str(), "task");
         for nth in 0..items {
             let id = TodoId::new(&format!("{name}-{nth}")).unwrap();
@@ -59,7 +58,7 @@ async fn td4_steps_of_a_plan_share_the_context_of_their_loop() {
 fn keeping(kept: &Arc<Mutex<Option<ContextHandle>>>) -> Arc<dyn Tool> {
     let kept = kept.clone();
     tool(spec("keep", Effect::ReadOnly), move |_, call| {
-        *kept.lock() = call.host.context;
+        *kept.lock() = call.context;
         async { Ok(ToolOutput::text("kept")) }
     })
 }
@@ -81,7 +80,7 @@ async fn td4_a_handle_that_outlives_its_loop_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn td4_a_handle_is_good_between_turns() {
     let begin = tool(spec("begin", Effect::ReadOnly), |_, call| async move {
-        let context = call.host.context.clone().unwrap();
+        let context = call.context.clone().unwrap();
         tokio::spawn(async move {
             tokio::time::sleep(ms(50)).await;
             let item = TodoItem::new(TodoId::new("late").unwrap(), "晚");
@@ -102,7 +101,7 @@ async fn td4_a_handle_is_good_between_turns() {
 #[tokio::test(start_paused = true)]
 async fn td4_a_change_that_panics_is_an_error() {
     let change = tool(spec("change", Effect::ReadOnly), |_, call| async move {
-        let context = call.host.context.clone().unwrap();
+        let context = call.context.clone().unwrap();
         let changed = context.change_todo_list::<String>(|_| panic!("糟了"));
         Ok(ToolOutput::text(changed.await.unwrap_err().to_string()))
     });

@@ -2,8 +2,9 @@
 
 use crate::resume::{SHAPES, ended, fifty, step_of};
 use crate::toolkit::{Counter, executor, milliseconds, ms, options, plan, settings, spec, tool};
-use foldback_agent::{FileJournal, Journal, Record, ToolOutput};
-use foldback_planner::{Effect, FailureKind, StepResult};
+use foldback_agent::{FileJournal, Journal, Record};
+use foldback_planner::StepResult;
+use foldback_tool::{Effect, FailureKind, ToolOutput};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};

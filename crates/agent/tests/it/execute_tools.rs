@@ -2,12 +2,10 @@
 
 use crate::script::{agent, answering, asked, full, lines, model, task, text, texts, walk};
 use crate::toolkit::{Counter, spec, tool};
-use foldback_agent::{
-    Agent, CallForm, Purpose, ReactSettings, Report, Stop, ToolOutput, TurnClass,
-};
+use foldback_agent::{Agent, CallForm, Purpose, ReactSettings, Report, Stop, TurnClass};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::Answer;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
 fn in_blocks(agent: Agent) -> Agent {
@@ -23,7 +21,7 @@ fn served(server: &str, name: &str, argument: &str) -> ToolSpec {
     ToolSpec { server: Some(server.to_owned()), primary: Some(argument.to_owned()), ..spec }
 }
 
-fn seed_tools() -> Vec<Arc<dyn foldback_agent::Tool>> {
+fn seed_tools() -> Vec<Arc<dyn foldback_tool::Tool>> {
     let python = served("microsandbox_server", "execute_python", "code");
     vec![
         answering(served("deepsearch_server", "search", "query"), 100, "54"),
@@ -86,7 +84,7 @@ async fn op20_a_failure_in_a_block_is_only_reported() {
     down.effect = Effect::Effectful;
     let up = answering(served("s", "up", "q"), 5, "晴");
     let failing =
-        tool(down, |_, _| async { Err(foldback_agent::ToolError::permanent("断网 <b>")) });
+        tool(down, |_, _| async { Err(foldback_tool::ToolError::permanent("断网 <b>")) });
     let (report, messages) = walk(&in_blocks(agent(&model, vec![failing, up]))).await;
     let told = observations(&messages).remove(0);
     let statuses = ["error", "success", "skipped"];

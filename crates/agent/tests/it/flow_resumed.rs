@@ -7,10 +7,10 @@ use crate::script::{running, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
     Executor, FlowSettings, Journal, JournalError, MemoryJournal, ReactSettings, Record, Report,
-    StepContext, StepExecutor, Stop, Tool, ToolOutput, Toolbox,
+    StepContext, StepExecutor, Stop,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::json;

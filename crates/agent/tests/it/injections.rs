@@ -3,10 +3,10 @@
 use crate::payloads::payloads;
 use crate::script::{Remembering, agent, answering, asked, conversation, full, task, texts};
 use crate::toolkit::{Counter, spec, tool};
-use foldback_agent::{Agent, CallForm, ReactSettings, Tool, ToolOutput};
+use foldback_agent::{Agent, CallForm, ReactSettings};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, Tool, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
 /// The tools of an attacked agent: one that is never asked for, and one that brings the payload.

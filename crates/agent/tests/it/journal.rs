@@ -4,7 +4,8 @@ use crate::toolkit::{pause, plan};
 use foldback_agent::{
     Decision, FileJournal, Journal, JournalError, MemoryJournal, Record, Spending,
 };
-use foldback_planner::{Data, Failure, FailureKind, StepId, StepResult};
+use foldback_planner::{Failure, StepId, StepResult};
+use foldback_tool::{Data, FailureKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::tempdir;

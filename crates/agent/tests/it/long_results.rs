@@ -1,10 +1,11 @@
 //! Results that are longer than the model is shown.
 
 use crate::script::{Remembering, agent, conversation, full, model, running, says, task, walk};
-use foldback_agent::{CallForm, Executor, Journal, MemoryJournal, ReactSettings, Toolbox};
+use foldback_agent::{CallForm, Executor, Journal, MemoryJournal, ReactSettings};
 use foldback_core::{ContextManager, ToolCall};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_planner::{StepId, StepResult};
+use foldback_tool::Toolbox;
 use std::sync::Arc;
 
 fn bounded(max_observe: usize) -> ReactSettings {

@@ -2,14 +2,14 @@
 
 use crate::script::{agent, model, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Report, Task, Tool, ToolOutput};
+use foldback_agent::{Report, Task};
 use foldback_baselines::Counters;
 use foldback_baselines::stm_ltm::{
     Compression, Compressor, Finished, Note, NoteKind, StmLtmConfig, Written,
 };
 use foldback_core::{ContextError, Estimate, SideCall, TodoId, ToolCall};
 use foldback_llm::ScriptedModel;
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolOutput};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 

@@ -2,11 +2,9 @@
 
 use crate::script::{answering, asked, full, running, says, task, text};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{
-    Executor, MemoryJournal, OnePlanSettings, Report, Tool, ToolError, ToolOutput, Toolbox,
-};
+use foldback_agent::{Executor, MemoryJournal, OnePlanSettings, Report};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 const NOTHING_MORE: &str = r#"{"action_plan": {}}"#;

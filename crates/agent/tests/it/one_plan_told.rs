@@ -7,11 +7,12 @@ use crate::script::{
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
     Agent, ApprovalRequest, Approver, CallForm, Decision, Executor, OnePlanSettings, Purpose,
-    ReactSettings, Report, Stop, ToolError, ToolOutput, Toolbox,
+    ReactSettings, Report, Stop,
 };
 use foldback_core::{ContextManager, Estimate, TokenCounter};
 use foldback_llm::{Answer, StopReason};
-use foldback_planner::{Effect, Language, StepId, StepResult, ToolSpec};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, Language, ToolError, ToolOutput, ToolSpec, Toolbox};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

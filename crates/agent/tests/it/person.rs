@@ -3,10 +3,10 @@
 use crate::keeping::{calling, scripts};
 use crate::script::{agent, full, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{AskPerson, Person, Question, Task, ToolOutput};
+use foldback_agent::{AskPerson, Person, Question, Task};
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolOutput};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;

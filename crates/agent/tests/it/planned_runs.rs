@@ -2,12 +2,10 @@
 
 use crate::script::{agent, asked, conversation, fails, full, running, says, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{
-    Executor, FunctionTool, MemoryJournal, OnePlanSettings, Purpose, Report, Stop, Tool,
-    ToolOutput, Toolbox,
-};
+use foldback_agent::{Executor, MemoryJournal, OnePlanSettings, Purpose, Report, Stop};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::{Effect, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, Toolbox};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,12 +3,13 @@
 use crate::script::{agent, full, model, task};
 use crate::toolkit::{executor, options, plan};
 use foldback_agent::{
-    CallContext, Executor, FileJournal, Journal, MemoryJournal, PlanCommand, PlanningTool, Plans,
-    StepStatus, TextPlan, Tool, ToolErrorKind, Toolbox,
+    Executor, FileJournal, Journal, MemoryJournal, PlanCommand, PlanningTool, Plans, StepStatus,
+    TextPlan,
 };
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
-use foldback_planner::{FailureKind, StepId, StepResult, lower_calls};
+use foldback_planner::{StepId, StepResult, lower_calls};
+use foldback_tool::{CallContext, FailureKind, Tool, ToolErrorKind, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -5,9 +5,8 @@ use crate::toolkit::{
     waiting,
 };
 use foldback_agent::Outcome;
-use foldback_planner::{
-    Concurrency, Effect, FailurePolicy, Step, StepId, StepResult, Template, ToolSpec,
-};
+use foldback_planner::{FailurePolicy, Step, StepId, StepResult, Template};
+use foldback_tool::{Concurrency, Effect, ToolSpec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;

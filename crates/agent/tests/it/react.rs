@@ -7,14 +7,15 @@ use crate::script::{
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
     Agent, AgentError, Executor, Purpose, ReactSettings, Resource, Settings, SpendLimits,
-    SpendTracker, Stop, Task, ToolOutput, Toolbox, TurnClass,
+    SpendTracker, Stop, Task, TurnClass,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
     ToolCall,
 };
 use foldback_llm::{Answer, Capabilities, ModelError, ModelErrorKind, ScriptedModel, StopReason};
-use foldback_planner::{Effect, FailureKind, Limits, StepId, StepResult, ToolSpec};
+use foldback_planner::{Limits, StepId, StepResult};
+use foldback_tool::{Effect, FailureKind, ToolOutput, ToolSpec, Toolbox};
 use std::sync::Arc;
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {

@@ -2,10 +2,10 @@
 
 use crate::script::{agent, full, model, running, task};
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal, Tool, ToolError, ToolOutput, Toolbox};
+use foldback_agent::{Executor, MemoryJournal};
 use foldback_core::{ContextError, ItemState, Reference, TodoId, TodoItem, TodoList, ToolCall};
 use foldback_llm::{Answer, CacheSettings, ChatRequest, PrefixCache, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 fn id(n: usize) -> TodoId {
@@ -26,7 +26,7 @@ fn failed(error: ContextError) -> ToolError {
 fn tools() -> Vec<Arc<dyn Tool>> {
     let named = |name: &'static str| {
         tool(spec(name, Effect::Effectful), move |_, context| async move {
-            let handle = context.host.context.unwrap();
+            let handle = context.context.unwrap();
             let mut list = if name == "begin" { list() } else { handle.todo_list().await.unwrap() };
             match name {
                 "tick" => list.set_state(&id(0), ItemState::Completed).unwrap(),

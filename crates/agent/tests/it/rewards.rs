@@ -3,11 +3,12 @@
 use crate::script::{agent, answering, fails, full, model, says, task, texts, walk};
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
-    Judge, Tool, ToolOutput, Trajectory, could_have_planned_once, guessed_rashly, judge, own_judges,
+    Judge, Trajectory, could_have_planned_once, guessed_rashly, judge, own_judges,
 };
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
-use foldback_planner::{Effect, Language, StepId, StepResult, ToolSpec};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, Language, Tool, ToolOutput, ToolSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Agents with a scripted model, and what their runs leave.
 
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Agent, Executor, Report, Task, Tool, ToolError, ToolOutput, Toolbox, Trace};
+use foldback_agent::{Agent, Executor, Report, Task, Trace};
 use foldback_baselines::Full;
 use foldback_core::{
     Budget, ContextError, ContextLayer, ContextManager, Estimate, Message, Prompt, Role, TodoId,
@@ -11,7 +11,8 @@ use foldback_llm::{
     Answer, Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
     ScriptedModel,
 };
-use foldback_planner::{Effect, StepId, StepResult, ToolSpec};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;

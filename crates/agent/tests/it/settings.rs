@@ -5,9 +5,10 @@ use foldback_agent::deep_search::{
     DeepSearch, DeepSearchSettings, Found, SearchBackend, Temperatures,
 };
 use foldback_agent::{
-    AgentError, FlowSettings, OnePlanSettings, SettingError, StepExecutor, Strategy, ToolError,
+    AgentError, FlowSettings, OnePlanSettings, SettingError, StepExecutor, Strategy,
 };
 use foldback_llm::Sampling;
+use foldback_tool::ToolError;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;

@@ -4,14 +4,15 @@ use crate::script::{agent, conversation, fails, full, model, says, task, texts};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
     Agent, Executor, Journal, MemoryJournal, Report, Resource, SpendError, SpendLimits,
-    SpendTracker, Stop, Task, TokenPrices, Tool, ToolOutput, Toolbox,
+    SpendTracker, Stop, Task, TokenPrices,
 };
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
     ToolCall,
 };
 use foldback_llm::{Answer, ScriptedModel, Usage};
-use foldback_planner::{Effect, FailureKind, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, FailureKind, Tool, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 const PRICES: TokenPrices =

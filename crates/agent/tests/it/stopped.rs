@@ -6,12 +6,11 @@ use crate::script::{conversation, full, running};
 use crate::toolkit::{Counter, ms, settings, spec, tool};
 use foldback_agent::{
     Agent, AgentError, AgentState, CallForm, Executor, Journal, JournalError, MemoryJournal,
-    ReactSettings, Record, Report, Resource, SpendLimits, SpendTracker, Stop, Strategy, Task, Tool,
-    ToolOutput, Toolbox,
+    ReactSettings, Record, Report, Resource, SpendLimits, SpendTracker, Stop, Strategy, Task,
 };
 use foldback_core::{Budget, ContextError, ContextManager, Message, Role, ToolAnswer, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

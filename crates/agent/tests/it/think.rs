@@ -4,7 +4,8 @@ use crate::script::{agent, model, says, walk};
 use crate::toolkit::{answer, call, executor, failure, object, run, text};
 use foldback_agent::think;
 use foldback_core::{Role, ToolCall};
-use foldback_planner::{Effect, FailureKind, Template};
+use foldback_planner::Template;
+use foldback_tool::{Effect, FailureKind};
 
 /// What a model is told of a reflection.
 async fn told(sufficient: bool, gap: &str, follow_up: &[&str]) -> Result<String, String> {

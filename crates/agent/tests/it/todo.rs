@@ -5,7 +5,8 @@ use crate::script::{agent, full, task};
 use crate::toolkit::{call, executor, failure, object, run};
 use foldback_agent::{Task, memory_share, todo_write};
 use foldback_core::{ContextManager, ItemState, TodoList};
-use foldback_planner::{FailureKind, Template};
+use foldback_planner::Template;
+use foldback_tool::FailureKind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@ use crate::script::{Remembering, agent, model, says, task, walk};
 use foldback_agent::{ReactSettings, Stop};
 use foldback_core::ToolCall;
 use foldback_llm::{AllowedTools, Answer, ScriptedModel, ToolChoice};
-use foldback_planner::{FailureKind, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::FailureKind;
 
 fn choosing(tool_choice: ToolChoice) -> ReactSettings {
     ReactSettings { tool_choice, terminate: true, ..ReactSettings::default() }

@@ -1,13 +1,13 @@
 //! Tools and plans that the tests run.
 
-use foldback_agent::{
-    CallContext, Executor, FunctionTool, Outcome, RunOptions, Settings, Tool, ToolError,
-    ToolOutput, Toolbox,
-};
+use foldback_agent::{Executor, Outcome, RunOptions, Settings};
 use foldback_core::ToolDefinition;
 use foldback_planner::{
-    Action, Concurrency, Effect, FailureKind, FailurePolicy, Form, Plan, Reference, Step, StepId,
-    StepResult, Template, ToolSpec,
+    Action, FailurePolicy, Form, Plan, Reference, Step, StepId, StepResult, Template,
+};
+use foldback_tool::{
+    CallContext, Concurrency, Effect, FailureKind, FunctionTool, Tool, ToolError, ToolOutput,
+    ToolSpec, Toolbox,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,13 +3,16 @@
 use crate::script::{agent, answering, fails, full, lines, model, plan_and_run, says, task, texts};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, CallForm, Executor, FunctionTool, OnePlanSettings, Purpose, ReactSettings, Replay,
-    Report, Settings, Stop, TRAJECTORY_VERSION, Tool, ToolError, ToolOutput, Toolbox, Trajectory,
-    TurnClass, TurnRecord, judge, own_judges, read_trajectories, write_trajectory,
+    Agent, CallForm, Executor, OnePlanSettings, Purpose, ReactSettings, Replay, Report, Settings,
+    Stop, TRAJECTORY_VERSION, Trajectory, TurnClass, TurnRecord, judge, own_judges,
+    read_trajectories, write_trajectory,
 };
 use foldback_core::ToolCall;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
-use foldback_planner::{Effect, FailureKind, StepResult, ToolSpec};
+use foldback_planner::StepResult;
+use foldback_tool::{
+    Effect, FailureKind, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
 use std::sync::Arc;
 
 const KEYS: [&str; 9] =

@@ -3,15 +3,13 @@
 use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{
-    Agent, AgentEvent, Executor, Journal, MemoryJournal, Observer, Stop, Task, Tool, ToolOutput,
-    Toolbox,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, Journal, MemoryJournal, Observer, Stop, Task};
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
 use foldback_llm::{ModelError, ModelErrorKind};
-use foldback_planner::{Effect, StepId};
+use foldback_planner::StepId;
+use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use parking_lot::Mutex;
 use std::sync::Arc;
 

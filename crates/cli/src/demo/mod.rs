@@ -6,10 +6,10 @@ mod script;
 pub(crate) use project::write_project;
 
 use crate::error::CliError;
-use foldback_agent::{FunctionTool, Strategy, TokenPrices, Tool, ToolError};
+use foldback_agent::{Strategy, TokenPrices};
 use foldback_core::{Prices, ToolDefinition};
 use foldback_llm::ChatModel;
-use foldback_planner::ToolSpec;
+use foldback_tool::{FunctionTool, Tool, ToolError, ToolSpec};
 use script::Script;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::person::AtTerminal;
 use crate::output::text;
 use foldback_agent::{ApprovalRequest, Approver, Decision};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, ToolSpec};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use super::screen::Screen;
 use foldback_core::TodoId;
+use foldback_tool::CancellationToken;
 use std::convert::Infallible;
-use tokio_util::sync::CancellationToken;
 
 /// What a process ends with that an interrupt has ended, as shells know it.
 const INTERRUPTED: i32 = 130;

@@ -34,11 +34,11 @@ use context::MeteredContext;
 use failures::Watched;
 use foldback_agent::{AgentError, Journal as _, Observer, SpendTracker, Task, judge, own_judges};
 use foldback_core::TodoId;
+use foldback_tool::CancellationToken;
 use record::VERSION;
 use screen::Screen;
 use setup::Model;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// What is asked, and how to go about it.
 pub(crate) struct Order {

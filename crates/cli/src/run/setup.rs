@@ -13,14 +13,14 @@ use crate::error::CliError;
 use foldback_agent::deep_search::{DeepSearch, research};
 use foldback_agent::{
     Agent, AgentError, AskPerson, Executor, FlowSettings, Journal, SpendLimits, Strategy,
-    SubAgents, TokenPrices, Tool, Toolbox, memory_share, reference_system_prompt, think,
-    todo_write,
+    SubAgents, TokenPrices, memory_share, reference_system_prompt, think, todo_write,
 };
 use foldback_bench::Policy;
 use foldback_core::Prices;
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
 use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
+use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use std::sync::Arc;
 

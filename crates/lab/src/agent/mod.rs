@@ -14,9 +14,10 @@ mod world;
 pub use model::FactCounts;
 
 use billed::Billed;
-use foldback_agent::{Agent, Executor, ReactSettings, Stop, Strategy, Task, Toolbox};
+use foldback_agent::{Agent, Executor, ReactSettings, Stop, Strategy, Task};
 use foldback_bench::{BenchError, Policy, Sheet, Usage, thousands};
 use foldback_core::{Prices, TodoId};
+use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, toolset};
 use model::Acting;
 use script::{REQUEST, SYSTEM_PROMPT, turns};

@@ -1,9 +1,8 @@
 //! A made project that an agent works on: services with settings, logs and notes, and a reading that can
 //! be taken once only.
 
-use foldback_agent::{FunctionTool, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::BTreeMap;

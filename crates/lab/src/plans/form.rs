@@ -1,10 +1,10 @@
 //! Plans as models write them, and back.
 
-use foldback_agent::Toolbox;
 use foldback_planner::{
-    Finding, FindingKind, Findings, Form, Intent, Plan, StepId, Validator, parse_execute_tools,
-    parse_one_plan, write_execute_tools, write_one_plan,
+    Catalog, Finding, FindingKind, Findings, Form, Intent, Plan, StepId, Validator,
+    parse_execute_tools, parse_one_plan, write_execute_tools, write_one_plan,
 };
+use foldback_tool::Toolbox;
 
 /// A plan in a form.
 pub(crate) struct Written {
@@ -48,11 +48,16 @@ pub(crate) fn written(plan: &Plan, form: Form, toolbox: &Toolbox) -> Option<Writ
     match form {
         Form::OnePlan => Some(Written { text: write_one_plan(plan).ok()?, order: ids() }),
         Form::ExecuteTools => {
-            let expressed = write_execute_tools(plan, toolbox.catalog()).ok()?;
+            let expressed = write_execute_tools(plan, &catalog(toolbox)).ok()?;
             Some(Written { text: expressed.text, order: expressed.order })
         }
         Form::Native => None,
     }
+}
+
+/// The tools, as plans see them.
+fn catalog(toolbox: &Toolbox) -> Catalog {
+    toolbox.specs().cloned().collect()
 }
 
 /// Reads a plan as a model wrote it, and checks it against the tools.
@@ -63,7 +68,7 @@ pub(crate) fn checked(text: &str, form: Form, toolbox: &Toolbox) -> Result<Plan,
     let unreadable = |error: &dyn std::error::Error| Refusal::Unreadable(error.to_string());
     let (mut plan, mut findings) = match form {
         Form::ExecuteTools => {
-            let read = parse_execute_tools(text, toolbox.catalog()).map_err(|e| unreadable(&e))?;
+            let read = parse_execute_tools(text, &catalog(toolbox)).map_err(|e| unreadable(&e))?;
             (read.plan, read.findings)
         }
         Form::OnePlan | Form::Native => {
@@ -74,6 +79,6 @@ pub(crate) fn checked(text: &str, form: Form, toolbox: &Toolbox) -> Result<Plan,
             }
         }
     };
-    findings.extend(Validator::new(toolbox.catalog()).plan(&mut plan));
+    findings.extend(Validator::new(&catalog(toolbox)).plan(&mut plan));
     if findings.has_errors() { Err(Refusal::Found(findings)) } else { Ok(plan) }
 }

@@ -8,9 +8,10 @@ use super::form::{checked, written};
 use super::gold::GoldPlan;
 use super::result::{Forms, Placeholders, PlanFigures, Way};
 use super::stub::{Filling, World};
-use foldback_agent::{Executor, Outcome, RunOptions, Settings, Toolbox};
+use foldback_agent::{Executor, Outcome, RunOptions, Settings};
 use foldback_bench::BenchError;
 use foldback_planner::{Form, Plan, StepId, StepResult};
+use foldback_tool::Toolbox;
 use serde_json::Value;
 use std::time::Duration;
 

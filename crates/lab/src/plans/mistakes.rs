@@ -7,10 +7,10 @@ use super::mutation::Mutation;
 use super::result::MutationFigures;
 use super::stub::World;
 use crate::index::Random;
-use foldback_agent::Toolbox;
 use foldback_bench::BenchError;
 use foldback_core::Object;
 use foldback_planner::{Form, StepId};
+use foldback_tool::Toolbox;
 
 /// Makes each mistake once in a plan.
 ///

@@ -7,9 +7,10 @@ use super::generated::plan;
 use super::makespan::executor;
 use super::result::Overhead;
 use super::stub::idle;
-use foldback_agent::{RunOptions, Toolbox};
+use foldback_agent::RunOptions;
 use foldback_bench::BenchError;
 use foldback_bench::quantile;
+use foldback_tool::Toolbox;
 use std::time::Instant;
 
 /// How often each plan is run; the first run warms up and is not counted.

@@ -5,14 +5,14 @@ use super::dag::{Dag, DagKind, DagStep, Dags};
 use super::gold::GoldPlan;
 use super::makespan::executor;
 use super::result::{Peer, PeerRow};
-use foldback_agent::{FunctionTool, RunOptions, Tool, ToolError, ToolOutput, Toolbox};
+use foldback_agent::RunOptions;
 use foldback_bench::BenchError;
 use foldback_bench::quantile;
 use foldback_core::ToolDefinition;
 use foldback_planner::{
-    Action, Effect, FailurePolicy, Form, Piece, Plan, Reference, Step, StepId, StepResult,
-    Template, ToolSpec,
+    Action, FailurePolicy, Form, Piece, Plan, Reference, Step, StepId, StepResult, Template,
 };
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -6,9 +6,10 @@ use super::gold::GoldPlan;
 use super::makespan::executor;
 use super::result::Streaming;
 use super::stub::{Filling, World};
-use foldback_agent::{Executor, RunOptions, Toolbox};
+use foldback_agent::{Executor, RunOptions};
 use foldback_bench::BenchError;
 use foldback_bench::quantile;
+use foldback_tool::Toolbox;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 

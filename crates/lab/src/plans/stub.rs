@@ -2,9 +2,11 @@
 //! the steps after it refer to.
 
 use super::gold::{GoldPlan, call_of, filled, references};
-use foldback_agent::{CallContext, FunctionTool, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Data, Effect, PathSegment, Template, ToolSpec};
+use foldback_planner::{PathSegment, Template};
+use foldback_tool::{
+    CallContext, Data, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
+};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};

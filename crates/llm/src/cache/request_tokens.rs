@@ -1,7 +1,7 @@
 //! A request as a prefix cache sees it.
 
 use super::breakpoints::content_blocks;
-use crate::canonical::push_string;
+use crate::json_string::push_string;
 use crate::{AllowedTools, ChatRequest, ToolChoice};
 use foldback_core::{TokenCounter, ToolDefinition, message_tokens};
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,12 +1,13 @@
 //! What was asked and answered, as it stands in a file.
 
 use super::secrets::Secrets;
-use crate::canonical::{canonical_json, canonical_schema, canonical_tools, push_string};
+use crate::json_string::push_string;
 use crate::{
     AllowedTools, ChatChunk, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Sampling,
     StopReason, ToolChoice, Usage,
 };
 use foldback_core::Message;
+use foldback_tool::{canonical_json, canonical_schema, canonical_tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;

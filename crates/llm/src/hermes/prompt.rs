@@ -2,9 +2,10 @@
 
 use super::special::{inert, inert_json, without_control};
 use super::{CALL_BEGIN, CALL_END, NAME_BEGIN, Prefill, TURN_BEGIN, TURN_END, hermes_prefill};
-use crate::canonical::{canonical_tools, push_string};
+use crate::json_string::push_string;
 use crate::{ChatRequest, ToolChoice, preference_hint};
 use foldback_core::{Content, Message, Part, Role, ToolCall, ToolDefinition};
+use foldback_tool::canonical_tools;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -81,7 +81,7 @@ impl Reader<'_> {
                 c => text.push(c),
             }
         }
-        crate::canonical::push_string(&text, &mut self.json);
+        crate::json_string::push_string(&text, &mut self.json);
         Ok(())
     }
 

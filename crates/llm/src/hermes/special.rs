@@ -1,6 +1,6 @@
 //! Texts that a tokenizer reads as control tokens.
 
-use crate::canonical::push_string;
+use crate::json_string::push_string;
 use std::borrow::Cow;
 
 /// The tags of the format, and the ends of text of common models.

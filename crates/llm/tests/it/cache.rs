@@ -5,8 +5,9 @@ use foldback_core::{
 };
 use foldback_llm::{
     AllowedTools, CACHE_BREAKPOINT, CacheSettings, CacheUse, ChatModel, ChatRequest, MarkLimits,
-    PrefixCache, RequestTokens, ScriptedModel, ToolChoice, canonical_tools, place_cache_marks,
+    PrefixCache, RequestTokens, ScriptedModel, ToolChoice, place_cache_marks,
 };
+use foldback_tool::canonical_tools;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,7 +9,6 @@
 
 mod affinity;
 mod cache;
-mod canonical;
 mod cassette;
 mod clocks;
 mod diversity;

@@ -1,14 +1,13 @@
 //! Servers that mean no good, or do badly.
 
 use crate::in_process::{Heard, Said, client, client_with, config, listing, names, text, tool};
-use foldback_agent::{CallContext, Tool, ToolErrorKind, Toolbox};
 use foldback_mcp::{McpError, Trust};
-use foldback_planner::{Concurrency, Effect};
+use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolErrorKind, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-async fn call(tools: &[Arc<dyn Tool>], name: &str) -> Result<String, foldback_agent::ToolError> {
+async fn call(tools: &[Arc<dyn Tool>], name: &str) -> Result<String, foldback_tool::ToolError> {
     let tool = tools.iter().find(|tool| tool.spec().name() == name).expect("there is such a tool");
     tool.call("{}", &CallContext::default()).await.map(|output| output.data.text)
 }

@@ -1,7 +1,7 @@
 //! A server in this process that says whatever a test wants it to.
 
-use foldback_agent::Tool;
 use foldback_mcp::{McpClient, McpError, McpServerConfig};
+use foldback_tool::Tool;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};

@@ -3,14 +3,12 @@
 //! `FOLDBACK_PYTHON_MCP` names a Python that has the package; without it these tests say that they are
 //! skipped.
 
-use foldback_agent::{
-    Agent, CallContext, Executor, Task, ToolError, ToolErrorKind, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, Executor, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_llm::ScriptedModel;
 use foldback_mcp::{McpClient, McpServerConfig, McpServers, Trust};
-use foldback_planner::{Data, Effect};
+use foldback_tool::{CallContext, Data, Effect, ToolError, ToolErrorKind, ToolOutput, Toolbox};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -19,7 +19,8 @@ mod sql;
 pub(crate) use json::Code as JsonCode;
 
 use crate::bind::BoundValue;
-use crate::{Language, Piece, Reference, Template};
+use crate::{Piece, Reference, Template};
+use foldback_tool::Language;
 use std::borrow::Cow;
 
 /// Why a value cannot be inserted where a reference stands.

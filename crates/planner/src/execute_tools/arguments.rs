@@ -5,7 +5,8 @@ use crate::encode::JsonCode;
 use crate::json::{self, Member, Node, Value};
 use crate::reference::{Found, cut};
 use crate::template::{Flaw, quote_into, spell};
-use crate::{ParseError, Position, Spelling, Template, ToolSpec};
+use crate::{ParseError, Position, Spelling, Template};
+use foldback_tool::ToolSpec;
 use std::collections::BTreeSet;
 
 const SPELLING: Option<Spelling> = Some(Spelling::ExecuteTools);

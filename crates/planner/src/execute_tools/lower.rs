@@ -6,8 +6,9 @@ use super::{ExecuteTools, places::Places};
 use crate::json::DEPTH_MOST;
 use crate::{
     Action, Catalog, FailurePolicy, Finding, FindingKind, Findings, Form, Plan, Position, Step,
-    StepId, Template, ToolSpec,
+    StepId, Template,
 };
+use foldback_tool::ToolSpec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many pairs of calls that wait for each other a block may have: two groups of 1,000 calls, one after

@@ -5,8 +5,9 @@ use super::nesting::{Nesting, Tree};
 use super::{arguments, lower};
 use crate::{
     Action, Catalog, FailurePolicy, Piece, Plan, Reference, Spelling, Step, StepId, Template,
-    ToolSpec, WriteError,
+    WriteError,
 };
+use foldback_tool::ToolSpec;
 use std::collections::BTreeMap;
 
 /// A plan as `<execute_tools>`.

@@ -2,9 +2,10 @@
 
 use super::Progress;
 use crate::{
-    Action, Effect, Executed, FailureKind, Finding, FindingKind, Findings, Plan, Position, Step,
-    StepId, StepResult, StepState, Template, Validator,
+    Action, Executed, Finding, FindingKind, Findings, Plan, Position, Step, StepId, StepResult,
+    StepState, Template, Validator,
 };
+use foldback_tool::{Effect, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A new plan that goes on from what was done.

@@ -86,7 +86,7 @@ impl Executed {
         let Some(StepResult::Error { failure }) = &self.result else { return false };
         self.state == StepState::Failed
             && self.step.on_failure != FailurePolicy::ContinueWithError
-            && failure.kind.asks_for_plan()
+            && failure.asks_for_plan()
     }
 
     /// Whether steps of a new plan may refer to its result: it has one, will have one, or failed where

@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// ```
 /// use foldback_core::ToolDefinition;
-/// use foldback_planner::{Action, Catalog, FailurePolicy, Form, Plan, Step, StepId, Template};
-/// use foldback_planner::{ToolSpec, Validator};
+/// use foldback_planner::{
+///     Action, Catalog, FailurePolicy, Form, Plan, Step, StepId, Template, Validator,
+/// };
+/// use foldback_tool::ToolSpec;
 ///
 /// let search = ToolSpec::new(ToolDefinition {
 ///     name: "search_weather".into(),

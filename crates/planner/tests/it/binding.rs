@@ -2,9 +2,10 @@
 
 use crate::steps::tool;
 use foldback_planner::{
-    Action, BindError, Catalog, Data, Failure, FailureKind, Intent, Language, Limits, PathSegment,
-    Results, StepId, StepResult, Template, ToolSpec, parse_one_plan,
+    Action, BindError, Catalog, Failure, Intent, Limits, PathSegment, Results, StepId, StepResult,
+    Template, parse_one_plan,
 };
+use foldback_tool::{Data, FailureKind, Language, ToolSpec};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -184,28 +185,6 @@ fn s10_each_result_is_read_once() {
     let bound = bind(&arguments(&format!(r#"{{"x": [{items}]}}"#)), &counted).expect("bound");
     assert!(bound.starts_with(r#"{"x":[1234567,1,1234567,1,"#));
     assert_eq!(counted.1.get(), 2);
-}
-
-/// OP3, ET12: an output schema says what a bare scalar is.
-#[test]
-fn et12_an_output_schema_types_a_bare_scalar() {
-    for (text, schema, expected) in [
-        ("170", r#"{"type": "integer"}"#, Some("170")),
-        (" 1.50\n", r#"{"type": "number"}"#, Some("1.50")),
-        ("1.50", r#"{"type": "integer"}"#, None),
-        ("true", r#"{"type": ["boolean", "null"]}"#, Some("true")),
-        ("null", r#"{"type": ["boolean", "null"]}"#, Some("null")),
-        ("170", r#"{"type": "string"}"#, None),
-        ("170", r#"{"type": ["integer", "string"]}"#, None),
-        ("007", r#"{"type": "integer"}"#, None),
-        ("170", "{}", None),
-        ("170", "no schema", None),
-    ] {
-        let data = Data::of_text(text.to_owned(), Some(schema));
-        assert_eq!(data.structured.as_deref(), expected, "{text} {schema}");
-        assert_eq!(data.text, text);
-    }
-    assert_eq!(Data::of_text("170".to_owned(), None).structured, None);
 }
 
 /// OP4: paths into objects and arrays; a key of digits is a place in an array.

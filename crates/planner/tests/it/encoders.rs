@@ -4,9 +4,10 @@
 
 use foldback_core::ToolDefinition;
 use foldback_planner::{
-    Action, BindError, Catalog, Data, FindingKind, Form, Language, Limits, Piece, Plan, Reference,
-    Refusal, Step, StepId, StepResult, Template, ToolSpec, Validator,
+    Action, BindError, Catalog, FindingKind, Form, Limits, Piece, Plan, Reference, Refusal, Step,
+    StepId, StepResult, Template, Validator,
 };
+use foldback_tool::{Data, Language, ToolSpec};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};

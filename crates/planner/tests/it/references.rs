@@ -2,8 +2,9 @@
 
 use foldback_planner::{
     Action, Catalog, FindingKind, Form, Intent, PathSegment, Piece, Plan, Reference, Spelling,
-    Step, StepId, Template, ToolSpec, parse_execute_tools, parse_one_plan, write_one_plan,
+    Step, StepId, Template, parse_execute_tools, parse_one_plan, write_one_plan,
 };
+use foldback_tool::ToolSpec;
 
 /// What an argument of OnePlan reads as, with the texts of malformed references.
 fn read(argument: &str) -> (Template, Vec<String>) {

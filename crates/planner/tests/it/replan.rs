@@ -3,10 +3,11 @@
 use crate::schedule::{error, success};
 use crate::steps::{anchor, call, ids, number, object, plan, step, step_with, text, tool, whole};
 use foldback_planner::{
-    Action, Catalog, Effect, Failure, FailureKind, FailurePolicy, FindingKind, Intent, Limits,
-    Merged, Plan, Progress, ReplanReason, Replans, Round, Schedule, Step, StepId, StepResult,
-    StepState, Template, ToolSpec, Validator, parse_one_plan,
+    Action, Catalog, Failure, FailurePolicy, FindingKind, Intent, Limits, Merged, Plan, Progress,
+    ReplanReason, Replans, Round, Schedule, Step, StepId, StepResult, StepState, Template,
+    Validator, parse_one_plan,
 };
+use foldback_tool::{Effect, FailureKind, ToolSpec};
 use std::collections::BTreeMap;
 
 /// A run that can be looked at.

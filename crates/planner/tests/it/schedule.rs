@@ -2,9 +2,9 @@
 
 use crate::steps::{anchor, ids, plan, step, step_with};
 use foldback_planner::{
-    Data, Failure, FailureKind, FailurePolicy, Schedule, ScheduleError, Step, StepId, StepResult,
-    StepState,
+    Failure, FailurePolicy, Schedule, ScheduleError, Step, StepId, StepResult, StepState,
 };
+use foldback_tool::{Data, FailureKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use foldback_core::ToolDefinition;
 use foldback_planner::{
     Action, FailurePolicy, Form, PathSegment, Piece, Plan, Reference, Step, StepId, Template,
-    ToolSpec,
 };
+use foldback_tool::ToolSpec;
 
 /// A step that calls `search` without arguments.
 pub(crate) fn step(id: u32, after: &[u32]) -> Step {

@@ -2,10 +2,11 @@
 
 use foldback_core::{ToolCall, ToolDefinition};
 use foldback_planner::{
-    Action, Catalog, FindingKind, Form, Intent, ParseError, Plan, Step, StepId, Template, ToolSpec,
+    Action, Catalog, FindingKind, Form, Intent, ParseError, Plan, Step, StepId, Template,
     WriteError, lower_calls, parse_execute_tools, parse_one_plan, write_execute_tools,
     write_one_plan,
 };
+use foldback_tool::ToolSpec;
 use proptest::prelude::*;
 
 fn catalog() -> Catalog {

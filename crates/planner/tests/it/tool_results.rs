@@ -1,7 +1,8 @@
 //! `<tool_results>`, written and read by an XML parser.
 
 use foldback_core::decode_literal;
-use foldback_planner::{Data, Failure, FailureKind, StepId, StepResult, render_tool_results};
+use foldback_planner::{Failure, StepId, StepResult, render_tool_results};
+use foldback_tool::{Data, FailureKind};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 

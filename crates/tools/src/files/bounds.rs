@@ -1,8 +1,8 @@
 //! How far a call may go.
 
 use crate::FilePermissions;
+use foldback_tool::CancellationToken;
 use std::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
 
 /// How far a call may go.
 pub(super) struct Bounds {

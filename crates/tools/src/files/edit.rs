@@ -4,8 +4,7 @@ use super::near_miss::{LINES, nearest};
 use super::text::{ends_lines_as_windows, whole};
 use super::{Bounds, Kind, arguments, thousands};
 use crate::workspace::{Access, Workspace};
-use foldback_agent::{ToolError, ToolOutput};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 
 pub(super) const KIND: Kind = Kind {

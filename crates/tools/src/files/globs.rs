@@ -1,6 +1,6 @@
 //! Patterns for the names of files.
 
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization;

@@ -4,8 +4,7 @@ use super::globs::Glob;
 use super::walk::walk;
 use super::{Bounds, Cut, Kind, arguments};
 use crate::workspace::{Access, Workspace};
-use foldback_agent::{ToolError, ToolOutput};
-use foldback_planner::{Data, Effect};
+use foldback_tool::{Data, Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 

@@ -13,9 +13,8 @@ mod write;
 
 use crate::{FilePermissions, Workspace};
 use bounds::{Bounds, Cut};
-use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Concurrency, Effect, ToolSpec};
+use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;

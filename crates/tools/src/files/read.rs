@@ -3,8 +3,7 @@
 use super::text::{Text, char_safe};
 use super::{Bounds, Kind, arguments, thousands};
 use crate::workspace::{Access, Workspace, failed};
-use foldback_agent::{ToolError, ToolOutput};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 
 pub(super) const KIND: Kind = Kind {

@@ -3,7 +3,7 @@
 use super::thousands;
 use crate::workspace::failed;
 use cap_std::fs::File;
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 /// The text of a file, line by line.

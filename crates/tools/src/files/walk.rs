@@ -3,7 +3,7 @@
 use super::{Bounds, Cut};
 use crate::workspace::Place;
 use cap_std::fs::Dir;
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::io::Read;
 use std::ops::ControlFlow;

@@ -3,8 +3,7 @@
 use super::text::ends_lines_as_windows;
 use super::{Bounds, Kind, arguments, thousands};
 use crate::workspace::{Access, Place, Workspace};
-use foldback_agent::{ToolError, ToolOutput};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 use std::io::Read;
 

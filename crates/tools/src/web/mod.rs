@@ -5,9 +5,8 @@ mod page;
 
 use crate::{Permissions, PermissionsError, WebPermissions};
 use addresses::{Resolver, is_public};
-use foldback_agent::{CallContext, Tool, ToolError, ToolOutput};
 use foldback_core::ToolDefinition;
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use page::Page;

@@ -1,7 +1,7 @@
 //! The text of what a server answered.
 
 use encoding_rs::{Encoding, UTF_8};
-use foldback_agent::ToolError;
+use foldback_tool::ToolError;
 use html2text::{Element, RcDom};
 use regex::bytes::Regex;
 use std::io::{Error, ErrorKind, Read};

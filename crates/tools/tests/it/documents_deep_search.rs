@@ -2,10 +2,11 @@
 
 use crate::documents::{bytes_at, folder, write};
 use foldback_agent::deep_search::{Citing, DeepReport, DeepSearch, DeepSearchSettings};
-use foldback_agent::{Agent, Executor, Task, Toolbox};
+use foldback_agent::{Agent, Executor, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_llm::{ChatRequest, ScriptedModel};
+use foldback_tool::Toolbox;
 use foldback_tools::{DocumentFolder, DocumentSettings};
 use serde_json::{Value, json};
 use std::path::Path;

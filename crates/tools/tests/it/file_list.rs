@@ -163,7 +163,7 @@ async fn what_is_left_out_is_told_and_can_be_asked_for() {
 #[tokio::test]
 async fn why_a_list_ends_early_is_told() {
     let folder = Folder::with(&[("a", "text")]);
-    let context = foldback_agent::CallContext::default();
+    let context = foldback_tool::CallContext::default();
     context.cancelled.cancel();
     for (tool, arguments) in [("file_list", "{}"), ("file_grep", r#"{"pattern": "text"}"#)] {
         let tool = folder.toolbox.get(tool).unwrap();

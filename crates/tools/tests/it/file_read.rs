@@ -1,6 +1,7 @@
 //! `file_read`.
 
 use crate::tools::{Folder, put};
+use foldback_planner::Catalog;
 use serde_json::json;
 
 const POEM: &str = "床前明月光\n疑是地上霜\n举头望明月\n低头思故乡\n";
@@ -255,7 +256,8 @@ async fn arguments_as_models_write_them_are_taken() {
             "changed p at line 1",
         ),
     ] {
-        folder.toolbox.catalog().check_arguments(tool, &arguments.to_string()).unwrap();
+        let catalog: Catalog = folder.toolbox.specs().cloned().collect();
+        catalog.check_arguments(tool, &arguments.to_string()).unwrap();
         folder.says(tool, arguments, expected).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Hostile paths against every tool for files: nothing outside is opened.
 
 use crate::tools::put;
-use foldback_agent::{CallContext, Toolbox};
+use foldback_tool::{CallContext, Toolbox};
 use foldback_tools::{Permissions, toolset};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

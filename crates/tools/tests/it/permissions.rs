@@ -2,7 +2,7 @@
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
-use foldback_planner::{Concurrency, Effect};
+use foldback_tool::{Concurrency, Effect};
 use foldback_tools::{Permissions, WebPermissions, toolset};
 use std::path::PathBuf;
 

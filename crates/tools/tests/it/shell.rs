@@ -1,9 +1,8 @@
 //! `shell_run`: commands in the sandbox.
 
 use crate::tools::Folder;
-use foldback_agent::{CallContext, ToolErrorKind};
-use foldback_planner::{Concurrency, Effect, Language};
 use foldback_sandbox::Sandbox;
+use foldback_tool::{CallContext, Concurrency, Effect, Language, ToolErrorKind};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

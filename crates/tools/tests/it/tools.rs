@@ -1,6 +1,6 @@
 //! Tools of a folder, called as an agent calls them.
 
-use foldback_agent::{CallContext, ToolError, ToolOutput, Toolbox};
+use foldback_tool::{CallContext, ToolError, ToolOutput, Toolbox};
 use foldback_tools::{Permissions, toolset};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! `web_fetch`: pages from a server on this machine, which only these tests permit.
 
 use crate::tools::Folder;
-use foldback_agent::{CallContext, ToolErrorKind};
-use foldback_planner::Effect;
+use foldback_tool::{CallContext, Effect, ToolErrorKind};
 use foldback_tools::{Permissions, toolset};
 use serde_json::json;
 use std::net::TcpListener;

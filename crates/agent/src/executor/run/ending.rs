@@ -4,7 +4,8 @@ use super::Run;
 use crate::executor::call::{doubt, failure};
 use crate::executor::event::Event;
 use crate::{JournalError, Resource};
-use foldback_planner::{Effect, FailureKind, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, FailureKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::{Instant, Sleep};
@@ -107,7 +108,7 @@ impl Run {
 
     fn effect_of(&self, step: StepId) -> Option<Effect> {
         let function = &self.calls.get(&step)?.function;
-        Some(self.around.shared.toolbox.catalog().get(function)?.effect)
+        Some(self.around.shared.catalog.get(function)?.effect)
     }
 
     /// The journal failed: nothing more is started.

@@ -14,7 +14,8 @@ use super::executor::{CallReport, Outcome, RunError};
 use super::lanes::{Lanes, Rest};
 use crate::journal::{Past, PastPlan};
 use crate::{JournalError, Record};
-use foldback_planner::{Data, FailureKind, Progress, Quantity, Schedule, Step, StepId, StepResult};
+use foldback_planner::{Progress, Quantity, Schedule, Step, StepId, StepResult};
+use foldback_tool::{CancellationToken, Data, FailureKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::pin::Pin;
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The steps of a plan, being executed.
 ///
@@ -60,7 +60,16 @@ pub struct Run {
     /// Recorded failures with `FailFast`, each with the number of its record.
     halts: Vec<(usize, StepId, StepResult)>,
     _claim: Option<Claim>,
-    _cancel_on_drop: DropGuard,
+    _cancel_on_drop: CancelOnDrop,
+}
+
+/// A run that nobody drives any more is cancelled.
+struct CancelOnDrop(CancellationToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl Run {
@@ -76,7 +85,7 @@ impl Run {
         let wall = around.shared.settings.quota.wall_time.and_then(|wall| began.checked_add(wall));
         let wall = wall.into_iter().chain(around.host.spend.deadline()).min();
         Self {
-            _cancel_on_drop: around.cancelled.clone().drop_guard(),
+            _cancel_on_drop: CancelOnDrop(around.cancelled.clone()),
             around: Arc::new(around),
             past,
             schedule,

@@ -5,9 +5,8 @@ use crate::executor::call::{Finished, bytes_of, failure};
 use crate::executor::event::{Event, Trigger};
 use crate::executor::executor::{CallReport, RunError};
 use crate::executor::lanes::Rest;
-use foldback_planner::{
-    Action, Effect, FailureKind, FailurePolicy, Step, StepId, StepResult, StepState,
-};
+use foldback_planner::{Action, FailurePolicy, Step, StepId, StepResult, StepState};
+use foldback_tool::{Effect, FailureKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::task::JoinError;
@@ -100,11 +99,11 @@ impl Run {
     /// Why a result asks for a new plan, if it does.
     pub(super) fn trigger(&self, step: StepId, result: &StepResult) -> Option<Trigger> {
         let StepResult::Error { failure } = result else { return None };
-        if self.ending.is_some() || !failure.kind.asks_for_plan() {
+        if self.ending.is_some() || !failure.asks_for_plan() {
             return None;
         }
         if let Some(Action::Call { function, .. }) = self.steps.get(&step).map(|step| &step.action)
-            && let Some(spec) = self.around.shared.toolbox.catalog().get(function)
+            && let Some(spec) = self.around.shared.catalog.get(function)
             && spec.global_context
         {
             return None;

@@ -4,12 +4,13 @@ use super::Run;
 use crate::executor::call::{Call, failure};
 use crate::executor::consent::{Candidate, Decided};
 use crate::executor::event::{Event, Trigger};
-use crate::executor::executor::CallReport;
+use crate::executor::executor::{CallReport, Shared};
 use crate::executor::lanes::{Again, Turn};
 use crate::executor::settings::Eager;
 use crate::facts::facts;
-use crate::{AgentEvent, ApprovalRequest, Approver, ContextHandle, Decision, Record};
-use foldback_planner::{Action, ArgumentsError, Effect, FailureKind, StepId, StepResult, ToolSpec};
+use crate::{AgentEvent, ApprovalRequest, Approver, Decision, Record};
+use foldback_planner::{Action, ArgumentsError, StepId, StepResult};
+use foldback_tool::{ContextHandle, Effect, FailureKind, ToolSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -87,14 +88,14 @@ impl Run {
         else {
             return refuse(FailureKind::UnknownTool, format!("{id} calls no tool"));
         };
-        let toolbox = &self.around.shared.toolbox;
+        let Shared { toolbox, catalog, .. } = &*self.around.shared;
         let Some(tool) = toolbox.get(function) else {
-            let nearest = toolbox.catalog().nearest(function).map(str::to_owned);
+            let nearest = catalog.nearest(function).map(str::to_owned);
             let error = ArgumentsError::UnknownFunction { function: function.clone(), nearest };
             return refuse(FailureKind::UnknownTool, error.to_string());
         };
         let most_bytes = self.around.shared.settings.quota.plan.bound_bytes;
-        let bound = toolbox.catalog().bind(function, arguments, &self.results, most_bytes);
+        let bound = catalog.bind(function, arguments, &self.results, most_bytes);
         let arguments = match bound {
             Ok(arguments) => arguments,
             Err(error) => return Prepared::Settled(StepResult::Error { failure: error.failure() }),
@@ -143,7 +144,7 @@ impl Run {
 
     /// Whether arguments fit a tool's schema; else what the step comes to.
     fn check(&self, function: &str, arguments: &str) -> Result<(), StepResult> {
-        let checked = self.around.shared.toolbox.catalog().check_arguments(function, arguments);
+        let checked = self.around.shared.catalog.check_arguments(function, arguments);
         checked.map_err(|error| failure(FailureKind::Arguments, error.to_string()))
     }
 
@@ -221,7 +222,7 @@ impl Run {
     /// Asks about what waits for it, and says so to whoever watches.
     fn ask_for_consent(&mut self, approver: &Arc<dyn Approver>) {
         let timeout = self.around.shared.settings.approval_timeout;
-        let todo = self.around.host.context.as_ref().map(ContextHandle::todo);
+        let todo = self.around.context.as_ref().map(ContextHandle::todo);
         let asked = self.consent.ask(approver, timeout, todo);
         let Some((turn, watch)) = &self.around.told else { return };
         for ApprovalRequest { step, function: tool, arguments, .. } in asked {

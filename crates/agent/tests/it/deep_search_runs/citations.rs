@@ -4,8 +4,9 @@ use super::{
     Library, afterwards, agent, citing_afterwards, found, links, model, node, nodes, plain, search,
     sufficient, two, user_text, usual,
 };
+use foldback_agent::Stop;
 use foldback_agent::deep_search::Found;
-use foldback_agent::{Stop, ToolError};
+use foldback_tool::ToolError;
 
 /// DS9: what a summary says is tied, in bytes, to the document's bytes.
 #[tokio::test(start_paused = true)]

@@ -5,9 +5,10 @@ use super::{
 };
 use crate::script::{full, running};
 use foldback_agent::deep_search::DeepSearchSettings;
-use foldback_agent::{AgentError, AgentEvent, Executor, Observer, Stop, Task, ToolError, Toolbox};
+use foldback_agent::{AgentError, AgentEvent, Executor, Observer, Stop, Task};
 use foldback_core::{Role, TodoId};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
+use foldback_tool::{ToolError, Toolbox};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;

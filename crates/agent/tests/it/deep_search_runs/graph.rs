@@ -5,11 +5,10 @@ use super::{
 };
 use crate::script::{conversation, full, running};
 use foldback_agent::deep_search::{DeepSearchSettings, research};
-use foldback_agent::{
-    AgentEvent, Executor, Observer, Purpose, Stop, Strategy, SubAgents, Task, Toolbox,
-};
+use foldback_agent::{AgentEvent, Executor, Observer, Purpose, Stop, Strategy, SubAgents, Task};
 use foldback_core::{Message, Role, TodoId, ToolCall};
 use foldback_llm::ScriptedModel;
+use foldback_tool::Toolbox;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

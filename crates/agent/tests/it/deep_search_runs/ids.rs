@@ -1,8 +1,8 @@
 //! The numbers of queries, over many rounds.
 
 use super::{Library, agent, insufficient, model, node, plain, queries, search, two, usual};
-use foldback_agent::ToolError;
 use foldback_agent::deep_search::{DeepSearchSettings, Effort};
+use foldback_tool::ToolError;
 use std::collections::BTreeSet;
 
 /// DS2, DS7: over ten rounds, with queries that are asked again, are blank or fail, each query has one

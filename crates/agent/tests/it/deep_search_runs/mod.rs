@@ -13,8 +13,9 @@ use crate::script::{full, running};
 use foldback_agent::deep_search::{
     Citing, DeepReport, DeepSearch, DeepSearchSettings, Found, SearchBackend,
 };
-use foldback_agent::{Agent, Executor, Task, ToolError, Toolbox};
+use foldback_agent::{Agent, Executor, Task};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tool::{ToolError, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};

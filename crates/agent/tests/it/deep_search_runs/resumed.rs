@@ -3,7 +3,8 @@
 use super::{Library, afterwards, citing_afterwards, model, nodes, plain, search, two, usual};
 use crate::script::running;
 use foldback_agent::deep_search::{Citing, DeepSearch, Found};
-use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record, ToolError, Toolbox};
+use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record};
+use foldback_tool::{ToolError, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 

@@ -4,8 +4,8 @@ use crate::toolkit::{
     Counter, answer, broken, call, executor, failure, ms, object, options, pause, plan, result,
     run, settings, skipped, spec, step, text, tool, wait, waiting, whole,
 };
-use foldback_agent::{CallContext, ToolError, ToolOutput};
-use foldback_planner::{Effect, FailureKind, FailurePolicy, Step, StepId, ToolSpec};
+use foldback_planner::{FailurePolicy, Step, StepId};
+use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
 /// OP7: arguments that cannot be filled in are the step's failure, not the run's.
@@ -142,7 +142,7 @@ async fn b3_a_panic_is_an_error_result() {
 #[tokio::test(start_paused = true)]
 async fn b3_a_panic_around_a_call_ends_the_step_alone() {
     struct Odd(ToolSpec);
-    impl foldback_agent::Tool for Odd {
+    impl foldback_tool::Tool for Odd {
         fn spec(&self) -> &ToolSpec {
             &self.0
         }

@@ -4,8 +4,9 @@ use crate::toolkit::{
     answer, call, exclusive, executor, ms, object, pause, run, settings, spec, step, times, tool,
     wait, waiting,
 };
-use foldback_agent::{Retry, ToolError, ToolOutput};
-use foldback_planner::{Concurrency, Effect, StepId, Template, ToolSpec};
+use foldback_agent::Retry;
+use foldback_planner::{StepId, Template};
+use foldback_tool::{Concurrency, Effect, ToolError, ToolOutput, ToolSpec};
 
 /// N8: never more calls at once than allowed, and always as many as that.
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,9 @@ use crate::toolkit::{
     Counter, anchor, answer, broken, executor, failure, ms, options, pause, plan, result, settings,
     skipped, spec, step, times, tool, wait, waiting,
 };
-use foldback_agent::{Eager, Event, FunctionTool, ToolError, ToolOutput, Trigger};
-use foldback_planner::{Effect, FailureKind, Step, StepId, StepResult, ToolSpec};
+use foldback_agent::{Eager, Event, Trigger};
+use foldback_planner::{Step, StepId, StepResult};
+use foldback_tool::{Effect, FailureKind, FunctionTool, ToolError, ToolOutput, ToolSpec};
 use std::sync::Arc;
 use tokio::time::Instant;
 

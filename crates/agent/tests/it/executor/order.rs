@@ -4,8 +4,8 @@ use crate::toolkit::{
     answer, broken, call, executor, ms, object, options, pause, plan, run, spec, step, text, tool,
     wait, whole,
 };
-use foldback_agent::{RunOptions, ToolOutput};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_agent::RunOptions;
+use foldback_tool::{Effect, ToolOutput, ToolSpec};
 
 /// OP7, ET2: what may run together takes as long as the longest, what must not as long as the sum.
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,9 @@ use crate::toolkit::{
     Counter, answer, broken, call, executor, failure, ms, object, options, pause, plan, result,
     run, settings, skipped, spec, step, text, tool, wait,
 };
-use foldback_agent::{CallContext, Quota, RunError, RunOptions, Settings, ToolError, ToolOutput};
-use foldback_planner::{
-    Effect, FailureKind, Limits, Piece, Reference, Step, StepId, StepResult, Template,
-};
+use foldback_agent::{Quota, RunError, RunOptions, Settings};
+use foldback_planner::{Limits, Piece, Reference, Step, StepId, StepResult, Template};
+use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput};
 
 /// S10: the bound on all answers holds for steps that were ready together; an answer that is given as
 /// text and as the same JSON counts once; a long error message is cut between characters, and says so.

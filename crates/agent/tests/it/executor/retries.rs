@@ -4,8 +4,9 @@ use crate::toolkit::{
     call, executor, failure, ms, object, options, plan, result, run, settings, spec, step, text,
     tool, wait,
 };
-use foldback_agent::{Retry, ToolError, ToolOutput};
-use foldback_planner::{Effect, FailureKind, StepId, StepResult};
+use foldback_agent::Retry;
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, FailureKind, ToolError, ToolOutput};
 use std::sync::mpsc;
 
 /// N3: only what does no harm twice is tried again, only after a transient error, and each attempt has

@@ -4,8 +4,9 @@ use crate::toolkit::{
     Counter, anchor, answer, call, executor, failure, ms, object, options, pause, plan, run,
     settings, spec, step, tool, wait,
 };
-use foldback_agent::{CallContext, Event, Retry, ToolError, ToolOutput};
-use foldback_planner::{Effect, FailureKind, StepId, Template, ToolSpec};
+use foldback_agent::{Event, Retry};
+use foldback_planner::{StepId, Template};
+use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput, ToolSpec};
 use std::sync::Arc;
 use std::sync::mpsc;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 #[tokio::test(start_paused = true)]
 async fn n2_a_hanging_tool_is_an_error_result() {
     struct ByArgument(ToolSpec);
-    impl foldback_agent::Tool for ByArgument {
+    impl foldback_tool::Tool for ByArgument {
         fn spec(&self) -> &ToolSpec {
             &self.0
         }

@@ -8,10 +8,9 @@ mod results;
 
 use crate::keeping::{Watching, calling};
 use crate::script::{full, running, task};
-use foldback_agent::{
-    Agent, AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Report, Tool, Toolbox,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Report};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_tool::{Tool, Toolbox};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::BTreeMap;

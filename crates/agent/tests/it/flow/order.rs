@@ -6,11 +6,11 @@ use crate::script::{conversation, full, running, says, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
     AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Replay, Resource, SpendLimits,
-    StepContext, StepExecutor, StepStrategy, Stop, Strategy, Toolbox,
+    StepContext, StepExecutor, StepStrategy, Stop, Strategy,
 };
 use foldback_core::Role;
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Toolbox};
 use serde_json::json;
 use std::sync::Arc;
 

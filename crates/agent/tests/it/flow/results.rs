@@ -3,10 +3,11 @@
 use super::{agent, by_name, name, page, planning, request, run};
 use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
-use foldback_agent::{AgentEvent, Executor, FlowSettings, StepContext, Stop, Toolbox};
+use foldback_agent::{AgentEvent, Executor, FlowSettings, StepContext, Stop};
 use foldback_baselines::baseline;
 use foldback_core::{Estimate, Role, TodoId, TokenCounter, check_request};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
+use foldback_tool::Toolbox;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use crate::script::{
     agent, asked, conversation, full, model, plan_and_run, says, task, text, texts, times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{DegradeReason, Purpose, Stop, ToolOutput};
+use foldback_agent::{DegradeReason, Purpose, Stop};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolOutput};
 
 /// OP14: a plan that is not sound, nor its repair, ends in ReAct, which is recorded with its reason. The
 /// repair is told everything at once.

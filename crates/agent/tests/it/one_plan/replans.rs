@@ -6,9 +6,10 @@ use crate::script::{
     times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Purpose, ToolOutput};
+use foldback_agent::Purpose;
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::{Effect, StepId, StepResult};
+use foldback_planner::{StepId, StepResult};
+use foldback_tool::{Effect, ToolOutput};
 use std::sync::Arc;
 
 /// OP9: on rain the delivery, on sunshine the restaurant; the anchor itself runs nothing.

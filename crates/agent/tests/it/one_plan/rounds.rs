@@ -6,10 +6,10 @@ use crate::script::{
     text, texts, times,
 };
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::{Purpose, ToolOutput};
+use foldback_agent::Purpose;
 use foldback_core::Role;
 use foldback_llm::{Answer, ToolChoice};
-use foldback_planner::{Effect, ToolSpec};
+use foldback_tool::{Effect, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
 const SEED_FLIGHT: &str = r#"{

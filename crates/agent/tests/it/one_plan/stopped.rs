@@ -3,9 +3,10 @@
 use super::{SEED_WEATHER, plan};
 use crate::script::{agent, conversation, full, model, says, task, text, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Agent, Executor, MemoryJournal, Stop, ToolOutput, Toolbox};
+use foldback_agent::{Agent, Executor, MemoryJournal, Stop};
 use foldback_llm::Answer;
-use foldback_planner::{Effect, FailureKind, StepResult};
+use foldback_planner::StepResult;
+use foldback_tool::{Effect, FailureKind, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 /// OP12: a run that is resumed asks the model nothing that it was answered, and calls nothing that has

@@ -5,8 +5,9 @@ use crate::toolkit::{
     Counter, anchor, answer, executor, failure, ms, options, pause, plan, result, skipped, spec,
     step, tool, wait,
 };
-use foldback_agent::{Executor, Journal, MemoryJournal, Record, ToolError, ToolOutput};
-use foldback_planner::{Effect, FailureKind, FailurePolicy, Step, StepId, StepResult};
+use foldback_agent::{Executor, Journal, MemoryJournal, Record};
+use foldback_planner::{FailurePolicy, Step, StepId, StepResult};
+use foldback_tool::{Effect, FailureKind, ToolError, ToolOutput};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -5,8 +5,9 @@ mod records;
 mod refused;
 
 use crate::toolkit::{call, ms, object, spec, text, tool};
-use foldback_agent::{Journal, JournalError, MemoryJournal, Record, ToolError};
-use foldback_planner::{Effect, FailurePolicy, Step, Template};
+use foldback_agent::{Journal, JournalError, MemoryJournal, Record};
+use foldback_planner::{FailurePolicy, Step, Template};
+use foldback_tool::{Effect, ToolError};
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -78,7 +79,7 @@ fn fail_fast(step: Step) -> Step {
 }
 
 /// Fails after 100 ms.
-fn late() -> Arc<dyn foldback_agent::Tool> {
+fn late() -> Arc<dyn foldback_tool::Tool> {
     tool(spec("late", Effect::ReadOnly), |_, _| async {
         tokio::time::sleep(ms(100)).await;
         Err(ToolError::permanent("坏了"))

@@ -4,8 +4,8 @@ use super::{Full, fail_fast, late};
 use crate::toolkit::{
     Counter, answer, executor, failure, ms, options, pause, plan, spec, step, tool, wait,
 };
-use foldback_agent::{Journal, JournalError, MemoryJournal, Outcome, Record, RunError, ToolOutput};
-use foldback_planner::{Effect, FailureKind};
+use foldback_agent::{Journal, JournalError, MemoryJournal, Outcome, Record, RunError};
+use foldback_tool::{Effect, FailureKind, ToolOutput};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,9 @@
 //! What is not gone on with: another plan, half a plan, a run that is going on.
 
 use crate::toolkit::{Counter, executor, options, pause, plan, spec, step, tool, wait};
-use foldback_agent::{MemoryJournal, RunError, ToolOutput};
-use foldback_planner::{Effect, StepId};
+use foldback_agent::{MemoryJournal, RunError};
+use foldback_planner::StepId;
+use foldback_tool::{Effect, ToolOutput};
 use std::sync::Arc;
 
 /// R12: a journal with another plan is refused before anything runs; so is one without the run.

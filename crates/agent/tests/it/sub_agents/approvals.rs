@@ -4,10 +4,8 @@ use super::{delegate, journaled};
 use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::{executor, options, plan, spec, step, tool};
-use foldback_agent::{
-    AgentEvent, ApprovalRequest, Approver, Decision, Executor, Task, ToolOutput, Toolbox,
-};
-use foldback_planner::Effect;
+use foldback_agent::{AgentEvent, ApprovalRequest, Approver, Decision, Executor, Task};
+use foldback_tool::{Effect, ToolOutput, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -32,7 +30,7 @@ impl Approver for OnlyTheAgent {
     }
 }
 
-fn send() -> Arc<dyn foldback_agent::Tool> {
+fn send() -> Arc<dyn foldback_tool::Tool> {
     tool(spec("send", Effect::Effectful), |_, _| async { Ok(ToolOutput::text("sent")) })
 }
 

@@ -4,10 +4,9 @@ use super::{delegate, delegating, journaled, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::task;
 use crate::toolkit::wait;
-use foldback_agent::{
-    Executor, MemoryJournal, Resource, SpendLimits, SpendTracker, Stop, Task, Toolbox,
-};
+use foldback_agent::{Executor, MemoryJournal, Resource, SpendLimits, SpendTracker, Stop, Task};
 use foldback_llm::ScriptedModel;
+use foldback_tool::Toolbox;
 use serde_json::json;
 use std::sync::Arc;
 

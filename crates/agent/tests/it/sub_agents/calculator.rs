@@ -4,12 +4,10 @@ use super::{told, walk};
 use crate::keeping::{Keeping, calling};
 use crate::script::task;
 use crate::toolkit::{spec, tool};
-use foldback_agent::{
-    Agent, Executor, Strategy, SubAgentTool, SubAgents, Tool, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, Executor, Strategy, SubAgentTool, SubAgents};
 use foldback_core::{Estimate, TokenCounter};
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

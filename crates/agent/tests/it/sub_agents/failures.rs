@@ -6,7 +6,7 @@ use crate::script::task;
 use crate::toolkit::{ms, spec, tool, wait};
 use foldback_agent::{Stop, Strategy};
 use foldback_llm::Answer;
-use foldback_planner::Effect;
+use foldback_tool::Effect;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -6,9 +6,10 @@ use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::settings;
 use foldback_agent::{
-    Agent, AgentEvent, Executor, ReactSettings, Strategy, SubAgents, Task, Toolbox, think,
+    Agent, AgentEvent, Executor, ReactSettings, Strategy, SubAgents, Task, think,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
+use foldback_tool::Toolbox;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -12,9 +12,10 @@ mod shares;
 
 use crate::keeping::{Keeping, calling, last_result};
 use crate::script::task;
-use foldback_agent::{Agent, Executor, Report, Strategy, SubAgents, Tool, Toolbox, todo_write};
+use foldback_agent::{Agent, Executor, Report, Strategy, SubAgents, todo_write};
 use foldback_core::ContextManager;
 use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::{Tool, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,12 +4,10 @@ use super::{delegate, delegating, foldback_id, journaled, says, states, told, to
 use crate::keeping::{Keeping, calling, last_result, scripts};
 use crate::script::task;
 use crate::toolkit::{Counter, spec, tool, wait};
-use foldback_agent::{
-    Agent, ApprovalRequest, Approver, Decision, Executor, SubAgents, Task, ToolOutput, Toolbox,
-};
+use foldback_agent::{Agent, ApprovalRequest, Approver, Decision, Executor, SubAgents, Task};
 use foldback_core::ItemState;
 use foldback_llm::{Answer, ScriptedModel};
-use foldback_planner::Effect;
+use foldback_tool::{Effect, ToolOutput, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;

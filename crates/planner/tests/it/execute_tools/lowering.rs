@@ -2,9 +2,8 @@
 
 use super::{body, call, catalog, read, steps, text};
 use foldback_core::ToolDefinition;
-use foldback_planner::{
-    Action, Catalog, FindingKind, StepId, ToolSpec, Validator, parse_execute_tools,
-};
+use foldback_planner::{Action, Catalog, FindingKind, StepId, Validator, parse_execute_tools};
+use foldback_tool::ToolSpec;
 
 /// ET4: references in and around text; other braces stay.
 #[test]

@@ -5,9 +5,8 @@ mod lowering;
 mod reading;
 
 use foldback_core::ToolDefinition;
-use foldback_planner::{
-    Action, Catalog, ExecuteTools, Step, Template, ToolSpec, parse_execute_tools,
-};
+use foldback_planner::{Action, Catalog, ExecuteTools, Step, Template, parse_execute_tools};
+use foldback_tool::ToolSpec;
 
 /// A tool with these parameters; those behind `!` are numbers, the first is required.
 fn tool(server: &str, name: &str, parameters: &[&str]) -> ToolSpec {

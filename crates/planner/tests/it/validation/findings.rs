@@ -2,9 +2,8 @@
 
 use super::{catalog, check, kinds, only};
 use crate::steps::{anchor, call, ids, number, object, plan, step, text, tool, whole};
-use foldback_planner::{
-    Action, Catalog, FindingKind, Limits, StepId, Template, ToolSpec, Validator,
-};
+use foldback_planner::{Action, Catalog, FindingKind, Limits, StepId, Template, Validator};
+use foldback_tool::ToolSpec;
 
 /// OP6, N5: all errors of a plan are reported at once, in the order of its steps.
 #[test]

@@ -3,9 +3,10 @@
 use super::{catalog, check, kinds, only};
 use crate::steps::{call, ids, mixed, number, object, plan, step, text, tool, whole};
 use foldback_planner::{
-    Catalog, FindingKind, Findings, Form, Language, Plan, Progress, Schedule, Step, StepId,
-    Template, Validator,
+    Catalog, FindingKind, Findings, Form, Plan, Progress, Schedule, Step, StepId, Template,
+    Validator,
 };
+use foldback_tool::Language;
 use std::collections::BTreeMap;
 
 /// OP5: a reference without a dependence adds it, and says so; a dependence without a reference

@@ -2,7 +2,8 @@
 
 use super::{catalog, check, kinds};
 use crate::steps::{call, mixed, object, plan, text, tool, whole};
-use foldback_planner::{Catalog, FindingKind, Language, Template, Validator};
+use foldback_planner::{Catalog, FindingKind, Template, Validator};
+use foldback_tool::Language;
 
 /// ET12: a path into a known result is checked before anything runs.
 #[test]

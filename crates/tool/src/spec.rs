@@ -1,9 +1,9 @@
-//! What a planner has to know of a tool.
+//! What is known of a tool.
 
 use foldback_core::ToolDefinition;
 use std::collections::BTreeMap;
 
-/// A tool as plans see it.
+/// What is known of a tool: what a model is told, and what a loop or a plan has to know to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
     /// The name, the description and the schema of the arguments, as a model is told.

@@ -1,16 +1,14 @@
-//! The tools of an agent, by name.
+//! Tools by name.
 
-use crate::Tool;
-use foldback_planner::{Catalog, ToolSpec};
+use crate::{Tool, ToolSpec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The tools of an agent: who answers to a name, and what a planner is told.
+/// Tools by name.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
-    catalog: Catalog,
 }
 
 /// Two tools have one name.
@@ -31,8 +29,7 @@ impl Toolbox {
                 return Err(DuplicateTool(name));
             }
         }
-        let catalog = by_name.values().map(|tool| tool.spec().clone()).collect();
-        Ok(Self { tools: by_name, catalog })
+        Ok(Self { tools: by_name })
     }
 
     /// The tool of a name.
@@ -45,12 +42,6 @@ impl Toolbox {
     #[must_use]
     pub fn find(&self, server: &str, tool: &str) -> Option<&Arc<dyn Tool>> {
         self.get(tool).filter(|found| found.spec().server.as_deref() == Some(server))
-    }
-
-    /// What planners are told of the tools.
-    #[must_use]
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
     }
 
     /// What is known of each tool, by name.

@@ -1,17 +1,20 @@
 //! A tool's way to the context of the loop that calls it.
 
-use crate::executor::panic_text;
-use crate::run_context::sub_tasks_of;
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
+    sub_tasks_of,
 };
+use std::any::Any;
 use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 use tokio::sync::{mpsc, oneshot};
 
 /// A tool's way to the context of the loop that calls it.
 ///
-/// The loop owns its context and lends it to nobody. While calls run it [serves](serve) what tools ask
+/// The loop owns its context and lends it to nobody. While calls run it [serves](Requests::serve) what tools ask
 /// of it, one request after the other, so that tools that run at once cannot disturb each other.
 #[derive(Clone)]
 pub struct ContextHandle {
@@ -22,13 +25,14 @@ pub struct ContextHandle {
 /// What a tool asks to be done with the context.
 type Request = Box<dyn FnOnce(&mut dyn ContextManager) + Send>;
 
-/// The requests of a handle's holders.
+/// Where the requests of a handle's holders arrive: the loop's end of it.
 #[derive(Debug)]
-pub(crate) struct Requests(mpsc::UnboundedReceiver<Request>);
+pub struct Requests(mpsc::UnboundedReceiver<Request>);
 
 impl ContextHandle {
     /// A handle to the context of `todo`, and where its requests arrive.
-    pub(crate) fn new(todo: TodoId) -> (Self, Requests) {
+    #[must_use]
+    pub fn new(todo: TodoId) -> (Self, Requests) {
         let (requests, arriving) = mpsc::unbounded_channel();
         (Self { todo, requests }, Requests(arriving))
     }
@@ -40,7 +44,8 @@ impl ContextHandle {
     }
 
     /// Whether both lead to the same loop.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         self.requests.same_channel(&other.requests)
     }
 
@@ -155,18 +160,26 @@ impl fmt::Debug for ContextHandle {
     }
 }
 
-/// Waits for `work`, and meanwhile does with the context what holders of its handle ask for.
-pub(crate) async fn serve<T>(
-    context: &mut dyn ContextManager,
-    requests: &mut Requests,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            Some(request) = requests.0.recv() => request(context),
-            done = &mut work => return done,
-        }
+impl Requests {
+    /// Waits for `work`, and meanwhile does with the context what holders of the handle ask for.
+    pub async fn serve<T>(
+        &mut self,
+        context: &mut dyn ContextManager,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            while let Poll::Ready(Some(request)) = self.0.poll_recv(cx) {
+                request(context);
+            }
+            work.as_mut().poll(cx)
+        })
+        .await
     }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
 }

@@ -1,7 +1,7 @@
 //! Deterministic serialisation.
 
 use foldback_core::ToolDefinition;
-use foldback_llm::{canonical_json, canonical_schema, canonical_tools};
+use foldback_tool::{canonical_json, canonical_schema, canonical_tools};
 use proptest::prelude::*;
 use serde_json::Value;
 

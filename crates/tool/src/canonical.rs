@@ -34,9 +34,9 @@ pub enum CanonicalError {
 /// When `json` is not JSON, or nested deeper than 128 values.
 ///
 /// ```
-/// let data = foldback_llm::canonical_json(r#"{"b": [2, 1.50], "a": "caf\u00e9"}"#)?;
+/// let data = foldback_tool::canonical_json(r#"{"b": [2, 1.50], "a": "caf\u00e9"}"#)?;
 /// assert_eq!(data, r#"{"a":"café","b":[2,1.50]}"#);
-/// # Ok::<(), foldback_llm::CanonicalError>(())
+/// # Ok::<(), foldback_tool::CanonicalError>(())
 /// ```
 pub fn canonical_json(json: &str) -> Result<String, CanonicalError> {
     write(json, Place::Data)
@@ -69,7 +69,7 @@ pub fn canonical_tools(tools: &[ToolDefinition]) -> Vec<ToolDefinition> {
 }
 
 /// Writes `text` as a JSON string, with its quotes.
-pub(crate) fn push_string(text: &str, out: &mut String) {
+fn push_string(text: &str, out: &mut String) {
     out.push('"');
     escape_into(text, Escape::Minimal, out);
     out.push('"');

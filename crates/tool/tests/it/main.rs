@@ -1,0 +1,5 @@
+//! Integration tests.
+
+mod cancellation;
+mod canonical;
+mod data;
