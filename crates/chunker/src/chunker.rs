@@ -1,11 +1,12 @@
 //! The step that cuts a conversation.
 
-use crate::closed::{Closed, Evidence, Score};
+use crate::closed::{Closed, Evidence};
+use crate::cohesion::cohesion;
 use crate::config::ChunkerConfig;
 use crate::cues::Cues;
 use crate::event::{Event, Input};
-use crate::features::{cohesion, topic_score};
 use crate::phase::{Complexity, Phase};
+use crate::score::Score;
 use crate::sketch::{Sketch, similarity};
 use crate::state::{Joint, State, Unit};
 use crate::terms::{Terms, hash};
@@ -98,18 +99,8 @@ impl Chunker {
         self.state.tail.iter().fold(0, |sum, unit| sum.saturating_add(unit.len))
     }
 
-    /// The first message of the newest unit of the tail: the latest message that neither a tool
-    /// said nor was an instruction while calls waited, with everything behind it. `None` when the
-    /// tail is empty.
-    #[must_use]
-    pub fn newest_unit(&self) -> Option<SeqNo> {
-        let unit = self.state.tail.last()?;
-        Some(SeqNo(self.state.next.saturating_sub(u64::from(unit.len))))
-    }
-
     /// Whether a call waits for its result.
-    #[must_use]
-    pub fn has_open_call(&self) -> bool {
+    fn has_open_call(&self) -> bool {
         !self.state.open.is_empty()
     }
 
@@ -280,13 +271,13 @@ impl Chunker {
         let kept = self.state.window.said().len();
         let behind = usize::try_from(self.state.next.checked_sub(at)?).ok()?;
         let index = kept.checked_sub(behind)?;
-        let score = topic_score(&self.state.window, index)?;
-        if score.total < self.config.topic_threshold() + self.caution(index) {
+        let score = Score::of(&self.state.window, index)?;
+        if score.total() < self.config.topic_threshold() + self.caution(index) {
             return None;
         }
         // Of two neighbours, the topic changes at the one with the higher score.
-        let next = topic_score(&self.state.window, index + 1);
-        (!next.is_some_and(|next| next.total > score.total)).then_some(score)
+        let next = Score::of(&self.state.window, index + 1);
+        (!next.is_some_and(|next| next.total() > score.total())).then_some(score)
     }
 
     /// How much surer than usual a change of topic must be: once tools were called, as service talk

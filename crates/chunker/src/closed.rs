@@ -1,11 +1,12 @@
 //! A block that closed, and why.
 
-use crate::weights::{BIAS, NAMES};
+use crate::score::Score;
 use foldback_core::{CloseReason, SeqRange};
 use std::fmt;
 
 /// A run of messages that is closed for good.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Closed {
     /// The messages.
     pub range: SeqRange,
@@ -38,34 +39,11 @@ pub enum Evidence {
     End,
 }
 
-/// The score of one possible change of topic, and its terms.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Score {
-    pub(crate) total: f32,
-    pub(crate) terms: [f32; NAMES.len()],
-}
-
-impl Score {
-    /// The whole score.
-    #[must_use]
-    pub fn total(&self) -> f32 {
-        self.total
-    }
-
-    /// What each feature contributes, without those that contribute nothing. Together with the
-    /// bias, they sum up to the total.
-    pub fn terms(&self) -> impl Iterator<Item = (&'static str, f32)> {
-        std::iter::once(("bias", BIAS))
-            .chain(NAMES.iter().copied().zip(self.terms))
-            .filter(|(_, term)| *term != 0.0)
-    }
-}
-
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topic(score) => {
-                write!(f, "the topic changes (score {:.1}:", score.total)?;
+                write!(f, "the topic changes (score {:.1}:", score.total())?;
                 let mut terms: Vec<_> = score.terms().collect();
                 terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
                 for (name, term) in terms.iter().take(5) {

@@ -1,301 +1,144 @@
-//! What people say when they begin, end or go on with a topic.
-//!
-//! The lists are English, and matched word by word. Those of Chinese, Japanese and Korean are in
-//! [`cjk_cues`].
+//! What was found in one message, packed into one number: it is stored with every message of the
+//! window.
 
-use crate::cjk_cues;
-use crate::terms::{content_words, is_cjk};
-use rustc_hash::FxHashMap;
-use std::sync::LazyLock;
+use crate::reading::Reading;
+use crate::signals;
 
-/// What a message says about the course of the talk, and in its upper six bits how much it says.
+/// The cues of a message, and about how many words of content it has.
+///
+/// Part of the stored state (`State`, through `Said`): a bit never changes its meaning. What the
+/// bits mean, and who reads them:
+///
+/// | bits | meaning | weighed in the score of a cut | also read by |
+/// |---|---|---|---|
+/// | 0 | asks | after it | the row of courtesies |
+/// | 1 | closes | before and after it | `Chunker::caution` |
+/// | 2 | thanks | before it | `Chunker::caution`, the row of courtesies |
+/// | 3 | acknowledges | before it | |
+/// | 4 | refers back | before it | |
+/// | 5 | requests | before it | the row of courtesies |
+/// | 6 | asks you | before it | the row of acknowledgements |
+/// | 7 | greets | before and after it | |
+/// | 8 | few words | before it | |
+/// | 9 | courtesy | | `Chunker::hear`: nothing is cut before it |
+/// | 10 to 15 | words of content | | `Chunker::is_long_talk` |
+/// | 16 to 31 | free | | |
+///
+/// Stored as a number that is as long as it must be, so that a bit from 16 on leaves the stored form
+/// of all others as it is. A bit that this program does not know is kept and read by nobody; a bit
+/// that an earlier program did not look for is not set. So a new cue changes no format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cues(pub(crate) u16);
+pub(crate) struct Cues(pub(crate) u32);
 
+/// The bits that more than their own row of the table reads, or that tests name.
 impl Cues {
     /// It asks something.
-    pub(crate) const ASKS: u16 = 1;
+    pub(crate) const ASKS: u32 = 1;
     /// It offers an end: "anything else?", "have a great day".
-    pub(crate) const CLOSES: u16 = 1 << 1;
+    pub(crate) const CLOSES: u32 = 1 << 1;
     /// It thanks, or is content.
-    pub(crate) const THANKS: u16 = 1 << 2;
+    pub(crate) const THANKS: u32 = 1 << 2;
     /// It begins by taking up what was said: "yes", "sounds good".
-    pub(crate) const ACKNOWLEDGES: u16 = 1 << 3;
+    pub(crate) const ACKNOWLEDGES: u32 = 1 << 3;
     /// It points back: "it", "those".
-    pub(crate) const REFERS_BACK: u16 = 1 << 4;
+    pub(crate) const REFERS_BACK: u32 = 1 << 4;
     /// It asks for something to be done.
-    pub(crate) const REQUESTS: u16 = 1 << 5;
+    pub(crate) const REQUESTS: u32 = 1 << 5;
     /// It asks the other about themself.
-    pub(crate) const ASKS_YOU: u16 = 1 << 6;
+    pub(crate) const ASKS_YOU: u32 = 1 << 6;
     /// It greets.
-    pub(crate) const GREETS: u16 = 1 << 7;
+    pub(crate) const GREETS: u32 = 1 << 7;
     /// It has at most four words.
-    pub(crate) const FEW_WORDS: u16 = 1 << 8;
+    pub(crate) const FEW_WORDS: u32 = 1 << 8;
     /// It is a courtesy and nothing else: thanks in at most five words of content.
-    pub(crate) const COURTESY: u16 = 1 << 9;
+    pub(crate) const COURTESY: u32 = 1 << 9;
 
-    /// Where the words of content begin.
-    const WORDS: u32 = 10;
-    /// More of them are not told apart.
-    const MOST_WORDS: usize = 63;
+    /// Six bits that count words of content.
+    pub(crate) const CONTENT: u32 = Self::MOST_CONTENT << Self::CONTENT_FROM;
+    const CONTENT_FROM: u32 = 10;
+    /// More words are not told apart.
+    const MOST_CONTENT: u32 = 63;
+}
+
+impl Cues {
+    /// Reads what is said (not what is called).
+    pub(crate) fn of(text: &str) -> Self {
+        let text = Reading::of(text);
+        let mut found = Self::default();
+        for cue in signals::cues() {
+            if (cue.is_found)(&text, found) {
+                found.0 |= cue.bit;
+            }
+        }
+        let content =
+            u32::try_from(text.content()).map_or(Self::MOST_CONTENT, |n| n.min(Self::MOST_CONTENT));
+        Self(found.0 | content << Self::CONTENT_FROM)
+    }
+
+    /// Whether one of these cues was found.
+    pub(crate) fn has(self, cues: u32) -> bool {
+        self.0 & cues != 0
+    }
 
     /// How many words of content it has, about, up to 63; 0 of what was stored before they were counted.
     pub(crate) fn content_words(self) -> u32 {
-        u32::from(self.0 >> Self::WORDS)
-    }
-
-    /// Whether `cue` was found.
-    pub(crate) fn has(self, cue: u16) -> bool {
-        self.0 & cue != 0
-    }
-
-    /// Reads what is said (not what is called).
-    pub(crate) fn of(text: &str) -> Self {
-        let text = text.trim();
-        let head = first(text, HEAD);
-        let tail = tail(text);
-        let mut cues = 0;
-        if tail.contains(['?', '？']) {
-            cues |= Self::ASKS;
-        }
-        let head_words = words(head);
-        let tail_words = words(tail);
-        cues |= matches(&head_words, &LISTS.head, cues);
-        cues |= matches(&tail_words, &LISTS.tail, cues);
-        if let Some(first) = head_words.first() {
-            let pair = head_words.get(1).map(|second| (first.text.as_str(), second.text.as_str()));
-            let start_of = |list: &str| list.split(' ').any(|word| word == first.text);
-            if start_of(ACKNOWLEDGES) || matches!(pair, Some(("i", "see") | ("got", "it"))) {
-                cues |= Self::ACKNOWLEDGES;
-            }
-            if start_of("hi hello hey greetings")
-                || matches!(pair, Some(("good", "morning" | "afternoon" | "evening")))
-            {
-                cues |= Self::GREETS;
-            }
-        }
-        if text.chars().take(HEAD).chain(tail.chars()).any(is_cjk) {
-            cues |= cjk_cues::of(head, tail);
-        }
-        if length(&head_words) <= 4 {
-            cues |= Self::FEW_WORDS;
-        }
-        if cues & (Self::THANKS | Self::ASKS | Self::REQUESTS) == Self::THANKS
-            && content_words(tail) <= 5
-        {
-            cues |= Self::COURTESY;
-        }
-        let words = content_words(first(text, COUNTED)).min(Self::MOST_WORDS);
-        Self(cues | (words as u16) << Self::WORDS)
+        (self.0 & Self::CONTENT) >> Self::CONTENT_FROM
     }
 }
-
-/// How many characters at the beginning and the end are looked at.
-const HEAD: usize = 160;
-
-/// In how many characters words of content are counted: as many as are told apart stand in fewer.
-const COUNTED: usize = 800;
-
-/// The first characters of a text.
-fn first(text: &str, chars: usize) -> &str {
-    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
-}
-
-fn tail(text: &str) -> &str {
-    text.char_indices().nth_back(HEAD - 1).map_or(text, |(at, _)| &text[at..])
-}
-
-/// A word and whether a punctuation mark follows.
-struct Word {
-    text: String,
-    marked: bool,
-}
-
-fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
-    let mut open = false;
-    for c in text.chars() {
-        let c = if c == '\u{2019}' { '\'' } else { c };
-        if c.is_alphanumeric() || (c == '\'' && open) {
-            if !open {
-                words.push(Word { text: String::new(), marked: false });
-            }
-            open = true;
-            if let Some(word) = words.last_mut() {
-                word.text.extend(c.to_lowercase());
-            }
-        } else {
-            if open
-                && matches!(c, '.' | '!' | ',' | ';')
-                && let Some(word) = words.last_mut()
-            {
-                word.marked = true;
-            }
-            open = false;
-        }
-    }
-    words
-}
-
-/// How many words there are. Where words are not parted, two Chinese characters or syllables of
-/// Korean are about one, and three letters of kana.
-fn length(words: &[Word]) -> usize {
-    let of = |word: &Word| {
-        let is_kana = |c: &char| matches!(c, '\u{3040}'..='\u{30ff}');
-        let cjk = word.text.chars().filter(|c| is_cjk(*c)).count();
-        let kana = word.text.chars().filter(is_kana).count();
-        if cjk < 2 { 1 } else { ((cjk - kana) * 3 + kana * 2) / 6 }
-    };
-    words.iter().map(of).sum()
-}
-
-/// Phrases by their first word.
-type Phrases = FxHashMap<&'static str, Vec<(Vec<&'static str>, u16)>>;
-
-struct Lists {
-    head: Phrases,
-    tail: Phrases,
-}
-
-static LISTS: LazyLock<Lists> = LazyLock::new(|| {
-    let phrases = |lists: &[(&'static str, u16)]| {
-        let mut phrases = Phrases::default();
-        for (list, cue) in lists {
-            for phrase in list.split('/').map(str::trim).filter(|phrase| !phrase.is_empty()) {
-                let mut words = phrase.split_whitespace();
-                if let Some(first) = words.next() {
-                    phrases.entry(first).or_default().push((words.collect(), *cue));
-                }
-            }
-        }
-        phrases
-    };
-    Lists {
-        head: phrases(&[
-            (REFERS_BACK, Cues::REFERS_BACK),
-            (REQUESTS, Cues::REQUESTS),
-            ("how can i help", Cues::GREETS),
-        ]),
-        tail: phrases(&[
-            (CLOSES, Cues::CLOSES),
-            (THANKS, Cues::THANKS),
-            (ASKS_YOU, Cues::ASKS_YOU),
-        ]),
-    }
-});
-
-/// The cues whose phrases stand in `words`. In a phrase, `.` asks for a punctuation mark behind the
-/// word before it, and `?` for a question.
-fn matches(words: &[Word], phrases: &Phrases, so_far: u16) -> u16 {
-    let mut found = 0;
-    for (at, word) in words.iter().enumerate() {
-        let Some(candidates) = phrases.get(word.text.as_str()) else { continue };
-        for (rest, cue) in candidates {
-            let mut here = at;
-            let fits = rest.iter().all(|part| match *part {
-                "." => words.get(here).is_some_and(|word| word.marked),
-                "?" => so_far & Cues::ASKS != 0,
-                part => {
-                    here += 1;
-                    words.get(here).is_some_and(|word| word.text == part)
-                }
-            });
-            if fits {
-                found |= cue;
-            }
-        }
-    }
-    found
-}
-
-const CLOSES: &str = "
-anything else / something else / any other / other help / other question / other questions /
-further assist / further assistance / further assisting / help you with ? / bye / goodbye /
-have a great / have a good / have a nice / have a wonderful / have a lovely /
-you're welcome / you are welcome / your welcome / no problem / glad to / enjoy your /
-finish / submit / transfer successful / transferred successful / transferred successfully /
-transferred to a human / transfer to a human / transfer you to a human / all set / take care /
-my pleasure / anytime";
-
-const THANKS: &str = "
-thank / thanks / thankful / thx / appreciate / appreciated / that's all / that's it /
-that's everything / that is all / that is it / that is everything / all i need / perfect /
-great . / bye / goodbye";
-
-const ACKNOWLEDGES: &str = "yes yeah yep yup no nope nah ok okay sure sounds that it they great \
-    perfect good cool nice wow awesome thank thanks alright true right really lol haha oh both \
-    either any none not";
-
-const REFERS_BACK: &str = "
-it / it's / its / they / they're / them / their / those / these / that / that's / there /
-there's / this one / this ones / he / he's / she / she's / his / him / her / same / either / both";
-
-const REQUESTS: &str = "
-i need / i want / i would like / i'd like / i am looking / i'm looking / i am trying /
-i'm trying / i am interested / i'm interested / i am going / i'm going / can you / could you /
-would you / please / find / show / give me / tell me / set a / set up / set the / set my /
-remind / schedule / what is / what's / what time / what are / what day / what date / where /
-where's / when / when's / how many / how much / how do / how far / how long / is there /
-are there / print / list / count / navigate / direct";
-
-const ASKS_YOU: &str = "
-do you / are you / have you / did you / what you / where you / how you / who you / which you /
-do your / are your / have your / did your / what your / where your / how your / who your /
-which your / what do you / where do you / how do you / who do you / which do you / what are you /
-where are you / how are you / who are you / which are you / what is your / where is your /
-how is your / who is your / which is your";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Every cue of the table is looked at.
     #[track_caller]
-    fn check(text: &str, expected: u16) {
-        let found = Cues::of(text).0 % Cues::FEW_WORDS;
-        assert_eq!(found, expected, "{text:?}: {found:#b} instead of {expected:#b}");
+    fn check(text: &str, expected: &str) {
+        assert_eq!(names(Cues::of(text)), expected, "{text:?}");
+    }
+
+    fn names(found: Cues) -> String {
+        let cues = signals::cues().filter(|cue| found.has(cue.bit));
+        cues.map(|cue| cue.name).collect::<Vec<_>>().join(", ")
     }
 
     #[test]
     fn english_cues() {
-        check("Hello there", Cues::GREETS | Cues::REFERS_BACK);
-        check(
-            "Is there anything else I can help you with?",
-            Cues::ASKS | Cues::CLOSES | Cues::REQUESTS | Cues::REFERS_BACK,
-        );
-        check("Great, book it.", Cues::ACKNOWLEDGES | Cues::REFERS_BACK | Cues::THANKS);
-        check("A great hotel", 0);
-        check("I'd like a taxi", Cues::REQUESTS);
-        check("Which one do you like?", Cues::ASKS | Cues::ASKS_YOU);
-        check("You’re welcome!", Cues::CLOSES);
-        check("", 0);
+        check("Hello there", "refers back, greets, few words");
+        check("Is there anything else I can help you with?", "asks, closes, refers back, requests");
+        check("Great, book it.", "thanks, acknowledges, refers back, few words, courtesy");
+        check("A great hotel", "few words");
+        check("I'd like a taxi", "requests, few words");
+        check("Which one do you like?", "asks, asks you");
+        check("You’re welcome!", "closes, few words");
+        check("", "few words");
     }
 
     #[test]
     fn bl10_chinese_cues() {
-        check("你好，我想订一张机票", Cues::GREETS | Cues::REQUESTS);
-        check("好的，谢谢", Cues::ACKNOWLEDGES | Cues::THANKS);
-        check("还有什么可以帮您的吗？", Cues::ASKS | Cues::CLOSES);
-        check("对了，帮我查一下天气", Cues::GREETS | Cues::REQUESTS);
-        check("還有一個問題，保險要不要買嗎", Cues::GREETS | Cues::ASKS);
-        check("謝謝，沒有別的問題了", Cues::THANKS | Cues::CLOSES);
-        check("内质网呢？", Cues::ASKS | Cues::REFERS_BACK | Cues::ACKNOWLEDGES);
+        check("你好，我想订一张机票", "requests, greets, few words");
+        check("好的，谢谢", "thanks, acknowledges, few words, courtesy");
+        check("还有什么可以帮您的吗？", "asks, closes");
+        check("对了，帮我查一下天气", "requests, greets, few words");
+        check("還有一個問題，保險要不要買嗎", "asks, greets");
+        check("謝謝，沒有別的問題了", "closes, thanks, few words, courtesy");
+        check("内质网呢？", "asks, acknowledges, refers back, few words");
     }
 
     #[test]
     fn bl10_japanese_cues() {
-        check("こんにちは、部屋を予約したいのですが", Cues::GREETS | Cues::REQUESTS);
-        check("ところで、それは今日ですか", Cues::GREETS | Cues::ASKS);
-        check("はい、ありがとうございます", Cues::ACKNOWLEDGES | Cues::THANKS);
-        check("他に何かございますか？", Cues::ASKS | Cues::CLOSES);
-        check("すみません、話は変わりますが", Cues::GREETS);
+        check("こんにちは、部屋を予約したいのですが", "requests, greets");
+        check("ところで、それは今日ですか", "asks, greets, few words");
+        check("はい、ありがとうございます", "thanks, acknowledges, few words, courtesy");
+        check("他に何かございますか？", "asks, closes, few words");
+        check("すみません、話は変わりますが", "greets, few words");
     }
 
     #[test]
     fn bl10_korean_cues() {
-        check("안녕하세요, 날짜를 바꾸고 싶어요", Cues::GREETS | Cues::REQUESTS);
-        check("그건 그렇고 비용은 얼마인가요", Cues::GREETS | Cues::ASKS);
-        check("네, 감사합니다", Cues::ACKNOWLEDGES | Cues::THANKS);
-        check("더 필요하신 것이 있나요", Cues::ASKS | Cues::CLOSES);
+        check("안녕하세요, 날짜를 바꾸고 싶어요", "requests, greets");
+        check("그건 그렇고 비용은 얼마인가요", "asks, greets");
+        check("네, 감사합니다", "thanks, acknowledges, few words, courtesy");
+        check("더 필요하신 것이 있나요", "asks, closes");
     }
 
     #[test]
@@ -331,13 +174,5 @@ mod tests {
         }
         let most = Cues::of(&"酒店".repeat(500));
         assert_eq!((most.content_words(), most.has(Cues::COURTESY)), (63, false));
-    }
-
-    #[test]
-    fn heads_and_tails_are_cut_between_characters() {
-        let text = "好".repeat(400);
-        assert_eq!(first(&text, HEAD).chars().count(), HEAD);
-        assert_eq!(tail(&text).chars().count(), HEAD);
-        assert_eq!(tail("short"), "short");
     }
 }

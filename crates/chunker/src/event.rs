@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 /// What happened next.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// A message arrived.
     Message(Input<'a>),
@@ -23,6 +24,7 @@ pub enum Event<'a> {
 
 /// What the chunker looks at in a message.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Input<'a> {
     /// Who speaks.
     pub role: &'a Role,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where a task stands. Blocks are finer at its beginning and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Phase {
     /// Its first ten messages: blocks of 3 to 5.
     Opening,

@@ -161,7 +161,7 @@ mod packed_cues {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Cues, D::Error> {
-        u16::deserialize(d).map(Cues)
+        u32::deserialize(d).map(Cues)
     }
 }
 
@@ -230,6 +230,25 @@ mod tests {
             assert!(bytes.len() < 8_000, "{}", bytes.len());
             assert_eq!(rmp_serde::from_slice::<Window>(&bytes).unwrap(), window);
         }
+    }
+
+    /// A bit above the words of content costs room only where it is set, and a bit that nothing here
+    /// looks for stays.
+    #[test]
+    fn cues_are_stored_as_a_number_that_is_as_long_as_it_must_be() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Stored(#[serde(with = "packed_cues")] Cues);
+        for (bits, bytes) in [
+            (0, vec![0x00]),
+            (0x81, vec![0xcc, 0x81]),
+            (0xffff, vec![0xcd, 0xff, 0xff]),
+            (0x8000_0001, vec![0xce, 0x80, 0, 0, 1]),
+        ] {
+            let stored = Stored(Cues(bits));
+            assert_eq!(rmp_serde::to_vec(&stored).unwrap(), bytes);
+            assert_eq!(rmp_serde::from_slice::<Stored>(&bytes).unwrap(), stored);
+        }
+        assert_eq!(Cues(0xffff_ffff).content_words(), 63);
     }
 
     fn word(mut n: usize) -> String {
