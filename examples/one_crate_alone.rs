@@ -25,14 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (n, block) in (1..).zip(&closed) {
         // The metadata of a block is made without a model too.
         let messages = block.range.iter().filter_map(|seq| conversation.get(seq.0 as usize));
-        let parts: Vec<Described<'_>> = messages
-            .map(|message| Described {
-                message,
-                offloads: &[],
-                recorded_at: Timestamp(0),
-                recall: false,
-            })
-            .collect();
+        let parts: Vec<Described<'_>> =
+            messages.map(|message| Described::new(message, Timestamp(0))).collect();
         let header = describe(BlockId::new(todo.clone(), n), &parts);
         println!(
             "{}  messages {} to {}  closed by {}: {}",

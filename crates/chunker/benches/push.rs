@@ -96,7 +96,7 @@ fn describe_block(bencher: Bencher<'_, '_>, kind: &str) {
     let messages = if kind == "chat" { chat() } else { agent() };
     let id = BlockId::new(TodoId::new("t").unwrap(), 1);
     let recorded_at = Timestamp(0);
-    let described = |message| Described { message, offloads: &[], recorded_at, recall: false };
+    let described = |message| Described::new(message, recorded_at);
     let parts: Vec<_> = messages.iter().take(6).map(described).collect();
     bencher.bench(|| describe(id.clone(), &parts));
 }

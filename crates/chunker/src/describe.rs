@@ -18,15 +18,32 @@ use unicode_normalization::char::is_combining_mark;
 /// A message of a block, with its full text.
 #[derive(Clone, Copy, Debug)]
 pub struct Described<'a> {
-    /// The message.
-    pub message: &'a Message,
-    /// The parts of it that are stored outside.
-    pub offloads: &'a [Offload],
-    /// When it was recorded, for a block whose messages carry no time.
-    pub recorded_at: Timestamp,
-    /// Whether it is the answer of a memory tool. What it names, and what was asked, are no keywords: a
-    /// block is found by what happened in it, and not by what somebody looked for there.
-    pub recall: bool,
+    pub(crate) message: &'a Message,
+    offloads: &'a [Offload],
+    recorded_at: Timestamp,
+    recall: bool,
+}
+
+impl<'a> Described<'a> {
+    /// A message, and when it was recorded, for a block whose messages carry no time.
+    #[must_use]
+    pub fn new(message: &'a Message, recorded_at: Timestamp) -> Self {
+        Self { message, offloads: &[], recorded_at, recall: false }
+    }
+
+    /// The same with the parts of it that are stored outside.
+    #[must_use]
+    pub fn with_offloads(self, offloads: &'a [Offload]) -> Self {
+        Self { offloads, ..self }
+    }
+
+    /// The same, being the answer of a memory tool or not. What such an answer names, and what was
+    /// asked, are no keywords: a block is found by what happened in it, and not by what somebody
+    /// looked for there.
+    #[must_use]
+    pub fn with_recall(self, recall: bool) -> Self {
+        Self { recall, ..self }
+    }
 }
 
 /// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
@@ -343,10 +360,8 @@ mod tests {
     fn header(messages: &[Message]) -> BlockHeader {
         let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
         let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
-        let parts: Vec<Described<'_>> = messages
-            .iter()
-            .map(|message| Described { message, offloads: &[], recorded_at, recall: false })
-            .collect();
+        let parts: Vec<Described<'_>> =
+            messages.iter().map(|message| Described::new(message, recorded_at)).collect();
         describe(id, &parts)
     }
 
@@ -369,7 +384,7 @@ mod tests {
         let messages = [Message::user("look it up"), message, answer, read];
         let parts: Vec<Described<'_>> = (0..)
             .zip(&messages)
-            .map(|(at, message)| Described { message, offloads: &[], recorded_at, recall: at == 2 })
+            .map(|(at, message)| Described::new(message, recorded_at).with_recall(at == 2))
             .collect();
         let keywords = describe(id, &parts).keywords;
         let expected = ["search_block", "read", "tides.csv", "harbor.log", "KeyError"];
@@ -424,12 +439,7 @@ mod tests {
         let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
         let told = Message::observation("tide: the levels at Holm are three and four metres");
         for messages in [vec![told.clone()], vec![told, Message::assistant("They rise at Holm.")]] {
-            let parts = messages.iter().map(|message| Described {
-                message,
-                offloads: &[],
-                recorded_at,
-                recall: false,
-            });
+            let parts = messages.iter().map(|message| Described::new(message, recorded_at));
             let about = describe(id.clone(), &parts.collect::<Vec<_>>()).core_semantic;
             assert!(!about.contains("asks") && !about.contains("bservations"), "{about}");
         }

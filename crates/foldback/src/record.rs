@@ -247,11 +247,10 @@ impl Session {
             let body = std::mem::replace(&mut live.open, rest);
             let parts: Vec<_> = body
                 .iter()
-                .map(|open| Described {
-                    message: &open.message,
-                    offloads: &open.offloads,
-                    recorded_at: Timestamp(open.recorded_at),
-                    recall: open.recall,
+                .map(|open| {
+                    Described::new(&open.message, Timestamp(open.recorded_at))
+                        .with_offloads(&open.offloads)
+                        .with_recall(open.recall)
                 })
                 .collect();
             let header = describe(id.clone(), &parts);

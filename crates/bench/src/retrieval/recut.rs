@@ -84,7 +84,7 @@ pub(super) fn recut(
         let (first, last) = (*run.start() as u64, *run.end() as u64);
         let range = SeqRange::new(SeqNo(first), SeqNo(last))?;
         let recorded_at = Timestamp(0);
-        let described = |message| Described { message, offloads: &[], recorded_at, recall: false };
+        let described = |message| Described::new(message, recorded_at);
         let parts: Vec<_> = messages.get(run.clone())?.iter().map(described).collect();
         let header = describe(BlockId::new(todo.id().clone(), n), &parts);
         Some(Block { header, range, close_reason: CloseReason::Size })

@@ -7,7 +7,7 @@ use foldback_core::{BlockHeader, BlockId, Message, Timestamp, TodoId, ToolCall, 
 fn header(messages: &[Message]) -> BlockHeader {
     let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
     let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
-    let described = |message| Described { message, offloads: &[], recorded_at, recall: false };
+    let described = |message| Described::new(message, recorded_at);
     let parts: Vec<Described<'_>> = messages.iter().map(described).collect();
     describe(id, &parts)
 }
