@@ -48,5 +48,5 @@ pub use means::Means;
 pub use meter::Meter;
 pub use policy::Policy;
 pub use quantile::quantile;
-pub use sheet::{Sheet, thousands};
+pub use sheet::Sheet;
 pub use usage::Usage;

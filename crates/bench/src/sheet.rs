@@ -48,17 +48,3 @@ pub(crate) fn short_name(file: &str) -> &str {
     let name = name.strip_suffix(".zst").unwrap_or(name);
     name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")).unwrap_or(name)
 }
-
-/// A number with commas between its thousands.
-#[must_use]
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut told = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            told.push(',');
-        }
-        told.push(digit);
-    }
-    told
-}

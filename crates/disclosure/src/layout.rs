@@ -3,11 +3,10 @@
 use crate::contents::{Contents, visible};
 use crate::entry::Entry;
 use crate::fold_policy::Policy;
-use crate::light::thousands;
 use crate::opening::BEGINNING;
 use crate::suffix::suffix;
 use crate::turns::Turns;
-use foldback_core::{Budget, Message, Prompt, SeqNo, TokenCounter};
+use foldback_core::{Budget, Message, Prompt, SeqNo, TokenCounter, thousands};
 use std::sync::Arc;
 
 /// How much of the contents is laid out.

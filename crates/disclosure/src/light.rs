@@ -2,7 +2,9 @@
 
 use crate::raw::string;
 use crate::repair::Changes;
-use foldback_core::{Content, Message, Offload, Part, PayloadRef, Site, TodoId, ToolCall};
+use foldback_core::{
+    Content, Message, Offload, Part, PayloadRef, Site, TodoId, ToolCall, thousands,
+};
 use std::borrow::Cow;
 
 /// The light stand-in of `message`: where a part is stored outside, a notice says where, how large
@@ -109,19 +111,6 @@ fn value_place(call: &ToolCall, key: usize) -> Option<std::ops::Range<usize>> {
     let start = (value.get().as_ptr() as usize).checked_sub(call.arguments.as_ptr() as usize)?;
     let place = start..start + value.get().len();
     (call.arguments.get(place.clone()) == Some(value.get())).then_some(place)
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

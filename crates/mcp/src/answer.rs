@@ -1,5 +1,6 @@
 //! What a server's tool answers.
 
+use foldback_core::thousands;
 use foldback_tool::{Data, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
@@ -22,8 +23,8 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     if bytes > LARGEST {
         return Err(ToolError::permanent(format!(
             "the tool answers {} bytes, and {} are taken; ask it for less, or for a part",
-            thousands(bytes),
-            thousands(LARGEST)
+            thousands(bytes as u64),
+            thousands(LARGEST as u64)
         )));
     }
     if is_error {
@@ -40,13 +41,6 @@ pub(crate) fn answer(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 
 /// How many bytes are taken of an answer.
 const LARGEST: usize = 4 << 20;
-
-/// A number with its thousands apart: 1,234,567.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
-}
 
 /// A part that came with a later version of the protocol.
 const UNKNOWN: &str = "[a part of a kind that is not known here: not shown]";

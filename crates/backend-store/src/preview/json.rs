@@ -1,6 +1,7 @@
 //! The shape of a JSON value and its first items.
 
-use super::{shorten, thousands};
+use super::shorten;
+use foldback_core::thousands;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -59,16 +60,22 @@ fn describe(raw: &str, depth: usize) -> String {
             Ok(items) => match items.first.first() {
                 Some(first) if depth > 1 && is_nested(first.get()) => {
                     let inside = describe(first.get(), depth - 1);
-                    format!("array of {} ({inside})", thousands(items.count))
+                    format!("array of {} ({inside})", thousands(items.count as u64))
                 }
                 Some(first) if depth > 1 && !is_nested(first.get()) && items.count > 1 => {
-                    format!("array of {} {}s", thousands(items.count), describe(first.get(), 0))
+                    format!(
+                        "array of {} {}s",
+                        thousands(items.count as u64),
+                        describe(first.get(), 0)
+                    )
                 }
-                _ => format!("array of {}", thousands(items.count)),
+                _ => format!("array of {}", thousands(items.count as u64)),
             },
             Err(_) => "array".to_owned(),
         },
-        Some(b'"') if raw.len() > 200 => format!("string of {} bytes", thousands(raw.len() - 2)),
+        Some(b'"') if raw.len() > 200 => {
+            format!("string of {} bytes", thousands(raw.len() as u64 - 2))
+        }
         Some(b'"') => "string".to_owned(),
         Some(b't' | b'f') => "boolean".to_owned(),
         Some(b'n') => "null".to_owned(),
@@ -79,7 +86,7 @@ fn describe(raw: &str, depth: usize) -> String {
 fn describe_object(members: &Members<'_>, depth: usize) -> String {
     let count = match members.count {
         1 => "object of 1 key".to_owned(),
-        count => format!("object of {} keys", thousands(count)),
+        count => format!("object of {} keys", thousands(count as u64)),
     };
     if depth == 0 || members.count == 0 {
         return count;
@@ -90,7 +97,7 @@ fn describe_object(members: &Members<'_>, depth: usize) -> String {
         .map(|(key, value)| format!("{} {}", shorten(key, 40), describe(value.get(), depth - 1)))
         .collect();
     if members.count > named.len() {
-        named.push(format!("and {} more", thousands(members.count - named.len())));
+        named.push(format!("and {} more", thousands((members.count - named.len()) as u64)));
     }
     format!("{count}: {}", named.join(", "))
 }

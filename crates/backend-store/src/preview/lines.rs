@@ -1,6 +1,7 @@
 //! The first and the last lines of a text.
 
-use super::{shorten, thousands};
+use super::shorten;
+use foldback_core::thousands;
 
 /// At most this many bytes of a line are shown.
 const WIDTH: usize = 160;
@@ -27,7 +28,7 @@ pub(super) fn head_and_tail(
         match left_out {
             0 => {}
             1 => out.push("(1 line left out)".into()),
-            more => out.push(format!("({} lines left out)", thousands(more)).into()),
+            more => out.push(format!("({} lines left out)", thousands(more as u64)).into()),
         }
         out.extend(end.iter().rev().cloned());
         format!("{lead}{}", out.join("\n"))
@@ -58,7 +59,7 @@ pub(super) fn head_and_tail(
 /// The first line of a log that says that something failed, with its number.
 pub(super) fn first_error(text: &str) -> Option<String> {
     let (i, line) = text.lines().enumerate().find(|(_, line)| says_error(line))?;
-    Some(format!("line {}: {}\n", thousands(i + 1), shorten(line.trim(), WIDTH)))
+    Some(format!("line {}: {}\n", thousands(i as u64 + 1), shorten(line.trim(), WIDTH)))
 }
 
 fn says_error(line: &str) -> bool {

@@ -4,7 +4,7 @@ mod json;
 mod lines;
 
 use crate::{kind::without_number, names::defined_name};
-use foldback_core::{PayloadKind, TokenCounter};
+use foldback_core::{PayloadKind, TokenCounter, thousands};
 use std::{borrow::Cow, collections::BTreeSet};
 
 /// A short look at a payload: never more than `max_tokens` of `tokens`.
@@ -79,21 +79,8 @@ fn hex_dump(bytes: &[u8]) -> String {
     let first: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
     match bytes.len() {
         0 => "0 bytes".to_owned(),
-        size => format!("{} bytes, beginning {}", thousands(size), first.join(" ")),
+        size => format!("{} bytes, beginning {}", thousands(size as u64), first.join(" ")),
     }
-}
-
-/// `1234567` as `1,234,567`.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// The longest beginning that fits, with a mark when it is not the whole.

@@ -6,7 +6,8 @@ mod lengths;
 use super::targets::{CACHE_AWARE, STRICT};
 use super::{ByPolicy, Comparison, Curve, Group, Length, Savings, Spread};
 use crate::report::{Axis, Lines, Page, Section, Series};
-use crate::{BenchError, Policy, Sheet, thousands};
+use crate::{BenchError, Policy, Sheet};
+use foldback_core::thousands;
 
 /// What all are held against.
 const FULL: &str = "full";

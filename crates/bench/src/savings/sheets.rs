@@ -1,7 +1,8 @@
 //! The results as tables.
 
 use super::{Comparison, Figures, Group, Miss, OfKind, Savings, Target};
-use crate::{Sheet, sheet::thousands};
+use crate::Sheet;
+use foldback_core::thousands;
 
 impl Savings {
     /// The tables that a person reads: for each group what was sent, what became of the facts, and

@@ -12,6 +12,7 @@ use foldback::embedder::{
     SCALES_DIFFER, calibrate, calibrate_on_own_texts,
 };
 use foldback::{EmbeddingProgress, Memory};
+use foldback_core::thousands;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -325,7 +326,7 @@ fn print(out: &Output, shown: &Shown, progress: EmbeddingProgress) -> Result<(),
     ))?;
     out.line(format!(
         "  {} of {} embedded by it",
-        text::number(progress.done),
+        thousands(progress.done),
         text::count(progress.messages, "message")
     ))
 }

@@ -7,7 +7,7 @@ use crate::sources::{Sourced, Sources, Survey};
 use crate::store;
 use clap::Args;
 use foldback::{ErrorKind, Memory};
-use foldback_core::TodoId;
+use foldback_core::{TodoId, thousands};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -188,7 +188,7 @@ fn print(out: &Output, imported: &ImportJson<'_>) -> Result<(), CliError> {
     }
     let held = match imported.held {
         0 => String::new(),
-        held => format!(" behind {} that were there", text::number(held)),
+        held => format!(" behind {} that were there", thousands(held)),
     };
     out.line(format!(
         "{}: {}{held}, {} closed",

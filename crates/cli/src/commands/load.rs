@@ -5,13 +5,13 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
 use crate::output::json::Exact;
-use crate::output::{Output, message, style, text};
+use crate::output::{Output, message, style};
 use crate::{outfile, store};
 use clap::Args;
 use data_encoding::BASE64;
 use foldback::{ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
-use foldback_core::{BlockHeader, BlockId, PayloadRef, Reference};
+use foldback_core::{BlockHeader, BlockId, PayloadRef, Reference, thousands};
 use serde::Serialize;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -168,7 +168,7 @@ impl Load {
             let path = path.display().to_string();
             out.json(&FileJson { kind: "file", r#ref: reference.to_string(), bytes, path })?;
         } else {
-            let bytes = text::number(bytes);
+            let bytes = thousands(bytes);
             out.note(format_args!("{}: {bytes} bytes of {reference}", path.display()));
         }
         Ok(Outcome::Done)

@@ -6,7 +6,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
 use crate::store;
 use clap::Args;
-use foldback_core::{BlockId, Recorded, SeqNo, TodoId};
+use foldback_core::{BlockId, Recorded, SeqNo, TodoId, thousands};
 use foldback_transcript::{Limits, MessageLines};
 use serde::Serialize;
 
@@ -95,7 +95,7 @@ impl Record {
                 "{}: {} recorded, {} in all{skipped}",
                 style::paint(style::NAME, &todo),
                 text::count(count, "message"),
-                text::number(session.len()),
+                thousands(session.len()),
             ))?;
         }
         Ok(Outcome::Done)

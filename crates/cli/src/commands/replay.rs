@@ -18,7 +18,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use foldback::{KNOWN_SECRET, Memory, Options};
 use foldback_bench::Policy;
-use foldback_core::{Prompt, Timestamp, TodoId};
+use foldback_core::{Prompt, Timestamp, TodoId, thousands};
 use rayon::prelude::*;
 use std::path::PathBuf;
 
@@ -373,7 +373,7 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
             Sample::Load { reference, pattern, line, lines, text } => {
                 let name = style::paint(style::NAME, &reference);
                 out.line(format!("  load {name} --match {pattern}"))?;
-                out.line(format!("    → line {} of {}", text::number(line), text::number(lines)))?;
+                out.line(format!("    → line {} of {}", thousands(line), thousands(lines)))?;
                 let shown = show(&text, &[pattern], out.width() - 6);
                 out.line(format!("      {shown}"))?;
             }

@@ -8,7 +8,7 @@ use crate::output::{Output, text};
 use crate::{store, walk};
 use clap::Args;
 use foldback::{Grant, Memory};
-use foldback_core::TodoId;
+use foldback_core::{TodoId, thousands};
 use serde::Serialize;
 
 /// List the todos of the store, in the order of their making
@@ -67,7 +67,7 @@ impl Todos {
         for todo in walk::todos(&memory) {
             let row = row(&memory, todo?, out);
             clean &= row.blocks.is_some();
-            let number = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), text::number);
+            let number = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), thousands);
             table.row([
                 row.todo_id.to_string(),
                 number(row.messages),

@@ -2,7 +2,7 @@
 
 use super::{Output, json::Exact, message, style, text};
 use crate::error::CliError;
-use foldback_core::{BlockId, Prompt, TodoId, ToolDefinition};
+use foldback_core::{BlockId, Prompt, TodoId, ToolDefinition, thousands};
 use serde::Serialize;
 
 /// A prompt with the keys that scripts read.
@@ -53,8 +53,8 @@ pub(crate) fn print(out: &Output, todo: &TodoId, prompt: &Prompt) -> Result<(), 
     ))?;
     out.line(format!(
         "{block}{} open, {} pinned",
-        text::number(prompt.loose as u64),
-        text::number(prompt.pinned as u64),
+        thousands(prompt.loose as u64),
+        thousands(prompt.pinned as u64),
     ))?;
     if !prompt.tools.is_empty() {
         let names: Vec<_> = prompt.tools.iter().map(|tool| tool.name.as_str()).collect();

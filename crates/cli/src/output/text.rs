@@ -1,5 +1,6 @@
 //! Texts and numbers as a person reads them.
 
+use foldback_core::thousands;
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -120,29 +121,16 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize) -> Vec<String> {
     lines
 }
 
-/// `12,345`.
-pub(crate) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// `12,345 messages`, `1 message`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", number(n))
+    format!("{} {noun}{s}", thousands(n))
 }
 
 /// `812`, `31.2k`, `1.4M`: for columns that are narrow.
 pub(crate) fn short(n: u64) -> String {
     if n < 10_000 {
-        return number(n);
+        return thousands(n);
     }
     let (mut value, mut unit) = (n as f64, "");
     for next in ["k", "M", "G", "T", "P", "E"] {
@@ -185,7 +173,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_bytes_have_units() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         let sizes = [999, 1_000, 31_249, 999_949, 999_999, u64::MAX];
         assert_eq!(
             sizes.map(bytes),

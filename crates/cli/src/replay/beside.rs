@@ -4,11 +4,10 @@ use super::Report;
 use super::proof::Proof;
 use super::run::Stop;
 use crate::error::CliError;
-use crate::output::text;
 use crate::sources::Sourced;
 use foldback_baselines::{BASELINES, Baseline};
 use foldback_bench::{BenchError, Calls, Counts, Driven, Meter, Policy, Usage};
-use foldback_core::{Message, Prompt, TodoId, Violation, check_request};
+use foldback_core::{Message, Prompt, TodoId, Violation, check_request, thousands};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -196,8 +195,8 @@ fn held(prompt: &Prompt, source: &[Message]) -> Proof {
     let mut proof = Proof { messages: source.len() as u64 - gone, ..Proof::default() };
     proof.bytes = prompt.messages.iter().map(|message| message.json().len() as u64).sum();
     if gone > 0 {
-        let all = text::number(source.len() as u64);
-        let gone = text::number(gone);
+        let all = thousands(source.len() as u64);
+        let gone = thousands(gone);
         proof
             .problems
             .push(format!("{gone} of {all} messages are gone, and nothing brings them back"));

@@ -5,7 +5,7 @@ use super::{Beside, BesideUsage};
 use crate::output::text;
 use crate::sources::Sourced;
 use foldback_bench::{Policy, Usage};
-use foldback_core::TodoId;
+use foldback_core::{TodoId, thousands};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ impl Report {
         self.compared_bytes = proof.bytes;
         self.problems.extend(proof.problems);
         if proof.untold > 0 {
-            self.problems.push(format!("and {} more", text::number(proof.untold)));
+            self.problems.push(format!("and {} more", thousands(proof.untold)));
         }
         if proof.units_cut > 0 {
             let cut = text::count(proof.units_cut, "result");

@@ -4,7 +4,6 @@ use super::beside::own_tools;
 use super::proof::prove;
 use super::{Beside, Report};
 use crate::error::CliError;
-use crate::output::text;
 use crate::sources::Sourced;
 use crate::walk;
 use foldback::{Close, ErrorKind, Memory, Options, Session};
@@ -12,7 +11,7 @@ use foldback_backend_store::Meta;
 use foldback_bench::{Calls, Counts, Meter, Policy};
 use foldback_core::{
     Block, BlockId, Budget, Estimate, Message, Prompt, SeqNo, TodoId, TokenCounter, ToolCallId,
-    check_request,
+    check_request, thousands,
 };
 use foldback_disclosure::ledger_line;
 use foldback_kv::Todo;
@@ -381,7 +380,7 @@ impl Player {
         report.blocks = u64::from(session.blocks());
         report.prefix_moves = self.meter.moves();
         if self.untold > 0 {
-            let more = text::number(self.untold);
+            let more = thousands(self.untold);
             report.problems.push(format!("and {more} more that make a prompt no valid request"));
         }
         if let Some(bound) = run.policy.window_bound()

@@ -8,6 +8,7 @@ use crate::output::title::INDENT;
 use crate::output::{Output, style, text};
 use crate::sources::Sourced;
 use foldback_bench::Policy;
+use foldback_core::thousands;
 
 /// Prints what happens to one conversation.
 pub(crate) struct Screen<'a> {
@@ -85,7 +86,7 @@ impl<'a> Screen<'a> {
                 ))
             }
             Event::Closed { block, tokens, line, .. } => {
-                let tokens = text::number(*tokens);
+                let tokens = thousands(*tokens);
                 block::print(out, block, &format!("{tokens} → {line} tokens"))
             }
             Event::Size { view, full } => {
@@ -97,11 +98,7 @@ impl<'a> Screen<'a> {
                     "{INDENT}{bar} {}",
                     style::paint(
                         style::DIM,
-                        format!(
-                            "view {} tokens · full {}",
-                            text::number(*view),
-                            text::number(*full)
-                        )
+                        format!("view {} tokens · full {}", thousands(*view), thousands(*full))
                     )
                 ))
             }
@@ -156,13 +153,13 @@ impl<'a> Many<'a> {
             return Ok(());
         }
         let values = [
-            text::number(report.messages),
-            text::number(report.blocks),
-            text::number(report.calls),
+            thousands(report.messages),
+            thousands(report.blocks),
+            thousands(report.calls),
             text::short(report.full.input_tokens),
             text::short(report.input_tokens),
             text::saved(report.input_tokens as f64, report.full.input_tokens as f64),
-            text::number(report.window_max_messages as u64),
+            thousands(report.window_max_messages as u64),
         ];
         let id = text::fit_middle(&text::one_line(&report.id), self.id_width);
         let mut line = text::fill(&id, self.id_width);

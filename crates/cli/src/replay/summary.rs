@@ -6,6 +6,7 @@ use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
 use foldback_baselines::BASELINES;
 use foldback_bench::{Policy, Usage};
+use foldback_core::thousands;
 use std::collections::BTreeMap;
 
 /// The reports of one or many conversations, added up.
@@ -114,7 +115,7 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         1 => String::new(),
         n => format!(" in {}", text::count(n, "conversation")),
     };
-    fact("messages", format!("{}{conversations}", text::number(totals.messages)))?;
+    fact("messages", format!("{}{conversations}", thousands(totals.messages)))?;
     if totals.resumed > 0 {
         fact("recorded before", text::count(totals.resumed, "message"))?;
     }
@@ -123,21 +124,19 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         fact("forgotten", format!("{gone} by {name}, in {}", text::count(used.cuts, "cut")))?;
     }
     let Some(bound) = policy.window_bound() else {
-        let orphans = text::number(totals.orphans);
+        let orphans = thousands(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
     };
     // The most frequent first; of equal ones in the order of names.
     let mut reasons: Vec<_> = totals.reasons.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let reasons: Vec<_> = reasons
-        .iter()
-        .map(|(reason, count)| format!("{reason} {}", text::number(**count)))
-        .collect();
+    let reasons: Vec<_> =
+        reasons.iter().map(|(reason, count)| format!("{reason} {}", thousands(**count))).collect();
     let reasons = match reasons.is_empty() {
         true => String::new(),
         false => format!(" closed by {}", reasons.join(", ")),
     };
-    fact("blocks", format!("{}{reasons}", text::number(totals.blocks)))?;
+    fact("blocks", format!("{}{reasons}", thousands(totals.blocks)))?;
     fact(
         "offloaded",
         format!("{}, {}", text::count(totals.payloads, "part"), text::bytes(totals.payload_bytes)),
@@ -146,7 +145,7 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         "prefix moves",
         format!(
             "{} in {}: the prompt did not go on from the one before",
-            text::number(totals.prefix_moves),
+            thousands(totals.prefix_moves),
             text::count(totals.usage.calls, "call")
         ),
     )?;
@@ -154,7 +153,7 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
     fact("window", good_if(totals.window_max <= bound, window))?;
     let orphans = match totals.orphans {
         0 => "0: every prompt was a valid request".to_owned(),
-        n => format!("{}: not every prompt was a valid request", text::number(n)),
+        n => format!("{}: not every prompt was a valid request", thousands(n)),
     };
     fact("orphans", good_if(totals.orphans == 0, orphans))?;
     if totals.units_cut > 0 {
@@ -169,7 +168,7 @@ fn proof(out: &Output, totals: &Totals) -> Result<(), CliError> {
         "{}, {}, {} bytes compared",
         text::count(totals.messages, "message"),
         text::count(totals.payloads, "payload"),
-        text::number(totals.compared_bytes),
+        thousands(totals.compared_bytes),
     );
     let verdict = match totals.lost {
         0 => style::paint(style::GOOD, "lossless: yes"),
@@ -196,7 +195,7 @@ fn cost(usage: &Usage) -> f64 {
 
 /// A figure without what stands behind the point.
 fn whole(figure: f64) -> String {
-    text::number(figure.round().max(0.0) as u64)
+    thousands(figure.round().max(0.0) as u64)
 }
 
 fn good_if(good: bool, text: String) -> String {

@@ -1,6 +1,7 @@
 //! Texts as the page holds them: bounded in sum, with their beginnings and their ends.
 
 use super::picture::Said;
+use foldback_core::thousands;
 
 /// The bytes that the texts of one conversation take in the page, at most, where that is possible
 /// with the least of the lengths below.
@@ -37,7 +38,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
     let begin = text.get(..place(head)).unwrap_or_default();
     let end = text.get(place(chars - tail)..).unwrap_or_default();
-    let left_out = crate::output::text::number((chars - head - tail) as u64);
+    let left_out = thousands((chars - head - tail) as u64);
     format!("{begin}\n[… {left_out} characters are left out of this page …]\n{end}")
 }
 

@@ -3,7 +3,7 @@
 use crate::output::style::{self, paint};
 use crate::output::text;
 use foldback_agent::{AgentEvent, PlannedStep, Purpose};
-use foldback_core::{ItemState, TodoId, TodoItem, TodoList};
+use foldback_core::{ItemState, TodoId, TodoItem, TodoList, thousands};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
             let words = format!(
                 "closed {}, {} tokens recorded so far",
                 blocks.join(", "),
-                text::number(*recorded_tokens)
+                thousands(*recorded_tokens)
             );
             line("▣", style::NAME, words)
         }

@@ -4,6 +4,7 @@ use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
+use foldback_core::thousands;
 use serde::Serialize;
 use std::io::Write as _;
 
@@ -104,13 +105,10 @@ fn state(record: &RunRecord) -> String {
 fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
     let RunRecord { id, account, .. } = record;
     let state = state(record);
-    let mut tokens = format!(
-        "{} in, {} out",
-        text::number(account.usage.input),
-        text::number(account.usage.output)
-    );
+    let mut tokens =
+        format!("{} in, {} out", thousands(account.usage.input), thousands(account.usage.output));
     if account.usage.cached_read > 0 {
-        let read = text::number(account.usage.cached_read);
+        let read = thousands(account.usage.cached_read);
         tokens.push_str(&format!("; {read} of those in from the provider's cache"));
     }
     let mut figures =
@@ -121,7 +119,7 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
         let (sent, full) = (account.sent as f64, account.full as f64);
         // A short run pays for the tools of its memory, and has nothing to fold yet.
         let saved = if full > sent { text::saved(sent, full) } else { "nothing".to_owned() };
-        let (sent, full) = (text::number(account.sent), text::number(account.full));
+        let (sent, full) = (thousands(account.sent), thousands(account.full));
         let words = format!("{saved}: {sent} sent, {full} had everything been kept (estimated)");
         figures.push(("saved", words));
     }

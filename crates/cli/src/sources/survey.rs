@@ -4,7 +4,7 @@ use super::naming::{Beginnings, Names, Seen, names};
 use super::{Sourced, Sources, is_damage, is_other};
 use crate::error::CliError;
 use crate::output::{Output, text};
-use foldback_core::TodoId;
+use foldback_core::{TodoId, thousands};
 use std::collections::{HashMap, VecDeque};
 
 /// What the first reading has seen.
@@ -123,7 +123,7 @@ impl Survey<'_> {
         match self.skipped {
             0 => None,
             1 => Some("1 line or file skipped".to_owned()),
-            many => Some(format!("{} lines or files skipped", text::number(many))),
+            many => Some(format!("{} lines or files skipped", thousands(many))),
         }
     }
 

@@ -8,13 +8,14 @@ use super::{Answer, Shelf, Tool, search_block};
 use crate::Error;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
-use crate::light::thousands;
 use crate::marks::Origin;
 use crate::quote::Woven;
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source, ToolDefinition};
+use foldback_core::{
+    BlockId, PayloadKind, PayloadRef, Reference, Source, ToolDefinition, thousands,
+};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",

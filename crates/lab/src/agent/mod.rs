@@ -15,8 +15,8 @@ pub use model::FactCounts;
 
 use billed::Billed;
 use foldback_agent::{Agent, Executor, ReactSettings, Stop, Strategy, Task};
-use foldback_bench::{BenchError, Policy, Sheet, Usage, thousands};
-use foldback_core::{Prices, TodoId};
+use foldback_bench::{BenchError, Policy, Sheet, Usage};
+use foldback_core::{Prices, TodoId, thousands};
 use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, toolset};
 use model::Acting;

@@ -3,7 +3,8 @@
 use super::MODEL_TIMES;
 use super::dag::DagKind;
 use super::result::{Overhead, PeerRow, Plans, SetFigures};
-use foldback_bench::{Sheet, thousands};
+use foldback_bench::Sheet;
+use foldback_core::thousands;
 
 impl Plans {
     /// The tables.

@@ -2,8 +2,9 @@
 
 use super::near_miss::{LINES, nearest};
 use super::text::{ends_lines_as_windows, whole};
-use super::{Bounds, Kind, arguments, thousands};
+use super::{Bounds, Kind, arguments};
 use crate::workspace::{Access, Workspace};
+use foldback_core::thousands;
 use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 

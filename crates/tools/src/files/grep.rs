@@ -3,9 +3,10 @@
 use super::globs::Glob;
 use super::text::Text;
 use super::walk::walk;
-use super::{Bounds, Cut, Kind, arguments, thousands};
+use super::{Bounds, Cut, Kind, arguments};
 use crate::workspace::{self, Access, Workspace, failed};
 use cap_std::fs::File;
+use foldback_core::thousands;
 use foldback_tool::{Data, Effect, ToolError, ToolOutput};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};

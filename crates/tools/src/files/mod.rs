@@ -125,16 +125,3 @@ fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, ToolError> {
     serde_json::from_str(arguments)
         .map_err(|error| ToolError::arguments(format!("the arguments do not fit: {error}")))
 }
-
-/// A number with its thousands apart: 1,234,567.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}

@@ -1,8 +1,9 @@
 //! `file_read`: the text of a file.
 
 use super::text::{Text, char_safe};
-use super::{Bounds, Kind, arguments, thousands};
+use super::{Bounds, Kind, arguments};
 use crate::workspace::{Access, Workspace, failed};
+use foldback_core::thousands;
 use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 

@@ -1,8 +1,8 @@
 //! The text of a file, line by line.
 
-use super::thousands;
 use crate::workspace::failed;
 use cap_std::fs::File;
+use foldback_core::thousands;
 use foldback_tool::ToolError;
 use std::io::{BufRead, BufReader, Cursor, Read};
 

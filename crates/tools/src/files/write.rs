@@ -1,8 +1,9 @@
 //! `file_write`: a file, new or replaced.
 
 use super::text::ends_lines_as_windows;
-use super::{Bounds, Kind, arguments, thousands};
+use super::{Bounds, Kind, arguments};
 use crate::workspace::{Access, Place, Workspace};
+use foldback_core::thousands;
 use foldback_tool::{Effect, ToolError, ToolOutput};
 use serde::Deserialize;
 use std::io::Read;

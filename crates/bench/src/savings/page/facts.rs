@@ -5,7 +5,8 @@ use crate::report::{Bar, Bars, Section};
 use crate::savings::sheets::percent;
 use crate::savings::targets::{CACHE_AWARE, STRICT};
 use crate::savings::{Figures, OfKind};
-use crate::{BenchError, Sheet, thousands};
+use crate::{BenchError, Sheet};
+use foldback_core::thousands;
 
 /// What became of the facts of one kind; `None` where there are none.
 pub(super) fn section(of_kind: &OfKind) -> Result<Option<Section>, BenchError> {
