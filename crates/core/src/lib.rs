@@ -4,9 +4,12 @@
 //! it is a [`Block`]: a [`BlockHeader`] and a [`SeqRange`]. A large text that stands outside the
 //! conversation is named by a [`PayloadRef`]. Everything belongs to one [`TodoId`].
 //!
-//! This crate opens no file, holds no lock, knows no async runtime and no storage engine. It is
-//! what somebody depends on who only implements a port, such as [`Embedder`] or
-//! [`ContextManager`].
+//! The ports are traits that somebody implements who wants another part: an [`Embedder`], a
+//! [`TokenCounter`], or a whole context policy, a [`ContextManager`]; a [`ContextLayer`] wraps one.
+//!
+//! It is **not** a place for anything that happens: this crate opens no file, holds no lock, reads no
+//! clock, knows no async runtime and no storage engine. It is all that somebody depends on who only
+//! implements a port.
 //!
 //! ```
 //! use foldback_core::{Message, Role};
@@ -30,7 +33,6 @@ mod id;
 mod line;
 mod literal;
 mod message;
-mod message_json;
 mod numeral;
 mod object;
 mod pairing;
@@ -45,6 +47,7 @@ mod sub_tasks;
 mod time;
 mod todo_list;
 mod tokens;
+mod tool_call;
 mod trust;
 
 pub use background_work::{BackgroundWork, Maintenance, MaintenanceDone};
@@ -58,7 +61,7 @@ pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use line::one_line;
 pub use literal::{Escape, decode_literal, escape_into};
-pub use message::{Message, MessageError, ToolCall};
+pub use message::{Message, MessageError};
 pub use numeral::thousands;
 pub use object::Object;
 pub use pairing::{Pairing, PairingTracker, Violation, check_request};
@@ -73,4 +76,5 @@ pub use sub_tasks::{SubTasks, sub_tasks_of};
 pub use time::Timestamp;
 pub use todo_list::{ItemState, TodoItem, TodoList, TodoListError};
 pub use tokens::{Estimate, TokenCounter, message_tokens};
+pub use tool_call::ToolCall;
 pub use trust::{OBSERVATIONS, Trust};

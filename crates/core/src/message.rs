@@ -1,11 +1,16 @@
 //! One message of a conversation, in the shape of chat-completions.
 
-use crate::message_json::{opt_string, read_calls, read_content, string};
-use crate::{
-    Content, Escape, OBSERVATIONS, Object, Part, Role, Timestamp, ToolCallId, escape_into,
-};
+mod error;
+mod read;
+mod write;
+
+pub use error::MessageError;
+
+use crate::{Content, OBSERVATIONS, Object, Role, Timestamp, ToolCall, ToolCallId};
+use read::{opt_string, read_calls, read_content, string};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
+use write::push_string;
 
 /// One message: the exact JSON text it came as, and beside it what the text says.
 ///
@@ -23,32 +28,6 @@ pub struct Message {
     name: Option<String>,
     id: Option<String>,
     timestamp: Option<Timestamp>,
-}
-
-/// A request of the model to run a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCall {
-    /// The name of this call; its result carries the same.
-    pub id: ToolCallId,
-    /// The tool.
-    pub name: String,
-    /// The arguments as the model wrote them: usually, but not surely, a JSON object.
-    pub arguments: String,
-}
-
-impl ToolCall {
-    /// A call.
-    #[must_use]
-    pub fn new(id: &str, name: &str, arguments: &str) -> Self {
-        Self { id: ToolCallId::new(id), name: name.to_owned(), arguments: arguments.to_owned() }
-    }
-
-    /// The members of the arguments, in the order of the text, each value as its exact JSON.
-    /// `None` when the arguments are no JSON object.
-    #[must_use]
-    pub fn members(&self) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-        serde_json::from_str(&self.arguments).ok().map(Object::distinct)
-    }
 }
 
 impl Message {
@@ -324,50 +303,6 @@ impl Message {
         // The text was read once by `from_json` or written here, so it can be read again.
         serde_json::from_str(&self.json).map(Object::distinct).unwrap_or_default()
     }
-
-    fn write_json(&self, content: Option<&str>, extra: &[(String, String)]) -> String {
-        let mut out = String::from("{\"role\":");
-        push_string(self.role.as_str(), &mut out);
-        if !(self.content == Content::Empty && self.tool_call_id.is_none()) {
-            out.push_str(",\"content\":");
-            match content {
-                Some(raw) => out.push_str(raw),
-                None => write_content(&self.content, &mut out),
-            }
-        } else if !self.tool_calls.is_empty() {
-            out.push_str(",\"content\":null");
-        }
-        if !self.tool_calls.is_empty() {
-            out.push_str(",\"tool_calls\":[");
-            for (i, call) in self.tool_calls.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                out.push_str("{\"id\":");
-                push_string(call.id.as_str(), &mut out);
-                out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-                push_string(&call.name, &mut out);
-                out.push_str(",\"arguments\":");
-                push_string(&call.arguments, &mut out);
-                out.push_str("}}");
-            }
-            out.push(']');
-        }
-        if let Some(id) = self.tool_call_id.as_ref()
-            && !extra.iter().any(|(key, _)| key == "tool_call_id")
-        {
-            out.push_str(",\"tool_call_id\":");
-            push_string(id.as_str(), &mut out);
-        }
-        for (key, value) in extra {
-            out.push(',');
-            push_string(key, &mut out);
-            out.push(':');
-            out.push_str(value);
-        }
-        out.push('}');
-        out
-    }
 }
 
 impl PartialEq for Message {
@@ -380,61 +315,6 @@ impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Message({})", self.json)
     }
-}
-
-/// A text that is not a message.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MessageError {
-    /// The text is not JSON, or not an object.
-    #[error("a message is a JSON object: {0}")]
-    Json(#[from] serde_json::Error),
-    /// A key that every message has is missing.
-    #[error("a message has the key {key:?}, but this one does not")]
-    Missing {
-        /// The key.
-        key: &'static str,
-    },
-    /// A key has a value of another shape.
-    #[error("the key {key:?} of a message holds {expected}, not {found}")]
-    Shape {
-        /// The key.
-        key: &'static str,
-        /// What it holds in chat-completions.
-        expected: &'static str,
-        /// The beginning of what stands there.
-        found: String,
-    },
-}
-
-fn write_content(content: &Content, out: &mut String) {
-    match content {
-        Content::Empty => out.push_str("null"),
-        Content::Text(text) => push_string(text, out),
-        Content::Parts(parts) => {
-            out.push('[');
-            for (i, part) in parts.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                match part {
-                    Part::Text(text) => {
-                        out.push_str("{\"type\":\"text\",\"text\":");
-                        push_string(text, out);
-                        out.push('}');
-                    }
-                    Part::Other(json) => out.push_str(json),
-                }
-            }
-            out.push(']');
-        }
-    }
-}
-
-fn push_string(text: &str, out: &mut String) {
-    out.push('"');
-    escape_into(text, Escape::Minimal, out);
-    out.push('"');
 }
 
 /// Keys of a message that chat APIs take, or that a provider gave and wants back.
@@ -456,113 +336,4 @@ fn is_api_key(key: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keeps_the_exact_text_and_what_it_says() {
-        let json = r#"{"x":1.50,"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"p\": \"\u00e9\"}"}}],"timestamp":"2025-01-01T10:00:00Z"}"#;
-        let message = Message::from_json(json).unwrap();
-        assert_eq!(message.json(), json);
-        assert_eq!(message.tool_calls(), [ToolCall::new("c1", "read", "{\"p\": \"é\"}")]);
-        assert_eq!(message.timestamp().unwrap().to_string(), "2025-01-01 10:00:00");
-        let api = message.api_json();
-        assert!(!api.contains("timestamp") && !api.contains("\"x\""), "{api}");
-        assert!(api.contains(r#""arguments":"{\"p\": \"\u00e9\"}""#), "{api}");
-    }
-
-    #[test]
-    fn unknown_parts_and_roles_pass_through() {
-        let json = r#"{"role":"critic","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}"#;
-        let message = Message::from_json(json).unwrap();
-        assert_eq!(message.role().as_str(), "critic");
-        assert_eq!(message.text(), "a\nb");
-        let Content::Parts(parts) = message.content() else { panic!("{message:?}") };
-        assert_eq!(parts.len(), 3);
-        let same = message.with_body(message.content().clone(), Vec::new());
-        assert_eq!(same.json(), json, "content that does not change keeps its text");
-        let other = message.with_body(Content::Text("c".to_owned()), Vec::new());
-        assert_eq!(other.json(), r#"{"role":"critic","content":"c"}"#);
-    }
-
-    #[test]
-    fn composed_messages_read_back_as_themselves() {
-        let call = ToolCall::new("c", "t", "{}");
-        let at = Timestamp::parse("2025-01-01T10:00:00Z").unwrap();
-        for message in [
-            Message::user("问题 \"q\"\n"),
-            Message::assistant("").at(at),
-            Message::calls("", vec![call.clone()]),
-            Message::calls("so", vec![call.clone()]).at(at),
-            Message::tool_result(&call.id, ""),
-            Message::tool_result(&call.id, "r").at(at),
-        ] {
-            let read = Message::from_json(message.json()).unwrap();
-            assert_eq!(read.role(), message.role());
-            assert_eq!(read.content(), message.content(), "{message:?}");
-            assert_eq!(read.tool_calls(), message.tool_calls());
-            assert_eq!(read.tool_call_id(), message.tool_call_id());
-            assert_eq!(read.timestamp(), message.timestamp());
-        }
-    }
-
-    #[test]
-    fn bad_messages_are_named() {
-        for (json, expected) in [
-            ("[]", "a message is a JSON object"),
-            ("{}", "a message has the key \"role\""),
-            (r#"{"role":7}"#, "the key \"role\" of a message holds a string, not 7"),
-            (r#"{"role":"user","content":{}}"#, "a string, null or a list of parts"),
-            (r#"{"role":"user","content":[1]}"#, "parts that are objects or strings"),
-            (r#"{"role":"assistant","tool_calls":[{"id":"a"}]}"#, "a list of calls"),
-            (r#"{"role":"user","content":"#, "a message is a JSON object"),
-        ] {
-            let error = Message::from_json(json).unwrap_err().to_string();
-            assert!(error.contains(expected), "{json}: {error}");
-        }
-    }
-
-    #[test]
-    fn lv3_calls_are_sent_as_chat_apis_write_them() {
-        for (arguments, expected) in [
-            (r#","arguments":{"a": 1}"#, r#""arguments":"{\"a\": 1}""#),
-            ("", r#""arguments":"{}""#),
-        ] {
-            let json = format!(
-                r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"t"{arguments}}}}}]}}"#
-            );
-            let message = Message::from_json(&json).unwrap();
-            assert!(!message.has_usual_calls());
-            assert_eq!(message.json(), json, "what came is kept");
-            assert!(message.api_json().contains(expected), "{}", message.api_json());
-        }
-    }
-
-    #[test]
-    fn half_a_surrogate_pair_keeps_its_text() {
-        let json = r#"{"role":"tool","tool_call_id":"c","content":"cut \ud83d"}"#;
-        let message = Message::from_json(json).unwrap();
-        assert_eq!(message.text(), "cut \u{fffd}");
-        assert_eq!(message.json(), json);
-    }
-
-    #[test]
-    fn objects_of_many_keys_keep_order_and_last_values() {
-        let keys: Vec<String> = (0..100).map(|n| format!(r#""k{n}":{n}"#)).collect();
-        let json = format!(r#"{{"role":"user",{},"k7":"again","k99":"again"}}"#, keys.join(","));
-        let message = Message::from_json(&json).unwrap();
-        let fields = message.fields();
-        assert_eq!(fields.len(), 101);
-        for (n, (key, value)) in fields.iter().skip(1).enumerate() {
-            assert_eq!(key.as_ref(), format!("k{n}"));
-            let expected = if matches!(n, 7 | 99) { "\"again\"".to_owned() } else { n.to_string() };
-            assert_eq!(value.get(), expected);
-        }
-    }
-
-    #[test]
-    fn of_a_key_that_stands_twice_the_last_counts() {
-        let message = Message::from_json(r#"{"role":"user","content":"a","content":"b"}"#).unwrap();
-        assert_eq!(message.text(), "b");
-    }
-}
+mod tests;

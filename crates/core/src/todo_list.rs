@@ -1,11 +1,15 @@
 //! The list of a task's sub-tasks: ordered, with states, and with what each one returned.
 
+mod error;
+mod item;
 mod text;
+
+pub use error::TodoListError;
+pub use item::{ItemState, TodoItem};
 
 use crate::{Reference, TodoId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// The ordered list of a task's sub-tasks. It is always sound: ids are unique, every item depends on
 /// items of the list only, and no item on itself, not even by way of others.
@@ -29,141 +33,6 @@ use std::fmt;
 #[serde(try_from = "Vec<TodoItem>", into = "Vec<TodoItem>")]
 pub struct TodoList {
     items: Vec<TodoItem>,
-}
-
-/// One sub-task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TodoItem {
-    /// The todo in which it is worked on.
-    pub id: TodoId,
-    /// What is to be done, in a few words.
-    pub title: String,
-    /// Where it stands.
-    #[serde(default)]
-    pub state: ItemState,
-    /// The items that have to be completed, or cancelled, before it is begun.
-    #[serde(default)]
-    pub depends_on: Vec<TodoId>,
-    /// The blocks and payloads of its todo that it returned.
-    #[serde(default)]
-    pub references: Vec<Reference>,
-    /// What came out, in a few words; of a failed item, why.
-    #[serde(default)]
-    pub result: Option<String>,
-}
-
-/// Where an item stands.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemState {
-    /// Nobody has begun it.
-    #[default]
-    Pending,
-    /// Somebody works on it.
-    InProgress,
-    /// It is done.
-    Completed,
-    /// It was tried and could not be done.
-    Failed,
-    /// It is not wanted any more.
-    Cancelled,
-}
-
-impl ItemState {
-    /// Whether something is left to be done.
-    #[must_use]
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Pending | Self::InProgress)
-    }
-
-    /// Whether an item that has come to an end is taken up again by going to `next`.
-    #[must_use]
-    pub fn is_reopened_by(self, next: Self) -> bool {
-        !self.is_open() && next.is_open()
-    }
-
-    /// The name as it is serialised.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether an item may go from this state to `next`. What is completed stays so; what failed or
-    /// was cancelled has to be taken up again before it can come to another end.
-    #[must_use]
-    pub fn may_become(self, next: Self) -> bool {
-        match self {
-            Self::Completed => next == Self::Completed,
-            Self::Pending | Self::InProgress => true,
-            Self::Failed | Self::Cancelled => next.is_open() || next == self,
-        }
-    }
-}
-
-impl fmt::Display for ItemState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl TodoItem {
-    /// An item that nobody has begun and that waits for none.
-    #[must_use]
-    pub fn new(id: TodoId, title: &str) -> Self {
-        Self {
-            id,
-            title: title.to_owned(),
-            state: ItemState::Pending,
-            depends_on: Vec::new(),
-            references: Vec::new(),
-            result: None,
-        }
-    }
-
-    /// The same item, which waits for these.
-    #[must_use]
-    pub fn after(self, others: impl IntoIterator<Item = TodoId>) -> Self {
-        Self { depends_on: others.into_iter().collect(), ..self }
-    }
-
-    /// What can be told of the item without the others.
-    fn check(&self) -> Result<(), TodoListError> {
-        let id = || self.id.clone();
-        if self.title.trim().is_empty() {
-            return Err(TodoListError::NoTitle(id()));
-        }
-        let result = self.result.as_deref().unwrap_or_default();
-        for (what, size, most) in [
-            ("characters in its title", self.title.chars().count(), TodoList::MAX_TITLE),
-            ("characters in its result", result.chars().count(), TodoList::MAX_RESULT),
-            ("dependencies", self.depends_on.len(), TodoList::MAX_DEPENDENCIES),
-            ("references", self.references.len(), TodoList::MAX_REFERENCES),
-        ] {
-            if size > most {
-                return Err(TodoListError::TooLarge { item: id(), what, size, most });
-            }
-        }
-        let foreign = self.references.iter().find(|reference| *reference.todo() != self.id);
-        if let Some(reference) = foreign {
-            let (item, reference) = (id(), reference.clone());
-            return Err(TodoListError::ForeignReference { item, reference });
-        }
-        let (mut dependencies, mut references) = (BTreeSet::new(), BTreeSet::new());
-        let twice = self.depends_on.iter().find(|on| !dependencies.insert(*on));
-        let twice = twice.map(ToString::to_string).or_else(|| {
-            let twice = self.references.iter().find(|reference| !references.insert(*reference));
-            twice.map(ToString::to_string)
-        });
-        twice.map_or(Ok(()), |what| Err(TodoListError::Repeated { item: id(), what }))
-    }
 }
 
 impl TodoList {
@@ -370,99 +239,5 @@ impl From<TodoList> for Vec<TodoItem> {
         list.items
     }
 }
-
-/// A todo list that makes no sense, or a change of one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TodoListError {
-    /// Two items have one id.
-    #[error("the todo list has two items with the id {0}; each needs an id of its own")]
-    Duplicate(TodoId),
-    /// There are more items than a list takes.
-    #[error("the todo list has {items} items, and at most {} are taken", TodoList::MAX_ITEMS)]
-    TooMany {
-        /// How many there are.
-        items: usize,
-    },
-    /// An item waits for one that is not there.
-    #[error("item {item} depends on {on}, which is not in the todo list")]
-    UnknownDependency {
-        /// The item.
-        item: TodoId,
-        /// What it depends on.
-        on: TodoId,
-    },
-    /// An item waits for itself.
-    #[error("item {0} depends on itself, directly or by way of others")]
-    Cycle(TodoId),
-    /// There is no item of this id.
-    #[error("the todo list has no item {0}")]
-    Unknown(TodoId),
-    /// The state does not follow on the one that the item has.
-    #[error("item {item} is {from} and cannot become {to}")]
-    State {
-        /// The item.
-        item: TodoId,
-        /// Its state.
-        from: ItemState,
-        /// The state that was asked for.
-        to: ItemState,
-    },
-    /// An item was to be begun or completed too early.
-    #[error("item {item} cannot become {to}: it waits for {on}, which is not completed")]
-    Waits {
-        /// The item.
-        item: TodoId,
-        /// What it waits for.
-        on: TodoId,
-        /// The state that was asked for.
-        to: ItemState,
-    },
-    /// An item was to be begun or completed, and what it waits for has failed.
-    #[error(
-        "item {item} cannot become {to}: it waits for {on}, which failed; take {on} up again, or drop \
-         the dependency"
-    )]
-    WaitsForFailed {
-        /// The item.
-        item: TodoId,
-        /// What it waits for.
-        on: TodoId,
-        /// The state that was asked for.
-        to: ItemState,
-    },
-    /// An item says nothing of what is to be done.
-    #[error("item {0} has no title; say in a few words what is to be done")]
-    NoTitle(TodoId),
-    /// There is more of something in an item than is taken.
-    #[error("item {item} has {size} {what}, and at most {most} are taken")]
-    TooLarge {
-        /// The item.
-        item: TodoId,
-        /// What there is too much of.
-        what: &'static str,
-        /// How much there is.
-        size: usize,
-        /// How much is taken.
-        most: usize,
-    },
-    /// An item names a dependency or a reference twice.
-    #[error("item {item} names {what} twice; once is enough")]
-    Repeated {
-        /// The item.
-        item: TodoId,
-        /// What it names twice.
-        what: String,
-    },
-    /// An item returned what is not its own.
-    #[error("item {item} can return blocks and payloads of its own todo only, not {reference}")]
-    ForeignReference {
-        /// The item.
-        item: TodoId,
-        /// What it returned.
-        reference: Reference,
-    },
-}
-
 #[cfg(test)]
 mod tests;

@@ -8,18 +8,18 @@ fn shape(key: &'static str, expected: &'static str, found: &RawValue) -> Message
     MessageError::Shape { key, expected, found: found.get().chars().take(60).collect() }
 }
 
-pub(crate) fn string<'a>(
+pub(super) fn string<'a>(
     key: &'static str,
     value: &'a RawValue,
 ) -> Result<Cow<'a, str>, MessageError> {
     Object::text_of(value).ok_or_else(|| shape(key, "a string", value))
 }
 
-pub(crate) fn opt_string(value: &RawValue) -> Option<String> {
+pub(super) fn opt_string(value: &RawValue) -> Option<String> {
     Object::text_of(value).map(Cow::into_owned)
 }
 
-pub(crate) fn read_content(value: &RawValue) -> Result<Content, MessageError> {
+pub(super) fn read_content(value: &RawValue) -> Result<Content, MessageError> {
     const EXPECTED: &str = "a string, null or a list of parts";
     match value.get().as_bytes().first() {
         Some(b'"') => Ok(Content::Text(string("content", value)?.into_owned())),
@@ -48,7 +48,7 @@ fn read_part(value: &RawValue) -> Result<Part, MessageError> {
 }
 
 /// The calls, and whether all of them are as chat APIs write them: with arguments that are text.
-pub(crate) fn read_calls(value: &RawValue) -> Result<(Vec<ToolCall>, bool), MessageError> {
+pub(super) fn read_calls(value: &RawValue) -> Result<(Vec<ToolCall>, bool), MessageError> {
     const EXPECTED: &str = "a list of calls, each with an id and a function";
     let wrong = || shape("tool_calls", EXPECTED, value);
     let raw: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;

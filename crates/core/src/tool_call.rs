@@ -1,0 +1,31 @@
+//! A request of the model to run a tool.
+
+use crate::{Object, ToolCallId};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A request of the model to run a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The name of this call; its result carries the same.
+    pub id: ToolCallId,
+    /// The tool.
+    pub name: String,
+    /// The arguments as the model wrote them: usually, but not surely, a JSON object.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// A call.
+    #[must_use]
+    pub fn new(id: &str, name: &str, arguments: &str) -> Self {
+        Self { id: ToolCallId::new(id), name: name.to_owned(), arguments: arguments.to_owned() }
+    }
+
+    /// The members of the arguments, in the order of the text, each value as its exact JSON.
+    /// `None` when the arguments are no JSON object.
+    #[must_use]
+    pub fn members(&self) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+        serde_json::from_str(&self.arguments).ok().map(Object::distinct)
+    }
+}
