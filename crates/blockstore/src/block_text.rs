@@ -20,7 +20,7 @@ pub(crate) fn block_terms(
     for keyword in &block.header.keywords {
         analyzer.terms(keyword, &mut sink);
     }
-    let messages: Vec<Told<'_>> = messages.iter().map(Told::read).collect();
+    let messages: Vec<ReadMessage<'_>> = messages.iter().map(ReadMessage::read).collect();
     let recalls = recalls(&messages);
     for (at, told) in messages.iter().enumerate().filter(|(_, told)| !told.stored.recall) {
         let is_recall = |call: usize| recalls.contains(&(at, call));
@@ -29,13 +29,13 @@ pub(crate) fn block_terms(
 }
 
 /// A message of a block, as far as it can be read.
-struct Told<'a> {
+struct ReadMessage<'a> {
     stored: &'a StoredMessage,
     json: String,
     message: Option<Message>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ReadMessage<'a> {
     fn read(stored: &'a StoredMessage) -> Self {
         let json = light_json(stored);
         let message = Message::from_json(&json).ok();
@@ -45,7 +45,7 @@ impl<'a> Told<'a> {
 
 /// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it
 /// is. Ids may come again, so an answer belongs to the newest call of its id.
-fn recalls(messages: &[Told<'_>]) -> BTreeSet<(usize, usize)> {
+fn recalls(messages: &[ReadMessage<'_>]) -> BTreeSet<(usize, usize)> {
     let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
     let mut recalls = BTreeSet::new();
     for (at, told) in messages.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
 }
 
 fn message_terms(
-    told: &Told<'_>,
+    told: &ReadMessage<'_>,
     is_recall: impl Fn(usize) -> bool,
     analyzer: &mut Analyzer,
     mut sink: impl FnMut(&str),

@@ -111,7 +111,7 @@ impl Searcher {
             }
         };
         let mut hits = Vec::with_capacity(found.len());
-        for Found { ranked, place, passages, relevance, exact, explanation } in found {
+        for FoundBlock { ranked, place, passages, relevance, exact, explanation } in found {
             let block = match self.records.block(&self.todo, ranked.candidate.n) {
                 Ok(Some(block)) => block,
                 // A block of a todo that was forgotten meanwhile is found no more, and a damaged
@@ -167,7 +167,7 @@ impl Searcher {
         Ok(passages.into_iter().filter_map(hit).collect())
     }
 
-    fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
+    fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
         if self.disk.is_none() {
             return self.find(request);
         }
@@ -179,7 +179,7 @@ impl Searcher {
         }
     }
 
-    fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<Found>, Trouble> {
+    fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
         let memory = self.memory.read();
         let parts = Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory) };
         let corpus = Corpus { texts: u64::from(self.blocks), terms: parts.terms() };
@@ -275,7 +275,7 @@ impl Searcher {
             let held_by_told = told.iter().fold(0, |held, passage| held | passage.held);
             let is_told = |(place, _): &(usize, _)| held_by_told >> place & 1 == 1;
             let passage_terms = question.terms.iter().enumerate().filter(is_told);
-            found.push(Found {
+            found.push(FoundBlock {
                 ranked,
                 place,
                 passages: told
@@ -405,7 +405,7 @@ impl Searcher {
 }
 
 /// A block that was found.
-struct Found {
+struct FoundBlock {
     ranked: Ranked,
     place: Option<Place>,
     /// Its best passages.

@@ -56,7 +56,7 @@ struct Texts {
 const NOT_THIS: u32 = u32::MAX;
 
 /// What is gathered from the segments of an index.
-struct Found {
+struct Gathered {
     blocks: Vec<Option<FoundBlock>>,
     passages: Vec<Option<PassageMeta>>,
 }
@@ -114,7 +114,7 @@ impl DiskIndex {
                 return Err(format!("the checksum of {} does not hold", path.display()));
             }
         }
-        let mut found = Found {
+        let mut found = Gathered {
             blocks: vec![None; manifest.blocks as usize],
             passages: vec![None; manifest.passages as usize],
         };
@@ -355,7 +355,7 @@ impl Segment {
         reader: &SegmentReader,
         fields: Fields,
         segment: u32,
-        found: &mut Found,
+        found: &mut Gathered,
     ) -> Result<Self, Damage> {
         let words = |error: tantivy::TantivyError| error.to_string();
         if reader.has_deletes() {

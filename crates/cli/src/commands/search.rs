@@ -169,7 +169,7 @@ impl Search {
         for hit in &hits {
             let body = body(&memory, hit, out);
             let payloads = hit.passages.iter().map(|passage| passage_text(&memory, hit, passage));
-            found.push(Found { hit, body, payloads: payloads.collect() });
+            found.push(ShownHit { hit, body, payloads: payloads.collect() });
         }
         if out.is_json() {
             let hits = found.iter().map(|found| self.hit_json(found)).collect();
@@ -189,8 +189,8 @@ impl Search {
         Ok(Outcome::clean_if(!found.is_empty()))
     }
 
-    fn hit_json<'a>(&self, found: &'a Found<'a>) -> HitJson<'a> {
-        let Found { hit, body, payloads } = found;
+    fn hit_json<'a>(&self, found: &'a ShownHit<'a>) -> HitJson<'a> {
+        let ShownHit { hit, body, payloads } = found;
         let told = &hit.explanation;
         let payload = |(passage, text): (&'a PassageHit, &'a Option<String>)| PayloadJson {
             reference: &passage.payload,
@@ -237,7 +237,7 @@ impl Search {
         &self,
         out: &Output,
         rank: usize,
-        Found { hit, body, .. }: &Found<'_>,
+        ShownHit { hit, body, .. }: &ShownHit<'_>,
         words: &[String],
     ) -> Result<(), CliError> {
         let header = &hit.block.header;
@@ -286,7 +286,7 @@ pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) ->
 }
 
 /// A hit, its messages, and the texts of its passages where they can be read.
-struct Found<'a> {
+struct ShownHit<'a> {
     hit: &'a Hit,
     body: Vec<(SeqNo, Message)>,
     payloads: Vec<Option<String>>,

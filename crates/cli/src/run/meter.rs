@@ -34,11 +34,11 @@ pub(crate) struct Meter {
     prices: Option<TokenPrices>,
     state: Mutex<State>,
     /// Told of every answer.
-    changed: Mutex<Box<Told>>,
+    changed: Mutex<Box<Listener>>,
 }
 
-/// Whoever is told of the figures.
-type Told = dyn Fn(&Account) + Send;
+/// Hears of the figures after every answer.
+type Listener = dyn Fn(&Account) + Send;
 
 #[derive(Default)]
 struct State {
