@@ -19,7 +19,7 @@ pub(crate) struct Log {
     counters: Counters,
     head: Vec<Counted>,
     /// Pinned messages that left the history.
-    told: Vec<Told>,
+    restated: Vec<Restated>,
     /// All that is pinned.
     pins: BTreeSet<SeqNo>,
     lead: Option<Lead>,
@@ -40,8 +40,8 @@ struct Counted {
     tokens: usize,
 }
 
-/// A recorded message that is told by another.
-struct Told {
+/// A recorded message, shown by another that says what it was.
+struct Restated {
     recorded: Arc<Message>,
     shown: Counted,
 }
@@ -117,7 +117,7 @@ impl Log {
             todo,
             counters,
             head: Vec::new(),
-            told: Vec::new(),
+            restated: Vec::new(),
             pins: BTreeSet::new(),
             lead: None,
             history: VecDeque::new(),
@@ -230,7 +230,7 @@ impl Log {
                 Some(message) => {
                     let recorded = Arc::clone(&entry.recorded.message);
                     let shown = self.enter(message);
-                    self.told.push(Told { recorded, shown });
+                    self.restated.push(Restated { recorded, shown });
                 }
                 None => {
                     self.pins.remove(&entry.seq);
@@ -302,7 +302,7 @@ impl Log {
 
     /// The request of this moment. Its tools are counted, and for the caller to add.
     pub(crate) fn prompt(&self, budget: &Budget) -> Prompt {
-        let told = self.told.iter().map(|told| &told.shown);
+        let told = self.restated.iter().map(|told| &told.shown);
         let lead = self.lead.iter().map(|lead| &lead.shown);
         let before = self.head.iter().chain(told).chain(lead);
         let shown = before.chain(self.history.iter().map(Entry::shown_counted));
@@ -322,7 +322,7 @@ impl Log {
     /// The recorded messages that a request shows, in whatever form.
     fn conversation(&self) -> Vec<Arc<Message>> {
         let head = self.head.iter().map(|sized| &sized.message);
-        let told = self.told.iter().map(|told| &told.recorded);
+        let told = self.restated.iter().map(|told| &told.recorded);
         let question = self.lead.iter().filter(|lead| lead.is_recorded);
         let question = question.map(|lead| &lead.shown.message);
         let history = self.history.iter().map(|entry| &entry.recorded.message);

@@ -20,22 +20,24 @@ pub(crate) fn block_terms(
     for keyword in &block.header.keywords {
         analyzer.terms(keyword, &mut sink);
     }
-    let messages: Vec<ReadMessage<'_>> = messages.iter().map(ReadMessage::read).collect();
+    let messages: Vec<SearchedMessage<'_>> = messages.iter().map(SearchedMessage::read).collect();
     let recalls = recalls(&messages);
-    for (at, told) in messages.iter().enumerate().filter(|(_, told)| !told.stored.recall) {
+    for (at, searched) in
+        messages.iter().enumerate().filter(|(_, searched)| !searched.stored.recall)
+    {
         let is_recall = |call: usize| recalls.contains(&(at, call));
-        message_terms(told, is_recall, analyzer, &mut sink);
+        message_terms(searched, is_recall, analyzer, &mut sink);
     }
 }
 
 /// A message of a block, as far as it can be read.
-struct ReadMessage<'a> {
+struct SearchedMessage<'a> {
     stored: &'a StoredMessage,
     json: String,
     message: Option<Message>,
 }
 
-impl<'a> ReadMessage<'a> {
+impl<'a> SearchedMessage<'a> {
     fn read(stored: &'a StoredMessage) -> Self {
         let json = light_json(stored);
         let message = Message::from_json(&json).ok();
@@ -45,15 +47,15 @@ impl<'a> ReadMessage<'a> {
 
 /// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it
 /// is. Ids may come again, so an answer belongs to the newest call of its id.
-fn recalls(messages: &[ReadMessage<'_>]) -> BTreeSet<(usize, usize)> {
+fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
     let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
     let mut recalls = BTreeSet::new();
-    for (at, told) in messages.iter().enumerate() {
-        let Some(message) = &told.message else { continue };
+    for (at, searched) in messages.iter().enumerate() {
+        let Some(message) = &searched.message else { continue };
         for (index, call) in message.tool_calls().iter().enumerate() {
             newest.insert(&call.id, (at, index));
         }
-        if told.stored.recall
+        if searched.stored.recall
             && let Some(id) = message.tool_call_id()
         {
             recalls.extend(newest.get(id));
@@ -66,8 +68,8 @@ fn recalls(messages: &[ReadMessage<'_>]) -> BTreeSet<(usize, usize)> {
 /// a memory tool brought back is searched where it stands.
 pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
     let mut payloads: Vec<PayloadText> = Vec::new();
-    let told = messages.iter().filter(|stored| !stored.recall);
-    for offload in told.flat_map(|stored| &stored.offloads) {
+    let kept = messages.iter().filter(|stored| !stored.recall);
+    for offload in kept.flat_map(|stored| &stored.offloads) {
         let is_known = payloads.iter().any(|known| known.n == offload.n);
         if !is_known && offload.kind != PayloadKind::Binary {
             payloads.push(PayloadText { n: offload.n, bytes: offload.bytes });
@@ -77,14 +79,14 @@ pub(crate) fn payload_texts(messages: &[StoredMessage]) -> Vec<PayloadText> {
 }
 
 fn message_terms(
-    told: &ReadMessage<'_>,
+    searched: &SearchedMessage<'_>,
     is_recall: impl Fn(usize) -> bool,
     analyzer: &mut Analyzer,
     mut sink: impl FnMut(&str),
 ) {
-    let Some(message) = &told.message else {
+    let Some(message) = &searched.message else {
         // A text that is no message any more is still worth finding.
-        analyzer.terms(&told.json, &mut sink);
+        analyzer.terms(&searched.json, &mut sink);
         return;
     };
     if let Some(name) = message.name() {
@@ -199,8 +201,8 @@ mod tests {
         let again = read.replace("call_1", "call_0").replace("tide.csv", "潮汐.csv");
         let messages = [calls(&again), calls(&format!("{asked},{read}")), answer, calls(&again)];
         let terms = terms(&messages);
-        for told in ["search_block", "tide.csv"] {
-            assert!(terms.iter().any(|term| term == told), "{told} in {terms:?}");
+        for searched in ["search_block", "tide.csv"] {
+            assert!(terms.iter().any(|term| term == searched), "{searched} in {terms:?}");
         }
         assert_eq!(terms.iter().filter(|term| *term == "潮汐").count(), 2, "{terms:?}");
         for asked in ["query", "holm", "纠正"] {

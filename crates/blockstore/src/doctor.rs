@@ -36,7 +36,7 @@ pub enum FindingKind {
     Head,
     /// A message is missing, damaged, or more than the head says.
     Message,
-    /// A block is missing or damaged, or blocks do not partition the messages before the tail.
+    /// A block is missing or damaged, or blocks do not partition the messages before the open tail.
     Block,
     /// The vectors of a message are damaged, or of no message.
     Vector,

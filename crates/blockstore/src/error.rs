@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another writer came first. Read the todo's tail again and repeat with its head.
+    /// Another writer came first. Read the todo's open tail again and repeat with its head.
     #[error(
         "todo {todo} has moved on: another writer came first ({expected} messages then, {found} now)"
     )]

@@ -92,7 +92,7 @@ impl Records {
         self.write(todo, Batch { expect, put, delete: commit.delete })
     }
 
-    /// Blocks follow each other without a gap, and end before the tail.
+    /// Blocks follow each other without a gap, and end before the open tail.
     fn check_blocks(&self, commit: &Commit<'_>, next: u64) -> Result<(), Error> {
         let Some(first) = commit.blocks.first() else { return Ok(()) };
         let todo = commit.todo;

@@ -246,7 +246,7 @@ impl BlockStore {
     }
 
     /// Compares everything with everything: that messages, blocks and vectors are whole and have
-    /// no gap, that blocks partition the messages before the tail, and that the indexes hold
+    /// no gap, that blocks partition the messages before the open tail, and that the indexes hold
     /// exactly what the truth holds, and a graph what its checksums say. With `repair`, indexes that
     /// do not are made again, and such a graph is deleted, for [`build_graph`](Self::build_graph) to
     /// make it again. Others may go on writing.

@@ -91,9 +91,9 @@ impl fmt::Display for PathText<'_> {
     }
 }
 
-/// A part of a text.
+/// A part of a text: plain, or a reference.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Found<'a> {
+pub(crate) enum TextPart<'a> {
     Text(&'a str),
     Reference(Reference),
     /// What looks like a reference and is none, and what was expected.
@@ -105,7 +105,7 @@ pub(crate) enum Found<'a> {
 
 /// Cuts a text into references and what stands between them. The parts, as they were written, are
 /// the text. One pass: what a reference brings later is never looked at here.
-pub(crate) fn cut(text: &str, spelling: Spelling) -> Vec<Found<'_>> {
+pub(crate) fn cut(text: &str, spelling: Spelling) -> Vec<TextPart<'_>> {
     let mut found = Vec::new();
     let (mut plain_from, mut from) = (0, 0);
     let begin = match spelling {
@@ -123,21 +123,21 @@ pub(crate) fn cut(text: &str, spelling: Spelling) -> Vec<Found<'_>> {
                 from = at + 1;
                 continue;
             }
-            Read::Reference(reference, length) => (Found::Reference(reference), length),
+            Read::Reference(reference, length) => (TextPart::Reference(reference), length),
             Read::Malformed(expected) => {
                 let length = malformed_length(rest, spelling);
-                (Found::Malformed { text: &rest[..length], expected }, length)
+                (TextPart::Malformed { text: &rest[..length], expected }, length)
             }
         };
         if plain_from < at {
-            found.push(Found::Text(&text[plain_from..at]));
+            found.push(TextPart::Text(&text[plain_from..at]));
         }
         found.push(part);
         from = at + length;
         plain_from = from;
     }
     if plain_from < text.len() {
-        found.push(Found::Text(&text[plain_from..]));
+        found.push(TextPart::Text(&text[plain_from..]));
     }
     found
 }
@@ -295,7 +295,7 @@ fn malformed_length(text: &str, spelling: Spelling) -> usize {
 
 /// Text that reads like a reference of a spelling, well-formed or not, and so cannot be written in it.
 pub(crate) fn would_be_read(text: &str, spelling: Spelling) -> bool {
-    cut(text, spelling).iter().any(|part| !matches!(part, Found::Text(_)))
+    cut(text, spelling).iter().any(|part| !matches!(part, TextPart::Text(_)))
 }
 
 /// The paths of references, as a list for a message.

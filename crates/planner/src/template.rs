@@ -1,7 +1,7 @@
 //! Arguments with references in them.
 
 use crate::json::{Node, Value, same_number};
-use crate::reference::{Found, cut, would_be_read};
+use crate::reference::{TextPart, cut, would_be_read};
 use crate::{FindingKind, Position, Reference, Spelling};
 use foldback_core::{Escape, escape_into};
 use serde::{Deserialize, Serialize};
@@ -174,15 +174,15 @@ impl Template {
         let mut pieces: Vec<Piece> = Vec::new();
         for part in cut(&text, spelling) {
             let plain = match part {
-                Found::Reference(reference) => {
+                TextPart::Reference(reference) => {
                     pieces.push(Piece::Reference(reference));
                     continue;
                 }
-                Found::Malformed { text, expected } => {
+                TextPart::Malformed { text, expected } => {
                     flaws.push(Flaw::Malformed { at, text: text.to_owned(), expected });
                     text
                 }
-                Found::Text(text) => text,
+                TextPart::Text(text) => text,
             };
             match pieces.last_mut() {
                 Some(Piece::Text(before)) => before.push_str(plain),

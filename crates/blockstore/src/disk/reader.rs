@@ -57,12 +57,12 @@ const NOT_THIS: u32 = u32::MAX;
 
 /// What is gathered from the segments of an index.
 struct Gathered {
-    blocks: Vec<Option<FoundBlock>>,
+    blocks: Vec<Option<IndexedBlock>>,
     passages: Vec<Option<PassageMeta>>,
 }
 
 #[derive(Clone)]
-struct FoundBlock {
+struct IndexedBlock {
     meta: BlockMeta,
     /// The numbers of its payloads.
     carried: Vec<u64>,
@@ -114,23 +114,23 @@ impl DiskIndex {
                 return Err(format!("the checksum of {} does not hold", path.display()));
             }
         }
-        let mut found = Gathered {
+        let mut gathered = Gathered {
             blocks: vec![None; manifest.blocks as usize],
             passages: vec![None; manifest.passages as usize],
         };
         let mut segments = Vec::with_capacity(metas.segments.len());
         for (meta, place) in metas.segments.iter().zip(0..) {
             let reader = SegmentReader::open(&index.segment(meta.clone())).map_err(words)?;
-            segments.push(Segment::read(&reader, fields, place, &mut found)?);
+            segments.push(Segment::read(&reader, fields, place, &mut gathered)?);
         }
-        let passages = found.passages.into_iter().collect::<Option<Vec<_>>>();
+        let passages = gathered.passages.into_iter().collect::<Option<Vec<_>>>();
         let passages = passages.ok_or_else(|| "it leaves passages out".to_owned())?;
         let passage_terms: u64 = passages.iter().map(|meta| u64::from(meta.len)).sum();
         let blocks_of = passages.iter().map(|meta| meta.block);
         if passage_terms != manifest.passage_terms || !blocks_of.is_sorted() {
             return Err("its passages are not those that its manifest says".to_owned());
         }
-        let blocks = found.blocks.into_iter().collect::<Option<Vec<_>>>();
+        let blocks = gathered.blocks.into_iter().collect::<Option<Vec<_>>>();
         let blocks = blocks.ok_or_else(|| "it leaves blocks out".to_owned())?;
         let mut carried = Carried::default();
         let (mut metas, mut documents) = (Vec::new(), Vec::new());
@@ -350,12 +350,12 @@ impl Texts {
 }
 
 impl Segment {
-    /// Reads which blocks and passages the segment holds, and notes each in `found`.
+    /// Reads which blocks and passages the segment holds, and notes each in `gathered`.
     fn read(
         reader: &SegmentReader,
         fields: Fields,
         segment: u32,
-        found: &mut Gathered,
+        gathered: &mut Gathered,
     ) -> Result<Self, Damage> {
         let words = |error: tantivy::TantivyError| error.to_string();
         if reader.has_deletes() {
@@ -386,7 +386,7 @@ impl Segment {
                 let lines = (first_line.get(doc)?, last_line.get(doc)?);
                 let place = PassagePlace { bytes, lines, skip: skip.get(doc)? };
                 let meta = PassageMeta { block, payload: payload.get(doc)?, place, len };
-                let entry = found.passages.get_mut(*at as usize).ok_or_else(bad)?;
+                let entry = gathered.passages.get_mut(*at as usize).ok_or_else(bad)?;
                 if entry.replace(meta).is_some() {
                     return Err(format!("it holds passage {at} twice"));
                 }
@@ -396,8 +396,8 @@ impl Segment {
                 let block_type = block_type(kind.get(doc)?).ok_or_else(bad)?;
                 let meta = BlockMeta { len, time: Timestamp(time), block_type };
                 let (carried, document) = (carried.all(doc), (segment, doc));
-                let block = FoundBlock { meta, carried, document };
-                let entry = n.checked_sub(1).and_then(|n| found.blocks.get_mut(n as usize));
+                let block = IndexedBlock { meta, carried, document };
+                let entry = n.checked_sub(1).and_then(|n| gathered.blocks.get_mut(n as usize));
                 if entry.ok_or_else(bad)?.replace(block).is_some() {
                     return Err(format!("it holds block {n} twice"));
                 }

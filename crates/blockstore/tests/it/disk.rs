@@ -39,7 +39,7 @@ fn c3_an_index_answers_exactly_as_memory_does() {
     writer.store.maintain(&writer.todo).unwrap();
     writer.fill(12, 1_500);
     writer.store.maintain(&writer.todo).unwrap();
-    // And a tail that is not indexed. Between the two stand calls of tools.
+    // And blocks that are not indexed. Between the two stand calls of tools.
     let mut random = Random::new(14);
     for _ in 0..12 {
         writer.say(&random.line(8)).close_as(BlockType::ToolCall, &[]);

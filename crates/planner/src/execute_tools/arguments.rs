@@ -3,7 +3,7 @@
 use super::body;
 use crate::encode::JsonCode;
 use crate::json::{self, Member, Node, Value};
-use crate::reference::{Found, cut};
+use crate::reference::{TextPart, cut};
 use crate::template::{Flaw, quote_into, spell};
 use crate::{ParseError, Position, Spelling, Template};
 use foldback_tool::ToolSpec;
@@ -161,13 +161,13 @@ fn quote_bare_references(text: &str) -> String {
     let mut code = JsonCode::default();
     for part in cut(text, Spelling::ExecuteTools) {
         match part {
-            Found::Reference(reference) if !code.is_in_string() => {
+            TextPart::Reference(reference) if !code.is_in_string() => {
                 quote_into(&reference.spelled(Spelling::ExecuteTools), &mut out);
             }
-            Found::Reference(reference) => {
+            TextPart::Reference(reference) => {
                 out.push_str(&reference.spelled(Spelling::ExecuteTools));
             }
-            Found::Text(text) | Found::Malformed { text, .. } => {
+            TextPart::Text(text) | TextPart::Malformed { text, .. } => {
                 code.pass(text);
                 out.push_str(text);
             }
