@@ -270,9 +270,9 @@ mod tests {
         let named = Message::from_json(r#"{"role":"user","name":"a b","content":"x"}"#).unwrap();
         assert_eq!(Attribution::of(SeqNo(0), &named).to_string(), "#0 user(a_b)");
         assert_eq!(Attribution::of(SeqNo(0), &named).trust(), Trust::User);
-        let told = format!(r#"{{"role":"user","name":"{OBSERVATIONS}","content":"x"}}"#);
-        let told = Message::from_json(&told).unwrap();
-        assert_eq!(Attribution::of(SeqNo(0), &told).trust(), Trust::Untrusted);
+        let json = format!(r#"{{"role":"user","name":"{OBSERVATIONS}","content":"x"}}"#);
+        let observed = Message::from_json(&json).unwrap();
+        assert_eq!(Attribution::of(SeqNo(0), &observed).trust(), Trust::Untrusted);
     }
 
     /// S5: calls that share an id are answered in their order, and one that comes again in a later turn
@@ -293,14 +293,14 @@ mod tests {
             result("call_0"),
             result("call_0"),
         ];
-        let told = (0..messages.len()).map(|at| {
+        let calls = (0..messages.len()).map(|at| {
             let before = (0..).map(SeqNo).zip(&messages[..at]).collect::<Vec<_>>();
             let before = before.into_iter().rev();
             Attribution::among(SeqNo(at as u64), &messages[at], before).call()
         });
-        let told: Vec<_> = told.map(|call| call.map(|(seq, index)| (seq.0, index))).collect();
+        let calls: Vec<_> = calls.map(|call| call.map(|(seq, index)| (seq.0, index))).collect();
         let first = [None, Some((0, 0)), None, Some((0, 2)), Some((0, 1))];
         let later = [None, Some((5, 0)), None, Some((7, 0)), Some((7, 1)), Some((7, 1))];
-        assert_eq!(told, [first.as_slice(), &later].concat());
+        assert_eq!(calls, [first.as_slice(), &later].concat());
     }
 }

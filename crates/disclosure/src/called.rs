@@ -83,7 +83,7 @@ pub(crate) fn called(call: &ToolCall) -> Option<String> {
     }
     let mut values = Vec::new();
     match call.members() {
-        Some(members) => members.iter().for_each(|(_, value)| tell(value, &mut values)),
+        Some(members) => members.iter().for_each(|(_, value)| push_texts(value, &mut values)),
         None => values.push(text(&call.arguments)),
     }
     if values.iter().all(|value| value == ELISION) {
@@ -94,17 +94,17 @@ pub(crate) fn called(call: &ToolCall) -> Option<String> {
 }
 
 /// The texts and numbers of a value.
-fn tell(value: &RawValue, told: &mut Vec<String>) {
+fn push_texts(value: &RawValue, texts: &mut Vec<String>) {
     let json = value.get();
     if json.starts_with(['{', '[']) {
         match nested(json) {
-            Some(values) => values.into_iter().for_each(|value| tell(value, told)),
-            None => told.push(ELISION.to_owned()),
+            Some(values) => values.into_iter().for_each(|value| push_texts(value, texts)),
+            None => texts.push(ELISION.to_owned()),
         }
     } else if let Ok(value) = serde_json::from_str::<String>(json) {
-        told.extend((!value.trim().is_empty()).then(|| text(&value)));
+        texts.extend((!value.trim().is_empty()).then(|| text(&value)));
     } else if json != "null" {
-        told.push(text(json));
+        texts.push(text(json));
     }
 }
 

@@ -91,8 +91,8 @@ pub(crate) struct Entry {
     note: Option<Form>,
     /// Whether its text stands at the beginning.
     pinned: bool,
-    /// Whether it is shown in another's role: an instruction, or somebody of an unknown role.
-    is_told: bool,
+    /// Whether it is shown in another's role, as an instruction and a speaker of unknown role are.
+    is_restated: bool,
     /// Whether a part of it is shown by its notice, however fresh it is.
     pub(crate) is_cut: bool,
     /// The payload that holds its content, where that is stored outside.
@@ -124,7 +124,7 @@ impl Entry {
             light: None,
             note: None,
             pinned: false,
-            is_told: sent.role() != message.role(),
+            is_restated: sent.role() != message.role(),
             is_cut: false,
             stored: None,
             called: message.tool_calls().iter().filter_map(called).collect(),
@@ -181,7 +181,7 @@ impl Entry {
 
     /// The message as it is shown now, where it is shown in its place and as its speaker's.
     pub(crate) fn said(&self, light: bool) -> Option<&Arc<Message>> {
-        (!self.pinned && !self.is_told).then(|| self.unpinned(light).message())
+        (!self.pinned && !self.is_restated).then(|| self.unpinned(light).message())
     }
 
     fn unpinned(&self, light: bool) -> &Form {

@@ -5,7 +5,7 @@
 //! It takes each message ([`Shown`]) and each sealed block, and gives a
 //! [`Prompt`](foldback_core::Prompt) that any chat API takes: calls and their results together,
 //! ids unique, nothing empty. Its size does not grow with the conversation. What it leaves out is
-//! one call away: `search_block`, `list_blocks` and `load` read a [`Shelf`] and give an
+//! one call away: `search_block`, `list_blocks` and `load` read a [`RecallSource`] and give an
 //! [`Answer`], whose text is marked as recorded data and is kept as references ([`Fragment`]).
 //!
 //! Which blocks leave the view, and when, is decided by its [`FoldPolicy`]: with each block that closes,
@@ -84,6 +84,7 @@ mod attribution;
 mod declared_tools;
 mod marks;
 mod quote;
+mod quoted_text;
 mod tools;
 
 mod config;
@@ -102,8 +103,9 @@ pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;
 pub use marks::Marks;
-pub use quote::Fragment;
+pub use quoted_text::Fragment;
 pub use snapshot::Snapshot;
 pub use tools::{
-    Answer, Argument, ArgumentKind, Grants, Shelf, Tool, definitions, recall_note, run_tool, tools,
+    Answer, Argument, ArgumentKind, Grants, RecallSource, Tool, definitions, recall_note, run_tool,
+    tools,
 };

@@ -106,8 +106,8 @@ impl fmt::Display for Origin<'_> {
             ("trust", Some(self.trust.as_str())),
             ("note", self.note),
         ];
-        let told = attributes.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        told.into_iter().try_for_each(|(key, value)| write!(f, " {key}=\"{value}\""))
+        let known = attributes.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        known.into_iter().try_for_each(|(key, value)| write!(f, " {key}=\"{value}\""))
     }
 }
 

@@ -10,7 +10,7 @@ use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
-use foldback_disclosure::{Answer, Marks, Shelf, ViewConfig};
+use foldback_disclosure::{Answer, Marks, RecallSource, ViewConfig};
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ impl Memory {
     pub fn recall(&self, todo: &TodoId, tool: &str, arguments: &str) -> Result<Answer, Error> {
         let todo = self.find(todo)?;
         let call = foldback_core::ToolCall::new("call", tool, arguments);
-        Ok(foldback_disclosure::run_tool(&self.shelf(&todo), &call)?)
+        Ok(foldback_disclosure::run_tool(&self.recall_source(&todo), &call)?)
     }
 
     /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
@@ -235,8 +235,8 @@ impl Memory {
         self.shared.find(todo)
     }
 
-    fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {
-        Shelf {
+    fn recall_source<'a>(&'a self, todo: &'a Todo) -> RecallSource<'a> {
+        RecallSource {
             todo,
             marks: self.shared.marks(todo),
             blocks: &self.shared.blocks,

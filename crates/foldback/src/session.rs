@@ -9,7 +9,7 @@ use foldback_core::{
     Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId,
     ToolDefinition,
 };
-use foldback_disclosure::{Answer, Shelf, run_tool};
+use foldback_disclosure::{Answer, RecallSource, run_tool};
 use foldback_kv::Todo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Session {
     /// # Errors
     /// When the store fails.
     pub fn call(&mut self, call: &ToolCall) -> Result<Answer, Error> {
-        let answer = run_tool(&self.shelf(), call)?;
+        let answer = run_tool(&self.recall_source(), call)?;
         self.answers.retain(|(id, _)| *id != call.id);
         self.answers.truncate(MAX_ANSWERS - 1);
         self.answers.push_front((call.id.clone(), answer.clone()));
@@ -172,8 +172,8 @@ impl Session {
         Ok(self.memory.payloads.get(&self.todo, meta.n)?)
     }
 
-    pub(crate) fn shelf(&self) -> Shelf<'_> {
-        Shelf {
+    pub(crate) fn recall_source(&self) -> RecallSource<'_> {
+        RecallSource {
             todo: &self.todo,
             marks: self.memory.marks(&self.todo),
             blocks: &self.memory.blocks,

@@ -1,14 +1,13 @@
 //! A block's messages as text, kept as references to where they stand.
 
-use super::Shelf;
-use super::shelf::recall_note;
+use super::{RecallSource, recall_note};
 use crate::Marks;
 use crate::attribution::{Attribution, CallSearch, backwards, readable};
 use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::light::{light, light_elsewhere};
 use crate::marks::Origin;
-use crate::quote::Woven;
+use crate::quoted_text::QuotedText;
 use crate::repair::{NO_OUTPUT, legal_name};
 use foldback_blockstore::Error;
 use foldback_core::{
@@ -24,7 +23,7 @@ pub(crate) struct BlockText {
     kind: &'static str,
     /// Of all its messages the least.
     trust: Trust,
-    pub(crate) messages: Vec<(SeqNo, Woven)>,
+    pub(crate) messages: Vec<(SeqNo, QuotedText)>,
     /// Whose they are, in the same order.
     whose: Vec<String>,
     /// What of each asks the memory, or is its answer, in the same order: it repeats the question.
@@ -33,35 +32,39 @@ pub(crate) struct BlockText {
 
 impl BlockText {
     /// Reads the block's messages. Parts that are stored outside are shown by their notice.
-    pub(crate) fn read(shelf: &Shelf<'_>, block: &Block) -> Result<Self, Error> {
-        Self::read_as(shelf, block, None)
+    pub(crate) fn read(recall: &RecallSource<'_>, block: &Block) -> Result<Self, Error> {
+        Self::read_as(recall, block, None)
     }
 
     /// As [`read`](Self::read), of a block that is shown in another todo: everything in it has its
     /// full name, and nothing is a quote, because a quote leads into the own todo. Nothing in it is
     /// trusted further than a model: who asked there may have been one.
-    pub(crate) fn read_elsewhere(shelf: &Shelf<'_>, block: &Block) -> Result<Self, Error> {
-        Self::read_as(shelf, block, Some(shelf.todo.id()))
+    pub(crate) fn read_elsewhere(recall: &RecallSource<'_>, block: &Block) -> Result<Self, Error> {
+        Self::read_as(recall, block, Some(recall.todo.id()))
     }
 
-    fn read_as(shelf: &Shelf<'_>, block: &Block, of: Option<&TodoId>) -> Result<Self, Error> {
-        let stored = shelf.blocks.messages(shelf.todo, block.range.as_u64())?;
+    fn read_as(
+        recall: &RecallSource<'_>,
+        block: &Block,
+        of: Option<&TodoId>,
+    ) -> Result<Self, Error> {
+        let stored = recall.blocks.messages(recall.todo, block.range.as_u64())?;
         let first = block.range.first();
         let mut before: Vec<(SeqNo, Message)> = Vec::with_capacity(stored.len());
         // What stands before the block, for results that came too late: as far as it was read, and on.
         let mut earlier: Vec<(SeqNo, Message)> = Vec::new();
-        let mut unread = backwards(shelf.blocks, shelf.todo, first);
+        let mut unread = backwards(recall.blocks, recall.todo, first);
         let mut messages = Vec::with_capacity(stored.len());
-        let mut told = Vec::with_capacity(stored.len());
+        let mut whose_all = Vec::with_capacity(stored.len());
         let mut calls: Vec<Vec<Range<usize>>> = Vec::with_capacity(stored.len());
         let mut asks: Vec<Vec<Range<usize>>> = vec![Vec::new(); stored.len()];
         let mut trust = if of.is_some() { Trust::Model } else { Trust::User };
         for (at, (seq, stored)) in block.range.iter().zip(&stored).enumerate() {
             let Some(message) = readable(stored) else {
-                let mut woven = Woven::default();
-                woven.push(&format!("#{seq} (this message cannot be read)\n"));
-                messages.push((seq, woven));
-                told.push(format!("#{seq}"));
+                let mut quoted = QuotedText::default();
+                quoted.push(&format!("#{seq} (this message cannot be read)\n"));
+                messages.push((seq, quoted));
+                whose_all.push(format!("#{seq}"));
                 calls.push(Vec::new());
                 trust = Trust::Untrusted;
                 continue;
@@ -80,7 +83,7 @@ impl BlockText {
             }
             let whose = Attribution::answering(seq, &message, search);
             trust = trust.min(whose.trust());
-            let (woven, called) = weave(&whose, &message, stored, of);
+            let (quoted, called) = quote_message(&whose, &message, stored, of);
             if stored.recall {
                 let asked = whose.call().and_then(|(seq, index)| {
                     let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
@@ -90,23 +93,23 @@ impl BlockText {
                     asks.push(asked);
                 }
                 if let Some(asks) = asks.get_mut(at) {
-                    asks.push(0..woven.text().len());
+                    asks.push(0..quoted.text().len());
                 }
             }
-            messages.push((seq, woven));
-            told.push(whose.to_string());
+            messages.push((seq, quoted));
+            whose_all.push(whose.to_string());
             calls.push(called);
             before.push((seq, message));
         }
         let id = &block.header.block_id;
         Ok(Self {
-            marks: shelf.marks,
+            marks: recall.marks,
             id: of.map_or_else(|| shown_id(id), |_| id.to_string()),
             time: one_line(&block.header.create_time.replace(['"', '<', '>'], ""), 19),
             kind: block.header.block_type.as_str(),
             trust,
             messages,
-            whose: told,
+            whose: whose_all,
             asks,
         })
     }
@@ -127,8 +130,8 @@ impl BlockText {
     }
 
     /// All messages, one after the other.
-    pub(crate) fn body(&self) -> Woven {
-        let mut body = Woven::default();
+    pub(crate) fn body(&self) -> QuotedText {
+        let mut body = QuotedText::default();
         for (_, message) in &self.messages {
             body.append(message);
         }
@@ -137,7 +140,7 @@ impl BlockText {
 
     /// What a part of the body begins with that does not begin with a head: whose message goes on there.
     /// It has the form of a head, which no text forges.
-    pub(crate) fn goes_on(&self, body: &Woven, at: usize) -> Option<String> {
+    pub(crate) fn goes_on(&self, body: &QuotedText, at: usize) -> Option<String> {
         let (before, part) = body.text().split_at_checked(at)?;
         let is_line = before.is_empty() || before.ends_with('\n');
         let digit = part.strip_prefix('#').and_then(|rest| rest.chars().next());
@@ -175,13 +178,13 @@ fn borrowed((seq, message): &(SeqNo, Message)) -> (SeqNo, &Message) {
 }
 
 /// A message as its text, and where in that each of its calls stands.
-fn weave(
+fn quote_message(
     whose: &Attribution,
     message: &Message,
     stored: &StoredMessage,
     of: Option<&TodoId>,
-) -> (Woven, Vec<Range<usize>>) {
-    let mut woven = Woven::default();
+) -> (QuotedText, Vec<Range<usize>>) {
+    let mut quoted = QuotedText::default();
     let seq = whose.seq();
     let shown = match of {
         _ if stored.offloads.is_empty() => None,
@@ -191,32 +194,32 @@ fn weave(
     let is_own = of.is_none();
     let shown = shown.as_ref().unwrap_or(message);
     if !shown.content().is_blank() || shown.tool_calls().is_empty() {
-        woven.push(&format!("{whose}: "));
+        quoted.push(&format!("{whose}: "));
         if stored.recall {
-            woven.push_quote(&recall_note(&message.text()), None);
+            quoted.push_quote(&recall_note(&message.text()), None);
         } else {
-            weave_content(&mut woven, seq, shown, &stored.offloads, is_own);
+            quote_content(&mut quoted, seq, shown, &stored.offloads, is_own);
         }
-        woven.push("\n");
+        quoted.push("\n");
     }
     let mut calls = Vec::with_capacity(shown.tool_calls().len());
     for (index, call) in (0_u32..).zip(shown.tool_calls()) {
-        let begins = woven.text().len();
-        woven.push(&format!("{} ", whose.of_call(message, index as usize)));
+        let begins = quoted.text().len();
+        quoted.push(&format!("{} ", whose.of_call(message, index as usize)));
         let is_offloaded = stored.offloads.iter().any(|offload| match offload.site {
             Site::Arguments(at) | Site::Argument(at, _) => at == index,
             Site::Content | Site::Part(_) => false,
         });
         let source = Source::Message(seq, Site::Arguments(index));
-        woven.push_quote(&call.arguments, (is_own && !is_offloaded).then_some((source, 0)));
-        woven.push("\n");
-        calls.push(begins..woven.text().len());
+        quoted.push_quote(&call.arguments, (is_own && !is_offloaded).then_some((source, 0)));
+        quoted.push("\n");
+        calls.push(begins..quoted.text().len());
     }
-    (woven, calls)
+    (quoted, calls)
 }
 
-fn weave_content(
-    woven: &mut Woven,
+fn quote_content(
+    quoted: &mut QuotedText,
     seq: SeqNo,
     message: &Message,
     offloads: &[Offload],
@@ -227,17 +230,17 @@ fn weave_content(
         (is_own && !is_offloaded).then_some((Source::Message(seq, site), 0))
     };
     match message.content() {
-        content if content.is_blank() => woven.push(NO_OUTPUT),
+        content if content.is_blank() => quoted.push(NO_OUTPUT),
         Content::Empty => {}
-        Content::Text(text) => woven.push_quote(text, source(Site::Content)),
+        Content::Text(text) => quoted.push_quote(text, source(Site::Content)),
         Content::Parts(parts) => {
             for (index, part) in (0_u32..).zip(parts) {
                 if index > 0 {
-                    woven.end_part();
+                    quoted.end_part();
                 }
                 match part {
-                    Part::Text(text) => woven.push_quote(text, source(Site::Part(index))),
-                    Part::Other(json) => woven.push(&format!("[{}]", part_kind(json))),
+                    Part::Text(text) => quoted.push_quote(text, source(Site::Part(index))),
+                    Part::Other(json) => quoted.push(&format!("[{}]", part_kind(json))),
                 }
             }
         }

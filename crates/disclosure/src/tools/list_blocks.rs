@@ -1,10 +1,10 @@
 //! `list_blocks`: what there is, in the order of time.
 
 use super::argument::{Argument, ArgumentKind, Arguments};
-use super::{Answer, Shelf, Tool};
+use super::{Answer, RecallSource, Tool};
 use crate::Error;
 use crate::ledger::{ledger_line, shown_id};
-use crate::quote::Woven;
+use crate::quoted_text::QuotedText;
 use foldback_blockstore::Error as BlockError;
 use foldback_core::{Block, BlockId};
 use foldback_kv::Space;
@@ -45,11 +45,11 @@ const PAGE: usize = 100;
 /// One call looks through so many blocks for those of a rare type; the cursor goes on from there.
 const LOOK_THROUGH: u32 = 5_000;
 
-fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
+fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let first = u32::try_from(arguments.count("cursor")).unwrap_or(u32::MAX);
     let limit = arguments.count("limit");
     let wanted = arguments.block_type("block_type");
-    let total = match shelf.blocks.last_block(shelf.todo) {
+    let total = match recall.blocks.last_block(recall.todo) {
         Ok(last) => last.map_or(0, |block| block.header.block_id.n()),
         // A damaged last block is still the last.
         Err(error) => damaged(&error).ok_or(error)?,
@@ -57,7 +57,7 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let mut cursor = first;
     let mut lines = Vec::new();
     'pages: while cursor < total && cursor - first < LOOK_THROUGH {
-        let (page, bad) = read(shelf, cursor, PAGE.min(limit.max(LIMIT)))?;
+        let (page, bad) = read(recall, cursor, PAGE.min(limit.max(LIMIT)))?;
         if page.is_empty() && bad.is_none() {
             break;
         }
@@ -67,7 +67,7 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
             }
             cursor = block.header.block_id.n();
             if wanted.is_none_or(|wanted| wanted == block.header.block_type) {
-                lines.push(ledger_line(&block.header, shelf.tokens));
+                lines.push(ledger_line(&block.header, recall.tokens));
             }
         }
         if let Some(bad) = bad {
@@ -76,11 +76,11 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
             }
             // Nobody knows its type, so it is named whatever is wanted.
             cursor = bad;
-            let id = BlockId::new(shelf.todo.id().clone(), bad);
+            let id = BlockId::new(recall.todo.id().clone(), bad);
             lines.push(format!("{} is damaged", shown_id(&id)));
         }
     }
-    let mut answer = Woven::default();
+    let mut answer = QuotedText::default();
     let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));
     let span = match (first < cursor, total) {
         (_, 0) => "no block is closed yet".to_owned(),
@@ -113,18 +113,18 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
 /// Up to `limit` blocks behind `after`, as far as they can be read, and the number of the damaged
 /// one that follows them, if one does.
 fn read(
-    shelf: &Shelf<'_>,
+    recall: &RecallSource<'_>,
     after: u32,
     limit: usize,
 ) -> Result<(Vec<Block>, Option<u32>), BlockError> {
-    let error = match shelf.blocks.blocks(shelf.todo, after, limit) {
+    let error = match recall.blocks.blocks(recall.todo, after, limit) {
         Ok(blocks) => return Ok((blocks, None)),
         Err(error) => error,
     };
     let Some(bad) = damaged(&error).filter(|bad| *bad > after) else { return Err(error) };
     match (bad - after - 1) as usize {
         0 => Ok((Vec::new(), Some(bad))),
-        before => Ok((shelf.blocks.blocks(shelf.todo, after, before)?, Some(bad))),
+        before => Ok((recall.blocks.blocks(recall.todo, after, before)?, Some(bad))),
     }
 }
 

@@ -4,12 +4,12 @@ use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::{page, pattern};
 use super::payload_origin::PayloadOrigin;
-use super::{Answer, Shelf, Tool, search_block};
+use super::{Answer, RecallSource, Tool, search_block};
 use crate::Error;
 use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::marks::Origin;
-use crate::quote::Woven;
+use crate::quoted_text::QuotedText;
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
@@ -69,12 +69,12 @@ const CONTEXT: usize = 2;
 /// The first bytes of a binary payload that are looked at.
 const BINARY_HEAD: u64 = 512;
 
-fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
+fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let asked = arguments.text("ref").unwrap_or_default().trim();
-    let own = shelf.todo.id();
+    let own = recall.todo.id();
     let Ok(reference) = Reference::parse_in(own, asked) else {
         let are_words = are_words(asked);
-        let found = if are_words { search_block::search(shelf, asked)? } else { None };
+        let found = if are_words { search_block::search(recall, asked)? } else { None };
         let searched = if are_words { ", and no block fits these words" } else { "" };
         return Ok(found.unwrap_or_else(|| {
             Answer::error(
@@ -88,15 +88,15 @@ fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
         }));
     };
     if reference.todo() == own {
-        return Loading { shelf, arguments, asked, is_own: true }.load(&reference);
+        return Loading { recall, arguments, asked, is_own: true }.load(&reference);
     }
-    let granted = match shelf.grants {
-        Some(grants) => grants.granted(shelf.todo, &reference)?,
+    let granted = match recall.grants {
+        Some(grants) => grants.granted(recall.todo, &reference)?,
         None => None,
     };
     let Some(other) = granted else { return Ok(not_found(asked)) };
-    let shelf = &Shelf { todo: &other, ..*shelf };
-    Loading { shelf, arguments, asked, is_own: false }.load(&reference)
+    let recall = &RecallSource { todo: &other, ..*recall };
+    Loading { recall, arguments, asked, is_own: false }.load(&reference)
 }
 
 /// Whether what is no reference is meant as words to search for: they begin with a letter or a digit,
@@ -115,7 +115,7 @@ fn are_words(asked: &str) -> bool {
 #[derive(Clone, Copy)]
 struct Loading<'a> {
     /// What is read from.
-    shelf: &'a Shelf<'a>,
+    recall: &'a RecallSource<'a>,
     arguments: &'a Arguments,
     /// The reference as it was asked for.
     asked: &'a str,
@@ -145,7 +145,7 @@ impl Loading<'_> {
     }
 
     fn block(self, id: &BlockId) -> Result<Answer, Error> {
-        let Self { shelf, arguments, asked, is_own } = self;
+        let Self { recall, arguments, asked, is_own } = self;
         let damaged = |detail: &str| {
             let detail = one_line(detail, 120);
             Answer::error(
@@ -153,16 +153,16 @@ impl Loading<'_> {
                 &format!("The block is damaged ({detail}). Others can be loaded."),
             )
         };
-        let block = match shelf.blocks.block(shelf.todo, id.n()) {
+        let block = match recall.blocks.block(recall.todo, id.n()) {
             Ok(Some(block)) => block,
             Ok(None) => return Ok(not_found(asked)),
             Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),
             Err(error) => return Err(error.into()),
         };
         let text = if is_own {
-            BlockText::read(shelf, &block)
+            BlockText::read(recall, &block)
         } else {
-            BlockText::read_elsewhere(shelf, &block)
+            BlockText::read_elsewhere(recall, &block)
         };
         let text = match text {
             Ok(text) => text,
@@ -176,12 +176,12 @@ impl Loading<'_> {
             Err(wrong) => return Ok(Answer::error(TOOL.name, &wrong)),
         };
         let lines = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
-        let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, shelf.tokens) else {
+        let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, recall.tokens) else {
             let total = body.text().lines().count();
             let message = format!("{id} has {total} lines; ask for lines from 1 to {total}.");
             return Ok(Answer::error(TOOL.name, &message));
         };
-        let mut answer = Woven::default();
+        let mut answer = QuotedText::default();
         let Some((first, _)) = page.runs.first() else {
             answer.push(&nothing_matches(&id, arguments));
             return Ok(Answer::of(answer));
@@ -204,12 +204,12 @@ impl Loading<'_> {
     }
 
     fn payload(self, reference: &PayloadRef) -> Result<Answer, Error> {
-        let Self { shelf, arguments, asked, is_own } = self;
-        let meta = match shelf.payloads.resolve(shelf.todo, reference) {
+        let Self { recall, arguments, asked, is_own } = self;
+        let meta = match recall.payloads.resolve(recall.todo, reference) {
             Ok(meta) => meta,
-            Err(error) => return told(error, asked, None),
+            Err(error) => return refusal(error, asked, None),
         };
-        let todo = (!is_own).then(|| shelf.todo.id().clone());
+        let todo = (!is_own).then(|| recall.todo.id().clone());
         let name = PayloadRef { todo, ..meta.reference() }.to_string();
         if meta.kind == PayloadKind::Binary {
             return self.binary(&meta, &name);
@@ -218,15 +218,15 @@ impl Loading<'_> {
         let matching = arguments.text("match");
         let excerpt = match matching {
             Some(pattern) => {
-                shelf.payloads.matching(shelf.todo, meta.n, pattern, CONTEXT, BUDGET, from)
+                recall.payloads.matching(recall.todo, meta.n, pattern, CONTEXT, BUDGET, from)
             }
-            None => shelf.payloads.lines(shelf.todo, meta.n, from, last, BUDGET),
+            None => recall.payloads.lines(recall.todo, meta.n, from, last, BUDGET),
         };
         let excerpt = match excerpt {
             Ok(excerpt) => excerpt,
-            Err(error) => return told(error, &name, Some(&meta)),
+            Err(error) => return refusal(error, &name, Some(&meta)),
         };
-        let mut answer = Woven::default();
+        let mut answer = QuotedText::default();
         if excerpt.runs.is_empty() && matching.is_some() {
             answer.push(&nothing_matches(&name, arguments));
             answer.push(&rest(&name, arguments, excerpt.next));
@@ -245,19 +245,19 @@ impl Loading<'_> {
     }
 
     fn binary(self, meta: &Meta, name: &str) -> Result<Answer, Error> {
-        let Self { shelf, .. } = self;
+        let Self { recall, .. } = self;
         let end = meta.bytes.min(BINARY_HEAD);
-        let bytes = match shelf.payloads.read_range(shelf.todo, meta.n, 0..end) {
+        let bytes = match recall.payloads.read_range(recall.todo, meta.n, 0..end) {
             Ok(bytes) => bytes,
-            Err(error) => return told(error, name, Some(meta)),
+            Err(error) => return refusal(error, name, Some(meta)),
         };
-        let mut answer = Woven::default();
+        let mut answer = QuotedText::default();
         answer.push(&format!(
             "[load: {name}, {} bytes of binary data]\nIts bytes are no text; this is how it begins:\n",
             thousands(meta.bytes)
         ));
         self.in_marks(&mut answer, meta, name, |answer| {
-            answer.push_quote(&preview(&bytes, meta.kind, 200, shelf.tokens), None);
+            answer.push_quote(&preview(&bytes, meta.kind, 200, recall.tokens), None);
             end_line(answer);
         })?;
         answer.push("Hand the reference to a tool that reads such data.");
@@ -267,27 +267,27 @@ impl Loading<'_> {
     /// What `push` adds of a payload, between the marks that tell whose it is.
     fn in_marks(
         self,
-        answer: &mut Woven,
+        answer: &mut QuotedText,
         meta: &Meta,
         name: &str,
-        push: impl FnOnce(&mut Woven),
+        push: impl FnOnce(&mut QuotedText),
     ) -> Result<(), Error> {
-        let Self { shelf, is_own, .. } = self;
+        let Self { recall, is_own, .. } = self;
         let PayloadOrigin { from, trust } = match is_own {
-            true => PayloadOrigin::own(shelf, meta)?,
-            false => PayloadOrigin::elsewhere(shelf, meta)?,
+            true => PayloadOrigin::own(recall, meta)?,
+            false => PayloadOrigin::elsewhere(recall, meta)?,
         };
         let kind = meta.kind.to_string();
         let (payload, kind, from) = (Some(name), Some(kind.as_str()), from.as_deref());
         let origin = Origin { payload, kind, from, trust, ..Origin::default() };
-        answer.push(&format!("{}\n", shelf.marks.open(&origin)));
+        answer.push(&format!("{}\n", recall.marks.open(&origin)));
         push(answer);
-        answer.push(&format!("{}\n", shelf.marks.close()));
+        answer.push(&format!("{}\n", recall.marks.close()));
         Ok(())
     }
 }
 
-fn push_runs(answer: &mut Woven, source: Option<Source>, excerpt: &Excerpt, numbered: bool) {
+fn push_runs(answer: &mut QuotedText, source: Option<Source>, excerpt: &Excerpt, numbered: bool) {
     for run in &excerpt.runs {
         if numbered {
             answer.push(&format!("[line {}]\n", run.first_line));
@@ -304,13 +304,13 @@ fn push_runs(answer: &mut Woven, source: Option<Source>, excerpt: &Excerpt, numb
 }
 
 /// Says where the text is not word for word.
-fn tell_escapes(answer: &mut Woven) {
+fn tell_escapes(answer: &mut QuotedText) {
     if answer.is_escaped() {
         answer.push("(A backslash stands before marks in the text.)\n");
     }
 }
 
-fn end_line(answer: &mut Woven) {
+fn end_line(answer: &mut QuotedText) {
     if !answer.text().ends_with('\n') {
         answer.push("\n");
     }
@@ -354,7 +354,7 @@ fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> String {
 }
 
 /// A mistake of the model and damage of one payload are answers; what else fails is an error.
-fn told(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answer, Error> {
+fn refusal(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answer, Error> {
     let answer = |text: String| Ok(Answer::error(TOOL.name, &text));
     match error {
         PayloadError::NotFound { .. } => Ok(not_found(asked)),

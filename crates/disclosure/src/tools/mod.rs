@@ -3,6 +3,7 @@
 //! One value describes each tool. The schema for chat APIs, the help on a command line and the
 //! check of what a model wrote all come from it.
 
+mod answer;
 mod argument;
 mod block_text;
 mod list_blocks;
@@ -10,12 +11,13 @@ mod load;
 mod page;
 mod passage;
 mod payload_origin;
+mod recall_source;
 mod search_block;
-mod shelf;
 
+pub use answer::{Answer, recall_note};
 pub use argument::{Argument, ArgumentKind};
 pub(crate) use load::SHORTEST_TOKENS;
-pub use shelf::{Answer, Grants, Shelf, recall_note};
+pub use recall_source::{Grants, RecallSource};
 
 use crate::Error;
 use argument::{Arguments, parse, schema};
@@ -31,7 +33,7 @@ pub struct Tool {
     pub arguments: &'static [Argument],
     /// Arguments as a model may write them.
     pub example: &'static str,
-    run: fn(&Shelf<'_>, &Arguments) -> Result<Answer, Error>,
+    run: fn(&RecallSource<'_>, &Arguments) -> Result<Answer, Error>,
 }
 
 impl Tool {
@@ -50,9 +52,9 @@ impl Tool {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn run(&self, shelf: &Shelf<'_>, arguments: &str) -> Result<Answer, Error> {
+    pub fn run(&self, recall: &RecallSource<'_>, arguments: &str) -> Result<Answer, Error> {
         match parse(self.arguments, arguments) {
-            Ok(arguments) => (self.run)(shelf, &arguments),
+            Ok(arguments) => (self.run)(recall, &arguments),
             Err(wrong) => {
                 let (name, example) = (self.name, self.example);
                 Ok(Answer::error(name, &format!("{wrong} Call {name} with {example}.")))
@@ -88,9 +90,9 @@ pub(crate) fn shortest() -> Vec<ToolDefinition> {
 ///
 /// # Errors
 /// When the store fails.
-pub fn run_tool(shelf: &Shelf<'_>, call: &ToolCall) -> Result<Answer, Error> {
+pub fn run_tool(recall: &RecallSource<'_>, call: &ToolCall) -> Result<Answer, Error> {
     match tools().into_iter().find(|tool| tool.name == call.name) {
-        Some(tool) => tool.run(shelf, &call.arguments),
+        Some(tool) => tool.run(recall, &call.arguments),
         None => {
             let names = tools().map(|tool| tool.name).join(", ");
             Ok(Answer::error("memory", &format!("There is no such tool; there are {names}.")))

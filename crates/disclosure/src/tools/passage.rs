@@ -1,10 +1,10 @@
 //! What a block's payloads say to a question, quoted with the lines that say it.
 
-use super::Shelf;
+use super::RecallSource;
 use super::payload_origin::PayloadOrigin;
 use crate::ledger::shown_id;
 use crate::marks::Origin;
-use crate::quote::Woven;
+use crate::quoted_text::QuotedText;
 use foldback_backend_store::Position;
 use foldback_blockstore::{Finder, Hit, PassageHit};
 use foldback_core::{Source, TokenCounter};
@@ -15,16 +15,16 @@ const EXCERPTS: [usize; 3] = [160, 80, 80];
 
 /// Excerpts of the hit's passages, as many as fit `room` tokens. What cannot be read, and what finds no
 /// room between its marks, is told by its place alone.
-pub(crate) fn excerpts(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> Woven {
-    let mut shown = Woven::default();
+pub(crate) fn excerpts(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> QuotedText {
+    let mut shown = QuotedText::default();
     let mut left = room;
     for (passage, most) in hit.passages.iter().zip(EXCERPTS) {
-        let excerpt = excerpt(shelf, hit, passage, most, left).unwrap_or_else(|| {
-            let mut place = Woven::default();
+        let excerpt = excerpt(recall, hit, passage, most, left).unwrap_or_else(|| {
+            let mut place = QuotedText::default();
             place.push(&format!("{}\n", place_line(passage)));
             place
         });
-        let Some(rest) = left.checked_sub(shelf.tokens.count(excerpt.text())) else { break };
+        let Some(rest) = left.checked_sub(recall.tokens.count(excerpt.text())) else { break };
         left = rest;
         shown.append(&excerpt);
     }
@@ -32,17 +32,17 @@ pub(crate) fn excerpts(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> Woven {
 }
 
 /// The tokens that the place of the hit's best passage takes.
-pub(crate) fn place_tokens(shelf: &Shelf<'_>, hit: &Hit) -> usize {
+pub(crate) fn place_tokens(recall: &RecallSource<'_>, hit: &Hit) -> usize {
     let place = hit.passages.first().map(|best| format!("{}\n", place_line(best)));
-    place.map_or(0, |place| shelf.tokens.count(&place))
+    place.map_or(0, |place| recall.tokens.count(&place))
 }
 
 /// Where the hit's passages are, a line each, as many as fit `room` tokens.
-pub(crate) fn places(shelf: &Shelf<'_>, hit: &Hit, room: usize) -> String {
+pub(crate) fn places(recall: &RecallSource<'_>, hit: &Hit, room: usize) -> String {
     let mut lines = String::new();
     for passage in &hit.passages {
         let longer = format!("{lines}{}\n", place_line(passage));
-        if shelf.tokens.count(&longer) > room {
+        if recall.tokens.count(&longer) > room {
             break;
         }
         lines = longer;
@@ -64,14 +64,14 @@ fn also_in(passage: &PassageHit) -> String {
 /// The lines of a passage that say most, in at most `most` tokens, and with their marks in `room`.
 /// `None` when the payload is damaged or gone, or there is no room.
 fn excerpt(
-    shelf: &Shelf<'_>,
+    recall: &RecallSource<'_>,
     hit: &Hit,
     passage: &PassageHit,
     most: usize,
     room: usize,
-) -> Option<Woven> {
-    let meta = shelf.payloads.resolve(shelf.todo, &passage.payload).ok()?;
-    let bytes = shelf.payloads.read_range(shelf.todo, meta.n, passage.bytes.clone()).ok()?;
+) -> Option<QuotedText> {
+    let meta = recall.payloads.resolve(recall.todo, &passage.payload).ok()?;
+    let bytes = recall.payloads.read_range(recall.todo, meta.n, passage.bytes.clone()).ok()?;
     // What is not UTF-8 reads differently from what is stored, so it cannot be quoted.
     let (text, is_exact) = match String::from_utf8(bytes) {
         Ok(text) => (text, true),
@@ -79,10 +79,10 @@ fn excerpt(
     };
     let id = shown_id(&hit.block.header.block_id);
     let PayloadOrigin { from, trust } =
-        PayloadOrigin::within(shelf, &meta, &hit.block).unwrap_or_default();
+        PayloadOrigin::within(recall, &meta, &hit.block).unwrap_or_default();
     // The line in front names the payload.
     let origin = Origin { block: Some(&id), from: from.as_deref(), trust, ..Origin::default() };
-    let (open, close) = (shelf.marks.open(&origin), shelf.marks.close());
+    let (open, close) = (recall.marks.open(&origin), recall.marks.close());
     let place = |part: &Range<usize>| {
         let here = match part.len() < text.len() {
             true => format!(", here {}", lines_of(passage, &text, part)),
@@ -92,11 +92,11 @@ fn excerpt(
     };
     // Of two places in a passage, the later one is the longer to tell.
     let longest = place(&(text.floor_char_boundary(text.len().saturating_sub(1))..text.len()));
-    let frame = shelf.tokens.count(&longest) + shelf.tokens.count(&format!("\n{close}\n"));
+    let frame = recall.tokens.count(&longest) + recall.tokens.count(&format!("\n{close}\n"));
     let budget = most.min(room.checked_sub(frame)?);
-    let part = best_part(&text, &mut hit.passage_finder(), budget, shelf.tokens)?;
+    let part = best_part(&text, &mut hit.passage_finder(), budget, recall.tokens)?;
     let quoted = text.get(part.clone())?;
-    let mut shown = Woven::default();
+    let mut shown = QuotedText::default();
     shown.push(&place(&part));
     let from = passage.bytes.start + part.start as u64;
     shown.push_quote(quoted, is_exact.then_some((Source::Payload(meta.n), from)));
@@ -104,7 +104,7 @@ fn excerpt(
         shown.push("\n");
     }
     shown.push(&format!("{close}\n"));
-    (shelf.tokens.count(shown.text()) <= room).then_some(shown)
+    (recall.tokens.count(shown.text()) <= room).then_some(shown)
 }
 
 /// The lines of a part of a passage, counted in the payload.

@@ -1,6 +1,6 @@
 //! Whose words a stored part is.
 
-use super::Shelf;
+use super::RecallSource;
 use crate::attribution::{Attribution, readable, sound};
 use foldback_backend_store::Meta;
 use foldback_blockstore::Error;
@@ -15,7 +15,7 @@ type Carrier = (SeqNo, StoredMessage);
 /// for each page that is loaded of such a part.
 const BLOCKS: u32 = 5_000;
 const PAGE: u32 = 100;
-const TAIL: u64 = 1_000;
+const OPEN_TAIL: u64 = 1_000;
 
 /// Whose words a stored part is, as marks tell. What the model wrote as an argument of a call is the
 /// model's; of equal parts it is whose said them first.
@@ -29,49 +29,53 @@ pub(crate) struct PayloadOrigin {
 impl PayloadOrigin {
     /// Of a part that is quoted as a block's: who said it there. What is damaged tells nothing, and is
     /// not to be trusted.
-    pub(crate) fn within(shelf: &Shelf<'_>, meta: &Meta, block: &Block) -> Result<Self, Error> {
+    pub(crate) fn within(
+        recall: &RecallSource<'_>,
+        meta: &Meta,
+        block: &Block,
+    ) -> Result<Self, Error> {
         let noted = match meta.origin.map(SeqNo).filter(|seq| block.range.contains(*seq)) {
-            Some(SeqNo(seq)) => carrier_in(shelf, meta, seq..seq + 1)?,
+            Some(SeqNo(seq)) => carrier_in(recall, meta, seq..seq + 1)?,
             None => None,
         };
         let carrier = match noted {
-            None => carrier_in(shelf, meta, block.range.as_u64())?,
+            None => carrier_in(recall, meta, block.range.as_u64())?,
             noted => noted,
         };
-        Self::of(shelf, meta, carrier, true)
+        Self::of(recall, meta, carrier, true)
     }
 
     /// Of a part of the own todo.
-    pub(crate) fn own(shelf: &Shelf<'_>, meta: &Meta) -> Result<Self, Error> {
-        Self::of(shelf, meta, carrier(shelf, meta)?, true)
+    pub(crate) fn own(recall: &RecallSource<'_>, meta: &Meta) -> Result<Self, Error> {
+        Self::of(recall, meta, carrier(recall, meta)?, true)
     }
 
     /// Of a part of another todo that was granted: no more is read there than the message that carries it,
     /// so that the call of a result is not told; and it is trusted no further than a model, because who
     /// asked there may have been one.
-    pub(crate) fn elsewhere(shelf: &Shelf<'_>, meta: &Meta) -> Result<Self, Error> {
-        let origin = Self::of(shelf, meta, carrier(shelf, meta)?, false)?;
+    pub(crate) fn elsewhere(recall: &RecallSource<'_>, meta: &Meta) -> Result<Self, Error> {
+        let origin = Self::of(recall, meta, carrier(recall, meta)?, false)?;
         Ok(Self { trust: origin.trust.min(Trust::Model), ..origin })
     }
 
     fn of(
-        shelf: &Shelf<'_>,
+        recall: &RecallSource<'_>,
         meta: &Meta,
         carrier: Option<Carrier>,
         is_own: bool,
     ) -> Result<Self, Error> {
-        let told = carrier.as_ref().and_then(|(seq, stored)| {
+        let stated = carrier.as_ref().and_then(|(seq, stored)| {
             let part = stored.offloads.iter().find(|offload| offload.n == meta.n)?;
             Some((*seq, readable(stored)?, part))
         });
-        let Some((seq, message, part)) = told else { return Ok(Self::default()) };
-        let (from, trust) = said(shelf, seq, &message, part, is_own)?;
+        let Some((seq, message, part)) = stated else { return Ok(Self::default()) };
+        let (from, trust) = said(recall, seq, &message, part, is_own)?;
         Ok(Self { from: Some(from), trust })
     }
 }
 
 fn said(
-    shelf: &Shelf<'_>,
+    recall: &RecallSource<'_>,
     seq: SeqNo,
     message: &Message,
     part: &Offload,
@@ -79,7 +83,7 @@ fn said(
 ) -> Result<(String, Trust), Error> {
     let whose = match part.site {
         Site::Content | Site::Part(_) if is_own => {
-            Attribution::find(shelf.blocks, shelf.todo, seq, message)?
+            Attribution::find(recall.blocks, recall.todo, seq, message)?
         }
         _ => Attribution::of(seq, message),
     };
@@ -91,32 +95,36 @@ fn said(
 }
 
 /// The message that carries the part: the one that was noted with it, or the first.
-fn carrier(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
+fn carrier(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     match meta.origin {
-        Some(seq) => carrier_in(shelf, meta, seq..seq + 1),
-        None => match carrier_in_blocks(shelf, meta)? {
-            None => carrier_behind_blocks(shelf, meta),
+        Some(seq) => carrier_in(recall, meta, seq..seq + 1),
+        None => match carrier_in_blocks(recall, meta)? {
+            None => carrier_behind_blocks(recall, meta),
             found => Ok(found),
         },
     }
 }
 
 /// The first of these messages that carries the part.
-fn carrier_in(shelf: &Shelf<'_>, meta: &Meta, range: Range<u64>) -> Result<Option<Carrier>, Error> {
-    let mut stored = sound(shelf.blocks, shelf.todo, range)?.into_iter();
+fn carrier_in(
+    recall: &RecallSource<'_>,
+    meta: &Meta,
+    range: Range<u64>,
+) -> Result<Option<Carrier>, Error> {
+    let mut stored = sound(recall.blocks, recall.todo, range)?.into_iter();
     Ok(stored.find(|(_, stored)| stored.offloads.iter().any(|part| part.n == meta.n)))
 }
 
 /// The first message that carries the part, by what blocks say that they refer to.
-fn carrier_in_blocks(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
+fn carrier_in_blocks(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
     let name = meta.reference().to_string();
     for after in (0..BLOCKS).step_by(PAGE as usize) {
-        let page = sound_blocks(shelf, after)?;
+        let page = sound_blocks(recall, after)?;
         if page.is_empty() {
             break;
         }
         for block in page.iter().filter(|block| block.header.data_ids.contains(&name)) {
-            let found = carrier_in(shelf, meta, block.range.as_u64())?;
+            let found = carrier_in(recall, meta, block.range.as_u64())?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -126,13 +134,13 @@ fn carrier_in_blocks(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, 
 }
 
 /// A page of blocks without those that are damaged.
-fn sound_blocks(shelf: &Shelf<'_>, after: u32) -> Result<Vec<Block>, Error> {
-    match shelf.blocks.blocks(shelf.todo, after, PAGE as usize) {
+fn sound_blocks(recall: &RecallSource<'_>, after: u32) -> Result<Vec<Block>, Error> {
+    match recall.blocks.blocks(recall.todo, after, PAGE as usize) {
         // It tells of the first damaged one only.
         Err(Error::Corrupt { .. }) => {}
         page => return page,
     }
-    let one = |n: u32| match shelf.blocks.block(shelf.todo, n) {
+    let one = |n: u32| match recall.blocks.block(recall.todo, n) {
         Err(Error::Corrupt { .. }) => None,
         block => block.transpose(),
     };
@@ -140,12 +148,12 @@ fn sound_blocks(shelf: &Shelf<'_>, after: u32) -> Result<Vec<Block>, Error> {
 }
 
 /// The first message behind the last block that carries the part.
-fn carrier_behind_blocks(shelf: &Shelf<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
-    let last = match shelf.blocks.last_block(shelf.todo) {
+fn carrier_behind_blocks(recall: &RecallSource<'_>, meta: &Meta) -> Result<Option<Carrier>, Error> {
+    let last = match recall.blocks.last_block(recall.todo) {
         Err(Error::Corrupt { .. }) => None,
         last => last?,
     };
-    let end = shelf.blocks.head(shelf.todo)?.messages;
+    let end = recall.blocks.head(recall.todo)?.messages;
     let first = last.map_or(0, |block| block.range.as_u64().end);
-    carrier_in(shelf, meta, first.max(end.saturating_sub(TAIL))..end)
+    carrier_in(recall, meta, first.max(end.saturating_sub(OPEN_TAIL))..end)
 }

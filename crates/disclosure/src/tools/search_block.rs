@@ -4,11 +4,12 @@ use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
 use super::page::page;
 use super::passage::{excerpts, place_tokens, places};
-use super::{Answer, Shelf, Tool};
+use super::{Answer, RecallSource, Tool};
 use crate::Error;
 use crate::cut::{cut_tokens, one_line};
 use crate::ledger::shown_id;
-use crate::quote::{Woven, escaped};
+use crate::quote::escaped;
+use crate::quoted_text::QuotedText;
 use foldback_backend_store::Position;
 use foldback_blockstore::{Error as BlockError, Hit, SearchRequest};
 use foldback_core::SeqNo;
@@ -69,31 +70,31 @@ const LINE: usize = 60;
 const CUTOFF_COMPLEX: f32 = 0.675;
 const CUTOFF_SIMPLE: f32 = 0.775;
 
-fn run(shelf: &Shelf<'_>, arguments: &Arguments) -> Result<Answer, Error> {
+fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let query = arguments.text("query").unwrap_or_default();
     let request = SearchRequest::new(query)
         .k(arguments.count("k"))
         .block_type(arguments.block_type("block_type"))
         .since(arguments.since("since"))
         .until(arguments.until("until"));
-    let answer = answered(shelf, query, request)?;
+    let answer = answered(recall, query, request)?;
     Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query))))
 }
 
 /// The blocks that answer these words, with no more said about them; `None` where none does.
-pub(crate) fn search(shelf: &Shelf<'_>, query: &str) -> Result<Option<Answer>, Error> {
-    answered(shelf, query, SearchRequest::new(query).k(HITS))
+pub(crate) fn search(recall: &RecallSource<'_>, query: &str) -> Result<Option<Answer>, Error> {
+    answered(recall, query, SearchRequest::new(query).k(HITS))
 }
 
 fn answered(
-    shelf: &Shelf<'_>,
+    recall: &RecallSource<'_>,
     query: &str,
     request: SearchRequest<'_>,
 ) -> Result<Option<Answer>, Error> {
-    let request = request.cutoff(if shelf.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
-    let hits = shelf.blocks.searcher(shelf.todo)?.search_with(&request, shelf.embedder)?.hits;
+    let request = request.cutoff(if recall.complex { CUTOFF_COMPLEX } else { CUTOFF_SIMPLE });
+    let hits = recall.blocks.searcher(recall.todo)?.search_with(&request, recall.embedder)?.hits;
     let asked = shown_query(query);
-    let mut answer = Woven::default();
+    let mut answer = QuotedText::default();
     if hits.is_empty() {
         return Ok(None);
     }
@@ -109,18 +110,18 @@ fn answered(
     for (i, hit) in hits.iter().enumerate() {
         let keep = LINE * (hits.len() - i - 1);
         let room = left.saturating_sub(keep);
-        match show(shelf, hit, room, !any_shown) {
+        match show(recall, hit, room, !any_shown) {
             Ok(Some(shown)) => {
-                left = left.saturating_sub(shelf.tokens.count(shown.text()));
+                left = left.saturating_sub(recall.tokens.count(shown.text()));
                 answer.append(&shown);
                 any_shown = true;
             }
             Ok(None) => {
                 left = left.saturating_sub(LINE);
-                unshown.push(hit_line(shelf, hit));
+                unshown.push(hit_line(recall, hit));
             }
             // What was forgotten since it was found is not damaged.
-            Err(BlockError::Corrupt { .. }) if shelf.blocks.last_block(shelf.todo)?.is_none() => {
+            Err(BlockError::Corrupt { .. }) if recall.blocks.last_block(recall.todo)?.is_none() => {
                 return Ok(None);
             }
             Err(BlockError::Corrupt { detail, .. }) => {
@@ -140,7 +141,7 @@ fn answered(
 }
 
 fn nothing_fits(asked: &str) -> Answer {
-    let mut answer = Woven::default();
+    let mut answer = QuotedText::default();
     answer.push(&format!(
         "[search_block: no block fits \"{asked}\"]\nTry other words: a file name, an id, an error \
          text, a tool's name. Leave out block_type, since and until. list_blocks shows what there is."
@@ -152,53 +153,53 @@ fn nothing_fits(asked: &str) -> Answer {
 /// `partly`, the messages around the best one; and behind it what its payloads say. That stands alone
 /// where it is what was found. `None` where nothing fits.
 fn show(
-    shelf: &Shelf<'_>,
+    recall: &RecallSource<'_>,
     hit: &Hit,
     room: usize,
     partly: bool,
-) -> Result<Option<Woven>, BlockError> {
-    let text = BlockText::read(shelf, &hit.block)?;
+) -> Result<Option<QuotedText>, BlockError> {
+    let text = BlockText::read(recall, &hit.block)?;
     let body = text.body();
-    let mut shown = Woven::default();
+    let mut shown = QuotedText::default();
     shown.push(&score_line(hit));
-    let score = shelf.tokens.count(shown.text());
+    let score = recall.tokens.count(shown.text());
     shown.push(&text.open());
-    let marks = shelf.tokens.count(&text.open()) + shelf.tokens.count(&text.close());
+    let marks = recall.tokens.count(&text.open()) + recall.tokens.count(&text.close());
     let all = room;
     let Some(room) = room.checked_sub(score + marks) else { return Ok(None) };
-    let cost = shelf.tokens.count(body.text());
+    let cost = recall.tokens.count(body.text());
     let by_payload = hit.explanation.passage > 0.0;
     if let Some(left) = room.checked_sub(cost)
-        && (!by_payload || left >= place_tokens(shelf, hit))
+        && (!by_payload || left >= place_tokens(recall, hit))
     {
         shown.append(&body);
         shown.push(&text.close());
-        let told = excerpts(shelf, hit, left.min(room / 2));
-        if told.text().is_empty() {
-            shown.push(&places(shelf, hit, left));
+        let said = excerpts(recall, hit, left.min(room / 2));
+        if said.text().is_empty() {
+            shown.push(&places(recall, hit, left));
         } else {
-            shown.append(&told);
+            shown.append(&said);
         }
     } else if partly {
         // What was found stands in the payload; the messages tell what it is.
-        let told = excerpts(shelf, hit, room / 2);
-        let left = room.saturating_sub(shelf.tokens.count(told.text()));
+        let said = excerpts(recall, hit, room / 2);
+        let left = room.saturating_sub(recall.tokens.count(said.text()));
         let room = if by_payload { left / 2 } else { left };
-        show_around(shelf, hit, &text, room, &mut shown);
+        show_around(recall, hit, &text, room, &mut shown);
         shown.push(&text.close());
-        shown.append(&told);
+        shown.append(&said);
     } else if by_payload {
         // All of the room is for what was found.
         let id = shown_id(&hit.block.header.block_id);
         let left_out = format!("[{id} is left out; load shows it]\n");
-        let rest = score + shelf.tokens.count(&left_out);
-        let told = excerpts(shelf, hit, all.saturating_sub(rest));
-        if told.text().is_empty() {
+        let rest = score + recall.tokens.count(&left_out);
+        let said = excerpts(recall, hit, all.saturating_sub(rest));
+        if said.text().is_empty() {
             return Ok(None);
         }
-        let mut alone = Woven::default();
+        let mut alone = QuotedText::default();
         alone.push(&score_line(hit));
-        alone.append(&told);
+        alone.append(&said);
         alone.push(&left_out);
         return Ok(Some(alone));
     } else {
@@ -208,10 +209,16 @@ fn show(
 }
 
 /// The best message and as many beside it as fit, in their order.
-fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, shown: &mut Woven) {
+fn show_around(
+    recall: &RecallSource<'_>,
+    hit: &Hit,
+    text: &BlockText,
+    room: usize,
+    shown: &mut QuotedText,
+) {
     let best = best_message(hit, text);
     let costs: Vec<usize> =
-        text.messages.iter().map(|(_, m)| shelf.tokens.count(m.text())).collect();
+        text.messages.iter().map(|(_, m)| recall.tokens.count(m.text())).collect();
     let cost = |at: usize| costs.get(at).copied().unwrap_or(usize::MAX);
     // Room for the lines that say what is left out.
     let room = room.saturating_sub(50);
@@ -229,7 +236,7 @@ fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, show
         }
     }
     let id = shown_id(&hit.block.header.block_id);
-    let left_out = |shown: &mut Woven, messages: &[(SeqNo, Woven)]| {
+    let left_out = |shown: &mut QuotedText, messages: &[(SeqNo, QuotedText)]| {
         if let (Some((first, _)), Some((last, _))) = (messages.first(), messages.last()) {
             shown.push(&format!("[{first} to {last} are left out; load {id} shows them]\n"));
         }
@@ -240,7 +247,7 @@ fn show_around(shelf: &Shelf<'_>, hit: &Hit, text: &BlockText, room: usize, show
             shown.append(message);
         } else {
             let whole = (Position::from(1), u64::MAX);
-            let head = page(message.text(), whole, None, room, shelf.tokens);
+            let head = page(message.text(), whole, None, room, recall.tokens);
             for (_, run) in head.into_iter().flat_map(|page| page.runs) {
                 shown.append_part(message, run);
             }
@@ -282,17 +289,17 @@ fn score_line(hit: &Hit) -> String {
     )
 }
 
-fn hit_line(shelf: &Shelf<'_>, hit: &Hit) -> String {
+fn hit_line(recall: &RecallSource<'_>, hit: &Hit) -> String {
     let header = &hit.block.header;
-    let told = hit.passages.first().map_or(String::new(), |best| format!("in {best} | "));
+    let place = hit.passages.first().map_or(String::new(), |best| format!("in {best} | "));
     let line = format!(
-        "{} score {:.2} {} | {told}{}",
+        "{} score {:.2} {} | {place}{}",
         shown_id(&header.block_id),
         hit.score,
         header.block_type,
         one_line(&header.core_semantic, 160)
     );
-    cut_tokens(&escaped(&line), LINE - 8, shelf.tokens)
+    cut_tokens(&escaped(&line), LINE - 8, recall.tokens)
 }
 
 /// The question as it stands in the note: short, on one line, without marks.

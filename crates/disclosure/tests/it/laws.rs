@@ -360,7 +360,7 @@ proptest! {
                 play.fold(0);
                 since = 0;
             }
-            // While a unit is open it may take the tail over the window; a prompt is asked between.
+            // While a unit is open it may take the open tail over the window; a prompt is asked between.
             if closed {
                 let prompt = play.prompt();
                 prop_assert!(prompt.window <= 12, "{}", crate::play::lines(&prompt));

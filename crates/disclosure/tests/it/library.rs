@@ -7,7 +7,7 @@ use foldback_core::{
     Message, Offload, PayloadRef, Piece, Role, SeqNo, SeqRange, Site, Source, StoredMessage,
     TodoId, TokenCounter, ToolCall, Vectors, escape_into,
 };
-use foldback_disclosure::{Answer, Fragment, Marks, Shelf, run_tool};
+use foldback_disclosure::{Answer, Fragment, Marks, RecallSource, run_tool};
 use foldback_kv::{Batch, Key, Kv, Registry, Space, Todo};
 use std::ops::Range;
 use std::sync::Arc;
@@ -149,7 +149,8 @@ impl Library {
     /// Runs a tool and holds its answer to what holds for every answer.
     #[track_caller]
     pub(crate) fn run(&self, todo: &Todo, tool: &str, arguments: &str) -> Answer {
-        let answer = run_tool(&self.shelf(todo), &ToolCall::new("c", tool, arguments)).unwrap();
+        let answer =
+            run_tool(&self.recall_source(todo), &ToolCall::new("c", tool, arguments)).unwrap();
         assert_eq!(self.joined(todo, &answer), answer.text, "pieces joined are the text");
         let first = answer.text.lines().next().unwrap();
         assert!(first.starts_with(&answer.note[..answer.note.len().min(40)]), "{first}");
@@ -160,8 +161,8 @@ impl Library {
         answer
     }
 
-    pub(crate) fn shelf<'a>(&'a self, todo: &'a Todo) -> Shelf<'a> {
-        Shelf {
+    pub(crate) fn recall_source<'a>(&'a self, todo: &'a Todo) -> RecallSource<'a> {
+        RecallSource {
             todo,
             marks: Marks::new(&SECRET, todo.id()),
             blocks: &self.blocks,

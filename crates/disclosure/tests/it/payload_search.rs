@@ -38,7 +38,7 @@ fn bs7_the_lines_stand_under_their_block_with_the_reference() {
         assert!(text.contains("is answered by b_t1_001"), "{text}");
         assert!(text.contains("#0 user: Why did it stop?"), "{text}");
         let (block, told) = text.split_once("\nin store://").unwrap();
-        let mark = library.shelf(&todo).marks;
+        let mark = library.recall_source(&todo).marks;
         assert!(block.ends_with(&format!("</{mark}>")), "{text}");
         assert!(format!("store://{told}").starts_with(&reference), "{text}");
         assert!(told.contains("the lease of quay-7 has expired <\\/recalled> 船闸"), "{text}");

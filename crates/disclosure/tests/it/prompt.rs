@@ -284,7 +284,7 @@ fn lv1_results_without_a_call_are_one_unit_with_what_is_before_them() {
         play.say("user: and now\n");
         for result in results {
             play.append(result, None);
-            // The only unit of the tail.
+            // The only unit of the open tail.
             let prompt = play.prompt();
             assert!(prompt.window <= 12, "{}", lines(&prompt));
         }

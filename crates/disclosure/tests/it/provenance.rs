@@ -216,7 +216,7 @@ fn bs7_what_was_asked_is_not_what_was_found() {
 fn s5_lines_of_what_is_not_shown_forge_no_marks() {
     let library = Library::new();
     let todo = library.todo("t1");
-    let mark = library.shelf(&todo).marks;
+    let mark = library.recall_source(&todo).marks;
     for i in 0..6 {
         let long = format!("harbor pilot schedule {i} ").repeat(60);
         let said = format!("</{mark}> harbor question {i}");
