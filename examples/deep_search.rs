@@ -2,7 +2,7 @@
 //! lead to the bytes that it rests on.
 //!
 //! ```text
-//! cargo run -p foldback-tools --example deep_search
+//! cargo run -p foldback-documents --example deep_search
 //! ```
 //!
 //! A folder of a few documents, Chinese and English, is written and really searched. A script stands in
@@ -12,9 +12,9 @@ use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflec
 use foldback_agent::{Agent, AgentEvent, Executor, Observer, Purpose, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
+use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::Toolbox;
-use foldback_tools::{DocumentFolder, DocumentSettings};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs;

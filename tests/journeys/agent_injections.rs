@@ -16,9 +16,10 @@ use foldback_agent::{
     SubAgents, Task, reference_system_prompt, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
+use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
-use foldback_tools::{DocumentFolder, DocumentSettings, Permissions, PermissionsError, toolset};
+use foldback_tools::{Permissions, PermissionsError, toolset};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use in_process::{Said, client, config, text, tool};

@@ -3,7 +3,8 @@
 use foldback::ErrorKind;
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
-use foldback_tools::{DocumentsError, PermissionsError};
+use foldback_documents::DocumentsError;
+use foldback_tools::PermissionsError;
 use std::error::Error as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -3,9 +3,7 @@
 use crate::McpError;
 use crate::answer::answer;
 use crate::client::Inner;
-use foldback_tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use foldback_tool::{CallContext, Tool, ToolError, ToolFuture, ToolSpec};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,12 +32,8 @@ impl Tool for McpTool {
         Some(config.timeout.saturating_add(config.start_timeout).saturating_add(MARGIN))
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a str,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
+    fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
+        Box::pin(async move {
             let arguments = serde_json::from_str(arguments).map_err(|error| {
                 ToolError::arguments(format!("the arguments are no JSON object: {error}"))
             })?;
@@ -53,8 +47,7 @@ impl Tool for McpTool {
                     Err(error) => Err(failed(&error)),
                 },
             }
-        }
-        .boxed()
+        })
     }
 }
 

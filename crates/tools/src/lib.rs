@@ -7,8 +7,6 @@
 //! - `shell_run` runs a command in the sandbox of `foldback_sandbox`; where there is none, [`toolset`]
 //!   says so and no command is run.
 //! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
-//! - A [`DocumentFolder`] is what a deep search looks into: passages of texts and code, with the bytes
-//!   where they stand.
 //!
 //! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
 //! do next.
@@ -38,17 +36,12 @@
 //! # }
 //! ```
 
-mod documents;
 mod files;
 mod permissions;
 mod shell;
 mod web;
 mod workspace;
 
-pub use documents::{
-    DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, PassageUrlError,
-    SkipReason, Skipped,
-};
 pub use permissions::{
     FilePermissions, Permissions, PermissionsError, Refused, ShellPermissions, WebPermissions,
 };

@@ -4,10 +4,9 @@ use crate::{Permissions, PermissionsError, Refused};
 use foldback_core::ToolDefinition;
 use foldback_sandbox::{Command, Finished, KilledBy, Limits, Sandbox, SandboxError, Stop};
 use foldback_tool::{
-    CallContext, Concurrency, Data, Effect, Language, Tool, ToolError, ToolOutput, ToolSpec,
+    CallContext, Concurrency, Data, Effect, Language, Tool, ToolError, ToolFuture, ToolOutput,
+    ToolSpec,
 };
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -128,12 +127,8 @@ impl Tool for Shell {
         Some(arguments.map_or(self.limits.time, |arguments| self.time(&arguments)) + GRACE)
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a str,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
+    fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
+        Box::pin(async move {
             let arguments: Arguments = serde_json::from_str(arguments).map_err(|error| {
                 ToolError::arguments(format!("the arguments do not fit: {error}"))
             })?;
@@ -165,8 +160,7 @@ impl Tool for Shell {
                 Ok(Err(error)) => Err(failed(&error)),
                 Err(_) => Err(ToolError::permanent("the tool broke down; do it another way")),
             }
-        }
-        .boxed()
+        })
     }
 }
 

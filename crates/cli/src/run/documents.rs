@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::text;
 use crate::store;
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings};
-use foldback_tools::{DocumentFolder, DocumentSettings, Indexed};
+use foldback_documents::{DocumentFolder, DocumentSettings, Indexed};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn prefix(folder: &Path, workspace: Option<&Path>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_tools::{SkipReason, Skipped};
+    use foldback_documents::{SkipReason, Skipped};
 
     #[test]
     fn documents_are_reached_from_the_workspace() {

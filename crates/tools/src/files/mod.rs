@@ -14,9 +14,9 @@ mod write;
 use crate::{FilePermissions, Workspace};
 use bounds::{Bounds, Cut};
 use foldback_core::ToolDefinition;
-use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolError, ToolOutput, ToolSpec};
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use foldback_tool::{
+    CallContext, Concurrency, Effect, Tool, ToolError, ToolFuture, ToolOutput, ToolSpec,
+};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,21 +102,16 @@ impl Tool for FileTool {
         Some(Duration::from_secs(self.permissions.time_s).saturating_mul(2))
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a str,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
         let bounds = Bounds::new(&self.permissions, context.cancelled.clone());
         let (run, workspace) = (self.run, Arc::clone(&self.workspace));
         let arguments = arguments.to_owned();
-        async move {
+        Box::pin(async move {
             let work = move || run(&workspace, &bounds, &arguments);
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
                 Err(ToolError::permanent("the tool broke down; do it another way"))
             })
-        }
-        .boxed()
+        })
     }
 }
 

@@ -6,9 +6,7 @@ mod page;
 use crate::{Permissions, PermissionsError, WebPermissions};
 use addresses::{Resolver, is_public};
 use foldback_core::ToolDefinition;
-use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolFuture, ToolOutput, ToolSpec};
 use page::Page;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
@@ -91,13 +89,9 @@ impl Tool for Web {
         Some(Duration::from_secs(self.permissions.time_s) + Duration::from_secs(5))
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a str,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
         let time = Duration::from_secs(self.permissions.time_s);
-        async move {
+        Box::pin(async move {
             let Arguments { url } = serde_json::from_str(arguments).map_err(|error| {
                 ToolError::arguments(format!("the arguments do not fit: {error}"))
             })?;
@@ -112,8 +106,7 @@ impl Tool for Web {
                     Err(ToolError::permanent("the call was cancelled"))
                 }
             }
-        }
-        .boxed()
+        })
     }
 }
 

@@ -2,9 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
-mod documents;
-mod documents_deep_search;
-mod documents_read;
 mod file_edit;
 mod file_grep;
 mod file_list;

@@ -1,7 +1,7 @@
 //! Folders of documents: what is found stands in its file, byte for byte.
 
 use foldback_agent::deep_search::{Found, SearchBackend};
-use foldback_tools::{DocumentFolder, DocumentSettings, Indexed, PassageUrl, SkipReason};
+use foldback_documents::{DocumentFolder, DocumentSettings, Indexed, PassageUrl, SkipReason};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;

@@ -1,23 +1,14 @@
 //! A folder of documents, to be searched.
 
-mod files;
-mod index;
-mod passage_url;
-mod passages;
-mod passed_over;
-
-pub use files::DocumentSettings;
-pub use passage_url::{PassageUrl, PassageUrlError};
-pub use passed_over::{SkipReason, Skipped};
-
-use files::Folder;
+use crate::files::Folder;
+use crate::index::{Index, Passage};
+use crate::{DocumentSettings, PassageUrl, PassageUrlError, Skipped, passage_url};
 use foldback::core::TodoId;
 use foldback::{Memory, Options};
 use foldback_agent::deep_search::{Found, SearchBackend};
 use foldback_tool::ToolError;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use index::{Index, Passage};
 use parking_lot::RwLock;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,24 +24,6 @@ use std::sync::Arc;
 /// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents. Nor are
 /// links, files of another ending (PDF, pictures), files that are too large, and such that are no UTF-8:
 /// [`Indexed::passed_over`] tells of those.
-///
-/// ```
-/// use foldback_agent::deep_search::SearchBackend;
-/// use foldback_tools::{DocumentFolder, DocumentSettings};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let folder = tempfile::tempdir()?;
-/// std::fs::write(folder.path().join("租约.md"), "# 租约\n\n租约每十秒续期一次。\n")?;
-/// let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
-/// let found = documents.search("租约多久续期", 3).await?;
-/// assert_eq!(found[0].url, "租约.md#bytes=0-40");
-/// assert!(found[0].text.contains("每十秒"));
-/// // The URL stands in an answer; what it points at can be read back.
-/// assert_eq!(documents.read(&found[0].url)?, found[0]);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct DocumentFolder {
     shared: Arc<Shared>,

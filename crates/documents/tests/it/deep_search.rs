@@ -5,9 +5,9 @@ use foldback_agent::deep_search::{Citing, DeepReport, DeepSearch, DeepSearchSett
 use foldback_agent::{Agent, Executor, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
+use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{ChatRequest, ScriptedModel};
 use foldback_tool::Toolbox;
-use foldback_tools::{DocumentFolder, DocumentSettings};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;

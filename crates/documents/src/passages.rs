@@ -11,24 +11,24 @@ const MAX_BYTES: usize = 1_200;
 
 /// A document in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// What the document calls itself, where it does.
-    pub(super) title: Option<String>,
+    pub(crate) title: Option<String>,
     /// Its passages, in order.
-    pub(super) passages: Vec<Passage>,
+    pub(crate) passages: Vec<Passage>,
 }
 
 /// A part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Passage {
+pub(crate) struct Passage {
     /// Its bytes in the document, without white space around.
-    pub(super) bytes: Range<usize>,
+    pub(crate) bytes: Range<usize>,
     /// The headings that it stands under, the topmost first.
-    pub(super) headings: Vec<String>,
+    pub(crate) headings: Vec<String>,
 }
 
 /// Cuts a text. Markdown's headings begin passages and are told with them, where `is_markdown`.
-pub(super) fn cut(text: &str, is_markdown: bool) -> Cut {
+pub(crate) fn cut(text: &str, is_markdown: bool) -> Cut {
     let mut cutter = Cutter { text, start: 0, end: 0, headings: Vec::new(), passages: Vec::new() };
     let mut title = None;
     let mut fence = None;

@@ -2,7 +2,7 @@
 
 use crate::documents::{DOCUMENTS, bytes_at, folder, write};
 use foldback_agent::deep_search::SearchBackend;
-use foldback_tools::{
+use foldback_documents::{
     DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, SkipReason, Skipped,
 };
 use std::fs;

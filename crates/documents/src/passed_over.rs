@@ -1,6 +1,6 @@
 //! The files of a folder that are no documents, and what is told of them.
 
-use super::Indexed;
+use crate::Indexed;
 use foldback::core::one_line;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,7 +69,7 @@ const KEPT: usize = 20;
 
 impl Skipped {
     /// Adds a file to those that are skipped.
-    pub(super) fn count(skipped: &mut BTreeMap<SkipReason, Self>, path: String, why: SkipReason) {
+    pub(crate) fn count(skipped: &mut BTreeMap<SkipReason, Self>, path: String, why: SkipReason) {
         let same = skipped.entry(why).or_insert(Self { why, files: 0, first: Vec::new() });
         same.files += 1;
         if same.first.len() < KEPT {
@@ -78,7 +78,7 @@ impl Skipped {
     }
 
     /// In the order in which they are told.
-    pub(super) fn rarest_first(skipped: BTreeMap<SkipReason, Self>) -> Arc<[Self]> {
+    pub(crate) fn rarest_first(skipped: BTreeMap<SkipReason, Self>) -> Arc<[Self]> {
         let mut skipped: Vec<Self> = skipped.into_values().collect();
         skipped.sort_by(|a, b| (a.files, &a.first).cmp(&(b.files, &b.first)));
         skipped.into()
@@ -99,7 +99,7 @@ impl Indexed {
     /// where there are none.
     ///
     /// ```
-    /// use foldback_tools::{Indexed, SkipReason, Skipped};
+    /// use foldback_documents::{Indexed, SkipReason, Skipped};
     ///
     /// let skipped = |files, first: &[&str], why| {
     ///     Skipped { why, files, first: first.iter().map(|path| path.to_string()).collect() }

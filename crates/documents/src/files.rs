@@ -1,6 +1,6 @@
 //! The files of a folder that are documents.
 
-use super::{SkipReason, Skipped};
+use crate::{SkipReason, Skipped};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use ignore::WalkBuilder;
@@ -43,34 +43,34 @@ impl Default for DocumentSettings {
 
 /// A folder that is held open: what is read of it stands inside it, whatever links say.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     dir: Dir,
 }
 
 /// A document's text.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// Its path from the folder on, with `/` between its parts.
-    pub(super) path: String,
-    pub(super) text: String,
-    pub(super) is_markdown: bool,
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) is_markdown: bool,
 }
 
 impl Folder {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
         Ok(Self { path, dir })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Hands each document to `take`, in the order of their paths. Whatever else stands in the folder is
     /// given back, but for what is hidden or named by an ignore file.
-    pub(super) fn documents<E>(
+    pub(crate) fn documents<E>(
         &self,
         settings: &DocumentSettings,
         mut take: impl FnMut(Document) -> Result<(), E>,
@@ -148,7 +148,7 @@ impl Folder {
     }
 
     /// Whether these bytes of a file are this text.
-    pub(super) fn holds(&self, path: &str, bytes: &Range<u64>, text: &str) -> bool {
+    pub(crate) fn holds(&self, path: &str, bytes: &Range<u64>, text: &str) -> bool {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = self.dir.open(path)?;
             file.seek(SeekFrom::Start(bytes.start))?;

@@ -7,12 +7,12 @@ use std::str::FromStr;
 /// Where a passage stands: `notes/lease.md#bytes=120-480`.
 ///
 /// The path begins at the folder of documents, or wherever those who read its answers follow links from
-/// ([`with_prefix`](super::DocumentFolder::with_prefix)); its parts are separated by `/`. The bytes are those from
+/// ([`with_prefix`](crate::DocumentFolder::with_prefix)); its parts are separated by `/`. The bytes are those from
 /// the first number up to, not including, the second, counted from 0 in the file. What cannot stand in a
 /// URL, or would end a Markdown link, is percent-encoded; Chinese and other letters stand as they are.
 ///
 /// ```
-/// use foldback_tools::PassageUrl;
+/// use foldback_documents::PassageUrl;
 ///
 /// let place = PassageUrl { path: "租约/lease (1).md".to_owned(), bytes: 120..480 };
 /// assert_eq!(place.to_string(), "租约/lease%20%281%29.md#bytes=120-480");
@@ -38,7 +38,7 @@ impl fmt::Display for PassageUrl {
 }
 
 /// A path as it stands in a URL.
-pub(super) fn encoded(path: &str) -> String {
+pub(crate) fn encoded(path: &str) -> String {
     let mut url = String::with_capacity(path.len());
     for c in path.chars() {
         if is_plain(c) {

@@ -1,8 +1,8 @@
 //! The passages of documents in a memory: each is a message, and a block of its own.
 
-use super::PassageUrl;
-use super::files::Document;
-use super::passages::{Cut, cut};
+use crate::PassageUrl;
+use crate::files::Document;
+use crate::passages::{Cut, cut};
 use foldback::core::{Message, SeqNo, TodoId};
 use foldback::{
     ChunkerConfig, Close, Error, Hit, Memory, OffloadPolicy, Options, SearchRequest, Session,
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// The memory is all there is: where a passage came from stands in its message. Messages stay as they
 /// are, so a document that changed is recorded anew and its old passages are passed over; once most of
 /// them are old, all is recorded anew.
-pub(super) struct Index {
+pub(crate) struct Index {
     memory: Memory,
     todo: TodoId,
     session: Session,
@@ -60,11 +60,11 @@ struct Recorded {
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Passage {
-    pub(super) path: String,
-    pub(super) title: String,
-    pub(super) bytes: Range<u64>,
-    pub(super) text: String,
+pub(crate) struct Passage {
+    pub(crate) path: String,
+    pub(crate) title: String,
+    pub(crate) bytes: Range<u64>,
+    pub(crate) text: String,
 }
 
 /// A passage with less to do with a query than this is none that it asked for.
@@ -83,13 +83,13 @@ const RULES: u32 = 2;
 
 impl Index {
     /// What the options of a memory have to be: each message a block, and all of it in its record.
-    pub(super) fn options(options: Options) -> Result<Options, Error> {
+    pub(crate) fn options(options: Options) -> Result<Options, Error> {
         let chunker = ChunkerConfig::default().with_sizes(1, 1)?.with_look_ahead(0)?;
         let offload = OffloadPolicy::default().with_tokens(usize::MAX);
         Ok(options.with_chunker(chunker).with_offload(offload))
     }
 
-    pub(super) fn open(memory: Memory, todo: TodoId) -> Result<Self, Error> {
+    pub(crate) fn open(memory: Memory, todo: TodoId) -> Result<Self, Error> {
         let session = memory.session(&todo)?;
         let mut versions = BTreeMap::new();
         let mut seq = 0;
@@ -107,12 +107,12 @@ impl Index {
     }
 
     /// Begins to take the documents of the folder: what is not [taken](Self::take) is not there any more.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.current.clear();
     }
 
     /// Takes a document, and says whether it had to be recorded.
-    pub(super) fn take(&mut self, document: &Document) -> Result<bool, Error> {
+    pub(crate) fn take(&mut self, document: &Document) -> Result<bool, Error> {
         let version = Version { path: document.path.clone(), hash: hash(&document.text, RULES) };
         self.current.insert(version.clone());
         if self.versions.contains_key(&version) {
@@ -132,20 +132,20 @@ impl Index {
     }
 
     /// Whether more of what is recorded is old than worth keeping.
-    pub(super) fn is_mostly_old(&self) -> bool {
+    pub(crate) fn is_mostly_old(&self) -> bool {
         let old = self.session.len().saturating_sub(self.passages());
         old > MANY_OLD && old > self.passages()
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) -> Result<(), Error> {
+    pub(crate) fn clear(&mut self) -> Result<(), Error> {
         self.memory.maintenance().forget(&self.todo)?;
         *self = Self::open(self.memory.clone(), self.todo.clone())?;
         Ok(())
     }
 
     /// How many documents the folder holds, and how many passages they have.
-    pub(super) fn counts(&self) -> (usize, u64) {
+    pub(crate) fn counts(&self) -> (usize, u64) {
         (self.current.len(), self.passages())
     }
 
@@ -155,7 +155,7 @@ impl Index {
     }
 
     /// The passages of the documents that the folder holds that answer a query best, best first.
-    pub(super) fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, Error> {
+    pub(crate) fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, Error> {
         let mut wanted = k;
         loop {
             let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// The passage that stands at a place of the documents that the folder holds.
-    pub(super) fn passage_at(&self, place: &PassageUrl) -> Result<Option<Passage>, Error> {
+    pub(crate) fn passage_at(&self, place: &PassageUrl) -> Result<Option<Passage>, Error> {
         let least = Version { path: place.path.clone(), hash: String::new() };
         let version = self.current.range(least..).next();
         let version = version.filter(|version| version.path == place.path);

@@ -1,0 +1,39 @@
+//! Folders of documents (texts, Markdown, code) as something that deep search looks into.
+//!
+//! A [`DocumentFolder`] reads a folder, cuts its documents into passages and searches them with a memory of
+//! its own. What it finds has a [`PassageUrl`]: the file and the bytes where the passage stands, so that an
+//! answer can be checked against what it rests on.
+//!
+//! It is a backend to search in, not a tool: an agent that is to read files of a folder has the tools of
+//! `foldback-tools`. It writes nothing into the folder, follows no link out of it, and reads no PDF or
+//! picture. What a document says is data.
+//!
+//! ```
+//! use foldback_agent::deep_search::SearchBackend;
+//! use foldback_documents::{DocumentFolder, DocumentSettings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("租约.md"), "# 租约\n\n租约每十秒续期一次。\n")?;
+//! let documents = DocumentFolder::open(folder.path(), DocumentSettings::default())?;
+//! let found = documents.search("租约多久续期", 3).await?;
+//! assert_eq!(found[0].url, "租约.md#bytes=0-40");
+//! assert!(found[0].text.contains("每十秒"));
+//! // The URL stands in an answer; what it points at can be read back.
+//! assert_eq!(documents.read(&found[0].url)?, found[0]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod document_folder;
+mod files;
+mod index;
+mod passage_url;
+mod passages;
+mod passed_over;
+
+pub use document_folder::{DocumentFolder, DocumentsError, Indexed};
+pub use files::DocumentSettings;
+pub use passage_url::{PassageUrl, PassageUrlError};
+pub use passed_over::{SkipReason, Skipped};

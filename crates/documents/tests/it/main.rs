@@ -1,0 +1,7 @@
+//! Tests of the public face.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod deep_search;
+mod documents;
+mod read;
