@@ -8,7 +8,7 @@
 //! The second speaks of what was said before, which a planner does not see. The third could be planned,
 //! but the planner says that it cannot. A script stands in the model's place; the tools really run.
 
-use foldback_agent::{Agent, AgentEvent, Executor, Observer, Strategy, Task};
+use foldback_agent::{Adaptive, Agent, AgentEvent, Executor, Observer, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId, ToolCall, ToolDefinition};
 use foldback_llm::ScriptedModel;
@@ -22,7 +22,7 @@ struct Choices;
 impl Observer for Choices {
     fn observe(&self, _todo: &TodoId, event: &AgentEvent) {
         match event {
-            AgentEvent::Chose { strategy, because } => println!("  {}: {because}", strategy.name()),
+            AgentEvent::Chose { strategy, because } => println!("  {strategy}: {because}"),
             AgentEvent::CallBegan { tool, arguments, .. } => println!("  {tool} {arguments}"),
             _ => {}
         }
@@ -75,7 +75,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (run, request) in ["first", "second", "third"].into_iter().zip(requests) {
         println!("\n{request}");
         let task = Task { observer: Some(Arc::new(Choices)), ..Task::new(run, request) };
-        let report = agent.run(Strategy::Adaptive, context.as_mut(), &task).await?;
+        let report = agent.run(&Adaptive::default(), context.as_mut(), &task).await?;
         println!("  => {}", report.answer().unwrap_or("(no answer)"));
         println!("  the model was asked {} times", report.trajectory.spent().calls);
     }

@@ -8,7 +8,7 @@
 //! first step. The flight starts the moment the city is there; the hotel prices do not wait for either.
 //! A script stands in the model's place; the tools really run.
 
-use foldback_agent::{Agent, Executor, Task};
+use foldback_agent::{Agent, Executor, OnePlan, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId, ToolDefinition};
 use foldback_llm::{Answer, ScriptedModel};
@@ -42,7 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ]));
     let agent = Agent::new(model.clone(), Executor::new(tools()?));
     let mut context = Full.start(TodoId::new("flight")?, Arc::new(Estimate));
-    let report = agent.one_plan(context.as_mut(), &Task::new("flight", REQUEST)).await?;
+    let report =
+        agent.run(&OnePlan::default(), context.as_mut(), &Task::new("flight", REQUEST)).await?;
 
     println!("the plan, as the model wrote it:\n{PLAN}\n");
     println!("what happened, and when:");

@@ -9,7 +9,7 @@
 //! the model's place: it copies sentences out of what it is shown, and marks where they stand.
 
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflection};
-use foldback_agent::{Agent, AgentEvent, Executor, Observer, Purpose, Task};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_documents::{DocumentFolder, DocumentSettings};
@@ -62,21 +62,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let settings = settings.with_effort(Effort::Medium);
     let deep = DeepSearch::new(Arc::new(documents.clone())).with_settings(settings);
     let model = Arc::new(ScriptedModel::answering(script));
-    let agent = Agent::new(model, Executor::new(Toolbox::default())).with_deep_search(deep);
+    let agent = Agent::new(model, Executor::new(Toolbox::default()));
     let mut context = Full.start(TodoId::new("notices")?, Arc::new(Estimate));
     let task =
         Task { observer: Some(Arc::new(Printed::default())), ..Task::new("notices", QUESTION) };
-    let found = agent.deep_search_in_full(context.as_mut(), &task).await?;
+    let (report, found) = deep.search_in_full(&agent, context.as_mut(), &task).await?;
 
-    println!("\n{}", found.report.answer().unwrap_or("no answer"));
+    println!("\n{}", report.answer().unwrap_or("no answer"));
     println!("\nWhat stands where the links lead:");
     for source in &found.sources {
         let passage = documents.read(&source.url)?;
         println!("\n  {}", passage.url);
         passage.text.lines().for_each(|line| println!("{}", format!("  | {line}").trim_end()));
     }
-    let spent = found.report.trajectory.spent();
-    let searches = found.report.trajectory.tool_calls().count();
+    let spent = report.trajectory.spent();
+    let searches = report.trajectory.tool_calls().count();
     println!("\n{} calls of the model, {searches} searches", spent.calls);
     Ok(())
 }
@@ -97,7 +97,7 @@ impl Observer for Printed {
                 let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
                 println!("  search   {}", arguments["query"].as_str().unwrap_or_default());
             }
-            AgentEvent::Answered { purpose: Purpose::Reflection, text, .. } => {
+            AgentEvent::Answered { purpose, text, .. } if *purpose == DeepSearch::REFLECTION => {
                 match Reflection::parse(text) {
                     Ok(missing) if !missing.is_sufficient => {
                         println!("  missing  {}", missing.knowledge_gap);

@@ -9,7 +9,9 @@
 //! rest of the plan is made anew. A script stands in the model's place, and acts on what it is shown; the
 //! tools look into small tables.
 
-use foldback_agent::{Agent, AgentEvent, Executor, FlowSettings, Observer, StepExecutor, Task};
+use foldback_agent::{
+    Agent, AgentEvent, Executor, Flow, FlowSettings, Observer, StepExecutor, Task,
+};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, ItemState, TodoId, TodoList, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
@@ -45,12 +47,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         max_retries: 1,
         ..FlowSettings::default()
     };
-    let agent = Agent::new(model.clone(), Executor::new(Toolbox::default())).with_flow(flow);
+    let agent = Agent::new(model.clone(), Executor::new(Toolbox::default()));
 
     let mut context = Full.start(TodoId::new("release")?, Arc::new(Estimate));
     let mut task = Task::new("release", REQUEST);
     task.observer = Some(Arc::new(Lines::default()));
-    let report = agent.flow(context.as_mut(), &task).await?;
+    let report = agent.run(&Flow::new(flow), context.as_mut(), &task).await?;
 
     println!("\nanswer:\n{}", report.answer().unwrap_or("none"));
     let calls = report.trajectory.tool_calls().count();

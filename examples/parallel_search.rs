@@ -9,7 +9,7 @@
 //! model and comes back as one list of results. A script stands in the model's place; the searches
 //! look into a small table, and the Python really runs.
 
-use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Task};
+use foldback_agent::{Agent, CallForm, Executor, React, ReactSettings, Task};
 use foldback_baselines::Full;
 use foldback_core::{Budget, Estimate, Role, TodoId, ToolDefinition};
 use foldback_llm::{Answer, ScriptedModel};
@@ -52,11 +52,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Answer::text("Apple stands at $170, the root of 16 is 4, and he will be 64."),
     ]));
     let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
-    let agent = Agent::new(model.clone(), Executor::new(tools()?)).with_react(settings);
+    let agent = Agent::new(model.clone(), Executor::new(tools()?));
     let mut context = Full.start(TodoId::new("parallel-search")?, Arc::new(Estimate));
     let request =
         "What is Apple's price, the root of 16, and how old will Elon Musk be in 10 years?";
-    let report = agent.react(context.as_mut(), &Task::new("parallel-search", request)).await?;
+    let task = Task::new("parallel-search", request);
+    let report = agent.run(&React::new(settings), context.as_mut(), &task).await?;
 
     for message in context.prompt(&Budget::default()).messages {
         if *message.role() != Role::System {

@@ -9,7 +9,7 @@
 //! conversation is kept by a memory that folds.
 
 use foldback::{Memory, Options};
-use foldback_agent::{Agent, Executor, Strategy, Task};
+use foldback_agent::{Agent, Executor, React, Task};
 use foldback_core::{Budget, ContextManager as _, Role, TodoId, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::Toolbox;
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let memory = Memory::in_memory(Options::default())?;
     let mut session = memory.session(&TodoId::new("retry-limit")?)?;
     let task = Task::new("retry-limit", "Does the retry limit fit what the docs ask for? Mend it.");
-    let report = agent.run(Strategy::React, &mut session, &task).await?;
+    let report = agent.run(&React::default(), &mut session, &task).await?;
 
     for message in session.prompt(&Budget::default()).messages {
         let text = message.text();

@@ -8,7 +8,7 @@
 //! When the forecast has come, the planner is asked once more, with that fact. A script stands in the
 //! model's place; the tools really run.
 
-use foldback_agent::{Agent, Executor, Task};
+use foldback_agent::{Agent, Executor, OnePlan, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, Message, TodoId, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
@@ -30,7 +30,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let agent = Agent::new(model.clone(), Executor::new(tools(forecast)?))
             .with_system_prompt("You help people in 杭州 with their evening.");
         let mut context = Full.start(TodoId::new("evening")?, Arc::new(Estimate));
-        let report = agent.one_plan(context.as_mut(), &Task::new("evening", REQUEST)).await?;
+        let report = agent
+            .run(&OnePlan::default(), context.as_mut(), &Task::new("evening", REQUEST))
+            .await?;
 
         for (number, plan) in (1..).zip(&report.trajectory.plan) {
             println!("plan {number}:");

@@ -4,7 +4,7 @@
 use crate::story::{open, todo};
 use foldback::Memory;
 use foldback_agent::{
-    Agent, Executor, FileJournal, Journal, JournalError, Record, Report, Stop, Strategy, Task,
+    Agent, Executor, FileJournal, Flow, Journal, JournalError, Record, Report, Stop, Task,
 };
 use foldback_core::{ItemState, Message, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
@@ -108,7 +108,7 @@ async fn live(folder: &Path, records: usize, calls: &Arc<AtomicUsize>) -> Option
     let agent = Agent::new(Arc::new(ScriptedModel::answering(script)), executor);
     let mut session = memory.session(&todo("trip")).unwrap();
     let task = Task::new("trip", "站点 7 号的潮位是多少？");
-    agent.run(Strategy::Flow, &mut session, &task).await.ok()
+    agent.run(&Flow::default(), &mut session, &task).await.ok()
 }
 
 /// What is said in a todo, byte for byte.

@@ -12,7 +12,7 @@ use crate::story::{in_memory, todo};
 use foldback::{Close, Session};
 use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_agent::{
-    Agent, AskPerson, CallForm, Executor, Person, Question, ReactSettings, Report, Strategy,
+    Agent, AskPerson, CallForm, Executor, Person, Question, React, ReactSettings, Report,
     SubAgents, Task, reference_system_prompt, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
@@ -109,24 +109,21 @@ impl World {
     }
 
     /// The reference agent with all of it.
-    fn agent(&self, model: &Arc<ScriptedModel>, form: CallForm) -> Agent {
-        let settings = ReactSettings { calls: form, ..ReactSettings::default() };
+    fn agent(&self, model: &Arc<ScriptedModel>, react: &React) -> Agent {
         let own = |tools: Vec<Arc<dyn Tool>>| {
             let executor = Executor::new(Toolbox::new(tools).unwrap());
-            let agent =
-                Agent::new(model.clone(), executor).with_system_prompt(reference_system_prompt());
-            agent.with_react(settings.clone())
+            Agent::new(model.clone(), executor).with_system_prompt(reference_system_prompt())
         };
-        let delegate = SubAgents::new(own(self.tools.clone())).with_strategy(Strategy::React);
+        let delegate =
+            SubAgents::new(own(self.tools.clone())).with_strategy(Arc::new(react.clone()));
         let documents =
             DocumentFolder::open(self.folder.path(), DocumentSettings::default()).unwrap();
         let depth = DeepSearchSettings { passages: 1, ..DeepSearchSettings::default() };
         let deep =
             DeepSearch::new(Arc::new(documents)).with_settings(depth.with_effort(Effort::Low));
-        let searcher = own(Vec::new()).with_deep_search(deep);
         let mut tools = self.tools.clone();
         tools.push(delegate.delegate());
-        tools.push(research(SubAgents::new(searcher)));
+        tools.push(research(deep, SubAgents::new(own(Vec::new()))));
         tools.push(todo_write());
         own(tools)
     }
@@ -290,6 +287,7 @@ struct Journey {
     script: Arc<Script>,
     model: Arc<ScriptedModel>,
     agent: Agent,
+    react: React,
     session: Session,
 }
 
@@ -301,16 +299,17 @@ impl Journey {
         let script = Arc::new(Script { form, reads, said });
         let answers = Arc::clone(&script);
         let model = Arc::new(ScriptedModel::answering(move |request| answers.answer(request)));
-        let agent = world.agent(&model, form);
+        let react = React::new(ReactSettings { calls: form, ..ReactSettings::default() });
+        let agent = world.agent(&model, &react);
         let session = in_memory().session(&todo("inbox")).unwrap();
-        Self { world, script, model, agent, session }
+        Self { world, script, model, agent, react, session }
     }
 
     /// One run; what it asked, after all of it was looked through.
     async fn run(&mut self, run: &str, request: &str, payload: &str) -> (Report, Vec<ChatRequest>) {
         let before = self.model.calls();
         let task = Task::new(run, request);
-        let report = self.agent.run(Strategy::React, &mut self.session, &task).await.unwrap();
+        let report = self.agent.run(&self.react, &mut self.session, &task).await.unwrap();
         assert_eq!(report.answer(), Some("Noted."), "{run}");
         let requests = self.model.requests().split_off(before);
         let said = self.script.said.lock().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::agent_injections::{results, written};
 use crate::story::{in_memory, todo};
-use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Strategy, Task};
+use foldback_agent::{Agent, CallForm, Executor, React, ReactSettings, Task};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, PermissionsError, toolset};
@@ -18,10 +18,10 @@ async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]
     let model = Arc::new(ScriptedModel::new(answers));
     let executor = Executor::new(Toolbox::new(toolset(permissions).unwrap()).unwrap());
     let settings = ReactSettings { calls: form, ..ReactSettings::default() };
-    let agent = Agent::new(model.clone(), executor).with_react(settings);
+    let agent = Agent::new(model.clone(), executor);
     let mut session = in_memory().session(&todo("work")).unwrap();
     let task = Task::new("run", "Do it.");
-    let report = agent.run(Strategy::React, &mut session, &task).await.unwrap();
+    let report = agent.run(&React::new(settings), &mut session, &task).await.unwrap();
     assert_eq!(report.answer(), Some("Done."), "what is refused ends no run");
     assert_eq!(model.left(), 0);
     let mut told: Vec<String> = Vec::new();

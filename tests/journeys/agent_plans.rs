@@ -1,7 +1,7 @@
 //! Plans with real tools on real files, over a store: what fails, what is skipped, and what is told of it.
 
 use crate::story::{open, todo};
-use foldback_agent::{Agent, DegradeReason, Executor, Report, Strategy, Task};
+use foldback_agent::{Adaptive, Agent, DegradeReason, Executor, OnePlan, Report, Strategy, Task};
 use foldback_core::{ContextManager, Message, ToolDefinition, check_request};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_planner::{StepId, StepResult};
@@ -31,7 +31,7 @@ impl Desk {
     }
 
     /// Works on a request with the file tools, and one that sees the whole context.
-    async fn run(&self, strategy: Strategy, request: &str) -> Report {
+    async fn run(&self, strategy: &dyn Strategy, request: &str) -> Report {
         let permissions = Permissions::in_workspace(self.dir.path().join("work"));
         let mut tools = toolset(&permissions).unwrap();
         tools.push(write_article(self.dir.path()));
@@ -107,7 +107,7 @@ async fn op20_a_missing_file_fails_one_branch() {
             .into(),
         "Copied (b.txt), and a.txt is made of the notes :) 好了。".into(),
     ]);
-    let report = desk.run(Strategy::OnePlan, "Copy both files.").await;
+    let report = desk.run(&OnePlan::default(), "Copy both files.").await;
     assert_eq!(report.answer(), Some("Copied (b.txt), and a.txt is made of the notes :) 好了。"));
     assert_eq!(failure(&report, 1), FailureKind::Tool);
     let skipped = Some(&StepResult::Skipped { because: StepId(1) });
@@ -141,7 +141,7 @@ async fn op16_failure_policies_on_real_files() {
         // An error that a step takes into account asks for no new plan.
         let again = (!is_written).then(nothing);
         let desk = Desk::new([plan(policy)].into_iter().chain(again).chain(["done".into()]));
-        let report = desk.run(Strategy::OnePlan, "Copy it.").await;
+        let report = desk.run(&OnePlan::default(), "Copy it.").await;
         assert_eq!(report.answer(), Some("done"), "{policy}");
         assert_eq!(desk.path("a.txt").exists(), is_written, "{policy}");
         if is_written {
@@ -160,7 +160,7 @@ async fn op15_op18_who_sees_the_conversation() {
         "The article is written.".into(),
     ]);
     desk.say("暗号是 marmalade.");
-    let report = desk.run(Strategy::OnePlan, "Write the article.").await;
+    let report = desk.run(&OnePlan::default(), "Write the article.").await;
     assert_eq!((report.answer(), desk.model.calls()), (Some("The article is written."), 2));
     let planner = &desk.model.requests()[0];
     let shown: Vec<_> = planner.messages.iter().map(|message| message.api_json()).collect();
@@ -182,10 +182,10 @@ async fn op14_op19_an_open_task_is_done_step_by_step() {
         ToolCall::new("c", "file_read", r#"{"path": "笔记.txt"}"#).into(),
         "3.5 m at noon.".into(),
     ]);
-    let report = desk.run(Strategy::Adaptive, "Find the tide in some file.").await;
+    let report = desk.run(&Adaptive::default(), "Find the tide in some file.").await;
     assert_eq!(report.answer(), Some("3.5 m at noon."));
     let record = &report.trajectory.strategy;
-    assert_eq!(record.chosen, Strategy::OnePlan);
+    assert_eq!(record.chosen, OnePlan::NAME);
     let degraded = record.degraded.as_ref().unwrap();
     assert_eq!(
         (degraded.because, degraded.detail.as_str()),

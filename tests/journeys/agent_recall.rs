@@ -3,7 +3,7 @@
 
 use crate::story::{engines, exchange, in_memory, open_on, todo};
 use foldback::Memory;
-use foldback_agent::{Agent, Executor, Strategy, Task};
+use foldback_agent::{Adaptive, Agent, Executor, React, Task};
 use foldback_core::{Budget, ContextManager, Role, ToolCall, ToolDefinition};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
@@ -114,7 +114,7 @@ async fn check(story: Story, memory: &Memory) {
     let agent = Agent::new(model.clone(), Executor::new(toolbox));
     let mut session = memory.session(&todo("gap")).unwrap();
     let task = Task::new("first", story.asked);
-    agent.run(Strategy::React, &mut session, &task).await.unwrap();
+    agent.run(&React::default(), &mut session, &task).await.unwrap();
     for n in 0..13 {
         for message in exchange(n, "scheduler", "fn tick() {}") {
             session.record(message).unwrap();
@@ -124,8 +124,8 @@ async fn check(story: Story, memory: &Memory) {
 
     // The request points back, so that nobody plans it without the conversation.
     let task = Task::new("second", story.later);
-    let report = agent.run(Strategy::Adaptive, &mut session, &task).await.unwrap();
-    assert_eq!(report.trajectory.strategy.chosen, Strategy::React);
+    let report = agent.run(&Adaptive::default(), &mut session, &task).await.unwrap();
+    assert_eq!(report.trajectory.strategy.chosen, React::NAME);
     assert!(report.answer().unwrap().contains(story.fact), "{:?}", report.answer());
     let calls: Vec<&str> =
         report.trajectory.tool_calls().map(|call| call.function.as_str()).collect();

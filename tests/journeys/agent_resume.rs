@@ -4,7 +4,8 @@
 use crate::story::{open, todo};
 use foldback::Session;
 use foldback_agent::{
-    Agent, AgentError, Executor, FileJournal, Journal, JournalError, Record, Report, Strategy, Task,
+    Adaptive, Agent, AgentError, Executor, FileJournal, Journal, JournalError, OnePlan, React,
+    Record, Report, Strategy, Task,
 };
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, ToolCall, ToolDefinition,
@@ -24,48 +25,43 @@ use tempfile::tempdir;
 #[derive(Clone, Copy, Debug)]
 struct Case {
     name: &'static str,
-    strategy: Strategy,
+    strategy: &'static str,
     follows: bool,
     request: &'static str,
+}
+
+impl Case {
+    fn strategy(&self) -> Box<dyn Strategy> {
+        match self.strategy {
+            "react" => Box::new(React::default()),
+            "one-plan" => Box::new(OnePlan::default()),
+            _ => Box::new(Adaptive::default()),
+        }
+    }
 }
 
 const CASES: [Case; 6] = [
     Case {
         name: "react",
-        strategy: Strategy::React,
+        strategy: "react",
         follows: false,
         request: "比较两个港口的潮汐, and book a room.",
     },
     Case {
         name: "react",
-        strategy: Strategy::React,
+        strategy: "react",
         follows: true,
         request: "Compare the two harbours again, and book a room.",
     },
+    Case { name: "plan", strategy: "one-plan", follows: false, request: "Compare the harbours." },
     Case {
         name: "plan",
-        strategy: Strategy::OnePlan,
-        follows: false,
-        request: "Compare the harbours.",
-    },
-    Case {
-        name: "plan",
-        strategy: Strategy::Adaptive,
+        strategy: "adaptive",
         follows: true,
         request: "Compare the harbours of Oslo and Rome, and book a room.",
     },
-    Case {
-        name: "degraded",
-        strategy: Strategy::Adaptive,
-        follows: false,
-        request: "Find the lost ship.",
-    },
-    Case {
-        name: "react",
-        strategy: Strategy::Adaptive,
-        follows: true,
-        request: "Continue with it.",
-    },
+    Case { name: "degraded", strategy: "adaptive", follows: false, request: "Find the lost ship." },
+    Case { name: "react", strategy: "adaptive", follows: true, request: "Continue with it." },
 ];
 
 /// How much a process still writes before it is stopped.
@@ -255,7 +251,7 @@ fn live(case: Case, dir: &Path, life: &Arc<Life>, done: &Done) -> Result<Report,
     let mut context = Recording { inner: session, life: Arc::clone(life) };
     let task = Task::new("run", case.request);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(agent.run(case.strategy, &mut context, &task))
+    runtime.block_on(agent.run(&*case.strategy(), &mut context, &task))
 }
 
 /// What was said before the run, where it follows on something.

@@ -3,7 +3,7 @@
 
 use crate::story::{exchange, in_memory_showing, todo, views};
 use foldback_agent::deep_search::{DeepSearch, Found, SearchBackend};
-use foldback_agent::{Agent, Executor, Strategy, Task};
+use foldback_agent::{Adaptive, Agent, Executor, Task};
 use foldback_baselines::{Full, SlidingWindow, SummaryTopN, baseline};
 use foldback_core::{
     Budget, ContextManager, Estimate, ItemState, Message, Role, SeqNo, TodoItem, TodoList,
@@ -93,10 +93,10 @@ async fn check(mut context: Box<dyn ContextManager>, name: &str, frames: bool) {
     assert_eq!(shown.iter().any(|turn| !all.contains(turn)), frames, "{name}: {shown:?}");
 
     let model = Arc::new(ScriptedModel::answering(script));
-    let agent = Agent::new(model.clone(), Executor::new(Toolbox::default()))
-        .with_deep_search(DeepSearch::new(Arc::new(Empty)));
+    let agent = Agent::new(model.clone(), Executor::new(Toolbox::default()));
+    let search = DeepSearch::new(Arc::new(Empty));
     let task = Task::new("search", QUESTION);
-    let report = agent.run(Strategy::DeepSearch, context.as_mut(), &task).await.unwrap();
+    let report = agent.run(&search, context.as_mut(), &task).await.unwrap();
     assert_eq!(report.answer(), Some("That is open."), "{name}");
 
     let topic = model.requests()[0].messages[1].text().into_owned();
@@ -154,7 +154,7 @@ async fn op18_what_a_policy_writes_is_no_conversation() {
         ]));
         let agent = Agent::new(model, Executor::new(Toolbox::new([tool]).unwrap()));
         let report =
-            agent.run(Strategy::Adaptive, &mut session, &Task::new("r", TASK)).await.unwrap();
+            agent.run(&Adaptive::default(), &mut session, &Task::new("r", TASK)).await.unwrap();
         let because = report.trajectory.strategy.because.as_deref().unwrap();
         assert!(because.contains("nothing was said before"), "{because}");
     }

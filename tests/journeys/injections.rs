@@ -6,7 +6,7 @@ pub(crate) mod payloads;
 
 use crate::story::{in_memory, todo};
 use foldback::Session;
-use foldback_agent::{Agent, CallForm, Executor, ReactSettings, Task};
+use foldback_agent::{Agent, CallForm, Executor, React, ReactSettings, Task};
 use foldback_core::{Message, Role, ToolCall, ToolDefinition, check_request};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_planner::{StepResult, render_tool_results};
@@ -111,8 +111,9 @@ async fn run(
     let tools = Toolbox::new([wipe(wiped), fetch()]).unwrap();
     let settings = ReactSettings { calls: form, ..ReactSettings::default() };
     let agent = Agent::new(model.clone(), Executor::new(tools));
-    let agent = agent.with_system_prompt(HEAD).with_react(settings);
-    let report = agent.react(session, &Task::new(request, request)).await.unwrap();
+    let agent = agent.with_system_prompt(HEAD);
+    let task = Task::new(request, request);
+    let report = agent.run(&React::new(settings), session, &task).await.unwrap();
     assert_eq!((report.answer(), model.left()), (Some("Noted."), 0), "{request}");
     let called = report.trajectory.tool_calls().map(|call| call.function.clone()).collect();
     (model.requests(), called)

@@ -4,7 +4,7 @@
 use crate::story::{exchange, in_memory, open, todo};
 use foldback::{Close, Memory};
 use foldback_agent::{
-    Agent, AgentEvent, Executor, FileJournal, Observer, Report, Strategy, SubAgentTool, SubAgents,
+    Agent, AgentEvent, Executor, FileJournal, Observer, React, Report, SubAgentTool, SubAgents,
     Task, memory_share, todo_write,
 };
 use foldback_core::{
@@ -14,7 +14,8 @@ use foldback_core::{
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use serde_json::{Value, json};
-use std::fs::{self, OpenOptions};
+use std::fs;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -49,7 +50,7 @@ fn tides() -> Arc<dyn Tool> {
 fn agent(model: Arc<ScriptedModel>, executor: Executor, tools: Vec<Arc<dyn Tool>>) -> Agent {
     let toolbox = |tools: Vec<Arc<dyn Tool>>| Toolbox::new(tools).unwrap();
     let template = Agent::new(model.clone(), executor.clone().with_toolbox(toolbox(tools)));
-    let delegate = SubAgents::new(template).with_strategy(Strategy::React).delegate();
+    let delegate = SubAgents::new(template).with_strategy(Arc::new(React::default())).delegate();
     let own = toolbox(vec![delegate, todo_write(), memory_share()]);
     Agent::new(model, executor.with_toolbox(own))
 }
@@ -74,7 +75,7 @@ fn last_name(text: &str, prefix: &str) -> String {
 
 async fn walk(agent: &Agent, memory: &Memory, id: &str, request: &str) -> Report {
     let mut session = memory.session(&todo(id)).unwrap();
-    agent.run(Strategy::React, &mut session, &Task::new(id, request)).await.unwrap()
+    agent.run(&React::default(), &mut session, &Task::new(id, request)).await.unwrap()
 }
 
 /// All messages of a todo, as text: what is said, and what is called.
@@ -321,7 +322,7 @@ async fn cx7_a_search_reads_in_a_todo_of_its_own() {
     let template = Agent::new(model.clone(), executor(vec![tides()]));
     let ask = SubAgentTool::new(
         spec("ask_tides", Effect::ReadOnly),
-        SubAgents::new(template).with_strategy(Strategy::React),
+        SubAgents::new(template).with_strategy(Arc::new(React::default())),
         "查站点 {station} 的潮汐",
     );
     let agent = Agent::new(model, executor(vec![Arc::new(ask)]));
@@ -471,6 +472,6 @@ async fn worker() {
     let memory = open(&folder);
     let mut session = memory.session(&todo("plan")).unwrap();
     let task = Task { observer: Some(Arc::new(Says)), ..Task::new("run", "比较两个港口") };
-    let report = agent.run(Strategy::React, &mut session, &task).await.unwrap();
+    let report = agent.run(&React::default(), &mut session, &task).await.unwrap();
     assert_eq!(report.answer(), Some("完成"));
 }

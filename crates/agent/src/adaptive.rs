@@ -1,11 +1,31 @@
 //! One plan where that can be made, step by step where it cannot.
 
-use crate::AgentEvent;
-use crate::agent::{Agent, AgentError, Report, Task};
-use crate::notes::Notes;
-use crate::trajectory::Strategy;
+use crate::agent::AgentError;
+use crate::one_plan::OnePlan;
+use crate::react::React;
+use crate::strategy::{Strategy, StrategyName, StrategyRun};
+use crate::trajectory::Ending;
 use foldback_core::{Budget, ContextManager};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+
+/// One plan where that can be made, step by step where it cannot: whichever the request allows.
+#[derive(Clone, Debug, Default)]
+pub struct Adaptive {
+    one_plan: OnePlan,
+}
+
+impl Adaptive {
+    /// The name.
+    pub const NAME: StrategyName = StrategyName::new("adaptive");
+
+    /// By this one plan, or step by step as that would go on.
+    #[must_use]
+    pub fn new(one_plan: OnePlan) -> Self {
+        Self { one_plan }
+    }
+}
 
 /// What a choice is written down as.
 const KIND: &str = "strategy";
@@ -106,11 +126,11 @@ const BACK_WITHIN: &[&str] = &[
 
 /// A strategy, and why it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Choice {
-    pub(crate) strategy: Strategy,
-    pub(crate) because: String,
+struct Choice {
+    strategy: StrategyName,
+    because: String,
     /// Whether a conversation stands before the request that a planner does not see.
-    pub(crate) follows: bool,
+    follows: bool,
 }
 
 /// What there is to choose by.
@@ -132,20 +152,17 @@ struct Given<'a> {
 /// | yes | yes | yes | step by step: the planner sees nothing of the conversation |
 /// | yes | yes | no | one plan, and the planner may say that it needs the conversation |
 ///
-/// What a plan turns out not to be able to do, [one plan](Agent::one_plan) finds out itself.
+/// What a plan turns out not to be able to do, [one plan](OnePlan) finds out itself.
 fn choose(given: Given<'_>) -> Choice {
     let Given { request, tools, follows } = given;
     let (strategy, because) = if tools == 0 {
-        (Strategy::React, "there are no tools whose calls could be planned")
+        (React::NAME, "there are no tools whose calls could be planned")
     } else if !follows {
-        (Strategy::OnePlan, "nothing was said before: the planner sees all that there is")
+        (OnePlan::NAME, "nothing was said before: the planner sees all that there is")
     } else if points_back(request) {
-        (
-            Strategy::React,
-            "the request points back to the conversation, which a planner does not see",
-        )
+        (React::NAME, "the request points back to the conversation, which a planner does not see")
     } else {
-        (Strategy::OnePlan, "the request can be understood without the conversation before it")
+        (OnePlan::NAME, "the request can be understood without the conversation before it")
     };
     Choice { strategy, because: because.to_owned(), follows }
 }
@@ -167,34 +184,39 @@ fn is_dense(letter: char) -> bool {
     matches!(letter, '\u{e00}'..='\u{eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-impl Agent {
-    /// Works on a task by one plan, or step by step, whichever the request allows.
-    pub(crate) async fn adapt(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-        notes: &Notes,
-    ) -> Result<Report, AgentError> {
-        let choice = match notes.past(KIND).last() {
-            Some(choice) => choice,
-            None => {
-                let given = Given {
-                    request: &task.request,
-                    tools: self.executor.toolbox().specs().count(),
-                    follows: has_conversation(context),
-                };
-                let choice = choose(given);
-                notes.note(KIND, &choice)?;
-                choice
+impl Strategy for Adaptive {
+    fn name(&self) -> StrategyName {
+        Self::NAME
+    }
+
+    fn run<'a>(
+        &'a self,
+        run: &'a StrategyRun<'a>,
+        context: &'a mut dyn ContextManager,
+    ) -> BoxFuture<'a, Result<Ending, AgentError>> {
+        async move {
+            let choice = match run.noted(KIND).pop() {
+                Some(choice) => choice,
+                None => {
+                    let choice = choose(Given {
+                        request: &run.task().request,
+                        tools: run.agent().executor.toolbox().specs().count(),
+                        follows: has_conversation(context),
+                    });
+                    run.note(KIND, &choice)?;
+                    choice
+                }
+            };
+            let Choice { strategy, because, follows } = choice;
+            run.choose(strategy.clone(), &because);
+            if strategy == OnePlan::NAME {
+                self.one_plan.check()?;
+                self.one_plan.plan_and_run(run, context, follows).await
+            } else {
+                self.one_plan.react.run(run, context).await
             }
-        };
-        tracing::info!(strategy = choice.strategy.name(), because = choice.because, "chosen");
-        let (strategy, because) = (choice.strategy, choice.because.clone());
-        task.watch(context.todo()).tell(&AgentEvent::Chose { strategy, because });
-        match strategy {
-            Strategy::OnePlan => self.plan_and_run(context, task, Some(choice)).await,
-            _ => self.step_by_step(context, task, Some(choice)).await,
         }
+        .boxed()
     }
 }
 
@@ -208,8 +230,8 @@ fn has_conversation(context: &dyn ContextManager) -> bool {
 mod tests {
     use super::*;
 
-    fn chosen(request: &str, tools: usize, follows: bool) -> &'static str {
-        choose(Given { request, tools, follows }).strategy.name()
+    fn chosen(request: &str, tools: usize, follows: bool) -> String {
+        choose(Given { request, tools, follows }).strategy.to_string()
     }
 
     /// OP14, OP18: what is planned, and what is not.

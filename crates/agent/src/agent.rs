@@ -1,10 +1,5 @@
 //! What a strategy works with: a model, an executor with its tools, and standing instructions.
 
-use crate::call_ids::CallIds;
-use crate::deep_search::DeepSearch;
-use crate::flow::FlowSettings;
-use crate::one_plan::OnePlanSettings;
-use crate::react::ReactSettings;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
 use crate::{
     Executor, Host, Observer, RunError, SettingError, SpendError, SpendTracker, Trace, Watch,
@@ -32,10 +27,6 @@ pub struct Agent {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) executor: Executor,
     pub(crate) system_prompt: String,
-    pub(crate) react: ReactSettings,
-    pub(crate) one_plan: OnePlanSettings,
-    pub(crate) flow: FlowSettings,
-    pub(crate) deep_search: Option<DeepSearch>,
 }
 
 /// One piece of work.
@@ -129,9 +120,6 @@ pub enum AgentError {
     /// A setting makes no sense.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The agent was given nothing to search with.
-    #[error("a deep search needs something to search; give the agent one by `with_deep_search`")]
-    NothingToSearch,
     /// A run of this name was begun for something else, or in another way.
     #[error(
         "run {run:?} was begun {found}; give it the request and the strategy that it had, or begin a run \
@@ -176,20 +164,10 @@ impl AgentError {
 }
 
 impl Agent {
-    /// An agent without standing instructions, with default settings.
+    /// An agent without standing instructions.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, executor: Executor) -> Self {
-        let (react, one_plan) = (ReactSettings::default(), OnePlanSettings::default());
-        let flow = FlowSettings::default();
-        Self {
-            model,
-            executor,
-            system_prompt: String::new(),
-            react,
-            one_plan,
-            flow,
-            deep_search: None,
-        }
+        Self { model, executor, system_prompt: String::new() }
     }
 
     /// The same with standing instructions: who it works for, and how. `<!-- CACHE_BREAKPOINT -->` in
@@ -206,28 +184,28 @@ impl Agent {
         Self { system_prompt: coarsen_clocks(system_prompt).into_owned(), ..self }
     }
 
-    /// The same with other settings for going step by step.
+    /// The same with another executor.
     #[must_use]
-    pub fn with_react(self, react: ReactSettings) -> Self {
-        Self { react, ..self }
+    pub fn with_executor(self, executor: Executor) -> Self {
+        Self { executor, ..self }
     }
 
-    /// The same with other settings for planning.
+    /// The model.
     #[must_use]
-    pub fn with_one_plan(self, one_plan: OnePlanSettings) -> Self {
-        Self { one_plan, ..self }
+    pub fn model(&self) -> &dyn ChatModel {
+        &*self.model
     }
 
-    /// The same with other settings for [flows](Self::flow).
+    /// The executor, with the agent's tools.
     #[must_use]
-    pub fn with_flow(self, flow: FlowSettings) -> Self {
-        Self { flow, ..self }
+    pub fn executor(&self) -> &Executor {
+        &self.executor
     }
 
-    /// The same, able to [search](Self::deep_search).
+    /// The standing instructions.
     #[must_use]
-    pub fn with_deep_search(self, deep_search: DeepSearch) -> Self {
-        Self { deep_search: Some(deep_search), ..self }
+    pub fn system_prompt(&self) -> &str {
+        &self.system_prompt
     }
 
     /// Checks plans against the agent's tools, within the executor's limits.
@@ -260,22 +238,6 @@ impl Agent {
             Some(tool) => Err(AgentError::SameName { name: tool.name.clone() }),
             None => Ok(()),
         }
-    }
-
-    /// Records the instructions where the conversation has not begun, and the request. Gives the ids that
-    /// calls have so far.
-    pub(crate) fn open(
-        &self,
-        context: &mut dyn ContextManager,
-        system: &str,
-        request: &str,
-    ) -> Result<CallIds, AgentError> {
-        let has_begun = context.recorded() > 0;
-        if !has_begun && !system.is_empty() {
-            context.record(Message::system(system))?;
-        }
-        let recorded = context.record(Message::user(request))?;
-        Ok(CallIds::of(context, has_begun.then_some(recorded.seq)))
     }
 }
 

@@ -6,11 +6,11 @@
 //!
 //! | [`Strategy`] | how it goes about the request |
 //! |---|---|
-//! | [`Adaptive`](Strategy::Adaptive) | by one plan or step by step, whichever the request allows |
-//! | [`React`](Strategy::React) | step by step: the model calls tools, and sees what came of them |
-//! | [`OnePlan`](Strategy::OnePlan) | all steps planned in one call; it asks again where the plan says so, or where something failed |
-//! | [`Flow`](Strategy::Flow) | a list of steps, each worked on by itself |
-//! | [`DeepSearch`](Strategy::DeepSearch) | queries, searches beside each other, an answer with its sources |
+//! | [`Adaptive`] | by one plan or step by step, whichever the request allows |
+//! | [`React`] | step by step: the model calls tools, and sees what came of them |
+//! | [`OnePlan`] | all steps planned in one call; it asks again where the plan says so, or where something failed |
+//! | [`Flow`] | a list of steps, each worked on by itself |
+//! | [`DeepSearch`](deep_search::DeepSearch) | queries, searches beside each other, an answer with its sources |
 //!
 //! - A [`Tool`](foldback_tool::Tool) is something that a model can call; a
 //!   [`Toolbox`](foldback_tool::Toolbox) holds them.
@@ -27,7 +27,7 @@
 //!   call, result, time and token. [`judge`] rates it, [`Replay`] does it once more.
 //!
 //! ```
-//! use foldback_agent::{Agent, Executor, SpendLimits, SpendTracker, Strategy, Task};
+//! use foldback_agent::{Agent, Executor, OnePlan, SpendLimits, SpendTracker, Task};
 //! use foldback_baselines::Full;
 //! use foldback_core::{Estimate, TodoId, ToolDefinition};
 //! use foldback_llm::ScriptedModel;
@@ -55,7 +55,7 @@
 //! let mut context = Full.start(TodoId::new("trip")?, Arc::new(Estimate));
 //! let few = SpendLimits { model_calls: Some(10), ..SpendLimits::default() };
 //! let task = Task { spend: SpendTracker::new(few, None)?, ..Task::new("trip", "杭州天气?") };
-//! let report = agent.run(Strategy::OnePlan, context.as_mut(), &task).await?;
+//! let report = agent.run(&OnePlan::default(), context.as_mut(), &task).await?;
 //! assert_eq!(report.answer(), Some("It rains in Hangzhou."));
 //! assert_eq!((task.spend.spent().model_calls, task.spend.spent().tool_calls), (2, 1));
 //! # Ok(())
@@ -94,26 +94,29 @@ pub mod spans;
 mod spend_limits;
 mod spend_tracker;
 mod state;
+mod strategy;
 mod sub_agents;
 mod think;
 mod todo;
 mod trajectory;
 
+pub use adaptive::Adaptive;
 pub use agent::{Agent, AgentError, Report, Task, reference_system_prompt};
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
     Trace, Trigger,
 };
-pub use flow::{FlowSettings, PlanShown, StepContext, StepExecutor, StepStrategy};
+pub use flow::{Flow, FlowSettings, PlanShown, StepContext, StepExecutor};
 pub use foldback_llm::TokenPrices;
 pub use host::Host;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
+pub use model_caller::Reply;
 pub use observer::{AgentEvent, Observer, PlannedStep, Watch};
-pub use one_plan::OnePlanSettings;
+pub use one_plan::{OnePlan, OnePlanSettings};
 pub use person::{AskPerson, Person, Question};
 pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
-pub use react::{CallForm, ReactSettings};
+pub use react::{CallForm, React, ReactSettings};
 pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
     guessed_rashly, judge, own_judges,
@@ -122,13 +125,13 @@ pub use setting::SettingError;
 pub use spend_limits::{Resource, SpendLimits};
 pub use spend_tracker::{BegunCall, SpendError, SpendTracker, Spending};
 pub use state::AgentState;
-
+pub use strategy::{Strategy, StrategyName, StrategyRun};
 pub use sub_agents::{SubAgentTool, SubAgents};
 pub use think::think;
 pub use todo::{memory_share, todo_write};
 pub use trajectory::{
     CallRecord, CallTime, DegradeReason, Degraded, Ending, LanguageRecord, ModelCall, ModelFailure,
-    PlanRecord, Purpose, Replay, ResultRecord, Situation, Spent, Stop, Strategy, StrategyRecord,
+    PlanRecord, Purpose, Replay, ResultRecord, Situation, Spent, Stop, StrategyRecord,
     TRAJECTORY_VERSION, TerminateStatus, Timing, ToolCallRecord, ToolRecord, Trajectory,
     TrajectoryError, TurnClass, TurnRecord, read_trajectories, write_trajectory,
 };

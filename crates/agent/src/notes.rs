@@ -2,8 +2,7 @@
 
 use crate::agent::{AgentError, Task};
 use crate::journal::Past;
-use crate::trajectory::Strategy;
-use crate::{Executor, Journal, JournalError, Outcome, Record, RunError};
+use crate::{Executor, Journal, JournalError, Outcome, Record, RunError, StrategyName};
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::FailureKind;
 use serde::de::DeserializeOwned;
@@ -17,14 +16,15 @@ const KIND: &str = "task";
 /// What a run of a name is about.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
-    strategy: Strategy,
+    strategy: StrategyName,
     /// A hash.
     request: String,
 }
 
 impl Identity {
-    fn of(task: &Task, strategy: Strategy) -> Self {
+    fn of(task: &Task, strategy: &StrategyName) -> Self {
         let hash = blake3::hash(task.request.as_bytes()).to_hex();
+        let strategy = strategy.clone();
         Self { strategy, request: hash.get(..16).unwrap_or_default().to_owned() }
     }
 }
@@ -36,7 +36,7 @@ impl Identity {
 pub(crate) fn check_task(
     records: &[Record],
     task: &Task,
-    strategy: Strategy,
+    strategy: &StrategyName,
 ) -> Result<(), AgentError> {
     let noted = records.iter().find_map(|record| match record {
         Record::Note { kind, body } if kind == KIND => serde_json::from_str::<Identity>(body).ok(),
@@ -44,8 +44,8 @@ pub(crate) fn check_task(
     });
     let given = Identity::of(task, strategy);
     let found = match noted {
-        Some(noted) if noted.strategy != strategy => {
-            format!("by the strategy {}, and not by {}", noted.strategy.name(), strategy.name())
+        Some(noted) if noted.strategy != *strategy => {
+            format!("by the strategy {}, and not by {strategy}", noted.strategy)
         }
         Some(noted) if noted != given => "with another request".to_owned(),
         _ => return Ok(()),
@@ -78,7 +78,7 @@ impl Notes {
     }
 
     /// Writes down what the run is about, where that has not been done.
-    pub(crate) fn begin(&self, task: &Task, strategy: Strategy) -> Result<(), AgentError> {
+    pub(crate) fn begin(&self, task: &Task, strategy: &StrategyName) -> Result<(), AgentError> {
         if self.past.iter().any(|(kind, _)| kind == KIND) {
             return Ok(());
         }

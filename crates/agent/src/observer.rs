@@ -1,7 +1,7 @@
 //! Watching an agent while it works.
 
-use crate::trajectory::{Purpose, Stop, Strategy};
-use crate::{Decision, Resource, Spending};
+use crate::trajectory::{Purpose, Stop};
+use crate::{Decision, Resource, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList};
 use foldback_llm::Usage;
 use foldback_planner::{Action, Step, StepId};
@@ -68,7 +68,7 @@ pub enum AgentEvent {
         request: String,
         /// The strategy, by its name.
         #[serde(serialize_with = "by_name")]
-        strategy: Strategy,
+        strategy: StrategyName,
         /// Whether an earlier run of the same name is gone on with.
         resumed: bool,
     },
@@ -76,7 +76,7 @@ pub enum AgentEvent {
     Chose {
         /// The strategy, by its name.
         #[serde(serialize_with = "by_name")]
-        strategy: Strategy,
+        strategy: StrategyName,
         /// Why.
         because: String,
     },
@@ -276,8 +276,8 @@ kinds! {
 }
 
 /// A strategy as commands name it: `one-plan`.
-fn by_name<S: Serializer>(strategy: &Strategy, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(strategy.name())
+fn by_name<S: Serializer>(strategy: &StrategyName, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(strategy.as_str())
 }
 
 /// A step of a plan as it is told to whoever watches.

@@ -47,6 +47,12 @@ pub fn invoke_agent(agent: &str, conversation: &str) -> Span {
     name(&span, "invoke_agent", agent)
 }
 
+/// Gives the span of an agent's run another name.
+pub(crate) fn rename_agent(span: &Span, agent: &str) {
+    span.record("gen_ai.agent.name", agent);
+    name(span, "invoke_agent", agent);
+}
+
 /// The span of a call to a model.
 #[must_use]
 pub fn chat(model: &str) -> Span {

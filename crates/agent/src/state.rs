@@ -3,8 +3,8 @@
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::executor::Claim;
 use crate::notes::check_task;
-use crate::trajectory::{Stop, Strategy};
-use crate::{AgentEvent, Journal, JournalError, Record, RunError, Watch};
+use crate::trajectory::Stop;
+use crate::{AgentEvent, Journal, JournalError, Record, RunError, StrategyName, Watch};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -93,11 +93,11 @@ impl Watched {
         agent: &Agent,
         task: &Task,
         todo: &TodoId,
-        strategy: Strategy,
+        strategy: StrategyName,
     ) -> Result<Self, AgentError> {
         let run = &task.run;
         let (claim, journal, records) = agent.executor.hold(run, task.depth)?;
-        check_task(&records, task, strategy)?;
+        check_task(&records, task, &strategy)?;
         let mut noted = AgentState::noted(&records);
         // One that is tried again runs. One that is finished stays that, whoever asks for its answer.
         if let Some(journal) = &journal

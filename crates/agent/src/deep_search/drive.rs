@@ -8,24 +8,20 @@ use super::{
 };
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::json_line::quoted;
-use crate::model_caller::ModelCaller;
-use crate::trajectory::{Ending, Purpose, Recorder, Stop, Strategy};
-use crate::{AgentEvent, PlannedStep, Trace, Watch, spans};
-use foldback_core::{ContextManager, Message, TodoId};
-use foldback_planner::Form;
+use crate::strategy::{Strategy, StrategyName, StrategyRun};
+use crate::trajectory::{Ending, Purpose, Stop};
+use crate::{AgentEvent, SettingError};
+use foldback_core::{Budget, ContextManager, Message};
 use foldback_tool::Toolbox;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use std::fmt::Write;
 use std::sync::Arc;
-use tracing::Instrument;
 
-/// What a search found out, in full.
-#[derive(Clone, Debug)]
-pub struct DeepReport {
-    /// The record, and the answer with its links and its list of sources.
-    pub report: Report,
+/// What a search found out, beside its answer.
+#[derive(Clone, Debug, Default)]
+pub struct SearchFindings {
     /// The answer as the model wrote it, before anything was done with its links.
     pub draft: Option<String>,
     /// The answer with its links, without the list of sources.
@@ -39,115 +35,87 @@ pub struct DeepReport {
     pub state: DeepSearchState,
 }
 
-impl DeepReport {
-    /// What is known of a search that came to no answer.
-    fn of(report: Report, state: DeepSearchState) -> Self {
-        let (sources, invented) = (Vec::new(), Vec::new());
-        Self { report, draft: None, text: None, sources, invented, state }
+impl DeepSearch {
+    /// The name.
+    pub const NAME: StrategyName = StrategyName::new("deep-search");
+
+    /// What the model is asked for: the queries of a search.
+    pub const QUERIES: Purpose = Purpose::named("queries");
+
+    /// What the model is asked for: a query's summary, with its sources.
+    pub const RESEARCH: Purpose = Purpose::named("research");
+
+    /// What the model is asked for: what the search still lacks.
+    pub const REFLECTION: Purpose = Purpose::named("reflection");
+
+    /// Works on a task as [`Agent::run`] does by this strategy, and gives everything that was found out.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn search_in_full(
+        &self,
+        agent: &Agent,
+        context: &mut dyn ContextManager,
+        task: &Task,
+    ) -> Result<(Report, SearchFindings), AgentError> {
+        let findings = Arc::new(Mutex::default());
+        let search = Self { findings: Some(Arc::clone(&findings)), ..self.clone() };
+        let report = agent.run(&search, context, task).await?;
+        let findings = std::mem::take(&mut *findings.lock());
+        Ok((report, findings))
+    }
+
+    /// Searches and answers, and records the request and the answer.
+    async fn search_and_answer(
+        &self,
+        run: &StrategyRun<'_>,
+        context: &mut dyn ContextManager,
+    ) -> Result<Ending, AgentError> {
+        let before = context.prompt(&Budget::default());
+        let topic = research_topic(before.conversation(), &run.task().request);
+        let graph = Graph::new(self, run, &topic);
+        let (ending, findings) = run.serve(context, graph.run()).await?;
+        run.open(context, &self.system_prompt(run.agent()))?;
+        if let Some(answer) = &ending.answer {
+            context.record(Message::assistant(answer))?;
+        }
+        if let Some(kept) = &self.findings {
+            *kept.lock() = findings;
+        }
+        Ok(ending)
     }
 }
 
-impl Agent {
-    /// Works on a task by searching.
-    ///
-    /// The model chooses queries; each is searched and what it brings summarised, all of a round beside
-    /// each other; the model says what is missing, and a further round looks for it, or the answer is
-    /// written. A search that fails does not lose the others. What is asked about is the request, with
-    /// the conversation that `context` shows before it.
-    ///
-    /// Request and answer are recorded in `context` at the end of the run. With a journal, a run of the
-    /// same name goes on where it was killed: what was asked, searched and answered is not done again.
-    ///
-    /// # Errors
-    /// When the agent [has nothing to search with](Self::with_deep_search), a
-    /// [setting](super::DeepSearchSettings::check) makes no sense, and when the context or the journal fails.
-    pub async fn deep_search(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-    ) -> Result<Report, AgentError> {
-        self.run(Strategy::DeepSearch, context, task).await
+impl Strategy for DeepSearch {
+    fn name(&self) -> StrategyName {
+        Self::NAME
     }
 
-    /// The same with everything that was found out.
-    ///
-    /// # Errors
-    /// As [`deep_search`](Self::deep_search).
-    pub async fn deep_search_in_full(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-    ) -> Result<DeepReport, AgentError> {
-        let deep = self.deep_search.clone().ok_or(AgentError::NothingToSearch)?;
-        let (on_report, found) = (deep.on_report.clone(), Arc::new(Mutex::new(None)));
-        let slot = Arc::clone(&found);
-        let deep = deep.with_reports(move |report| {
-            *slot.lock() = Some(report.clone());
-            if let Some(on_report) = &on_report {
-                on_report(report);
-            }
-        });
-        let report = self.clone().with_deep_search(deep).deep_search(context, task).await?;
-        let found = found.lock().take();
-        Ok(match found {
-            Some(found) => DeepReport { report, ..found },
-            None => DeepReport::of(report, DeepSearchState::default()),
-        })
+    fn check(&self) -> Result<(), SettingError> {
+        self.settings.check()
     }
 
-    /// The search itself, in a context that knows what it holds of the run.
-    pub(crate) async fn search_in_depth(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-    ) -> Result<Report, AgentError> {
-        let deep = self.deep_search.as_ref().ok_or(AgentError::NothingToSearch)?;
-        deep.settings.check()?;
-        self.check(context)?;
-        let before = context.prompt(&self.react.prompt);
-        let topic = research_topic(before.conversation(), &task.request);
-        let todo = context.todo().clone();
-        let span = spans::invoke_agent("deep_search", todo.as_str());
-        let run = self.search_and_answer(deep, &todo, &topic, task);
-        let found = run.instrument(span.clone()).await?;
-        spans::record_usage(&span, &found.report.trajectory.spent().usage);
-        self.open(context, &self.system_prompt, &task.request)?;
-        if let Some(answer) = found.report.answer() {
-            context.record(Message::assistant(answer))?;
-        }
-        if let Some(on_report) = &deep.on_report {
-            on_report(&found);
-        }
-        Ok(found.report)
+    fn run<'a>(
+        &'a self,
+        run: &'a StrategyRun<'a>,
+        context: &'a mut dyn ContextManager,
+    ) -> BoxFuture<'a, Result<Ending, AgentError>> {
+        self.search_and_answer(run, context).boxed()
     }
+}
 
-    async fn search_and_answer(
-        &self,
-        deep: &DeepSearch,
-        todo: &TodoId,
-        topic: &str,
-        task: &Task,
-    ) -> Result<DeepReport, AgentError> {
-        let search = Arc::new(SearchTool::new(Arc::clone(&deep.backend)));
+struct Graph<'a> {
+    nodes: Nodes<'a>,
+    state: DeepSearchState,
+}
+
+impl<'a> Graph<'a> {
+    fn new(search: &'a DeepSearch, run: &'a StrategyRun<'a>, topic: &'a str) -> Self {
+        let (agent, settings) = (run.agent(), &search.settings);
+        let tool = Arc::new(SearchTool::new(Arc::clone(&search.backend)));
         // One tool has no name twice.
-        let toolbox = Toolbox::new([search as Arc<dyn foldback_tool::Tool>]).unwrap_or_default();
-        let nodes = Nodes {
-            agent: self,
-            deep,
-            task,
-            todo,
-            prompts: Prompts {
-                settings: &deep.settings,
-                system_prompt: &self.system_prompt,
-                topic,
-            },
-            model_caller: ModelCaller::open(self, task, todo)?,
-            recorder: Recorder::begin(self.situation(&task.request), Strategy::DeepSearch),
-            executor: self.executor.clone().with_toolbox(toolbox),
-            short_urls: ShortUrls::of_run(&task.run, &task.request),
-        };
-        let settings = &deep.settings;
-        let reflecting = deep.reflection_model.as_ref().unwrap_or(&self.model);
+        let toolbox = Toolbox::new([tool as Arc<dyn foldback_tool::Tool>]).unwrap_or_default();
+        let reflecting = search.reflection_model.as_deref().unwrap_or(agent.model());
         let state = DeepSearchState {
             messages: vec![Arc::new(Message::user(topic))],
             initial_search_query_count: settings.number_of_initial_queries,
@@ -155,35 +123,34 @@ impl Agent {
             reasoning_model: reflecting.name().to_owned(),
             ..DeepSearchState::default()
         };
-        Graph { nodes, state, traces: Vec::new(), watch: task.watch(todo) }.run().await
+        let nodes = Nodes {
+            run,
+            deep: search,
+            prompts: Prompts { settings, system_prompt: agent.system_prompt(), topic },
+            executor: agent.executor().clone().with_toolbox(toolbox),
+            short_urls: ShortUrls::of_run(&run.task().run, &run.task().request),
+        };
+        Self { nodes, state }
     }
-}
 
-struct Graph<'a> {
-    nodes: Nodes<'a>,
-    state: DeepSearchState,
-    traces: Vec<Trace>,
-    watch: Watch,
-}
-
-impl Graph<'_> {
-    async fn run(mut self) -> Result<DeepReport, AgentError> {
-        match self.walk().await {
-            Ok(answered) => Ok(self.end(answered)),
-            Err(Trouble::Broken(error)) => Err(error),
-            Err(Trouble::Over(stop)) => Ok(self.report(stop, None)),
-            Err(Trouble::Failed(message)) => Ok(self.report(Stop::ModelFailed { message }, None)),
-        }
+    async fn run(mut self) -> Result<(Ending, SearchFindings), AgentError> {
+        let stop = match self.walk().await {
+            Ok(answered) => return Ok(self.end(answered)),
+            Err(Trouble::Broken(error)) => return Err(error),
+            Err(Trouble::Over(stop)) => stop,
+            Err(Trouble::Failed(message)) => Stop::ModelFailed { message },
+        };
+        Ok((stop.into(), SearchFindings { state: self.state, ..SearchFindings::default() }))
     }
 
     /// From node to node, up to the answer.
     async fn walk(&mut self) -> Result<Answered, Trouble> {
         let settings = &self.nodes.deep.settings;
         let queries = self.nodes.generate_query(self.state.initial_search_query_count).await?;
-        let (mut round, mut purpose) = (queries.clone(), Purpose::Queries);
+        let (mut round, mut purpose) = (queries.clone(), DeepSearch::QUERIES);
         self.state.apply(Update::Queries(queries));
         loop {
-            let results = self.round(&round, purpose).await?;
+            let results = self.round(&round, purpose.clone()).await?;
             self.state.apply(Update::Research(results));
             let reflection = match self.nodes.reflection(&self.state).await {
                 Ok(reflection) => self.state.reflected(reflection),
@@ -198,7 +165,7 @@ impl Graph<'_> {
             };
             match self.state.route(&reflection, settings.max_follow_up_queries) {
                 Route::WebResearch(queries) => {
-                    (round, purpose) = (queries.clone(), Purpose::Reflection);
+                    (round, purpose) = (queries.clone(), DeepSearch::REFLECTION);
                     self.state.apply(Update::FollowUps(queries));
                 }
                 Route::FinalizeAnswer(because) => {
@@ -213,42 +180,24 @@ impl Graph<'_> {
     }
 
     /// All research of a round, a bounded number at once, in the order of the queries.
-    async fn round(
-        &mut self,
-        queries: &[Query],
-        purpose: Purpose,
-    ) -> Result<Vec<Research>, Trouble> {
+    async fn round(&self, queries: &[Query], purpose: Purpose) -> Result<Vec<Research>, Trouble> {
         let nodes = &self.nodes;
-        let turn = nodes.recorder.next_turn();
-        let plan = nodes.plan(queries);
-        nodes.recorder.planned(turn, purpose, &plan, Vec::new());
-        nodes.recorder.classify(turn, Form::Native, plan.steps.len());
-        self.watch.tell_of(|| {
-            let steps = plan.steps.iter().map(|step| PlannedStep {
-                step: step.id,
-                tool: Some(super::backend::SEARCH.to_owned()),
-                after: Vec::new(),
-            });
-            AgentEvent::Planned { turn, steps: steps.collect() }
-        });
+        let turn = nodes.run.begin_turn(purpose, &nodes.plan(queries));
         let width = nodes.deep.settings.max_parallel;
         let research = queries.iter().map(|query| nodes.web_research(query, turn).boxed());
         let research: Vec<BoxFuture<'_, _>> = research.collect();
-        let done: Vec<_> = stream::iter(research).buffered(width).try_collect().await?;
-        let mut results = Vec::with_capacity(done.len());
-        for (result, trace) in done {
-            self.traces.extend(trace);
+        let results: Vec<Research> = stream::iter(research).buffered(width).try_collect().await?;
+        for result in &results {
             if let Err(why) = &result.outcome {
                 self.note(|| {
                     format!("the search for {} failed: {why}", quoted(&result.query.query))
                 });
             }
-            results.push(result);
         }
         Ok(results)
     }
 
-    fn end(mut self, answered: Answered) -> DeepReport {
+    fn end(mut self, answered: Answered) -> (Ending, SearchFindings) {
         let Answered { draft, restored, unplaced, is_cut_off } = answered;
         let mut answer = restored.text.clone();
         if let Some(heading) = &self.nodes.deep.settings.sources_heading {
@@ -266,23 +215,18 @@ impl Graph<'_> {
             self.note(|| format!("citations that name no source: {}", invented.join(", ")));
         }
         let stop = if is_cut_off { Stop::CutOff } else { Stop::Answered };
-        let report = self.report(stop, Some(answer));
-        DeepReport {
+        let findings = SearchFindings {
             draft: Some(draft),
             text: Some(restored.text),
             sources: restored.used,
             invented,
-            ..report
-        }
-    }
-
-    fn report(self, stop: Stop, answer: Option<String>) -> DeepReport {
-        let trajectory = self.nodes.recorder.finish(Ending { stop, answer });
-        DeepReport::of(Report { trajectory, traces: self.traces }, self.state)
+            state: self.state,
+        };
+        (Ending { stop, answer: Some(answer) }, findings)
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
-        self.watch.tell_of(|| AgentEvent::Noted { text: text() });
+        self.nodes.run.watch().tell_of(|| AgentEvent::Noted { text: text() });
     }
 }
 

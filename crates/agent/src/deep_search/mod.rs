@@ -7,8 +7,8 @@
 //!                         └──────────────────── follow-up queries ───────────────────────┘
 //! ```
 //!
-//! - A [`SearchBackend`] finds passages; [`DeepSearch`] is that with settings, and with models of its own
-//!   for what it asks. [`Agent::deep_search`] does the search.
+//! - A [`SearchBackend`] finds passages; [`DeepSearch`] is a strategy that has one, with settings, and with
+//!   models of its own for what it asks.
 //! - Each node sees its own inputs and nothing of what others were told. What a search finds is read by
 //!   the model that summarises it, as quoted data, and by no other.
 //! - A source has a [short URL](ShortUrls) while models write. In the answer its own stands again, and what
@@ -33,7 +33,7 @@ mod structured;
 pub use afterwards::{CitationList, Located, QuotedCitation, locate};
 pub use backend::{Found, SearchBackend};
 pub use citations::{Citation, Link, insert_citations, label, link_safe};
-pub use drive::DeepReport;
+pub use drive::SearchFindings;
 pub use marks::{Mark, Marked, Marks};
 pub use requests::research_topic;
 pub use research_tool::research;
@@ -44,13 +44,20 @@ pub use state::{
 };
 pub use structured::{Reflection, SearchQueryList, ShapeError};
 
-#[cfg(doc)]
-use crate::Agent;
 use foldback_llm::ChatModel;
+use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// What an agent searches with: a backend, settings, and up to three models of its own.
+/// Searching: with a backend, settings, and up to three models of its own.
+///
+/// The model chooses queries; each is searched and what it brings summarised, all of a round beside
+/// each other; the model says what is missing, and a further round looks for it, or the answer is
+/// written. A search that fails does not lose the others. What is asked about is the request, with
+/// the conversation that the context shows before it.
+///
+/// Request and answer are recorded in the context at the end of the run. With a journal, a run of the
+/// same name goes on where it was killed: what was asked, searched and answered is not done again.
 #[derive(Clone)]
 pub struct DeepSearch {
     backend: Arc<dyn SearchBackend>,
@@ -58,11 +65,9 @@ pub struct DeepSearch {
     query_model: Option<Arc<dyn ChatModel>>,
     reflection_model: Option<Arc<dyn ChatModel>>,
     answer_model: Option<Arc<dyn ChatModel>>,
-    on_report: Option<Arc<OnReport>>,
+    /// Where to put what a search finds out.
+    findings: Option<Arc<Mutex<SearchFindings>>>,
 }
-
-/// Takes what a search found out.
-type OnReport = dyn Fn(&DeepReport) + Send + Sync;
 
 impl DeepSearch {
     /// Searches with this backend, default settings and the agent's model.
@@ -74,7 +79,7 @@ impl DeepSearch {
             query_model: None,
             reflection_model: None,
             answer_model: None,
-            on_report: None,
+            findings: None,
         }
     }
 
@@ -100,12 +105,6 @@ impl DeepSearch {
     #[must_use]
     pub fn with_answer_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { answer_model: Some(model), ..self }
-    }
-
-    /// The same, giving `on_report` everything that each search found out, at its end.
-    #[must_use]
-    pub fn with_reports(self, on_report: impl Fn(&DeepReport) + Send + Sync + 'static) -> Self {
-        Self { on_report: Some(Arc::new(on_report)), ..self }
     }
 }
 

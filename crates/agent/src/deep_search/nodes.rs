@@ -11,26 +11,23 @@ use super::{
     Citation, Citing, DeepSearch, DeepSearchState, Found, Grounding, Marked, Marks, Query,
     Reflection, Research, SearchQueryList, ShortUrls, Source, Summary, insert_citations, label,
 };
-use crate::agent::{Agent, AgentError, Task};
+use crate::agent::AgentError;
 use crate::json_line::quoted;
-use crate::model_caller::{ModelCaller, Reply};
-use crate::trajectory::{Purpose, Recorder, Stop};
-use crate::{AgentEvent, Executor, RunOptions, Trace};
-use foldback_core::{Message, TodoId};
+use crate::model_caller::Reply;
+use crate::strategy::StrategyRun;
+use crate::trajectory::{Purpose, Stop};
+use crate::{AgentEvent, Executor};
+use foldback_core::Message;
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
 use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
-use foldback_tool::{ContextHandle, FailureKind};
+use foldback_tool::FailureKind;
 use std::sync::Arc;
 
 /// A run of the nodes.
 pub(super) struct Nodes<'a> {
-    pub(super) agent: &'a Agent,
+    pub(super) run: &'a StrategyRun<'a>,
     pub(super) deep: &'a DeepSearch,
-    pub(super) task: &'a Task,
-    pub(super) todo: &'a TodoId,
     pub(super) prompts: Prompts<'a>,
-    pub(super) model_caller: ModelCaller,
-    pub(super) recorder: Recorder,
     /// Runs the searches.
     pub(super) executor: Executor,
     pub(super) short_urls: ShortUrls,
@@ -68,7 +65,7 @@ impl Nodes<'_> {
     /// `generate_query`: the queries of the first round.
     pub(super) async fn generate_query(&self, most: u32) -> Result<Vec<Query>, Trouble> {
         let list: SearchQueryList =
-            self.structured(Purpose::Queries, "queries", self.prompts.queries(most)).await?;
+            self.structured(DeepSearch::QUERIES, "queries", self.prompts.queries(most)).await?;
         Ok(numbered(list.query.iter().map(String::as_str), 0, most))
     }
 
@@ -97,13 +94,8 @@ impl Nodes<'_> {
     }
 
     /// `web_research`: what a query brings, in words. A search or a model that fails is told as that.
-    pub(super) async fn web_research(
-        &self,
-        query: &Query,
-        turn: u32,
-    ) -> Result<(Research, Option<Trace>), Trouble> {
-        let (found, trace) = self.search(query, turn).await?;
-        let outcome = match found {
+    pub(super) async fn web_research(&self, query: &Query, turn: u32) -> Result<Research, Trouble> {
+        let outcome = match self.search(query, turn).await? {
             Ok(found) if found.is_empty() => Ok(nothing_found(query)),
             Ok(found) => match self.summarise(query, &found).await {
                 Ok(summary) => Ok(summary),
@@ -112,7 +104,7 @@ impl Nodes<'_> {
             },
             Err(why) => Err(why),
         };
-        Ok((Research { query: query.clone(), outcome }, trace))
+        Ok(Research { query: query.clone(), outcome })
     }
 
     /// Searches, or finds in the journal what the search brought before the run was killed.
@@ -120,23 +112,14 @@ impl Nodes<'_> {
         &self,
         query: &Query,
         turn: u32,
-    ) -> Result<(Result<Vec<Found>, String>, Option<Trace>), Trouble> {
+    ) -> Result<Result<Vec<Found>, String>, Trouble> {
         let arguments = serde_json::to_string(&self.search_arguments(query)).unwrap_or_default();
         let step = StepId(query.id);
-        self.recorder.step_began(turn, step, SEARCH, &arguments);
+        self.run.step_began(turn, step, SEARCH, &arguments);
         let plan = Plan { form: Form::Native, steps: vec![self.search_step(query)] };
-        let options = RunOptions {
-            id: format!("{}/query-{}", self.task.run, query.id),
-            cancelled: self.task.cancelled.clone(),
-            depth: self.task.depth,
-            context: Some(self.no_context()),
-            host: self.task.host(),
-            turn: Some(turn),
-            ..RunOptions::default()
-        };
-        let mut outcome = self.executor.run(&plan, options).await?;
-        self.recorder.ran(turn, &outcome);
-        let found = match outcome.results.remove(&step) {
+        let name = format!("query-{}", query.id);
+        let mut outcome = self.run.run_steps(&self.executor, turn, &name, &plan).await?;
+        Ok(match outcome.results.remove(&step) {
             Some(StepResult::Success { data }) => serde_json::from_str(&data.text)
                 .map_err(|error| format!("what the search brought cannot be read: {error}")),
             Some(StepResult::Error { failure }) if failure.kind == FailureKind::Cancelled => {
@@ -144,13 +127,7 @@ impl Nodes<'_> {
             }
             Some(StepResult::Error { failure }) => Err(failure.message),
             Some(StepResult::Skipped { .. }) | None => Err("the search was not made".to_owned()),
-        };
-        Ok((found, Some(outcome.trace)))
-    }
-
-    /// A handle that tells whoever watches whose search it is, and leads to no context.
-    fn no_context(&self) -> ContextHandle {
-        ContextHandle::new(self.todo.clone()).0
+        })
     }
 
     async fn summarise(&self, query: &Query, found: &[Found]) -> Result<Summary, Trouble> {
@@ -163,7 +140,7 @@ impl Nodes<'_> {
         let is_marked = self.deep.settings.citing == Citing::WhileWriting;
         let prompt = self.prompts.research(query, &numbered, is_marked.then_some(&marks));
         let key = format!("query-{}", query.id);
-        let (text, _) = self.words(Purpose::Research, &key, prompt).await?;
+        let (text, _) = self.words(DeepSearch::RESEARCH, &key, prompt).await?;
         let (text, mut invented) = self.short_urls.disarm(&text);
         let (text, cited) = if is_marked {
             let Marked { text, marks, unreadable } = marks.take_out(&text);
@@ -172,7 +149,7 @@ impl Nodes<'_> {
         } else {
             let prompt = self.prompts.citations_of_summary(&text, &numbered);
             let (cited, missing) = self
-                .second_pass(Purpose::Research, &format!("{key}-citations"), prompt, &text)
+                .second_pass(DeepSearch::RESEARCH, &format!("{key}-citations"), prompt, &text)
                 .await?;
             invented.extend(missing);
             (text, cited)
@@ -213,7 +190,7 @@ impl Nodes<'_> {
     pub(super) async fn reflection(&self, state: &DeepSearchState) -> Result<Reflection, Trouble> {
         let key = format!("round-{}", state.research_loop_count);
         let prompt = self.prompts.reflection(&state.web_research_result);
-        self.structured(Purpose::Reflection, &key, prompt).await
+        self.structured(DeepSearch::REFLECTION, &key, prompt).await
     }
 
     /// `finalize_answer`: the answer, with links to the sources.
@@ -225,7 +202,7 @@ impl Nodes<'_> {
         let results = &state.web_research_result;
         let is_linked = self.deep.settings.citing == Citing::WhileWriting;
         let prompt = self.prompts.answer(results, gap, is_linked);
-        let (draft, is_cut_off) = self.words(Purpose::Answer, "answer", prompt).await?;
+        let (draft, is_cut_off) = self.words(Purpose::ANSWER, "answer", prompt).await?;
         if is_linked {
             let Cleared { text, mut invented } = cleared(&draft, &state.sources_gathered);
             let mut restored = self.short_urls.restore(&text, &state.sources_gathered);
@@ -246,7 +223,7 @@ impl Nodes<'_> {
         if !sources.is_empty() {
             let prompt = self.prompts.citations_of_answer(&draft, results, &sources);
             let (cited, missing) =
-                self.second_pass(Purpose::Answer, "answer-citations", prompt, &draft).await?;
+                self.second_pass(Purpose::ANSWER, "answer-citations", prompt, &draft).await?;
             unplaced = missing;
             for (segment, numbers) in cited {
                 let mut links = Vec::new();
@@ -283,7 +260,7 @@ impl Nodes<'_> {
                 Ok((located.stretches, located.missing))
             }
             Err(Trouble::Failed(why)) => {
-                self.task.watch(self.todo).tell_of(|| AgentEvent::Noted {
+                self.run.watch().tell_of(|| AgentEvent::Noted {
                     text: format!("no citations were set afterwards: {why}"),
                 });
                 Ok((Cited::new(), Vec::new()))
@@ -301,7 +278,7 @@ impl Nodes<'_> {
         prompt: Prompt,
     ) -> Result<S, Trouble> {
         let mut messages = first_messages(&prompt);
-        let (answer, _) = self.ask(purpose, key, messages.clone()).await?;
+        let (answer, _) = self.ask(purpose.clone(), key, messages.clone()).await?;
         let error = match S::read(&answer) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -335,19 +312,17 @@ impl Nodes<'_> {
         key: &str,
         messages: Vec<Arc<Message>>,
     ) -> Result<(String, StopReason), Trouble> {
-        let (model, temperature) = self.model(purpose);
+        let (model, temperature) = self.model(&purpose);
         let request = ChatRequest {
             messages,
             sampling: Sampling { temperature, ..Sampling::default() },
-            session: Some(self.todo.to_string()),
+            session: Some(self.run.todo().to_string()),
             ..ChatRequest::default()
         };
         let mut failures = 0;
         loop {
-            let asked = self
-                .model_caller
-                .ask(&**model, &self.recorder, purpose, key, request.clone())
-                .await?;
+            let (purpose, request) = (purpose.clone(), request.clone());
+            let asked = self.run.ask_model(model, purpose, key, request).await?;
             match asked {
                 Reply::Answer(answer) => {
                     return Ok((answer.message.text().into_owned(), answer.stop));
@@ -360,28 +335,30 @@ impl Nodes<'_> {
                     if !error.kind.is_transient() || failures >= self.deep.settings.retries {
                         return Err(Trouble::Failed(error.message));
                     }
-                    let wait = RetryPolicy::default().wait(failures, Some(self.todo.as_str()));
+                    let wait =
+                        RetryPolicy::default().wait(failures, Some(self.run.todo().as_str()));
                     let wait = wait.max(error.retry_after.unwrap_or_default());
                     let wait = tokio::time::sleep(wait);
                     // A run that is cancelled meanwhile is told so by the next question.
-                    let _ = self.task.cancelled.run_until_cancelled(wait).await;
+                    let _ = self.run.task().cancelled.run_until_cancelled(wait).await;
                     failures += 1;
                 }
             }
         }
     }
 
-    fn model(&self, purpose: Purpose) -> (&Arc<dyn ChatModel>, Option<f64>) {
-        let (deep, own) = (self.deep, &self.agent.model);
-        let temperatures = &deep.settings.temperatures;
-        match purpose {
-            Purpose::Research => (deep.query_model.as_ref().unwrap_or(own), temperatures.research),
-            Purpose::Reflection => {
-                (deep.reflection_model.as_ref().unwrap_or(own), temperatures.reflection)
-            }
-            Purpose::Answer => (deep.answer_model.as_ref().unwrap_or(own), temperatures.answer),
-            _ => (deep.query_model.as_ref().unwrap_or(own), temperatures.queries),
-        }
+    fn model(&self, purpose: &Purpose) -> (&dyn ChatModel, Option<f64>) {
+        let (deep, temperatures) = (self.deep, &self.deep.settings.temperatures);
+        let (model, temperature) = if *purpose == DeepSearch::RESEARCH {
+            (&deep.query_model, temperatures.research)
+        } else if *purpose == DeepSearch::REFLECTION {
+            (&deep.reflection_model, temperatures.reflection)
+        } else if *purpose == Purpose::ANSWER {
+            (&deep.answer_model, temperatures.answer)
+        } else {
+            (&deep.query_model, temperatures.queries)
+        };
+        (model.as_deref().unwrap_or(self.run.agent().model()), temperature)
     }
 }
 

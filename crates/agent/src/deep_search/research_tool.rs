@@ -1,19 +1,19 @@
 //! A search as a tool of another agent: a calculator that is given a question.
 
+use super::DeepSearch;
 use crate::own_tool::spec;
-use crate::{Strategy, SubAgentTool, SubAgents};
+use crate::{SubAgentTool, SubAgents};
 use foldback_tool::{Effect, Tool, ToolSpec};
 use std::sync::Arc;
 
 /// How much a caller's conversation grows by, in tokens.
 const CONCLUSION_TOKENS: usize = 1_000;
 
-/// The tool `research`: one of `searchers`, whose template can [search](crate::Agent::with_deep_search), works
-/// on a question in a todo of its own, below the caller's. It is told the question and nothing of the caller's conversation, which
-/// grows by `{"step": "research", "args": {"question": ..}, "result": ..}`: the answer with its links, and
+/// The tool `research`: one of `searchers` works on a question by this search, in a todo of its own, below
+/// the caller's. It is told the question and nothing of the caller's conversation, which grows by `{"step": "research", "args": {"question": ..}, "result": ..}`: the answer with its links, and
 /// nothing of what was read for it.
 #[must_use]
-pub fn research(searchers: SubAgents) -> Arc<dyn Tool> {
+pub fn research(search: DeepSearch, searchers: SubAgents) -> Arc<dyn Tool> {
     let spec = spec(
         "research",
         "Searches the documents from several sides and answers a question, with links to what it rests \
@@ -23,6 +23,6 @@ pub fn research(searchers: SubAgents) -> Arc<dyn Tool> {
     );
     let spec = ToolSpec { effect: Effect::Idempotent, ..spec };
     let searchers =
-        searchers.with_strategy(Strategy::DeepSearch).with_conclusion_tokens(CONCLUSION_TOKENS);
+        searchers.with_strategy(Arc::new(search)).with_conclusion_tokens(CONCLUSION_TOKENS);
     Arc::new(SubAgentTool::new(spec, searchers, "{question}"))
 }

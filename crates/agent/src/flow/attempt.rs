@@ -1,9 +1,9 @@
 //! One attempt at a step, and what is made of how it ended.
 
 use super::requests::{blocked, lines};
-use crate::agent::{Agent, Report};
+use crate::agent::Report;
 use crate::excerpt::excerpt;
-use crate::trajectory::{Stop, TerminateStatus};
+use crate::trajectory::{Purpose, Stop, TerminateStatus};
 use foldback_core::{Estimate, ItemState};
 use foldback_llm::ModelErrorKind;
 
@@ -28,7 +28,7 @@ pub(super) enum Attempt {
 
 impl Attempt {
     /// What is made of how a run of the agent ended. Only what says that it is done is done.
-    pub(super) fn of(report: &Report, agent: &Agent) -> Self {
+    pub(super) fn of(report: &Report) -> Self {
         let ending = &report.trajectory.outcome;
         let words = ending.told();
         let words = words.trim();
@@ -48,7 +48,7 @@ impl Attempt {
             },
             Stop::Terminated { status: TerminateStatus::Success } => Self::Done(words.to_owned()),
             Stop::Terminated { status: TerminateStatus::Failure } => Self::Failed(bounded(words)),
-            Stop::MaxSteps => Self::Failed(format!("{} ({})", ending.stop, agent.react.max_steps)),
+            Stop::MaxSteps => Self::Failed(format!("{} ({})", ending.stop, steps(report))),
             Stop::ModelFailed { message } => match last_error(report) {
                 // It answered what cannot be used, and the journal has that.
                 None | Some(ModelErrorKind::Response) => Self::Failed(bounded(message)),
@@ -75,6 +75,11 @@ impl Attempt {
 /// A summary as far as it is recorded, and told to whoever watches.
 pub(super) fn told_of(summary: &str) -> String {
     excerpt(&lines(summary), TOLD_TOKENS, &Estimate).text
+}
+
+/// How often the model was asked step by step.
+fn steps(report: &Report) -> usize {
+    report.trajectory.model_calls().filter(|call| call.purpose == Purpose::REACT).count()
 }
 
 /// How the last call of the model failed, if it did.

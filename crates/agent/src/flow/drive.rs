@@ -1,16 +1,17 @@
 //! A flow while it goes on: one step after the other, until none is open.
 
+use super::Flow;
 use super::attempt::{Attempt, told_of};
 use super::executors::{StepExecutor, executor_of, unknown};
 use super::progress::{finish, show, step_todo, todo_list};
 use super::requests::{MAX_STEPS, Requests, Results, StepResult, planned};
-use super::settings::{FlowSettings, StepContext, StepStrategy};
+use super::settings::{FlowSettings, StepContext};
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::json_line::quoted;
-use crate::model_caller::{ModelCaller, Reply};
-use crate::notes::Notes;
-use crate::trajectory::{Ending, Purpose, Recorder, Situation, Stop, Strategy, TerminateStatus};
-use crate::{AgentEvent, Resource, StepStatus, TextPlan, Trace, Watch};
+use crate::model_caller::Reply;
+use crate::strategy::{Strategy, StrategyRun};
+use crate::trajectory::{Ending, Purpose, Stop, TerminateStatus};
+use crate::{AgentEvent, Resource, StepStatus, TextPlan};
 use foldback_core::{ContextError, ContextManager, Message, Reference, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
 use serde::{Deserialize, Serialize};
@@ -18,20 +19,14 @@ use std::collections::BTreeMap;
 
 /// A flow while it goes on.
 pub(super) struct Drive<'a> {
-    agent: &'a Agent,
     settings: &'a FlowSettings,
-    /// The task as it was given.
-    whole: &'a Task,
+    /// The run as it was given.
+    whole: &'a StrategyRun<'a>,
     /// The same within the bounds of the flow.
-    task: Task,
-    todo: TodoId,
+    run: StrategyRun<'a>,
     executors: Vec<StepExecutor>,
-    model_caller: ModelCaller,
-    notes: Notes,
     /// The attempts that the model refused in earlier lives.
     refused: Vec<Refused>,
-    recorder: Recorder,
-    watch: Watch,
     requests: Requests<'a>,
     plan: TextPlan,
     /// What came of the steps that are done, and why others are blocked.
@@ -39,7 +34,6 @@ pub(super) struct Drive<'a> {
     /// How often each step was tried.
     tries: BTreeMap<usize, u32>,
     replans: u32,
-    traces: Vec<Trace>,
 }
 
 /// What an attempt that the model refused is noted as.
@@ -69,43 +63,35 @@ enum Halt {
 }
 
 impl<'a> Drive<'a> {
-    /// Goes through a flow. `task` is `whole` within the bounds of the flow.
+    /// Goes through a flow. `run` is `whole` within the bounds of the flow.
     pub(super) async fn run(
-        agent: &'a Agent,
-        whole: &'a Task,
-        task: Task,
+        settings: &'a FlowSettings,
+        whole: &'a StrategyRun<'a>,
+        run: StrategyRun<'a>,
         context: &mut dyn ContextManager,
-    ) -> Result<Report, AgentError> {
-        agent.check(context)?;
-        let todo = context.todo().clone();
-        let model_caller = ModelCaller::open(agent, &task, &todo)?;
-        let notes = Notes::open(&agent.executor, &task.run)?;
-        agent.open(context, &agent.react_system(), &task.request)?;
+    ) -> Result<Ending, AgentError> {
+        let agent = run.agent();
+        for executor in &settings.executors {
+            run.know_tools(executor.agent.executor().toolbox().specs());
+        }
+        run.open(context, &settings.by.system_prompt(agent))?;
         let mut drive = Self {
-            agent,
-            settings: &agent.flow,
+            settings,
             whole,
-            executors: executors(agent),
-            model_caller,
-            refused: notes.past(KIND).collect(),
-            notes,
-            recorder: Recorder::begin(situation(agent, &task.request), Strategy::Flow),
-            watch: task.watch(&todo),
-            requests: Requests::new(agent, &whole.request, todo.to_string()),
-            plan: TextPlan::new(&task.run, "", [""; 0]),
+            executors: executors(settings, agent),
+            refused: run.noted(KIND),
+            requests: Requests::new(settings, agent, &whole.task().request, run.todo().to_string()),
+            plan: TextPlan::new(&run.task().run, "", [""; 0]),
             results: Results::new(),
             tries: BTreeMap::new(),
             replans: 0,
-            traces: Vec::new(),
-            task,
-            todo,
+            run,
         };
-        let ending = match drive.go_through(context).await {
-            Ok(ending) => ending,
-            Err(Halt::Over(stop)) => drive.broken_off(stop),
-            Err(Halt::Failed(error)) => return Err(error),
-        };
-        Ok(Report { trajectory: drive.recorder.finish(ending), traces: drive.traces })
+        match drive.go_through(context).await {
+            Ok(ending) => Ok(ending),
+            Err(Halt::Over(stop)) => Ok(drive.broken_off(stop)),
+            Err(Halt::Failed(error)) => Err(error),
+        }
     }
 
     async fn go_through(&mut self, context: &mut dyn ContextManager) -> Result<Ending, Halt> {
@@ -124,7 +110,7 @@ impl<'a> Drive<'a> {
 
     /// Has the model make the plan, or makes a general one.
     async fn make_plan(&mut self, context: &mut dyn ContextManager) -> Result<(), Halt> {
-        let response = self.ask(Purpose::Flow, "plan", self.requests.plan()).await?;
+        let response = self.ask(Flow::PLAN, "plan", self.requests.plan()).await?;
         let (title, steps) = match response.as_ref().and_then(planned) {
             Some((title, steps)) if steps.len() <= MAX_STEPS => (title, steps),
             other => {
@@ -141,7 +127,7 @@ impl<'a> Drive<'a> {
             }
         };
         let title = title.unwrap_or_else(|| self.requests.title());
-        self.plan = TextPlan::new(&self.task.run, &title, steps);
+        self.plan = TextPlan::new(&self.run.task().run, &title, steps);
         self.show(context)?;
         self.record(context, &self.plan.to_string())
     }
@@ -211,40 +197,38 @@ impl<'a> Drive<'a> {
     ) -> Result<(Attempt, Option<Reference>), Halt> {
         let step = self.plan.steps.get(at).map_or("", |step| &step.text);
         let executor = executor_of(step, &self.executors);
-        let agent = executor.map_or(self.agent, |executor| &executor.agent);
+        let agent = executor.map_or(self.run.agent(), |executor| &executor.agent);
+        let strategy = executor.and_then(|executor| executor.strategy.as_ref());
+        let strategy = &**strategy.unwrap_or(&self.settings.by);
         // What came of the step itself so far is told beside the others' results.
         let others = self.results.iter().filter(|(other, _)| **other != at);
         let others = others.map(|(at, result)| (*at, result.clone())).collect();
         let task = Task {
             request: self.requests.step(&self.plan, &others, at, failed),
-            run: format!("{}/step-{}.{number}", self.task.run, at + 1),
-            depth: self.task.depth + 1,
-            ..self.task.clone()
+            run: format!("{}/step-{}.{number}", self.run.task().run, at + 1),
+            depth: self.run.task().depth + 1,
+            ..self.run.task().clone()
         };
         let refused = Refused { at, number, reason: String::new() };
         if let Some(refused) = self.refused.iter().find(|known| known.is_like(&refused)) {
             return Ok((Attempt::Failed(refused.reason.clone()), None));
         }
-        let (report, reference) = match (self.settings.context, self.settings.by) {
-            (StepContext::Isolated, _) => self.isolated(context, at, agent, &task).await?,
+        let (report, reference) = match self.settings.context {
+            StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
             // The whole flow is one conversation, begun and gone on with by whoever began the flow.
-            (StepContext::Shared, StepStrategy::React) => {
-                (agent.step_by_step(context, &task, None).await?, None)
-            }
-            (StepContext::Shared, StepStrategy::OnePlan) => {
-                (agent.plan_and_run(context, &task, None).await?, None)
+            StepContext::Shared => {
+                (self.run.run_part(agent, strategy, context, &task).await?, None)
             }
         };
-        let mut attempt = Attempt::of(&report, agent);
+        let mut attempt = Attempt::of(&report);
         // In a shared context, what would be tried again has the same conversation.
         if let (Attempt::Refused(reason), StepContext::Isolated) = (&attempt, self.settings.context)
         {
             let reason = reason.clone();
-            self.notes.note(KIND, &Refused { reason: reason.clone(), ..refused })?;
+            self.run.note(KIND, &Refused { reason: reason.clone(), ..refused })?;
             attempt = Attempt::Failed(reason);
         }
-        self.traces.extend(report.traces);
-        self.recorder.absorb(report.trajectory);
+        self.run.absorb(report);
         Ok((attempt, reference))
     }
 
@@ -254,21 +238,21 @@ impl<'a> Drive<'a> {
         &self,
         context: &mut dyn ContextManager,
         at: usize,
-        agent: &Agent,
+        (agent, strategy): (&Agent, &dyn Strategy),
         task: &Task,
     ) -> Result<(Report, Option<Reference>), Halt> {
         let item = self.step_todo(at);
         let mut child = context.child(item.clone())?;
-        self.watch.tell_of(|| {
+        self.run.watch().tell_of(|| {
             let step = self.plan.steps.get(at);
             let request = step.map_or_else(String::new, |step| step.text.clone());
             AgentEvent::Delegated { item: item.clone(), request }
         });
-        let report = agent.run(self.settings.by.strategy(), child.as_mut(), task).await?;
+        let report = agent.run(strategy, child.as_mut(), task).await?;
         let reference =
             child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
-        self.watch.tell_of(|| {
-            let (state, result) = Attempt::of(&report, agent).handed_back();
+        self.run.watch().tell_of(|| {
+            let (state, result) = Attempt::of(&report).handed_back();
             AgentEvent::HandedBack { item, state, result }
         });
         Ok((report, reference))
@@ -304,8 +288,7 @@ impl<'a> Drive<'a> {
         }
         self.replans += 1;
         let request = self.requests.replan(&self.plan, &self.results, at, reason);
-        let response =
-            self.ask(Purpose::Flow, &format!("replan-{}", self.replans), request).await?;
+        let response = self.ask(Flow::PLAN, &format!("replan-{}", self.replans), request).await?;
         self.take_rest(context, at, response.as_ref())
     }
 
@@ -317,7 +300,7 @@ impl<'a> Drive<'a> {
     ) -> Result<bool, Halt> {
         if self.settings.replan_after_each && self.plan.next_open().is_some() {
             let request = self.requests.review(&self.plan, &self.results, at);
-            let response = self.ask(Purpose::Flow, &format!("review-{at}"), request).await?;
+            let response = self.ask(Flow::PLAN, &format!("review-{at}"), request).await?;
             self.take_rest(context, at, response.as_ref())?;
         }
         Ok(true)
@@ -352,7 +335,7 @@ impl<'a> Drive<'a> {
         is_done: bool,
     ) -> Result<Ending, Halt> {
         let request = self.requests.summary(&self.plan, &self.results);
-        let response = self.ask(Purpose::Summary, "summary", request).await?;
+        let response = self.ask(Flow::SUMMARY, "summary", request).await?;
         let is_cut = response.as_ref().is_some_and(|response| response.stop == StopReason::Length);
         let text = response.map(|response| response.message.text().into_owned());
         let answer = text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| self.page());
@@ -373,8 +356,7 @@ impl<'a> Drive<'a> {
         key: &str,
         request: ChatRequest,
     ) -> Result<Option<ChatResponse>, Halt> {
-        let model = &*self.agent.model;
-        match self.model_caller.ask(model, &self.recorder, purpose, key, request).await? {
+        match self.run.ask(purpose, key, request).await? {
             Reply::Answer(response) => Ok(Some(response)),
             Reply::Failed(error) if error.kind == ModelErrorKind::Response => Ok(None),
             Reply::Failed(error) => Err(Halt::Over(Stop::ModelFailed { message: error.message })),
@@ -385,7 +367,7 @@ impl<'a> Drive<'a> {
 
     /// The end of a flow. One that nobody else cancelled was cancelled because its time is over.
     fn over(&self, stop: Stop) -> Halt {
-        let is_own = stop == Stop::Cancelled && !self.whole.cancelled.is_cancelled();
+        let is_own = stop == Stop::Cancelled && !self.whole.task().cancelled.is_cancelled();
         Halt::Over(if is_own { Stop::Exhausted { resource: Resource::Time } } else { stop })
     }
 
@@ -417,7 +399,7 @@ impl<'a> Drive<'a> {
     fn show(&self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
         let list = self.list()?;
         show(context, &list)?;
-        self.watch.tell_of(|| AgentEvent::Todos { list });
+        self.run.watch().tell_of(|| AgentEvent::Todos { list });
         Ok(())
     }
 
@@ -427,7 +409,7 @@ impl<'a> Drive<'a> {
 
     fn step_todo(&self, at: usize) -> TodoId {
         let tries = self.tries.get(&at).copied().unwrap_or(1);
-        step_todo(&self.todo, &self.task.run, at, tries)
+        step_todo(&self.run, at, tries)
     }
 
     /// Records what a step came to, where it was not worked on in the same context.
@@ -444,33 +426,20 @@ impl<'a> Drive<'a> {
     }
 
     fn note(&self, text: String) {
-        self.watch.tell_of(|| AgentEvent::Noted { text });
+        self.run.watch().tell_of(|| AgentEvent::Noted { text });
     }
 }
 
 /// Who works on steps: those of the settings, or the agent itself; all with the agent's journal.
-fn executors(agent: &Agent) -> Vec<StepExecutor> {
-    let mut executors = agent.flow.executors.clone();
-    if let Some(journal) = agent.executor.journal() {
+fn executors(settings: &FlowSettings, agent: &Agent) -> Vec<StepExecutor> {
+    let mut executors = settings.executors.clone();
+    if let Some(journal) = agent.executor().journal() {
         for StepExecutor { agent, .. } in &mut executors {
-            agent.executor = agent.executor.clone().with_journal(journal.clone());
+            let executor = agent.executor().clone().with_journal(journal.clone());
+            *agent = agent.clone().with_executor(executor);
         }
     }
     executors
-}
-
-/// What a record tells of the situation: the tools are those of everybody who works on steps.
-fn situation(agent: &Agent, request: &str) -> Situation {
-    let mut situation = agent.situation(request);
-    for executor in &agent.flow.executors {
-        for tool in executor.agent.situation("").tools {
-            if situation.tools.iter().all(|known| known.name != tool.name) {
-                situation.tools.push(tool);
-            }
-        }
-    }
-    situation.tools.sort_by(|a, b| a.name.cmp(&b.name));
-    situation
 }
 
 /// What a model plans behind steps that stay. It may have written these once more.

@@ -1,6 +1,7 @@
 //! Who works on a step.
 
-use crate::{Agent, SettingError};
+use crate::{Agent, SettingError, Strategy};
+use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 /// An agent that works on steps of a flow.
@@ -12,13 +13,16 @@ pub struct StepExecutor {
     pub description: String,
     /// The agent. It works with the journal of the flow's agent.
     pub agent: Agent,
+    /// How it goes about a step; else as the flow's settings say.
+    pub strategy: Option<Arc<dyn Strategy>>,
 }
 
 impl StepExecutor {
     /// An agent with a name.
     #[must_use]
     pub fn new(name: &str, description: &str, agent: Agent) -> Self {
-        Self { name: name.to_owned(), description: description.to_owned(), agent }
+        let (name, description) = (name.to_owned(), description.to_owned());
+        Self { name, description, agent, strategy: None }
     }
 
     /// Agents without names of their own: `agent_0`, `agent_1`, ..

@@ -1,18 +1,22 @@
 //! The plan of a flow as the todo list of its context.
 
 use super::requests::Results;
-use crate::todo::child_id;
+use crate::strategy::StrategyRun;
 use crate::{StepStatus, TextPlan};
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, sub_tasks_of,
 };
 
 /// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.
-pub(super) fn step_todo(todo: &TodoId, run: &str, at: usize, attempt: u32) -> TodoId {
+pub(super) fn step_todo(run: &StrategyRun<'_>, at: usize, attempt: u32) -> TodoId {
+    run.child_todo(&step_name(run.todo(), &run.task().run, at, attempt))
+}
+
+fn step_name(todo: &TodoId, run: &str, at: usize, attempt: u32) -> String {
     // Often a run is named like its todo.
     let run = if run == todo.as_str() || run.is_empty() { "" } else { &format!("{run}:") };
     let attempt = if attempt > 1 { &format!(":try-{attempt}") } else { "" };
-    child_id(todo, &format!("{run}step-{}{attempt}", at + 1))
+    format!("{run}step-{}{attempt}", at + 1)
 }
 
 /// The plan as a todo list, with what came of its steps. What is worked on waits for all that is done
@@ -97,12 +101,13 @@ mod tests {
         plan.steps[0].status = StepStatus::Blocked;
         let todo = TodoId::new("task").unwrap();
         let results = Results::from([(0, StepResult::of(&"因".repeat(5_000)))]);
-        let list = todo_list(&plan, |at| step_todo(&todo, "run", at, 1), &results).unwrap();
+        let id = |at| TodoId::new(&format!("task.{}", step_name(&todo, "run", at, 1))).unwrap();
+        let list = todo_list(&plan, id, &results).unwrap();
         let [first, second] = list.items() else { panic!("{list:?}") };
         assert_eq!((first.id.as_str(), first.state), ("task.run:step-1", ItemState::Failed));
         assert_eq!(first.title.chars().count(), TodoList::MAX_TITLE);
         assert_eq!(first.result.as_ref().unwrap().chars().count(), TodoList::MAX_RESULT);
         assert_eq!((second.title.as_str(), &second.result), ("👩‍👩‍👧 ok", &None));
-        assert_eq!(step_todo(&todo, "task", 1, 3).as_str(), "task.step-2:try-3");
+        assert_eq!(step_name(&todo, "task", 1, 3), "step-2:try-3");
     }
 }

@@ -49,11 +49,15 @@ pub(super) struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    pub(super) fn new(agent: &'a Agent, request: &'a str, session: String) -> Self {
-        let settings = &agent.flow;
+    pub(super) fn new(
+        settings: &'a FlowSettings,
+        agent: &Agent,
+        request: &'a str,
+        session: String,
+    ) -> Self {
         let instructions = format!("{}{}", PLANNER, who(agent, &settings.executors));
-        let planner = under(&agent.system_prompt, instructions.trim_end());
-        let writer = under(&agent.system_prompt, SUMMARY.trim_end());
+        let planner = under(agent.system_prompt(), instructions.trim_end());
+        let writer = under(agent.system_prompt(), SUMMARY.trim_end());
         let [planner, writer] = [planner, writer].map(|text| Arc::new(Message::system(&text)));
         Self { planner, writer, request, settings, session }
     }
@@ -278,7 +282,7 @@ const MAX_BLANK: usize = 40;
 /// Who carries steps out, as whoever plans is told.
 fn who(agent: &Agent, executors: &[StepExecutor]) -> String {
     let tools = |agent: &Agent| {
-        let names: Vec<&str> = agent.executor.toolbox().specs().map(|tool| tool.name()).collect();
+        let names: Vec<&str> = agent.executor().toolbox().specs().map(|tool| tool.name()).collect();
         if names.is_empty() {
             "no tools".to_owned()
         } else {

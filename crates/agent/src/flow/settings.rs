@@ -1,17 +1,19 @@
-//! How an agent works by a flow.
+//! How a flow goes.
 
 use super::executors::{self, StepExecutor};
+use crate::react::React;
 use crate::{SettingError, SpendLimits, Strategy};
 use foldback_llm::Sampling;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How an agent works by a flow.
+/// How a flow goes.
 #[derive(Clone, Debug)]
 pub struct FlowSettings {
     /// Who works on steps; a step that names none is the first one's. Without any, the agent itself.
     pub executors: Vec<StepExecutor>,
     /// How a step is gone about.
-    pub by: StepStrategy,
+    pub by: Arc<dyn Strategy>,
     /// Where a step is worked on.
     pub context: StepContext,
     /// How much of the plan a step sees.
@@ -40,7 +42,7 @@ impl Default for FlowSettings {
     fn default() -> Self {
         Self {
             executors: Vec::new(),
-            by: StepStrategy::default(),
+            by: Arc::new(React::default()),
             context: StepContext::default(),
             shown: PlanShown::default(),
             max_retries: 2,
@@ -68,25 +70,6 @@ impl FlowSettings {
         SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
         SettingError::check_positive("summary_tokens", self.summary_tokens as u64)?;
         SettingError::check_sampling(&self.sampling)
-    }
-}
-
-/// How a step is gone about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StepStrategy {
-    /// A turn at a time.
-    #[default]
-    React,
-    /// By one plan of calls.
-    OnePlan,
-}
-
-impl StepStrategy {
-    pub(super) fn strategy(self) -> Strategy {
-        match self {
-            Self::React => Strategy::React,
-            Self::OnePlan => Strategy::OnePlan,
-        }
     }
 }
 

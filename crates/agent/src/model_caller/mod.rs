@@ -4,7 +4,7 @@ mod cache_marks;
 mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
-use crate::trajectory::{Purpose, Recorder};
+use crate::trajectory::{Purpose, Recorder, Stop};
 use crate::{AgentEvent, Journal, Resource, RunError, SpendTracker, Watch, spans};
 use cache_marks::marked;
 use foldback_core::ToolDefinition;
@@ -23,10 +23,11 @@ use tracing::{Instrument, Span};
 
 /// Asks a model on behalf of a run: what the journal holds is not asked again; the spend tracker, the observer,
 /// the record and the spans are told.
+#[derive(Clone)]
 pub(crate) struct ModelCaller {
     run: String,
     journal: Option<Arc<dyn Journal>>,
-    answers: Mutex<RecordedAnswers>,
+    answers: Arc<Mutex<RecordedAnswers>>,
     cancelled: CancellationToken,
     spend: SpendTracker,
     watch: Watch,
@@ -35,7 +36,7 @@ pub(crate) struct ModelCaller {
 /// What comes of a question.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is an answer nearly always")]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The model's answer.
     Answer(ChatResponse),
     /// There is none, or one that cannot be read.
@@ -69,11 +70,16 @@ impl ModelCaller {
         Ok(Self {
             run: task.run.clone(),
             journal: agent.executor.journal().cloned(),
-            answers: Mutex::new(answers),
+            answers: Arc::new(Mutex::new(answers)),
             cancelled: task.cancelled.clone(),
             spend: task.spend.clone(),
             watch: task.watch(todo),
         })
+    }
+
+    /// The same for a task within narrower limits: what it takes is charged there.
+    pub(crate) fn of_task(&self, task: &Task) -> Self {
+        Self { cancelled: task.cancelled.clone(), spend: task.spend.clone(), ..self.clone() }
     }
 
     /// Asks. `key` is unique among the asks of one purpose in the run, and the same when the run is
@@ -100,12 +106,12 @@ impl ModelCaller {
         on_text: Option<OnText<'_>>,
     ) -> Result<Reply, AgentError> {
         let Question { purpose, key, reason, mut request } = question;
-        let noted = self.answers.lock().take(purpose, key);
+        let noted = self.answers.lock().take(&purpose, key);
         if let Some(noted) = noted {
             let usage = noted.as_ref().map(|answer| answer.usage).unwrap_or_default();
             let cost = self.spend.model_called(usage);
-            recorder.recalled(purpose, &noted);
-            self.tell_answered(purpose, &noted, cost, true);
+            recorder.recalled(purpose.clone(), &noted);
+            self.tell_answered(&purpose, &noted, cost, true);
             return Ok(Reply::of(noted));
         }
         if self.cancelled.is_cancelled() {
@@ -117,8 +123,8 @@ impl ModelCaller {
             Err(resource) => return Ok(Reply::Exhausted(resource)),
         };
         request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
-        self.watch.tell_of(|| AgentEvent::Asked { purpose, tokens });
-        let asked = recorder.ask(purpose, &request);
+        self.watch.tell_of(|| AgentEvent::Asked { purpose: purpose.clone(), tokens });
+        let asked = recorder.ask(purpose.clone(), &request);
         let answer = answered(model, &request, on_text);
         let answer = tokio::select! {
             biased;
@@ -131,7 +137,7 @@ impl ModelCaller {
             Ok(response) => begun.charge(response.usage),
             Err(_) => None,
         };
-        self.tell_answered(purpose, &answer, cost, false);
+        self.tell_answered(&purpose, &answer, cost, false);
         if let Some(journal) = &self.journal {
             let note =
                 recorded_answers::record(purpose, key, reason, &answer).map_err(RunError::from)?;
@@ -145,7 +151,7 @@ impl ModelCaller {
     }
 
     /// Whether the journal holds the answer.
-    pub(crate) fn holds(&self, purpose: Purpose, key: &str) -> bool {
+    pub(crate) fn holds(&self, purpose: &Purpose, key: &str) -> bool {
         self.answers.lock().holds(purpose, key)
     }
 
@@ -157,7 +163,7 @@ impl ModelCaller {
 
     fn tell_answered(
         &self,
-        purpose: Purpose,
+        purpose: &Purpose,
         answer: &Result<ChatResponse, ModelError>,
         cost: Option<f64>,
         from_journal: bool,
@@ -168,12 +174,26 @@ impl ModelCaller {
                 Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
             };
             let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
+            let purpose = purpose.clone();
             AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }
         });
     }
 }
 
 impl Reply {
+    /// The answer; or why a run ends that cannot do without it.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn answer(self) -> Result<ChatResponse, Stop> {
+        match self {
+            Self::Answer(response) => Ok(response),
+            Self::Failed(error) => Err(Stop::ModelFailed { message: error.message }),
+            Self::Cancelled => Err(Stop::Cancelled),
+            Self::Exhausted(resource) => Err(Stop::Exhausted { resource }),
+        }
+    }
+
     fn of(answer: Result<ChatResponse, ModelError>) -> Self {
         match answer {
             Ok(response) => Self::Answer(response),

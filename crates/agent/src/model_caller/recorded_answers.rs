@@ -62,7 +62,7 @@ impl RecordedAnswers {
         let read = |body: &String| {
             let mut noted: AnswerNote =
                 serde_json::from_str(body).map_err(|error| error.to_string())?;
-            let count = counts.entry(noted.purpose).or_default();
+            let count = counts.entry(noted.purpose.clone()).or_default();
             *count += 1;
             let key = noted.key.take().unwrap_or_else(|| count.to_string());
             let answer = noted.answer.response().map_err(|error| error.to_string())?;
@@ -76,22 +76,22 @@ impl RecordedAnswers {
 
     /// What the next answer was asked for, and why.
     pub(super) fn next(&self) -> Option<(Purpose, Option<&RawValue>)> {
-        self.noted.front().map(|noted| (noted.purpose, noted.reason.as_deref()))
+        self.noted.front().map(|noted| (noted.purpose.clone(), noted.reason.as_deref()))
     }
 
-    pub(super) fn holds(&self, purpose: Purpose, key: &str) -> bool {
+    pub(super) fn holds(&self, purpose: &Purpose, key: &str) -> bool {
         self.place(purpose, key).is_some()
     }
 
-    fn place(&self, purpose: Purpose, key: &str) -> Option<usize> {
-        let is_it = |noted: &KnownAnswer| noted.purpose == purpose && noted.key == key;
+    fn place(&self, purpose: &Purpose, key: &str) -> Option<usize> {
+        let is_it = |noted: &KnownAnswer| noted.purpose == *purpose && noted.key == key;
         self.noted.iter().position(is_it)
     }
 
     /// Takes an answer out.
     pub(super) fn take(
         &mut self,
-        purpose: Purpose,
+        purpose: &Purpose,
         key: &str,
     ) -> Option<Result<ChatResponse, ModelError>> {
         let at = self.place(purpose, key)?;
@@ -139,6 +139,9 @@ pub(super) fn record(
 mod tests {
     use super::*;
 
+    const QUERIES: Purpose = Purpose::named("queries");
+    const RESEARCH: Purpose = Purpose::named("research");
+
     fn noted(purpose: Purpose, key: &str, text: &str) -> Record {
         let (message, model) = (Message::assistant(text), "m".to_owned());
         let (usage, stop) = (Usage { input: 7, ..Usage::default() }, StopReason::End);
@@ -155,18 +158,18 @@ mod tests {
     #[test]
     fn r12_answers_are_found_by_their_key() {
         let records = [
-            noted(Purpose::Research, "query-2", "二"),
-            noted(Purpose::Research, "query-1", "一"),
-            noted(Purpose::React, "1", "react"),
+            noted(RESEARCH, "query-2", "二"),
+            noted(RESEARCH, "query-1", "一"),
+            noted(Purpose::REACT, "1", "react"),
         ];
         let mut answers = RecordedAnswers::of("run", &records).unwrap();
-        assert!(answers.holds(Purpose::Research, "query-1"));
-        assert!(!answers.holds(Purpose::Queries, "query-1"));
-        assert_eq!(text(answers.take(Purpose::Research, "query-1")).as_deref(), Some("一"));
-        assert_eq!(text(answers.take(Purpose::Research, "query-1")), None);
-        assert_eq!(answers.next().unwrap().0, Purpose::Research);
-        assert_eq!(text(answers.take(Purpose::Research, "query-2")).as_deref(), Some("二"));
-        assert_eq!(text(answers.take(Purpose::React, "1")).as_deref(), Some("react"));
+        assert!(answers.holds(&RESEARCH, "query-1"));
+        assert!(!answers.holds(&QUERIES, "query-1"));
+        assert_eq!(text(answers.take(&RESEARCH, "query-1")).as_deref(), Some("一"));
+        assert_eq!(text(answers.take(&RESEARCH, "query-1")), None);
+        assert_eq!(answers.next().unwrap().0, RESEARCH);
+        assert_eq!(text(answers.take(&RESEARCH, "query-2")).as_deref(), Some("二"));
+        assert_eq!(text(answers.take(&Purpose::REACT, "1")).as_deref(), Some("react"));
     }
 
     /// R12: answers of journals that have no keys are the first, the second and so on of their purpose.
@@ -182,21 +185,21 @@ mod tests {
         let records = [old("planner", "plan"), old("react", "一"), old("react", "二")];
         let mut answers = RecordedAnswers::of("run", &records).unwrap();
         let (purpose, reason) = answers.next().unwrap();
-        assert_eq!((purpose, reason.unwrap().get()), (Purpose::Planner, r#"{"anchor":3}"#));
-        assert_eq!(text(answers.take(Purpose::React, "2")).as_deref(), Some("二"));
-        assert_eq!(text(answers.take(Purpose::React, "1")).as_deref(), Some("一"));
-        assert_eq!(text(answers.take(Purpose::React, "3")), None);
+        assert_eq!((purpose, reason.unwrap().get()), (Purpose::PLANNER, r#"{"anchor":3}"#));
+        assert_eq!(text(answers.take(&Purpose::REACT, "2")).as_deref(), Some("二"));
+        assert_eq!(text(answers.take(&Purpose::REACT, "1")).as_deref(), Some("一"));
+        assert_eq!(text(answers.take(&Purpose::REACT, "3")), None);
     }
 
     /// R12: what could not be read is an answer; a model that could not be asked gave none.
     #[test]
     fn r12_only_answers_are_noted() {
         let failed = |kind| Err(ModelError::new(kind, "why"));
-        let unreadable = record(Purpose::React, "1", None, &failed(ModelErrorKind::Response));
+        let unreadable = record(Purpose::REACT, "1", None, &failed(ModelErrorKind::Response));
         let mut answers = RecordedAnswers::of("run", &[unreadable.unwrap().unwrap()]).unwrap();
-        let error = answers.take(Purpose::React, "1").unwrap().unwrap_err();
+        let error = answers.take(&Purpose::REACT, "1").unwrap().unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Response, "why"));
-        let down = record(Purpose::React, "1", None, &failed(ModelErrorKind::Unavailable));
+        let down = record(Purpose::REACT, "1", None, &failed(ModelErrorKind::Unavailable));
         assert_eq!(down.unwrap(), None);
     }
 
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn r12_an_answer_that_cannot_be_read_is_an_error() {
         let of = |body: &str| Record::Note { kind: KIND.to_owned(), body: body.to_owned() };
-        let whole = noted(Purpose::React, "1", "一");
+        let whole = noted(Purpose::REACT, "1", "一");
         let Record::Note { body, .. } = &whole else { panic!("{whole:?}") };
         let without_role = body.replace(r#""role":"assistant""#, r#""rolle":"assistant""#);
         for bad in [r#"{"purpose":"react"}"#, without_role.as_str(), "半"] {

@@ -4,18 +4,21 @@ use super::history::Round;
 use super::question::{Heard, Question};
 use super::reading::{Reading, read};
 use super::request::{Reason, Requests, State};
+use super::settings::OnePlanSettings;
 use crate::agent::{Agent, AgentError, Task};
 use crate::facts::facts;
 use crate::journal::PastPlan;
-use crate::model_caller::{ModelCaller, Reply};
-use crate::observation;
+use crate::model_caller::Reply;
+use crate::strategy::StrategyRun;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
-use crate::{AgentEvent, Eager, Event, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch};
+use crate::{
+    AgentEvent, Eager, Event, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch, observation,
+};
 use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{
     Action, Form, Plan, Progress, ReplanReason, Replans, Step, StepId, StepResult, StepState,
 };
-use foldback_tool::{ContextHandle, Effect, FailureKind};
+use foldback_tool::{Effect, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +34,9 @@ const CUT_OFF: &str = "it reached the greatest length of an answer and was cut o
 
 /// A run while it is going on.
 pub(super) struct Drive<'a> {
+    /// The run of the strategy, in which that of the executor stands.
+    whole: &'a StrategyRun<'a>,
+    settings: &'a OnePlanSettings,
     agent: &'a Agent,
     task: &'a Task,
     requests: Requests<'a>,
@@ -40,7 +46,6 @@ pub(super) struct Drive<'a> {
     watch: Watch,
     /// Whether the request follows on a conversation.
     follows: bool,
-    model_caller: Arc<ModelCaller>,
     /// How often the model was asked for each purpose.
     asked: BTreeMap<Purpose, u32>,
     question: Option<Question<'a>>,
@@ -68,20 +73,9 @@ pub(super) enum Finish {
 /// What a run leaves.
 pub(super) struct Done {
     pub(super) rounds: Vec<Round>,
-    pub(super) recorder: Recorder,
     pub(super) outcome: Outcome,
     /// Decisions that were asked for, and that no plan has made.
     pub(super) undecided: BTreeSet<StepId>,
-}
-
-/// What stands around a run.
-pub(super) struct Around {
-    pub(super) model_caller: Arc<ModelCaller>,
-    pub(super) recorder: Recorder,
-    pub(super) context: ContextHandle,
-    pub(super) watch: Watch,
-    /// Whether the request follows on a conversation.
-    pub(super) follows: bool,
 }
 
 /// Why no more plans are made; what is under way goes on to its end.
@@ -92,32 +86,31 @@ enum Closed {
 
 impl<'a> Drive<'a> {
     pub(super) fn begin(
-        agent: &'a Agent,
-        task: &'a Task,
-        session: &'a str,
-        around: Around,
+        settings: &'a OnePlanSettings,
+        whole: &'a StrategyRun<'a>,
+        follows: bool,
         global_context: Option<Arc<str>>,
     ) -> Result<Self, AgentError> {
-        let settings = &agent.one_plan;
-        let Around { model_caller, recorder, context, watch, follows } = around;
-        let requests = Requests::new(agent, &task.request, session);
+        let (agent, task) = (whole.agent(), whole.task());
+        let requests = Requests::new(settings, agent, &task.request, whole.todo().as_str());
         let run = agent.executor.open_held(RunOptions {
             id: task.run.clone(),
             cancelled: task.cancelled.clone(),
             global_context,
             depth: task.depth,
-            context: Some(context),
+            context: Some(whole.handle()),
             host: task.host(),
             turn: Some(TURN),
         })?;
         Ok(Self {
+            whole,
+            settings,
             agent,
             task,
             requests,
-            recorder,
-            watch,
+            recorder: whole.recorder.clone(),
+            watch: whole.watch().clone(),
             follows,
-            model_caller,
             asked: BTreeMap::new(),
             run,
             rounds: Vec::new(),
@@ -137,12 +130,12 @@ impl<'a> Drive<'a> {
         self.begin_planning()?;
         self.go().await?;
         if self.task.cancelled.is_cancelled() {
-            return Ok(Finish::Ended(Ending { stop: Stop::Cancelled, answer: None }));
+            return Ok(Finish::Ended(Stop::Cancelled.into()));
         }
         match self.closed.take() {
             None => self.answer().await,
             Some(Closed::Degraded(degraded)) => Ok(Finish::StepByStep(degraded)),
-            Some(Closed::Ended(stop)) => Ok(Finish::Ended(Ending { stop, answer: None })),
+            Some(Closed::Ended(stop)) => Ok(Finish::Ended(stop.into())),
         }
     }
 
@@ -151,7 +144,7 @@ impl<'a> Drive<'a> {
         let Self { run, rounds, recorder, undecided, .. } = self;
         let outcome = run.finish().await?;
         recorder.ran(TURN, &outcome);
-        Ok(Done { rounds, recorder, outcome, undecided })
+        Ok(Done { rounds, outcome, undecided })
     }
 
     /// Asks for the first plan. Where an earlier run was killed while the model still wrote it, what had
@@ -168,9 +161,9 @@ impl<'a> Drive<'a> {
             let reason = Reason { broken_off: true, ..Reason::default() };
             let state = self.state(&self.run.progress(), None);
             let request = self.requests.replan(&state, &reason, false);
-            self.ask(Purpose::Planner, reason, request);
+            self.ask(Purpose::PLANNER, reason, request);
         } else {
-            self.ask(Purpose::Planner, Reason::default(), self.requests.plan(self.follows));
+            self.ask(Purpose::PLANNER, Reason::default(), self.requests.plan(self.follows));
         }
         Ok(())
     }
@@ -241,12 +234,14 @@ impl<'a> Drive<'a> {
         self.told.extend(reason.failed.iter().chain(&reason.refused));
         let request =
             self.requests.replan(&self.state(&progress, reason.anchor), &reason, round.is_last);
-        self.ask(Purpose::Replan, reason, request);
+        self.ask(Purpose::REPLAN, reason, request);
     }
 
     /// Why a new plan is due now. A resumed run asks in the order of the one that was killed.
     fn due(&self, progress: &Progress) -> Option<Reason> {
-        if let Some((Purpose::Replan, noted)) = self.next_noted() {
+        if let Some((purpose, noted)) = self.next_noted()
+            && purpose == Purpose::REPLAN
+        {
             return noted.is_due(progress, self.is_idle).then_some(noted);
         }
         let anchor = match self.replans.due(progress)? {
@@ -276,19 +271,18 @@ impl<'a> Drive<'a> {
 
     /// Puts a question to the model, or finds the answer that it gave before the run was killed.
     fn ask(&mut self, purpose: Purpose, reason: Reason, request: ChatRequest) {
-        let count = self.asked.entry(purpose).or_default();
+        let count = self.asked.entry(purpose.clone()).or_default();
         *count += 1;
         let key = count.to_string();
-        let is_first = purpose == Purpose::Planner && !reason.broken_off;
-        let streamed = is_first && self.agent.one_plan.stream;
-        let from = (Arc::clone(&self.model_caller), self.recorder.clone());
-        let question = Question::ask(self.agent, from, (purpose, key), reason, request, streamed);
+        let is_first = purpose == Purpose::PLANNER && !reason.broken_off;
+        let streamed = is_first && self.settings.stream;
+        let question = Question::ask(self.whole, (purpose, key), reason, request, streamed);
         self.question = Some(question);
     }
 
     /// What the next answer that the journal holds was asked for, and why.
     fn next_noted(&self) -> Option<(Purpose, Reason)> {
-        let (purpose, reason) = self.model_caller.next_noted()?;
+        let (purpose, reason) = self.whole.model_caller.next_noted()?;
         Some((purpose, Reason::of(reason.as_deref())))
     }
 
@@ -337,7 +331,7 @@ impl<'a> Drive<'a> {
             }
         };
         // The first plan stands by itself, also where some of its steps have begun.
-        let is_first = purpose == Purpose::Planner && !reason.broken_off;
+        let is_first = purpose == Purpose::PLANNER && !reason.broken_off;
         let progress = if is_first { Progress::default() } else { self.decided(&reason)? };
         let mut reading = read(&text, &progress, &self.agent.validator());
         if was_noted && !is_first {
@@ -355,7 +349,7 @@ impl<'a> Drive<'a> {
                     findings.insert(0, CUT_OFF.to_owned());
                     longer(&mut request);
                 }
-                self.recorder.planned(TURN, purpose, &plan, findings.clone());
+                self.recorder.planned(TURN, purpose.clone(), &plan, findings.clone());
                 self.watch.tell_of(|| observation::unsound(&findings));
                 let unsound = Unsound { text, findings, faulty };
                 self.mend(purpose, reason, request, unsound, was_noted)
@@ -366,7 +360,7 @@ impl<'a> Drive<'a> {
     /// What an answer came to in the run that was killed: more may have ended by now than had when it
     /// was read then, and what fits or does not fit must not change with it.
     fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
-        let was_mended = matches!(self.next_noted(), Some((Purpose::Repair, _)));
+        let was_mended = self.next_noted().is_some_and(|(purpose, _)| purpose == Purpose::REPAIR);
         let is_nothing = match &reading {
             Reading::Plan(plan) => plan.steps.is_empty(),
             Reading::StepByStep(_) => true,
@@ -410,13 +404,13 @@ impl<'a> Drive<'a> {
     ) -> Result<(), AgentError> {
         let Unsound { text, findings, faulty } = unsound;
         let mut round = Round { text, steps: Vec::new(), findings };
-        if purpose == Purpose::Repair {
+        if purpose == Purpose::REPAIR {
             let detail = round.findings.join("; ");
             self.rounds.push(round);
             self.degrade(DegradeReason::InvalidPlan, detail, &reason);
             return Ok(());
         }
-        let is_first = purpose == Purpose::Planner && !reason.broken_off;
+        let is_first = purpose == Purpose::PLANNER && !reason.broken_off;
         if is_first && was_noted && self.next_noted().is_none_or(|(_, r)| !r.unsound.is_empty()) {
             self.recall_early()?;
         }
@@ -429,11 +423,11 @@ impl<'a> Drive<'a> {
             let mut again = self.requests.replan(&state, &reason, false);
             again.sampling = request.sampling;
             self.rounds.push(round);
-            self.ask(Purpose::Repair, reason, again);
+            self.ask(Purpose::REPAIR, reason, again);
         } else {
             let again = self.requests.repair(request, &round.text, &faulty, &round.findings);
             self.rounds.push(round);
-            self.ask(Purpose::Repair, reason, again);
+            self.ask(Purpose::REPAIR, reason, again);
         }
         Ok(())
     }
@@ -462,7 +456,7 @@ impl<'a> Drive<'a> {
 
     /// Where the run stands, as a model is told.
     fn state(&self, progress: &Progress, deciding: Option<StepId>) -> State {
-        let budget = self.agent.one_plan.results_tokens;
+        let budget = self.settings.results_tokens;
         let facts = facts(progress, self.run.calls(), budget, deciding);
         State { facts, next: progress.next_number() }
     }
@@ -473,12 +467,12 @@ impl<'a> Drive<'a> {
         let mut cut = None;
         let mut why = "the model wrote no answer".to_owned();
         for _ in 0..ANSWER_ATTEMPTS {
-            self.ask(Purpose::Answer, Reason::default(), request.clone());
+            self.ask(Purpose::ANSWER, Reason::default(), request.clone());
             let heard = heard(&mut self.question);
             let heard = self.task.cancelled.run_until_cancelled(heard).await.flatten();
             self.question = None;
             let Some(Heard::Whole(reply)) = heard else {
-                return Ok(Finish::Ended(Ending { stop: Stop::Cancelled, answer: None }));
+                return Ok(Finish::Ended(Stop::Cancelled.into()));
             };
             match (*reply)? {
                 Reply::Answer(response) => {
@@ -504,10 +498,7 @@ impl<'a> Drive<'a> {
         }
         Ok(match cut {
             Some(_) => Finish::Ended(Ending { stop: Stop::CutOff, answer: cut }),
-            None => {
-                let stop = Stop::ModelFailed { message: why };
-                Finish::Ended(Ending { stop, answer: None })
-            }
+            None => Finish::Ended(Stop::ModelFailed { message: why }.into()),
         })
     }
 }
@@ -557,10 +548,5 @@ async fn heard(question: &mut Option<Question<'_>>) -> Option<Heard> {
 
 /// Why a run ends that was given no answer.
 fn stop_of(reply: Reply) -> Stop {
-    match reply {
-        Reply::Answer(_) => Stop::Answered,
-        Reply::Failed(error) => Stop::ModelFailed { message: error.message },
-        Reply::Cancelled => Stop::Cancelled,
-        Reply::Exhausted(resource) => Stop::Exhausted { resource },
-    }
+    reply.answer().err().unwrap_or(Stop::Answered)
 }

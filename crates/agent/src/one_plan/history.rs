@@ -2,9 +2,9 @@
 
 use super::request::unsound;
 use crate::Outcome;
-use crate::call_ids::CallIds;
 use crate::json_line::compact;
 use crate::observation;
+use crate::strategy::StrategyRun;
 use foldback_core::{ContextError, ContextManager, Message, ToolCall};
 use foldback_planner::{Action, Step, StepId, StepResult};
 use foldback_tool::FailureKind;
@@ -25,7 +25,7 @@ pub(super) fn record(
     context: &mut dyn ContextManager,
     rounds: &[Round],
     outcome: &Outcome,
-    ids: &mut CallIds,
+    run: &StrategyRun<'_>,
 ) -> Result<(), ContextError> {
     for round in rounds {
         let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome));
@@ -33,7 +33,7 @@ pub(super) fn record(
         if calls.is_empty() && round.text.trim().is_empty() {
             continue;
         }
-        let message = ids.own(Message::calls(&round.text, calls));
+        let message = run.with_own_ids(Message::calls(&round.text, calls));
         let calls = message.tool_calls().to_vec();
         context.record(message)?;
         for (call, result) in calls.iter().zip(&results) {

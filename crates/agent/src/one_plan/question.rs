@@ -1,14 +1,14 @@
 //! A question that is with the model while the executor goes on.
 
 use super::request::Reason;
-use crate::agent::{Agent, AgentError};
-use crate::model_caller::{self, ModelCaller, Reply};
-use crate::trajectory::{Purpose, Recorder};
+use crate::agent::AgentError;
+use crate::model_caller::{self, Reply};
+use crate::strategy::StrategyRun;
+use crate::trajectory::Purpose;
 use foldback_llm::ChatRequest;
 use foldback_planner::{OnePlanEvent, OnePlanReader, Step};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// A question that is with the model.
@@ -39,25 +39,28 @@ pub(super) enum Heard {
 impl<'a> Question<'a> {
     /// Asks the model. A plan that is `streamed` is read while it is being written.
     pub(super) fn ask(
-        agent: &'a Agent,
-        (model_caller, recorder): (Arc<ModelCaller>, Recorder),
+        run: &'a StrategyRun<'a>,
         (purpose, key): (Purpose, String),
         reason: Reason,
         request: ChatRequest,
         streamed: bool,
     ) -> Self {
-        let was_noted = model_caller.holds(purpose, &key);
+        let was_noted = run.model_caller.holds(&purpose, &key);
         let (sender, pieces) = unbounded_channel();
         let written = streamed.then(|| Written { pieces, reader: OnePlanReader::new() });
-        let (own, noted) = (request.clone(), reason.noted());
+        let (own, noted, asked_for) = (request.clone(), reason.noted(), purpose.clone());
         let answer = async move {
-            let question =
-                model_caller::Question { purpose, key: &key, reason: noted, request: own };
+            let question = model_caller::Question {
+                purpose: asked_for,
+                key: &key,
+                reason: noted,
+                request: own,
+            };
             // Nobody listens any more when the run is over; the answer does not matter then.
             let mut on_text = |text| drop(sender.send(text));
             let on_text: Option<model_caller::OnText<'_>> =
                 if streamed { Some(&mut on_text) } else { None };
-            model_caller.put(&*agent.model, &recorder, question, on_text).await
+            run.model_caller.put(run.agent().model(), &run.recorder, question, on_text).await
         };
         Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
     }

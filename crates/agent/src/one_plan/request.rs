@@ -1,5 +1,6 @@
 //! What the planner is asked, and whoever writes the answer.
 
+use super::settings::OnePlanSettings;
 use crate::agent::Agent;
 use crate::excerpt::excerpt;
 use crate::facts::names;
@@ -78,8 +79,12 @@ pub(crate) struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    pub(crate) fn new(agent: &'a Agent, request: &'a str, session: &'a str) -> Self {
-        let settings = &agent.one_plan;
+    pub(crate) fn new(
+        settings: &'a OnePlanSettings,
+        agent: &Agent,
+        request: &'a str,
+        session: &'a str,
+    ) -> Self {
         let steps = agent.executor.settings().quota.plan.steps.to_string();
         let instructions = PLANNER
             .replace("{steps}", &steps)

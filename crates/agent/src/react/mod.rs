@@ -10,86 +10,71 @@ mod stuck;
 
 pub use settings::{CallForm, ReactSettings};
 
-use crate::adaptive::Choice;
-use crate::agent::{Agent, AgentError, Report, Task};
-use crate::call_ids::CallIds;
-use crate::model_caller::ModelCaller;
-use crate::trajectory::{Recorder, Strategy};
-use crate::{Trace, spans};
+use crate::agent::{Agent, AgentError};
+use crate::strategy::{Strategy, StrategyName, StrategyRun};
+use crate::trajectory::Ending;
 use foldback_core::ContextManager;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use react_loop::ReactLoop;
-use std::sync::Arc;
-use tracing::Instrument;
 
-impl Agent {
-    /// Works on a task step by step, until the model answers in words.
-    ///
-    /// Everything that happens is recorded in `context`, in order, and nothing is taken back: a failed
-    /// call stays with its error. What the model does wrong (an unknown tool, arguments that are no
-    /// JSON, a block that breaks off) is told to it and costs a step.
-    ///
-    /// With a journal, a run of the same name goes on where it was killed: calls with a result and
-    /// answers of the model are not asked for again.
-    ///
-    /// # Errors
-    /// When the context or the journal fails, or a run of this name is going on.
-    pub async fn react(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-    ) -> Result<Report, AgentError> {
-        self.run(Strategy::React, context, task).await
-    }
+/// Step by step, until the model answers in words.
+///
+/// Everything that happens is recorded in the context, in order, and nothing is taken back: a failed call
+/// stays with its error. What the model does wrong (an unknown tool, arguments that are no JSON, a block
+/// that breaks off) is told to it and costs a step.
+///
+/// With a journal, a run of the same name goes on where it was killed: calls with a result and answers of
+/// the model are not asked for again.
+#[derive(Clone, Debug, Default)]
+pub struct React {
+    pub(crate) settings: ReactSettings,
+}
 
-    /// The same in the context of a run, chosen for a reason where there was a choice.
-    pub(crate) async fn step_by_step(
-        &self,
-        context: &mut dyn ContextManager,
-        task: &Task,
-        choice: Option<Choice>,
-    ) -> Result<Report, AgentError> {
-        self.check(context)?;
-        let model_caller = Arc::new(ModelCaller::open(self, task, context.todo())?);
-        let recorder = Recorder::begin(self.situation(&task.request), Strategy::React);
-        if let Some(choice) = choice {
-            recorder.chosen_because(choice.because);
-        }
-        let ids = self.open(context, &self.react_system(), &task.request)?;
-        let span = spans::invoke_agent("react", context.todo().as_str());
-        let begun = Begun { recorder, traces: Vec::new(), ids, model_caller };
-        let report = self.go_on(context, task, begun).instrument(span.clone()).await?;
-        spans::record_usage(&span, &report.trajectory.spent().usage);
-        Ok(report)
-    }
+impl React {
+    /// The name.
+    pub const NAME: StrategyName = StrategyName::new("react");
 
-    /// The instructions of a run step by step.
-    pub(crate) fn react_system(&self) -> String {
-        match self.react.calls {
-            CallForm::Native => self.system_prompt.clone(),
-            CallForm::ExecuteTools => {
-                execute_tools::instructions(&self.system_prompt, self.executor.toolbox())
-            }
-        }
+    /// Step by step, with these settings.
+    #[must_use]
+    pub fn new(settings: ReactSettings) -> Self {
+        Self { settings }
     }
 
     /// Goes step by step from where a conversation stands.
     pub(crate) async fn go_on(
         &self,
+        run: &StrategyRun<'_>,
         context: &mut dyn ContextManager,
-        task: &Task,
-        begun: Begun,
-    ) -> Result<Report, AgentError> {
-        let mut react = ReactLoop::new(self, task, begun, context)?;
-        let outcome = react.run_turns(context).await?;
-        Ok(Report { trajectory: react.recorder.finish(outcome), traces: react.traces })
+    ) -> Result<Ending, AgentError> {
+        let system_prompt = self.system_prompt(run.agent());
+        ReactLoop::new(&self.settings, &system_prompt, run, context)?.run_turns(context).await
     }
 }
 
-/// A run as far as it has come when it begins to go step by step.
-pub(crate) struct Begun {
-    pub(crate) recorder: Recorder,
-    pub(crate) traces: Vec<Trace>,
-    /// The ids that calls have so far.
-    pub(crate) ids: CallIds,
-    pub(crate) model_caller: Arc<ModelCaller>,
+impl Strategy for React {
+    fn name(&self) -> StrategyName {
+        Self::NAME
+    }
+
+    fn system_prompt(&self, agent: &Agent) -> String {
+        match self.settings.calls {
+            CallForm::Native => agent.system_prompt.clone(),
+            CallForm::ExecuteTools => {
+                execute_tools::instructions(&agent.system_prompt, agent.executor.toolbox())
+            }
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        run: &'a StrategyRun<'a>,
+        context: &'a mut dyn ContextManager,
+    ) -> BoxFuture<'a, Result<Ending, AgentError>> {
+        async move {
+            run.open(context, &self.system_prompt(run.agent()))?;
+            self.go_on(run, context).await
+        }
+        .boxed()
+    }
 }

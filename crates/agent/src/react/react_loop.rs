@@ -1,45 +1,39 @@
 //! A run that goes step by step.
 
-use super::execute_tools::{self, Taken};
+use super::execute_tools::Taken;
 use super::loop_tools::LoopTools;
 use super::stuck::Stuck;
-use super::{Begun, CallForm, native_turn};
-use crate::agent::{Agent, AgentError, Task};
-use crate::call_ids::CallIds;
+use super::{CallForm, ReactSettings, execute_tools, native_turn};
+use crate::agent::{Agent, AgentError};
 use crate::facts::conversation;
-use crate::model_caller::{ModelCaller, Reply};
-use crate::notes::settle;
+use crate::model_caller::Reply;
+use crate::strategy::StrategyRun;
 use crate::trajectory::{Ending, Purpose, Recorder, Stop, TerminateStatus};
-use crate::{AgentEvent, Outcome, PlannedStep, RunOptions, Trace, Watch, observation};
+use crate::{AgentEvent, Outcome, PlannedStep, Watch, observation};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
 };
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason, ToolChoice};
 use foldback_planner::{Action, Plan, StepId, StepResult};
-use foldback_tool::{ContextHandle, FailureKind, Requests};
+use foldback_tool::FailureKind;
 use std::sync::Arc;
 
 /// A run, step by step.
 pub(crate) struct ReactLoop<'a> {
+    run: &'a StrategyRun<'a>,
+    settings: &'a ReactSettings,
     pub(crate) agent: &'a Agent,
-    pub(crate) task: &'a Task,
     pub(crate) recorder: Recorder,
     pub(crate) watch: Watch,
     /// The loop's own tools.
     pub(crate) own: LoopTools,
-    pub(crate) traces: Vec<Trace>,
     /// The agent's instructions.
     system: Option<Arc<Message>>,
     /// The agent's tools, where they are declared to the chat API, and the loop's.
     tools: Vec<ToolDefinition>,
-    ids: CallIds,
-    model_caller: Arc<ModelCaller>,
     /// How often the model was asked.
     asked: u32,
     stuck: Stuck,
-    /// The way to the context that tools are lent, and what they ask of it.
-    handle: ContextHandle,
-    requests: Requests,
 }
 
 /// What a message of the model comes to.
@@ -59,40 +53,34 @@ impl<'a> ReactLoop<'a> {
     /// # Errors
     /// When a tool of the loop and one of the agent or of the context's policy have one name.
     pub(crate) fn new(
-        agent: &'a Agent,
-        task: &'a Task,
-        begun: Begun,
+        settings: &'a ReactSettings,
+        system_prompt: &str,
+        run: &'a StrategyRun<'a>,
         context: &dyn ContextManager,
     ) -> Result<Self, AgentError> {
-        let Begun { recorder, traces, ids, model_caller } = begun;
-        let system = agent.react_system();
-        let own = LoopTools::new(&agent.react, context);
+        let agent = run.agent();
+        let own = LoopTools::new(settings, context);
         let toolbox = agent.executor.toolbox();
         let others = toolbox.specs().map(|spec| &spec.definition).chain(context.tools());
         if let Some(other) = others.into_iter().find(|tool| own.has(&tool.name)) {
             return Err(AgentError::SameName { name: other.name.clone() });
         }
-        let mut tools = match agent.react.calls {
+        let mut tools = match settings.calls {
             CallForm::Native => toolbox.specs().map(|spec| spec.definition.clone()).collect(),
             CallForm::ExecuteTools => Vec::new(),
         };
         tools.extend(own.definitions.iter().cloned());
-        let (handle, requests) = ContextHandle::new(context.todo().clone());
         Ok(Self {
+            run,
+            settings,
             agent,
-            task,
-            recorder,
-            watch: task.watch(context.todo()),
+            recorder: run.recorder.clone(),
+            watch: run.watch().clone(),
             own,
-            traces,
-            system: (!system.is_empty()).then(|| Arc::new(Message::system(&system))),
+            system: (!system_prompt.is_empty()).then(|| Arc::new(Message::system(system_prompt))),
             tools,
-            ids,
-            model_caller,
             asked: 0,
-            stuck: Stuck::new(agent.react.stuck_after),
-            handle,
-            requests,
+            stuck: Stuck::new(settings.stuck_after),
         })
     }
 
@@ -100,14 +88,14 @@ impl<'a> ReactLoop<'a> {
         &mut self,
         context: &mut dyn ContextManager,
     ) -> Result<Ending, AgentError> {
-        let settings = &self.agent.react;
+        let (settings, task) = (self.settings, self.run.task());
         let mut unusable = 0;
-        let ended = |stop| Ok(Ending { stop, answer: None });
-        if self.task.cancelled.is_cancelled() {
+        let ended = |stop| Ok(Ending::from(stop));
+        if task.cancelled.is_cancelled() {
             return ended(Stop::Cancelled);
         }
         for _ in 0..settings.max_steps {
-            self.task.spend.charge_side_calls(context);
+            task.spend.charge_side_calls(context);
             let request = self.request(context);
             let next = match self.ask(context, request).await? {
                 Reply::Answer(response) => self.take(context, response).await?,
@@ -122,12 +110,12 @@ impl<'a> ReactLoop<'a> {
                 Reply::Exhausted(resource) => return ended(Stop::Exhausted { resource }),
             };
             // What the model has said before the run was cancelled is said.
-            if self.task.cancelled.is_cancelled() {
+            if task.cancelled.is_cancelled() {
                 return ended(Stop::Cancelled);
             }
             match next {
                 Next::Answered(text) => {
-                    return Ok(Ending { stop: Stop::Answered, answer: Some(text) });
+                    return Ok(Ending::answered(text));
                 }
                 Next::Terminated(status, answer) => {
                     return Ok(Ending { stop: Stop::Terminated { status }, answer });
@@ -148,8 +136,8 @@ impl<'a> ReactLoop<'a> {
     fn request(&self, context: &mut dyn ContextManager) -> ChatRequest {
         let mut request = ChatRequest::from(self.prompt(context));
         request.tools.splice(0..0, self.tools.iter().cloned());
-        request.tool_choice = self.agent.react.tool_choice.clone();
-        request.sampling = self.agent.react.sampling.clone();
+        request.tool_choice = self.settings.tool_choice.clone();
+        request.sampling = self.settings.sampling.clone();
         request.session = Some(context.todo().to_string());
         request
     }
@@ -160,14 +148,14 @@ impl<'a> ReactLoop<'a> {
         let tools =
             self.tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
         let mut taken: usize = tools.map(|text| Estimate.count(text)).sum();
-        let mut prompt = context.prompt(&less(self.agent.react.prompt, taken));
+        let mut prompt = context.prompt(&less(self.settings.prompt, taken));
         let Some(system) = &self.system else { return prompt };
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
         if instructions.clone().any(|message| holds(&message.text(), &system.text())) {
             return prompt;
         }
         taken += message_tokens(&Estimate, system);
-        prompt = context.prompt(&less(self.agent.react.prompt, taken));
+        prompt = context.prompt(&less(self.settings.prompt, taken));
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
         let at = instructions.count();
         prompt.messages.insert(at, Arc::clone(system));
@@ -184,10 +172,9 @@ impl<'a> ReactLoop<'a> {
         request: ChatRequest,
     ) -> Result<Reply, AgentError> {
         self.asked += 1;
-        let (model, key) = (&*self.agent.model, self.asked.to_string());
-        let answer = self.model_caller.ask(model, &self.recorder, Purpose::React, &key, request);
+        let key = self.asked.to_string();
         // What a tool began may still ask for something.
-        self.requests.serve(context, answer).await
+        self.run.serve(context, self.run.ask(Purpose::REACT, &key, request)).await
     }
 
     /// Records a message of the model and does what it asks for.
@@ -196,11 +183,11 @@ impl<'a> ReactLoop<'a> {
         context: &mut dyn ContextManager,
         response: ChatResponse,
     ) -> Result<Next, AgentError> {
-        let message = self.ids.own(response.message);
+        let message = self.run.with_own_ids(response.message);
         let is_stuck = self.stuck.is_news(&message);
         let next = self.carry_out(context, message, &response.stop).await?;
         // What cannot be used is told about already, and ends the run by itself.
-        let is_cancelled = self.task.cancelled.is_cancelled();
+        let is_cancelled = self.run.task().cancelled.is_cancelled();
         if is_stuck && matches!(next, Next::Again) && !is_cancelled {
             self.watch.tell(&AgentEvent::Stuck);
             self.tell(context, observation::STUCK)?;
@@ -215,7 +202,7 @@ impl<'a> ReactLoop<'a> {
         stop: &StopReason,
     ) -> Result<Next, AgentError> {
         let text = message.text().into_owned();
-        let is_block = self.agent.react.calls == CallForm::ExecuteTools;
+        let is_block = self.settings.calls == CallForm::ExecuteTools;
         if !message.tool_calls().is_empty() {
             let calls = message.tool_calls().to_vec();
             context.record(message)?;
@@ -263,7 +250,7 @@ impl<'a> ReactLoop<'a> {
                 "the model's answers are cut off at their greatest length".to_owned(),
             ));
         }
-        if must_call(&self.agent.react.tool_choice) {
+        if must_call(&self.settings.tool_choice) {
             self.tell(context, observation::CALL_REQUIRED)?;
             return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
         }
@@ -284,12 +271,12 @@ impl<'a> ReactLoop<'a> {
             let steps = || plan.steps.iter().map(PlannedStep::from).collect();
             self.watch.tell_of(|| AgentEvent::Planned { turn, steps: steps() });
         }
-        self.recorder.planned(turn, Purpose::React, plan, findings);
+        self.recorder.planned(turn, Purpose::REACT, plan, findings);
     }
 
     /// Whether the model may call a tool now.
     pub(crate) fn may_call(&self, name: &str) -> bool {
-        match &self.agent.react.tool_choice {
+        match &self.settings.tool_choice {
             ToolChoice::Auto | ToolChoice::Required => true,
             ToolChoice::ReplyOnly => false,
             ToolChoice::Allowed(allowed) => allowed.names.iter().any(|allowed| allowed == name),
@@ -303,7 +290,6 @@ impl<'a> ReactLoop<'a> {
         turn: u32,
         plan: &Plan,
     ) -> Result<Outcome, AgentError> {
-        let run = format!("{}/turn-{turn}", self.task.run);
         let catalog = self.agent.executor.catalog();
         let sees_all = plan.steps.iter().any(|step| match &step.action {
             Action::Call { function, .. } => {
@@ -311,21 +297,8 @@ impl<'a> ReactLoop<'a> {
             }
             Action::Anchor { .. } => false,
         });
-        let options = RunOptions {
-            id: run.clone(),
-            cancelled: self.task.cancelled.clone(),
-            global_context: sees_all.then(|| self.global_context(context).into()),
-            depth: self.task.depth,
-            context: Some(self.handle.clone()),
-            host: self.task.host(),
-            turn: Some(turn),
-        };
-        let work = self.agent.executor.run(plan, options);
-        let outcome = self.requests.serve(context, work).await?;
-        settle(&self.agent.executor, &run, &outcome)?;
-        self.recorder.ran(turn, &outcome);
-        self.traces.push(outcome.trace.clone());
-        Ok(outcome)
+        let global_context = sees_all.then(|| self.global_context(context).into());
+        self.run.run_turn(context, turn, plan, global_context).await
     }
 
     /// Whether a journal holds the run, so that it can go on.
@@ -340,7 +313,7 @@ impl<'a> ReactLoop<'a> {
             StepResult::Error { failure } => failure.kind != FailureKind::Cancelled,
             StepResult::Skipped { .. } => false,
         };
-        !has_ended && self.is_resumable() && self.task.cancelled.is_cancelled()
+        !has_ended && self.is_resumable() && self.run.task().cancelled.is_cancelled()
     }
 
     /// What the model is shown of a step's result.

@@ -10,7 +10,7 @@ mod sub_agent_tool;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{Host, SettingError, SpendLimits, Strategy};
+use crate::{Adaptive, Host, SettingError, SpendLimits, Strategy};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
 use foldback_tool::{CallContext, Tool, Toolbox};
@@ -46,7 +46,7 @@ const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 #[derive(Clone)]
 pub struct SubAgents {
     template: Agent,
-    strategy: Strategy,
+    strategy: Arc<dyn Strategy>,
     limits: SpendLimits,
     share: f64,
     max_parallel: usize,
@@ -67,7 +67,7 @@ impl SubAgents {
         let parts = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>();
         Self {
             template: template.clone().with_system_prompt(&parts.join("\n\n")),
-            strategy: Strategy::Adaptive,
+            strategy: Arc::new(Adaptive::default()),
             limits: SpendLimits::default(),
             share: 1.0,
             max_parallel: 4,
@@ -77,9 +77,9 @@ impl SubAgents {
         }
     }
 
-    /// The same, going about their work otherwise than [`Strategy::Adaptive`].
+    /// The same, going about their work otherwise than by [`Adaptive`].
     #[must_use]
-    pub fn with_strategy(self, strategy: Strategy) -> Self {
+    pub fn with_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { strategy, ..self }
     }
 
@@ -202,7 +202,7 @@ impl SubAgents {
             observer: host.observer.clone(),
             spend: host.spend.share(self.limits.least(left))?,
         };
-        let report = agent.run(self.strategy, context, &task).await?;
+        let report = agent.run(&*self.strategy, context, &task).await?;
         if let Some(reported) = &self.reported {
             reported(context.todo(), &report);
         }

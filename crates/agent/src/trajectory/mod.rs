@@ -1,16 +1,18 @@
 //! What happened in a run, as one record: to be read, judged, replayed and learned from.
 
 mod json_lines;
+mod purpose;
 mod recorder;
 mod replay;
 mod tool_record;
 
 pub use json_lines::{TrajectoryError, read_trajectories, write_trajectory};
+pub use purpose::Purpose;
 pub(crate) use recorder::Recorder;
 pub use replay::Replay;
 pub use tool_record::{LanguageRecord, ToolRecord};
 
-use crate::Resource;
+use crate::{Resource, StrategyName};
 use foldback_llm::{StopReason, Usage};
 use foldback_planner::{Form, Step, StepId, StepResult};
 use serde::{Deserialize, Serialize};
@@ -62,51 +64,11 @@ pub struct Situation {
     pub tools: Vec<ToolRecord>,
 }
 
-/// How a run goes about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// One plan for all of it.
-    OnePlan,
-    /// A turn at a time.
-    React,
-    /// One plan where that can be made, a turn at a time where it cannot.
-    Adaptive,
-    /// A list of steps, each worked on by itself.
-    Flow,
-    /// Queries, searches beside each other, a look at what is missing, an answer with its sources.
-    DeepSearch,
-}
-
-impl Strategy {
-    /// Every strategy, the default first.
-    pub const ALL: [Self; 5] =
-        [Self::Adaptive, Self::React, Self::OnePlan, Self::Flow, Self::DeepSearch];
-
-    /// The name, as commands take it: `deep-search`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::React => "react",
-            Self::OnePlan => "one-plan",
-            Self::Flow => "flow",
-            Self::DeepSearch => "deep-search",
-        }
-    }
-
-    /// The strategy of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
-    }
-}
-
 /// How a run went about its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyRecord {
     /// How it began.
-    pub chosen: Strategy,
+    pub chosen: StrategyName,
     /// Why it began so, where that was chosen for the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
@@ -246,51 +208,6 @@ pub struct ModelFailure {
     pub kind: String,
     /// What happened.
     pub message: String,
-}
-
-/// What the model is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// The first plan.
-    Planner,
-    /// A plan in the place of one that was not sound.
-    Repair,
-    /// The steps that follow, from what is known now.
-    Replan,
-    /// The answer, from what the steps brought.
-    Answer,
-    /// The next turn, step by step.
-    React,
-    /// The list of steps of a flow, or the rest of one made anew.
-    Flow,
-    /// What came of a flow.
-    Summary,
-    /// The queries of a deep search.
-    Queries,
-    /// A search's summary, with its sources.
-    Research,
-    /// What a deep search still lacks.
-    Reflection,
-}
-
-impl Purpose {
-    /// Its name, as a record writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Planner => "planner",
-            Self::Repair => "repair",
-            Self::Replan => "replan",
-            Self::Answer => "answer",
-            Self::React => "react",
-            Self::Flow => "flow",
-            Self::Summary => "summary",
-            Self::Queries => "queries",
-            Self::Research => "research",
-            Self::Reflection => "reflection",
-        }
-    }
 }
 
 /// A tool's call as it was made.
@@ -437,10 +354,23 @@ impl fmt::Display for Stop {
 }
 
 impl Ending {
+    /// The ending of a run that came to an answer.
+    #[must_use]
+    pub fn answered(answer: impl Into<String>) -> Self {
+        Self { stop: Stop::Answered, answer: Some(answer.into()) }
+    }
+
     /// What is told to whoever asked: the answer, or why there is none.
     #[must_use]
     pub fn told(&self) -> String {
         self.answer.clone().unwrap_or_else(|| self.stop.to_string())
+    }
+}
+
+impl From<Stop> for Ending {
+    /// The ending of a run that came to no answer.
+    fn from(stop: Stop) -> Self {
+        Self { stop, answer: None }
     }
 }
 

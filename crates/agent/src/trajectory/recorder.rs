@@ -2,13 +2,14 @@
 
 mod absorb;
 
+use super::ToolRecord;
 use super::{
     CallRecord, CallTime, Degraded, Ending, ModelCall, ModelFailure, PlanRecord, Purpose,
-    ResultRecord, Situation, Spent, Strategy, StrategyRecord, Timing, ToolCallRecord, Trajectory,
-    TurnClass, TurnRecord,
+    ResultRecord, Situation, Spent, StrategyRecord, Timing, ToolCallRecord, Trajectory, TurnClass,
+    TurnRecord,
 };
-use crate::Outcome;
 use crate::json_line::compact;
+use crate::{Outcome, StrategyName};
 use foldback_core::Message;
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
 use foldback_planner::{Form, Plan, StepId, StepResult};
@@ -47,7 +48,7 @@ pub(crate) struct Asked {
 }
 
 impl Recorder {
-    pub(crate) fn begin(situation: Situation, chosen: Strategy) -> Self {
+    pub(crate) fn begin(situation: Situation, chosen: StrategyName) -> Self {
         let record = Growing {
             began: Instant::now(),
             situation,
@@ -83,7 +84,7 @@ impl Recorder {
 
     fn begin_call(&self, purpose: Purpose, request: Option<String>, from_journal: bool) -> Asked {
         let call = ModelCall {
-            purpose,
+            purpose: purpose.clone(),
             request,
             message: None,
             stop: None,
@@ -140,9 +141,21 @@ impl Recorder {
         }
     }
 
-    /// Why the strategy was chosen for the request.
-    pub(crate) fn chosen_because(&self, because: String) {
-        self.record.lock().strategy.because = Some(because);
+    /// Which strategy was chosen for the request, and why.
+    pub(crate) fn chosen(&self, strategy: StrategyName, because: String) {
+        let record = &mut self.record.lock().strategy;
+        (record.chosen, record.because) = (strategy, Some(because));
+    }
+
+    /// Tools that are there beside those of the agent, each name once.
+    pub(crate) fn know_tools(&self, others: impl IntoIterator<Item = ToolRecord>) {
+        let tools = &mut self.record.lock().situation.tools;
+        for other in others {
+            if tools.iter().all(|known| known.name != other.name) {
+                tools.push(other);
+            }
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     /// The run goes on step by step.

@@ -3,7 +3,10 @@
 use crate::keeping::Watching;
 use crate::script::{agent, asked, conversation, full, model, running, says, task};
 use crate::toolkit::ms;
-use foldback_agent::{AgentEvent, DegradeReason, Executor, MemoryJournal, Report, Strategy, Task};
+use foldback_agent::{
+    Adaptive, AgentEvent, DegradeReason, Executor, MemoryJournal, OnePlan, React, Report,
+    StrategyName, Task,
+};
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::Toolbox;
@@ -20,21 +23,19 @@ async fn adapt(
     context: &mut dyn ContextManager,
     request: &str,
     answers: Vec<Answer>,
-) -> (Report, Arc<ScriptedModel>, Vec<(Strategy, String)>) {
+) -> (Report, Arc<ScriptedModel>, Vec<(StrategyName, String)>) {
     let model = model(answers);
     let agent = agent(&model, vec![says("look", 1, "晴")]);
     let watching = Arc::new(Watching::default());
     let task = Task { observer: Some(watching.clone()), ..task(request) };
-    let report = agent.run(Strategy::Adaptive, context, &task).await.unwrap();
+    let report = agent.run(&Adaptive::default(), context, &task).await.unwrap();
     let events = watching.0.lock();
     let chosen = events.iter().filter_map(|(_, event)| match event {
-        AgentEvent::Chose { strategy, because } => Some((*strategy, because.clone())),
+        AgentEvent::Chose { strategy, because } => Some((strategy.clone(), because.clone())),
         _ => None,
     });
     let chosen = chosen.collect();
-    let told = |event: &AgentEvent| {
-        matches!(event, AgentEvent::Began { strategy: Strategy::Adaptive, .. })
-    };
+    let told = |event: &AgentEvent| matches!(event, AgentEvent::Began { strategy, .. } if *strategy == Adaptive::NAME);
     assert!(told(&events[0].1) && matches!(events.last().unwrap().1, AgentEvent::Ended { .. }));
     drop(events);
     (report, model, chosen)
@@ -47,8 +48,8 @@ async fn op18_a_new_conversation_is_planned() {
         adapt(full().as_mut(), "How is it?", vec![PLAN.into(), "晴天".into()]).await;
     assert_eq!((report.answer(), model.calls()), (Some("晴天"), 2));
     let record = &report.trajectory.strategy;
-    assert_eq!(record.chosen, Strategy::OnePlan);
-    assert_eq!(chosen, [(Strategy::OnePlan, record.because.clone().unwrap())]);
+    assert_eq!(record.chosen, OnePlan::NAME);
+    assert_eq!(chosen, [(OnePlan::NAME, record.because.clone().unwrap())]);
     assert!(chosen[0].1.contains("nothing was said before"), "{chosen:?}");
     assert_eq!(asked(&model.requests()[0]), "How is it?", "the planner sees the request alone");
 }
@@ -63,14 +64,14 @@ async fn op18_a_request_that_points_back_is_not_planned() {
 
     let (back, model, chosen) =
         adapt(context.as_mut(), "把刚才的结果再说一遍，好吗？", vec!["晴天".into()]).await;
-    assert_eq!(back.trajectory.strategy.chosen, Strategy::React);
+    assert_eq!(back.trajectory.strategy.chosen, React::NAME);
     assert!(chosen[0].1.contains("points back"), "{chosen:?}");
     assert_eq!(model.requests()[0].messages.len(), 5, "the model sees the conversation");
 
     let alone = "List the weather of Oslo and Rome for tomorrow.";
     let (planned, model, chosen) =
         adapt(context.as_mut(), alone, vec![PLAN.into(), "done".into()]).await;
-    assert_eq!(planned.trajectory.strategy.chosen, Strategy::OnePlan);
+    assert_eq!(planned.trajectory.strategy.chosen, OnePlan::NAME);
     assert!(chosen[0].1.contains("without the conversation"), "{chosen:?}");
     let told = asked(&model.requests()[0]);
     assert!(told.starts_with(alone) && told.contains("you do not see it"), "{told}");
@@ -81,7 +82,7 @@ async fn op18_a_request_that_points_back_is_not_planned() {
         adapt(context.as_mut(), alone, vec![declined.into(), "Oslo and Rome.".into()]).await;
     let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
     assert_eq!(degraded.because, DegradeReason::Declared);
-    assert_eq!(chosen[1].0, Strategy::React);
+    assert_eq!(chosen[1].0, React::NAME);
     assert!(chosen[1].1.ends_with("Which cities were they?"), "{chosen:?}");
     conversation(context.as_ref());
 }
@@ -105,8 +106,8 @@ async fn op14_every_degradation_is_told() {
         let record = &report.trajectory.strategy;
         assert_eq!(record.degraded.as_ref().unwrap().because, expected);
         assert!(record.because.is_some());
-        let strategies: Vec<_> = chosen.iter().map(|(strategy, _)| *strategy).collect();
-        assert_eq!(strategies, [Strategy::OnePlan, Strategy::React], "{expected:?}");
+        let strategies: Vec<_> = chosen.iter().map(|(strategy, _)| strategy.clone()).collect();
+        assert_eq!(strategies, [OnePlan::NAME, React::NAME], "{expected:?}");
         assert!(chosen[1].1.contains(words), "{chosen:?}");
     }
 }
@@ -116,9 +117,10 @@ async fn op14_every_degradation_is_told() {
 async fn op18_without_tools_nothing_is_planned() {
     let model = model(["Hello.".into()]);
     let agent = agent(&model, Vec::new());
-    let report = agent.run(Strategy::Adaptive, full().as_mut(), &task("Say hello.")).await.unwrap();
+    let report =
+        agent.run(&Adaptive::default(), full().as_mut(), &task("Say hello.")).await.unwrap();
     assert_eq!((report.answer(), model.calls()), (Some("Hello."), 1));
-    assert_eq!(report.trajectory.strategy.chosen, Strategy::React);
+    assert_eq!(report.trajectory.strategy.chosen, React::NAME);
 }
 
 /// R12: what was chosen stays chosen when the run goes on, although the context holds a conversation by then.
@@ -134,11 +136,12 @@ async fn r12_a_choice_outlives_the_process() {
         let executor = Executor::new(Toolbox::new([says("look", 1, "晴")]).unwrap());
         let agent = running(&model, executor.with_journal(journal.clone()));
         let task = task("Continue.");
-        let run = agent.run(Strategy::Adaptive, context.as_mut(), &task);
+        let adaptive = Adaptive::default();
+        let run = agent.run(&adaptive, context.as_mut(), &task);
         let done = tokio::time::timeout(ms(1_000), run).await;
         assert_eq!(done.is_ok(), is_done);
         if let Ok(report) = done {
-            assert_eq!(report.unwrap().trajectory.strategy.chosen, Strategy::OnePlan);
+            assert_eq!(report.unwrap().trajectory.strategy.chosen, OnePlan::NAME);
         } else {
             context.record(Message::user("Somebody says something meanwhile.")).unwrap();
         }

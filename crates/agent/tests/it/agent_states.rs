@@ -1,9 +1,11 @@
 //! Where a run stands: idle, running, finished, error; and how the model ends it.
 
-use crate::script::{Remembering, agent, conversation, full, model, running, says, task, walk};
+use crate::script::{
+    Remembering, agent, conversation, full, model, running, says, task, walk, walk_by,
+};
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
-    Agent, AgentError, AgentState, Executor, Journal, MemoryJournal, ReactSettings, Record,
+    Agent, AgentError, AgentState, Executor, Journal, MemoryJournal, React, ReactSettings, Record,
     RunError, Stop, TerminateStatus,
 };
 use foldback_core::{ToolCall, ToolDefinition};
@@ -42,7 +44,10 @@ async fn om12_a_run_begins_from_idle_only() {
                 let (itself, seen) = (itself.clone(), seen.clone());
                 async move {
                     let agent = itself.get().unwrap();
-                    let again = agent.react(full().as_mut(), &task("go")).await.unwrap_err();
+                    let again = agent
+                        .run(&React::default(), full().as_mut(), &task("go"))
+                        .await
+                        .unwrap_err();
                     *seen.lock() = Some((agent.state("run").unwrap(), again));
                     Ok(ToolOutput::text("looked"))
                 }
@@ -55,7 +60,7 @@ async fn om12_a_run_begins_from_idle_only() {
         }
         let agent = itself.get_or_init(|| running(&model, executor));
         assert_eq!(agent.state("run").unwrap(), AgentState::Idle);
-        let report = agent.react(full().as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!(report.answer(), Some("done"));
         let (state, again) = seen.lock().take().unwrap();
         assert_eq!(state, AgentState::Running);
@@ -75,7 +80,7 @@ async fn om12_a_finished_run_is_not_run_again() {
     let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
     let agent_ = with_journal(&script, vec![says("read", 1, "ok")], &journal);
     for _ in 0..2 {
-        let report = agent_.react(full().as_mut(), &task("go")).await.unwrap();
+        let report = agent_.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((report.answer(), script.calls()), (Some("done"), 2));
         assert_eq!(agent_.state("run").unwrap(), AgentState::Finished);
     }
@@ -88,7 +93,7 @@ async fn om12_a_finished_run_stays_as_it_was_noted() {
     let agent_ = with_journal(&model(["done".into()]), vec![], &journal);
     let mut records = Vec::new();
     for _ in 0..3 {
-        agent_.react(full().as_mut(), &task("go")).await.unwrap();
+        agent_.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         let noted = journal.records("run").unwrap().into_iter();
         records.push(
             noted.filter(|r| matches!(r, Record::Note { kind, .. } if kind == "state")).count(),
@@ -110,7 +115,10 @@ fn om12_a_name_is_taken_once() {
             let run = || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 barrier.wait();
-                runtime.unwrap().block_on(agent_.react(full().as_mut(), &task("go"))).is_ok()
+                runtime
+                    .unwrap()
+                    .block_on(agent_.run(&React::default(), full().as_mut(), &task("go")))
+                    .is_ok()
             };
             let threads = [scope.spawn(run), scope.spawn(run)];
             threads.map(|thread| thread.join().unwrap()).into_iter().filter(|ok| *ok).count()
@@ -132,9 +140,9 @@ async fn om12_a_failed_run_can_be_tried_again() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
     let down = ModelError::new(ModelErrorKind::Unavailable, "down");
     let agent_ = with_journal(&model([down.into(), "done".into()]), vec![], &journal);
-    agent_.react(full().as_mut(), &task("go")).await.unwrap();
+    agent_.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(agent_.state("run").unwrap(), AgentState::Error);
-    let report = agent_.react(full().as_mut(), &task("go")).await.unwrap();
+    let report = agent_.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(
         (report.answer(), agent_.state("run").unwrap()),
         (Some("done"), AgentState::Finished)
@@ -149,12 +157,11 @@ async fn om12_a_run_out_of_steps_says_so() {
     let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
     let agent_ = with_journal(&script, vec![says("read", 1, "ok")], &journal);
     let short = ReactSettings { max_steps: 1, ..ReactSettings::default() };
-    let report =
-        agent_.clone().with_react(short).react(full().as_mut(), &task("go")).await.unwrap();
+    let report = agent_.run(&React::new(short), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(report.trajectory.outcome.stop, Stop::MaxSteps);
     assert_eq!(report.trajectory.outcome.told(), "Terminated: Reached max steps");
     assert_eq!(agent_.state("run").unwrap(), AgentState::Idle);
-    let report = agent_.react(full().as_mut(), &task("go")).await.unwrap();
+    let report = agent_.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!((report.trajectory.outcome.told().as_str(), script.calls()), ("done", 2));
 }
 
@@ -167,8 +174,8 @@ async fn om12_terminate_ends_the_run() {
     {
         let calls = vec![terminate("c1", status), ToolCall::new("c2", "read", "{}")];
         let script = model([Answer::calls("做完了", calls), "never".into()]);
-        let agent = agent(&script, vec![says("read", 5, "ok")]).with_react(terminating());
-        let (report, messages) = walk(&agent).await;
+        let agent = agent(&script, vec![says("read", 5, "ok")]);
+        let (report, messages) = walk_by(&agent, terminating()).await;
         let outcome = &report.trajectory.outcome;
         assert_eq!(outcome.stop, Stop::Terminated { status: expected });
         assert_eq!((outcome.answer.as_deref(), script.calls()), (Some("做完了"), 1));
@@ -183,7 +190,7 @@ async fn om12_terminate_ends_the_run() {
 #[tokio::test(start_paused = true)]
 async fn om12_a_status_that_there_is_not_is_told() {
     let script = model([terminate("c1", "完成").into(), terminate("c2", "failure").into()]);
-    let (report, messages) = walk(&agent(&script, vec![]).with_react(terminating())).await;
+    let (report, messages) = walk_by(&agent(&script, vec![]), terminating()).await;
     let told = "Terminated by the model with status: failure";
     assert_eq!(report.trajectory.outcome.told(), told);
     assert_eq!(script.calls(), 2);
@@ -203,15 +210,16 @@ async fn om12_terminate_is_offered_by_a_setting() {
     assert_eq!((names(&script), report.answer()), (vec!["read".to_owned()], Some("so be it")));
 
     let script = model([terminate("c", "success").into()]);
-    walk(&agent(&script, vec![says("read", 1, "ok")]).with_react(terminating())).await;
+    walk_by(&agent(&script, vec![says("read", 1, "ok")]), terminating()).await;
     assert_eq!(names(&script), ["read", "terminate"]);
 }
 
 /// OM12: two tools of that name are refused, whosever they are.
 #[tokio::test(start_paused = true)]
 async fn om12_nobody_else_has_a_tool_of_that_name() {
-    let agent_ = agent(&model([]), vec![says("terminate", 1, "")]).with_react(terminating());
-    let error = agent_.react(full().as_mut(), &task("go")).await.unwrap_err();
+    let agent_ = agent(&model([]), vec![says("terminate", 1, "")]);
+    let error =
+        agent_.run(&React::new(terminating()), full().as_mut(), &task("go")).await.unwrap_err();
     assert!(matches!(error, AgentError::SameName { name } if name == "terminate"));
 
     let mut context = Remembering::new("");
@@ -220,8 +228,9 @@ async fn om12_nobody_else_has_a_tool_of_that_name() {
         description: String::new(),
         parameters: "{}".to_owned(),
     });
-    let agent_ = agent(&model([]), vec![]).with_react(terminating());
-    let error = agent_.react(&mut context, &task("go")).await.unwrap_err();
+    let agent_ = agent(&model([]), vec![]);
+    let error =
+        agent_.run(&React::new(terminating()), &mut context, &task("go")).await.unwrap_err();
     assert!(matches!(error, AgentError::SameName { .. }), "{error:?}");
     assert_eq!(conversation(&context).len(), 1, "the request alone");
 }

@@ -3,6 +3,7 @@
 use crate::keeping::Keeping;
 use crate::script::{agent, full, model, task, texts};
 use crate::toolkit::{ms, spec, tool};
+use foldback_agent::{OnePlan, React};
 use foldback_core::{ContextManager, TodoId, TodoItem, TodoList, ToolCall};
 use foldback_tool::{ContextHandle, Effect, Tool, ToolError, ToolOutput};
 use parking_lot::Mutex;
@@ -35,7 +36,7 @@ async fn td4_tools_beside_each_other_share_the_context_of_their_loop() {
     let model = model([calls.into(), "done".into()]);
     let agent = agent(&model, vec![adding("left", 20), adding("right", 20)]);
     let mut context = Keeping::new();
-    let report = agent.react(&mut context, &task("go")).await.unwrap();
+    let report = agent.run(&React::default(), &mut context, &task("go")).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     assert_eq!(context.list().items().len(), 40);
 }
@@ -49,7 +50,7 @@ async fn td4_steps_of_a_plan_share_the_context_of_their_loop() {
     }}"#;
     let agent = agent(&texts(&[plan, "done"]), vec![adding("left", 5), adding("right", 5)]);
     let mut context = Keeping::new();
-    let report = agent.one_plan(&mut context, &task("go")).await.unwrap();
+    let report = agent.run(&OnePlan::default(), &mut context, &task("go")).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     assert_eq!(context.list().items().len(), 10);
 }
@@ -68,7 +69,10 @@ fn keeping(kept: &Arc<Mutex<Option<ContextHandle>>>) -> Arc<dyn Tool> {
 async fn td4_a_handle_that_outlives_its_loop_is_an_error() {
     let kept = Arc::default();
     let model = model([ToolCall::new("c", "keep", "{}").into(), "done".into()]);
-    agent(&model, vec![keeping(&kept)]).react(full().as_mut(), &task("go")).await.unwrap();
+    agent(&model, vec![keeping(&kept)])
+        .run(&React::default(), full().as_mut(), &task("go"))
+        .await
+        .unwrap();
     let handle = kept.lock().take().unwrap();
     let error = handle.set_todo_list(TodoList::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "the loop of todo task has ended, and its context with it");
@@ -92,7 +96,7 @@ async fn td4_a_handle_is_good_between_turns() {
     let slow = foldback_llm::Answer::text("done").after(ms(100));
     let model = model([ToolCall::new("c", "begin", "{}").into(), slow]);
     let mut context = Keeping::new();
-    agent(&model, vec![begin]).react(&mut context, &task("go")).await.unwrap();
+    agent(&model, vec![begin]).run(&React::default(), &mut context, &task("go")).await.unwrap();
     assert_eq!(context.list().items()[0].id.as_str(), "late");
     assert_eq!(context.todo().as_str(), "task");
 }
@@ -107,7 +111,10 @@ async fn td4_a_change_that_panics_is_an_error() {
     });
     let model = model([ToolCall::new("c", "change", "{}").into(), "done".into()]);
     let mut context = Keeping::new();
-    let report = agent(&model, vec![change]).react(&mut context, &task("go")).await.unwrap();
+    let report = agent(&model, vec![change])
+        .run(&React::default(), &mut context, &task("go"))
+        .await
+        .unwrap();
     assert_eq!(report.answer(), Some("done"));
     let said = context.said("task").join("\n");
     assert!(said.contains("a change of the todo list panicked: 糟了"), "{said}");

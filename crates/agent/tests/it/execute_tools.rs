@@ -1,15 +1,17 @@
 //! Turns whose calls stand in the model's message.
 
-use crate::script::{agent, answering, asked, full, lines, model, task, text, texts, walk};
+use crate::script::{
+    agent, answering, asked, full, lines, model, task, text, texts, walk, walk_by,
+};
 use crate::toolkit::{Counter, spec, tool};
-use foldback_agent::{Agent, CallForm, Purpose, ReactSettings, Report, Stop, TurnClass};
+use foldback_agent::{CallForm, OnePlan, Purpose, React, ReactSettings, Report, Stop, TurnClass};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::Answer;
 use foldback_tool::{Effect, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
-fn in_blocks(agent: Agent) -> Agent {
-    agent.with_react(ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() })
+fn in_blocks() -> ReactSettings {
+    ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() }
 }
 
 /// A tool of a server, with a text for its main argument.
@@ -53,7 +55,7 @@ async fn et9_a_block_of_several_steps_is_one_reply() {
 </execute_tools>"#;
     let single = "先看看：\n<execute_tools><deepsearch_server><search>上海</search></deepsearch_server></execute_tools>";
     let model = texts(&[several, single, "他 64 岁。"]);
-    let (report, messages) = walk(&in_blocks(agent(&model, seed_tools()))).await;
+    let (report, messages) = walk_by(&agent(&model, seed_tools()), in_blocks()).await;
     let code = r#"{"code":"age = 54; print(f\"In 10 years, he will be {int(age) + 10}\")"}"#;
     assert_eq!(observations(&messages), [
         format!(
@@ -85,7 +87,7 @@ async fn op20_a_failure_in_a_block_is_only_reported() {
     let up = answering(served("s", "up", "q"), 5, "晴");
     let failing =
         tool(down, |_, _| async { Err(foldback_tool::ToolError::permanent("断网 <b>")) });
-    let (report, messages) = walk(&in_blocks(agent(&model, vec![failing, up]))).await;
+    let (report, messages) = walk_by(&agent(&model, vec![failing, up]), in_blocks()).await;
     let told = observations(&messages).remove(0);
     let statuses = ["error", "success", "skipped"];
     for (index, status) in statuses.iter().enumerate() {
@@ -93,8 +95,8 @@ async fn op20_a_failure_in_a_block_is_only_reported() {
         assert!(told.contains(&begin), "{told}");
     }
     assert!(told.contains("断网 &lt;b&gt;"), "{told}");
-    let purposes: Vec<Purpose> = report.trajectory.tokens.keys().copied().collect();
-    assert_eq!((purposes, model.calls()), (vec![Purpose::React], 2));
+    let purposes: Vec<Purpose> = report.trajectory.tokens.keys().cloned().collect();
+    assert_eq!((purposes, model.calls()), (vec![Purpose::REACT], 2));
 }
 
 /// ET9: of a block with anything wrong in it nothing runs; the model is told everything, and goes on.
@@ -124,7 +126,7 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     ];
     for (text, expected) in &cases {
         let model = texts(&[text, "done"]);
-        let (report, messages) = walk(&in_blocks(agent(&model, vec![up.clone()]))).await;
+        let (report, messages) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
         let told = observations(&messages).remove(0);
         assert!(told.contains("No call of your <execute_tools> block was run"), "{text}: {told}");
         assert!(told.contains(expected), "{text}: {told}");
@@ -136,7 +138,7 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     }
     let mention = "I would use `<execute_tools>` for that, but there is no need.";
     let model = texts(&[mention]);
-    let (report, _) = walk(&in_blocks(agent(&model, vec![up.clone()]))).await;
+    let (report, _) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
     assert_eq!(report.answer(), Some(mention));
     // Where calls are those of the chat API, a block is text.
     let text = block(call);
@@ -156,7 +158,7 @@ async fn s6_a_block_that_may_be_quoted_is_not_run() {
             count.add();
             async { Ok(ToolOutput::text("晴")) }
         });
-        let (report, messages) = walk(&in_blocks(agent(&texts(answers), vec![up]))).await;
+        let (report, messages) = walk_by(&agent(&texts(answers), vec![up]), in_blocks()).await;
         (report, counter.get(), observations(&messages))
     }
     let block = "<execute_tools><s><up>x</up></s></execute_tools>";
@@ -191,12 +193,12 @@ async fn mc15_a_block_beside_tool_calls_is_not_dropped_silently() {
     let block = "<execute_tools><s><up>block</up></s></execute_tools>";
     let call = ToolCall::new("c", "up", r#"{"q": "native"}"#);
     let model = model([Answer::calls(block, vec![call.clone()]), "done".into()]);
-    let (report, _) = walk(&in_blocks(agent(&model, vec![up.clone()]))).await;
+    let (report, _) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
     assert!(asked(&model.requests()[1]).contains("the block was not"), "{:?}", model.requests()[1]);
     assert_eq!(report.trajectory.tool_calls().count(), 1);
 
     let words = crate::script::model([Answer::calls("I look.", vec![call]), "done".into()]);
-    walk(&in_blocks(agent(&words, vec![up]))).await;
+    walk_by(&agent(&words, vec![up]), in_blocks()).await;
     assert_eq!(asked(&words.requests()[1]), "晴");
 }
 
@@ -211,10 +213,11 @@ async fn et4_a_conversation_that_goes_on_is_told_of_blocks() {
     let block = "<execute_tools><s><up>x</up></s></execute_tools>";
     let model = texts(&[block, "done", block, "done"]);
     let up = answering(served("s", "up", "q"), 1, "晴");
-    let agent = in_blocks(agent(&model, vec![up]).with_system_prompt("Yours."));
+    let agent = agent(&model, vec![up]).with_system_prompt("Yours.");
     for run in ["one", "two"] {
         let task = foldback_agent::Task::new(run, "go");
-        let report = agent.react(context.as_mut(), &task).await.unwrap();
+        let react = React::new(in_blocks());
+        let report = agent.run(&react, context.as_mut(), &task).await.unwrap();
         assert_eq!(report.trajectory.tool_calls().count(), 1);
     }
     for request in model.requests() {
@@ -248,7 +251,7 @@ async fn et13_three_forms_give_the_same_results_and_trace() {
 
     let calls: String = queries.iter().map(|q| format!("<s><wait>{q}</wait></s>")).collect();
     let block = format!("<execute_tools><parallel>{calls}</parallel></execute_tools>");
-    let (block, _) = walk(&in_blocks(agent(&texts(&[&block, "done"]), tools()))).await;
+    let (block, _) = walk_by(&agent(&texts(&[&block, "done"]), tools()), in_blocks()).await;
 
     let steps = queries.iter().zip(1..).map(|(query, n)| {
         format!(r#""step{n}": {{"function": "wait", "args": {{"q": "{query}"}}}}"#)
@@ -256,7 +259,7 @@ async fn et13_three_forms_give_the_same_results_and_trace() {
     let steps = steps.collect::<Vec<_>>().join(", ");
     let plan = format!(r#"{{"action_plan": {{{steps}}}}}"#);
     let planned = agent(&texts(&[&plan, "done"]), tools());
-    let planned = planned.one_plan(full().as_mut(), &task("go")).await.unwrap();
+    let planned = planned.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap();
 
     assert_same(&planned, &block);
     assert_same(&planned, &native);
@@ -280,9 +283,9 @@ async fn et13_references_give_the_same_results_and_trace() {
     let plan = r#"{"action_plan": {"step1": {"function": "find", "args": {"q": "a"}},
         "step2": {"function": "echo", "args": {"q": "to $$step1.result[\"城市\"]$$!"}, "dependence": [1]},
         "step3": {"function": "echo", "args": {"q": "$$step1.result$$"}, "dependence": [1]}}}"#;
-    let (block, _) = walk(&in_blocks(agent(&texts(&[block, "done"]), tools()))).await;
+    let (block, _) = walk_by(&agent(&texts(&[block, "done"]), tools()), in_blocks()).await;
     let planned = agent(&texts(&[plan, "done"]), tools());
-    let planned = planned.one_plan(full().as_mut(), &task("go")).await.unwrap();
+    let planned = planned.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(text(&planned, 2), r#"{"q":"to 沈阳!"}"#);
     assert_eq!(text(&planned, 3), r#"{"q":{"城市":"沈阳","prices":[1.50,2]}}"#);
     assert_same(&planned, &block);

@@ -6,8 +6,8 @@ use crate::keeping::{Keeping, calling};
 use crate::script::{running, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Executor, FlowSettings, Journal, JournalError, MemoryJournal, ReactSettings, Record, Report,
-    StepContext, StepExecutor, Stop,
+    Executor, Flow, FlowSettings, Journal, JournalError, MemoryJournal, React, ReactSettings,
+    Record, Report, StepContext, StepExecutor, Stop,
 };
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
@@ -102,18 +102,20 @@ impl Lives {
         let tools = || Toolbox::new([self.tool("look"), self.tool("book")]).unwrap();
         let agent = || running(&model, Executor::new(tools()));
         let react = ReactSettings { terminate: true, ..ReactSettings::default() };
-        let executors = (0..2).map(|_| agent().with_react(react.clone()));
+        let executors = (0..2).map(|_| agent());
         let executors = StepExecutor::numbered(executors);
         let flow = FlowSettings {
             executors,
+            by: Arc::new(React::new(react)),
             context: self.context,
             max_retries: 1,
             replan_after_each: true,
             ..FlowSettings::default()
         };
-        let agent = running(&model, Executor::new(tools()).with_journal(journal)).with_flow(flow);
+        let agent = running(&model, Executor::new(tools()).with_journal(journal));
         let task = task("杭州两日游");
-        let run = agent.flow(context, &task);
+        let flow = Flow::new(flow);
+        let run = agent.run(&flow, context, &task);
         tokio::time::timeout(time, run).await.ok().and_then(Result::ok)
     }
 }
@@ -236,7 +238,7 @@ async fn om11_a_refused_attempt_is_not_made_again() {
         }));
         let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
         let agent = running(&model, executor);
-        let report = agent.flow(&mut kept, &task("go")).await.unwrap();
+        let report = agent.run(&Flow::default(), &mut kept, &task("go")).await.unwrap();
         kept = kept.reopened();
         lives.push((names(&model), report.trajectory.outcome.stop));
     }

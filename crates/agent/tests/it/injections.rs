@@ -3,7 +3,7 @@
 use crate::payloads::payloads;
 use crate::script::{Remembering, agent, answering, asked, conversation, full, task, texts};
 use crate::toolkit::{Counter, spec, tool};
-use foldback_agent::{Agent, CallForm, ReactSettings};
+use foldback_agent::{Agent, CallForm, OnePlan, React, ReactSettings};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolOutput, ToolSpec};
@@ -107,7 +107,7 @@ async fn s6_payloads_in_results_stay_data() {
         let model = crate::script::model([fetch, "A page about weather.".into()]);
         let agent = agent(&model, tools).with_system_prompt("You read pages.");
         let mut context = full();
-        let report = agent.react(context.as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&React::default(), context.as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), calls(&conversation(context.as_ref()))), (0, 1), "{payload}");
         assert_eq!((report.answer(), model.calls()), (Some("A page about weather."), 2));
         check_roles(&model.requests()[1], payload, &Role::Tool);
@@ -124,8 +124,8 @@ async fn s6_payloads_in_tool_results_stay_data() {
         let block = "<execute_tools><s><fetch>a</fetch></s></execute_tools>";
         let model = texts(&[block, "A page about weather."]);
         let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
-        let agent = agent(&model, tools).with_react(settings);
-        let report = agent.react(full().as_mut(), &task("go")).await.unwrap();
+        let agent = agent(&model, tools);
+        let report = agent.run(&React::new(settings), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), model.calls()), (0, 2), "{payload}");
         assert_eq!(report.trajectory.tool_calls().count(), 1);
         let told = asked(&model.requests()[1]);
@@ -151,7 +151,7 @@ async fn s6_payloads_in_planned_runs_stay_data() {
         }));
         let model = texts(&[plan, r#"{"action_plan": {}}"#, "Noted."]);
         let agent = agent(&model, tools).with_system_prompt("You read pages.");
-        let report = agent.one_plan(full().as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), report.answer()), (0, Some("Noted.")), "{payload}");
         let called: Vec<&str> =
             report.trajectory.tool_calls().map(|call| call.function.as_str()).collect();
@@ -184,7 +184,7 @@ async fn s6_payloads_in_recalled_text_stay_data() {
         let mut context = Remembering::new(payload);
         let report = agent(&model, tools)
             .with_system_prompt("You recall.")
-            .react(&mut context, &task("go"))
+            .run(&React::default(), &mut context, &task("go"))
             .await
             .unwrap();
         assert_eq!((wiped.get(), report.answer()), (0, Some("I recall.")), "{payload}");
@@ -203,7 +203,7 @@ async fn s6_a_quoted_payload_calls_nothing() {
         let quote = answer.clone();
         let model = Arc::new(ScriptedModel::answering(move |_| Answer::text(&quote)));
         let agent: Agent = agent(&model, tools);
-        let report = agent.react(full().as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), report.answer()), (0, Some(answer.as_str())));
     }
 }

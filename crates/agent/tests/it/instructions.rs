@@ -1,6 +1,7 @@
 //! The instructions of an agent in a conversation that somebody else began.
 
 use crate::script::{agent, full, task, texts};
+use foldback_agent::React;
 use foldback_core::{Message, Role};
 
 /// OM12: an agent's instructions stand in each request: they are not added where the conversation began with
@@ -22,7 +23,7 @@ async fn om12_an_agent_has_its_instructions_in_any_conversation() {
         context.record(Message::user("Hello.")).unwrap();
         context.record(Message::assistant("Hi.")).unwrap();
         let agent = agent(&model, vec![]).with_system_prompt(system_prompt);
-        agent.react(context.as_mut(), &task("go")).await.unwrap();
+        agent.run(&React::default(), context.as_mut(), &task("go")).await.unwrap();
         let request = model.requests().remove(0);
         let instructions: Vec<_> =
             request.messages.iter().filter(|m| *m.role() == Role::System).collect();

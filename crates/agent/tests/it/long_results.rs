@@ -1,7 +1,7 @@
 //! Results that are longer than the model is shown.
 
-use crate::script::{Remembering, agent, conversation, full, model, running, says, task, walk};
-use foldback_agent::{CallForm, Executor, Journal, MemoryJournal, ReactSettings};
+use crate::script::{Remembering, agent, conversation, full, model, running, says, task, walk_by};
+use foldback_agent::{CallForm, Executor, Journal, MemoryJournal, React, ReactSettings};
 use foldback_core::{ContextManager, ToolCall};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_planner::{StepId, StepResult};
@@ -40,8 +40,8 @@ async fn om14_a_long_result_is_cut_with_a_way_to_all_of_it() {
         on("c5", "9.9", 0).into(),
         "done".into(),
     ]);
-    let agent = agent(&script, vec![says("read", 1, &text)]).with_react(bounded(300));
-    let (report, messages) = walk(&agent).await;
+    let agent = agent(&script, vec![says("read", 1, &text)]);
+    let (report, messages) = walk_by(&agent, bounded(300)).await;
     assert_eq!(names(&script), ["read", "observation_read"]);
     let told = |at: usize| messages[at].text().into_owned();
     let head: String = text.chars().take(200).collect();
@@ -70,8 +70,8 @@ async fn om14_a_long_result_is_cut_with_a_way_to_all_of_it() {
 async fn om14_reading_on_says_where_it_is() {
     let text = "天地玄黄宇宙洪荒".repeat(5);
     let script = model([read("c1").into(), on("c2", "0.1", 5).into(), "done".into()]);
-    let agent = agent(&script, vec![says("read", 1, &text)]).with_react(bounded(8));
-    let (_, messages) = walk(&agent).await;
+    let agent = agent(&script, vec![says("read", 1, &text)]);
+    let (_, messages) = walk_by(&agent, bounded(8)).await;
     assert_eq!(messages[4].text(), "宙洪荒天地玄黄宇\n[… characters 5 to 13 of 40 …]");
 }
 
@@ -81,8 +81,8 @@ async fn om14_what_fits_is_whole() {
     for text in ["雨".repeat(10), "0123456789".to_owned(), "👩‍👩‍👧".repeat(2)] {
         assert_eq!(text.chars().count(), 10);
         let script = model([read("c1").into(), "done".into()]);
-        let agent = agent(&script, vec![says("read", 1, &text)]).with_react(bounded(10));
-        assert_eq!(walk(&agent).await.1[2].text(), text);
+        let agent = agent(&script, vec![says("read", 1, &text)]);
+        assert_eq!(walk_by(&agent, bounded(10)).await.1[2].text(), text);
     }
 }
 
@@ -93,8 +93,8 @@ async fn om14_a_policy_that_looks_back_itself_is_given_all() {
     let text = "长".repeat(20_000);
     let shown = async |context: &mut dyn ContextManager, settings: ReactSettings| {
         let script = model([read("c1").into(), "done".into()]);
-        let agent = agent(&script, vec![says("read", 1, &text)]).with_react(settings);
-        agent.react(context, &task("go")).await.unwrap();
+        let agent = agent(&script, vec![says("read", 1, &text)]);
+        agent.run(&React::new(settings), context, &task("go")).await.unwrap();
         assert!(!names(&script).contains(&"observation_read".to_owned()));
         conversation(context)[2].text().into_owned()
     };
@@ -111,8 +111,8 @@ async fn om14_a_run_that_goes_on_reads_on() {
     let run = async |answers: Vec<Answer>| {
         let toolbox = Toolbox::new([says("read", 1, &text)]).unwrap();
         let executor = Executor::new(toolbox).with_journal(journal.clone());
-        let agent = running(&model(answers), executor).with_react(bounded(30));
-        walk(&agent).await
+        let agent = running(&model(answers), executor);
+        walk_by(&agent, bounded(30)).await
     };
     let down = ModelError::new(ModelErrorKind::Unavailable, "down");
     run(vec![read("c1").into(), down.into()]).await;
@@ -128,8 +128,8 @@ async fn om14_results_of_a_block_are_cut_as_well() {
     let block = "<execute_tools><tools><read>{}</read></tools></execute_tools>";
     let script = model([block.into(), on("c", "0.1", 20).into(), "done".into()]);
     let settings = ReactSettings { calls: CallForm::ExecuteTools, ..bounded(30) };
-    let agent = agent(&script, vec![says("read", 1, &text)]).with_react(settings);
-    let (_, messages) = walk(&agent).await;
+    let agent = agent(&script, vec![says("read", 1, &text)]);
+    let (_, messages) = walk_by(&agent, settings).await;
     assert!(messages[3].text().contains("70 of 100 characters left out"), "{}", messages[3].text());
     assert!(messages[5].text().starts_with(&"晴".repeat(30)));
 }

@@ -2,7 +2,7 @@
 
 use crate::script::{agent, model, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Report, Task};
+use foldback_agent::{React, Report, Task};
 use foldback_baselines::Counters;
 use foldback_baselines::stm_ltm::{
     Compression, Compressor, Finished, Note, NoteKind, StmLtmConfig, Written,
@@ -104,7 +104,7 @@ async fn run(meeting: &Arc<Meeting>, is_slow: bool) -> (Report, Task, Arc<Script
     let model = model((1..=CALLS).map(call).chain(["done".into()]));
     let agent = agent(&model, vec![work(meeting, !is_slow)]);
     let task = task("Work on.");
-    let report = agent.react(context.as_mut(), &task).await.unwrap();
+    let report = agent.run(&React::default(), context.as_mut(), &task).await.unwrap();
     // What is still being folded comes to its end after the run, and hurts nobody.
     meeting.calling.reach(CALLS + 2);
     assert_eq!(report.answer(), Some("done"));

@@ -2,7 +2,7 @@
 
 use crate::script::{answering, asked, full, running, says, task, text};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal, OnePlanSettings, Report};
+use foldback_agent::{Executor, MemoryJournal, OnePlan, OnePlanSettings, React, Report, Strategy};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
@@ -31,13 +31,13 @@ impl Lives {
         let executor = Executor::new(Toolbox::new(self.tools.clone()).unwrap());
         let settings = OnePlanSettings { stream: self.stream, ..OnePlanSettings::default() };
         let agent = running(&model, executor.with_journal(self.journal.clone()));
-        let agent = agent.with_one_plan(settings);
         let (mut context, task) = (full(), task("go"));
-        let report = if self.step_by_step {
-            tokio::time::timeout(ms(10_000), agent.react(context.as_mut(), &task)).await
-        } else {
-            tokio::time::timeout(ms(10_000), agent.one_plan(context.as_mut(), &task)).await
+        let strategy: &dyn Strategy = match self.step_by_step {
+            true => &React::default(),
+            false => &OnePlan::new(settings),
         };
+        let run = agent.run(strategy, context.as_mut(), &task);
+        let report = tokio::time::timeout(ms(10_000), run).await;
         (model, report.ok().map(Result::unwrap))
     }
 }

@@ -1,13 +1,13 @@
 //! What models are told in a planned run: instructions, steps, failures, and the conversation after it.
 
 use crate::script::{
-    agent, answering, asked, conversation, fails, full, model, plan_and_run, result, running, says,
-    task, text, texts,
+    agent, answering, asked, conversation, fails, full, model, plan_and_run, plan_and_run_by,
+    result, running, says, task, text, texts,
 };
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
-    Agent, ApprovalRequest, Approver, CallForm, Decision, Executor, OnePlanSettings, Purpose,
-    ReactSettings, Report, Stop,
+    ApprovalRequest, Approver, CallForm, Decision, Executor, OnePlan, OnePlanSettings, Purpose,
+    React, ReactSettings, Report, Stop,
 };
 use foldback_core::{ContextManager, Estimate, TokenCounter};
 use foldback_llm::{Answer, StopReason};
@@ -32,10 +32,10 @@ impl Approver for Refuses {
     }
 }
 
-fn with(agent: Agent, change: impl FnOnce(&mut OnePlanSettings)) -> Agent {
+fn changed(change: impl FnOnce(&mut OnePlanSettings)) -> OnePlanSettings {
     let mut settings = OnePlanSettings::default();
     change(&mut settings);
-    agent.with_one_plan(settings)
+    settings
 }
 
 fn calls(report: &Report, purpose: Purpose) -> u64 {
@@ -67,7 +67,10 @@ async fn mc15_failures_refusals_and_skips_stay_as_calls() {
         vec![says("look", 1, r#"{"y":1}"#), answering(spec("pay", Effect::Effectful), 1, "")];
     let executor = Executor::new(Toolbox::new(tools).unwrap()).with_approver(Arc::new(Refuses));
     let mut context = full();
-    running(&model, executor).one_plan(context.as_mut(), &task("go")).await.unwrap();
+    running(&model, executor)
+        .run(&OnePlan::default(), context.as_mut(), &task("go"))
+        .await
+        .unwrap();
     let told = observations(context.as_ref());
     assert_eq!(told["step1"].1, r#"{"y":1}"#);
     assert_eq!(told["step2"].0, r#"{"城市":"$$step1.result.没有$$"}"#, "it was never bound");
@@ -95,7 +98,7 @@ async fn op11_a_refused_call_is_not_planned_round() {
     let asked = asked(&model.requests()[1]);
     assert!(asked.contains("step1 was refused; do not go round it."), "{asked}");
     assert!(!asked.contains("failed: plan"), "{asked}");
-    assert_eq!(calls(&report, Purpose::Replan), 1);
+    assert_eq!(calls(&report, Purpose::REPLAN), 1);
 }
 
 /// OP12: the planner is told that running and planned steps go on without it.
@@ -139,7 +142,7 @@ async fn op1_the_planner_is_told_what_holds() {
         "step2": {"function": "python", "args": {"code": "x = $$step1.result$$"}, "dependence": [1]}}}"#;
     let model = texts(&[plan, "done"]);
     let agent = agent(&model, vec![python, says("look", 1, "170"), answering(write, 1, "")]);
-    let report = plan_and_run(&with(agent, |settings| settings.max_replans = 7)).await;
+    let report = plan_and_run_by(&agent, changed(|settings| settings.max_replans = 7)).await;
     let system = model.requests()[0].messages[0].text().into_owned();
     for part in [
         "at most 7 times",
@@ -163,8 +166,8 @@ async fn et7_the_instructions_of_blocks_are_true() {
     let block = "<execute_tools>\n  <tools><tool_c>a < b && 晴</tool_c></tools>\n</execute_tools>";
     let model = texts(&[block, "done"]);
     let react = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
-    let agent = agent(&model, vec![echo]).with_react(react);
-    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    let agent = agent(&model, vec![echo]);
+    agent.run(&React::new(react), full().as_mut(), &task("go")).await.unwrap();
     let requests = model.requests();
     assert!(requests[0].messages[0].text().contains("<tools><tool_c>text</tool_c></tools>"));
     let told = asked(&requests[1]);
@@ -189,8 +192,8 @@ async fn op12_three_hundred_steps_fit_into_the_budget() {
     for budget in [500, 4_000, 12_000] {
         let model = texts(&[&plan, NOTHING_MORE, NOTHING_MORE, "done"]);
         let tools = vec![says("a", 1, &long), fails("down", 1)];
-        let agent = with(agent(&model, tools), |settings| settings.results_tokens = budget);
-        plan_and_run(&agent).await;
+        let settings = changed(|settings| settings.results_tokens = budget);
+        plan_and_run_by(&agent(&model, tools), settings).await;
         for request in &model.requests()[1..] {
             let told = asked(request);
             let tokens = Estimate.count(&told);
@@ -222,8 +225,8 @@ async fn op12_a_long_error_is_cut_without_a_reference() {
     });
     let plan = r#"{"action_plan": {"step1": {"function": "f", "args": {}}}}"#;
     let model = texts(&[plan, NOTHING_MORE, "done"]);
-    let agent = with(agent(&model, vec![broken]), |settings| settings.results_tokens = 400);
-    plan_and_run(&agent).await;
+    let settings = changed(|settings| settings.results_tokens = 400);
+    plan_and_run_by(&agent(&model, vec![broken]), settings).await;
     let asked = asked(&model.requests()[1]);
     let line = asked.lines().find(|line| line.starts_with('{')).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -286,11 +289,10 @@ async fn op17_a_cut_answer_is_asked_for_once_more() {
         (vec![plan(), cut("The total"), cut("")], Stop::CutOff, "The total"),
     ] {
         let model = model(answers);
-        let agent = with(agent(&model, vec![]), |settings| {
-            settings.sampling.max_tokens = Some(50);
-        });
+        let agent = agent(&model, vec![]);
+        let one_plan = OnePlan::new(changed(|settings| settings.sampling.max_tokens = Some(50)));
         let mut context = full();
-        let report = agent.one_plan(context.as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&one_plan, context.as_mut(), &task("go")).await.unwrap();
         let outcome = &report.trajectory.outcome;
         assert_eq!((&outcome.stop, report.answer()), (&stop, Some(expected)));
         let bounds: Vec<_> = model.requests().iter().map(|r| r.sampling.max_tokens).collect();
@@ -307,8 +309,8 @@ async fn op14_a_cut_plan_is_repaired_with_more_room() {
         NOTHING_MORE.into(),
         "done".into(),
     ]);
-    let agent = with(agent(&model, vec![]), |settings| settings.sampling.max_tokens = Some(50));
-    plan_and_run(&agent).await;
+    let settings = changed(|settings| settings.sampling.max_tokens = Some(50));
+    plan_and_run_by(&agent(&model, vec![]), settings).await;
     let repair = &model.requests()[1];
     assert_eq!(repair.sampling.max_tokens, Some(100));
     assert!(asked(repair).contains("was cut off there"), "{}", asked(repair));
@@ -333,7 +335,7 @@ async fn op15_a_planned_tool_sees_the_conversation() {
     let mut context = full();
     for (run, request) in [("one", "写灯塔的文章"), ("two", "再写一篇")] {
         let task = foldback_agent::Task::new(run, request);
-        agent.one_plan(context.as_mut(), &task).await.unwrap();
+        agent.run(&OnePlan::default(), context.as_mut(), &task).await.unwrap();
     }
     let seen = seen.lock().unwrap().clone();
     assert!(seen[0].starts_with("You write.\n\n"), "{}", seen[0]);
@@ -357,7 +359,7 @@ async fn op14_a_decision_that_was_not_made_stays_open() {
     let model = texts(&[plan, r#"{"mode": "react"}"#, "done"]);
     let mut context = full();
     let report = agent(&model, vec![says("a", 1, "雨")])
-        .one_plan(context.as_mut(), &task("go"))
+        .run(&OnePlan::default(), context.as_mut(), &task("go"))
         .await
         .unwrap();
     assert_eq!(result(&report, 3), &StepResult::Skipped { because: StepId(2) });

@@ -3,7 +3,7 @@
 use crate::keeping::{calling, scripts};
 use crate::script::{agent, full, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{AskPerson, Person, Question, Task};
+use foldback_agent::{AskPerson, Person, Question, React, Task};
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
 use foldback_tool::{Effect, ToolOutput};
@@ -46,7 +46,7 @@ async fn told(tool: AskPerson, task: &Task) -> String {
     let question = json!({"question": "哪一天出发?", "options": ["周六", "周日"]});
     let model = scripts([("task", vec![calling("ask_person", question), "done".into()])]);
     let agent = agent(&model, vec![Arc::new(tool)]);
-    agent.react(full().as_mut(), task).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), task).await.unwrap();
     let requests = model.requests();
     requests.get(1).map(|r| r.messages.last().unwrap().text().into_owned()).unwrap_or_default()
 }
@@ -82,7 +82,7 @@ async fn one_question_is_asked_at_a_time() {
     let asks = ["c1", "c2"].map(|id| ToolCall::new(id, "ask_person", r#"{"question": "哪一天?"}"#));
     let model = scripts([("task", vec![Answer::calls("", asks.to_vec()), "done".into()])]);
     let agent = agent(&model, vec![Arc::new(AskPerson::new(person.clone()))]);
-    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     let asked: Vec<u64> = person.asked.lock().iter().map(|(at, _)| *at).collect();
     assert_eq!(asked, [0, 10]);
 }
@@ -123,7 +123,7 @@ async fn om16_a_question_holds_nothing_up() {
     ];
     let model = scripts([("task", vec![Answer::calls("", calls), "done".into()])]);
     let agent = agent(&model, vec![Arc::new(AskPerson::new(person)), look]);
-    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!((*looked.lock(), began.elapsed().as_secs()), (Some(3), 500));
     let told: Vec<String> =
         model.requests()[1].messages.iter().rev().take(2).map(|m| m.text().into_owned()).collect();

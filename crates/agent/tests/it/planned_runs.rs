@@ -2,7 +2,7 @@
 
 use crate::script::{agent, asked, conversation, fails, full, running, says, task};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Executor, MemoryJournal, OnePlanSettings, Purpose, Report, Stop};
+use foldback_agent::{Executor, MemoryJournal, OnePlan, OnePlanSettings, Purpose, Report, Stop};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, Toolbox};
@@ -61,20 +61,20 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool) -> Report {
     let model = planning(answers);
     let settings = OnePlanSettings { max_replans, stream, ..OnePlanSettings::default() };
-    let agent = agent(&model, tools()).with_one_plan(settings);
+    let agent = agent(&model, tools());
     let mut context = full();
-    let task = task("go");
-    let run = agent.one_plan(context.as_mut(), &task);
+    let (task, one_plan) = (task("go"), OnePlan::new(settings));
+    let run = agent.run(&one_plan, context.as_mut(), &task);
     // By the paused clock: nothing here takes an hour, so what does, hangs.
     let report = tokio::time::timeout(Duration::from_secs(3600), run).await.unwrap().unwrap();
 
     let record = &report.trajectory;
     assert_eq!(record.outcome.stop, Stop::Answered);
     let calls = |purpose| record.tokens.get(&purpose).map_or(0, |spent| spent.calls);
-    assert_eq!(calls(Purpose::Planner), 1);
-    assert!(calls(Purpose::Replan) <= u64::from(max_replans));
-    assert!(calls(Purpose::Repair) <= 1 + calls(Purpose::Replan));
-    assert_eq!(calls(Purpose::Answer) + calls(Purpose::React), 1, "one of them answers");
+    assert_eq!(calls(Purpose::PLANNER), 1);
+    assert!(calls(Purpose::REPLAN) <= u64::from(max_replans));
+    assert!(calls(Purpose::REPAIR) <= 1 + calls(Purpose::REPLAN));
+    assert_eq!(calls(Purpose::ANSWER) + calls(Purpose::REACT), 1, "one of them answers");
 
     // Each step of each plan that was taken has exactly one result, and was called at most once.
     let taken = record.plan.iter().filter(|plan| plan.findings.is_empty());
@@ -134,10 +134,10 @@ async fn check_killed(lives: Vec<(Vec<Option<Vec<Drawn>>>, u64)>, stream: bool) 
     let last = lives.len() - 1;
     for (life, (answers, killed_after)) in lives.into_iter().enumerate() {
         let executor = Executor::new(Toolbox::new(all.clone()).unwrap());
-        let agent = running(&planning(answers), executor.with_journal(journal.clone()))
-            .with_one_plan(OnePlanSettings { stream, ..OnePlanSettings::default() });
+        let agent = running(&planning(answers), executor.with_journal(journal.clone()));
+        let one_plan = OnePlan::new(OnePlanSettings { stream, ..OnePlanSettings::default() });
         let (mut context, task) = (full(), task("go"));
-        let run = agent.one_plan(context.as_mut(), &task);
+        let run = agent.run(&one_plan, context.as_mut(), &task);
         let time = Duration::from_millis(if life == last { 3_600_000 } else { killed_after });
         match tokio::time::timeout(time, run).await {
             Ok(report) => assert_eq!(report.unwrap().trajectory.outcome.stop, Stop::Answered),

@@ -3,8 +3,8 @@
 use crate::script::{agent, full, model, task};
 use crate::toolkit::{executor, options, plan};
 use foldback_agent::{
-    Executor, FileJournal, Journal, MemoryJournal, PlanCommand, PlanningTool, Plans, StepStatus,
-    TextPlan,
+    Executor, FileJournal, Journal, MemoryJournal, PlanCommand, PlanningTool, Plans, React,
+    StepStatus, TextPlan,
 };
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
@@ -332,7 +332,7 @@ async fn om5_commands_of_one_turn_keep_their_order() {
         let tool = Arc::new(PlanningTool::new());
         let model = model([Answer::from(calls), "done".into()]);
         let agent = agent(&model, vec![tool.clone()]);
-        agent.react(full().as_mut(), &task("plan")).await.unwrap();
+        agent.run(&React::default(), full().as_mut(), &task("plan")).await.unwrap();
         let plans = tool.plans();
         let statuses: Vec<StepStatus> =
             plans.active().unwrap().steps.iter().map(|step| step.status).collect();
@@ -420,7 +420,7 @@ async fn om2_a_resumed_agent_has_its_plan() {
         let tools = Toolbox::new([tool.clone() as Arc<dyn Tool>]).unwrap();
         let agent =
             crate::script::running(&model, Executor::new(tools).with_journal(journal.clone()));
-        let report = agent.react(full().as_mut(), &task("plan")).await.unwrap();
+        let report = agent.run(&React::default(), full().as_mut(), &task("plan")).await.unwrap();
         (report.answer().map(str::to_owned), tool.plans())
     };
     // The model is gone after the first turn.

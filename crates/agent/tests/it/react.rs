@@ -2,12 +2,12 @@
 
 use crate::contexts::Altered;
 use crate::script::{
-    Remembering, agent, asked, conversation, fails, full, model, says, task, walk,
+    Remembering, agent, asked, conversation, fails, full, model, says, task, walk, walk_by,
 };
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentError, Executor, Purpose, ReactSettings, Resource, Settings, SpendLimits,
-    SpendTracker, Stop, Task, TurnClass,
+    Agent, AgentError, Executor, OnePlan, Purpose, React, ReactSettings, Resource, Settings,
+    SpendLimits, SpendTracker, Stop, Task, TurnClass,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
@@ -45,7 +45,7 @@ async fn et10_calls_of_one_message_run_together() {
     let classes: Vec<TurnClass> =
         report.trajectory.strategy.turns.iter().map(|turn| turn.class).collect();
     assert_eq!(classes, [TurnClass::PlanOnce, TurnClass::StepObserve]);
-    assert_eq!(report.trajectory.tokens[&Purpose::React].calls, 3);
+    assert_eq!(report.trajectory.tokens[&Purpose::REACT].calls, 3);
     assert_eq!(report.trajectory.spent().usage, model.usage());
     let names: Vec<String> =
         model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
@@ -155,9 +155,8 @@ async fn mc15_unusable_answers_are_asked_for_again() {
     let unreadable = || Answer::from(ModelError::new(ModelErrorKind::Response, "no JSON"));
     let cut = || Answer::text("The answer is").stopped(StopReason::Length);
     let rescued = model(["".into(), cut(), unreadable(), "42".into()]);
-    let mut walker = agent(&rescued, vec![]);
-    walker = walker.with_react(ReactSettings { max_unusable: 4, ..ReactSettings::default() });
-    let (report, messages) = walk(&walker).await;
+    let settings = ReactSettings { max_unusable: 4, ..ReactSettings::default() };
+    let (report, messages) = walk_by(&agent(&rescued, vec![]), settings).await;
     assert_eq!(report.answer(), Some("42"));
     assert!(messages.iter().any(|message| message.text() == "The answer is"));
 
@@ -189,10 +188,10 @@ async fn et10_runs_end_at_their_bounds() {
     ] {
         let model = Arc::new(looping());
         let settings = ReactSettings { max_steps, ..ReactSettings::default() };
-        let agent = agent(&model, vec![says("a", 1, "ok")]).with_react(settings);
+        let agent = agent(&model, vec![says("a", 1, "ok")]);
         let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task("go") };
         let mut context = full();
-        let report = agent.react(context.as_mut(), &task).await.unwrap();
+        let report = agent.run(&React::new(settings), context.as_mut(), &task).await.unwrap();
         assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
         assert_eq!(results(&conversation(context.as_ref())).len(), model.calls());
         assert!((2..30).contains(&model.calls()), "{}", model.calls());
@@ -205,8 +204,10 @@ async fn et10_runs_end_at_their_bounds() {
         cancelled.cancel();
     });
     let mut context = full();
-    let report =
-        agent(&model, vec![says("a", 10, "ok")]).react(context.as_mut(), &task).await.unwrap();
+    let report = agent(&model, vec![says("a", 10, "ok")])
+        .run(&React::default(), context.as_mut(), &task)
+        .await
+        .unwrap();
     assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled);
     assert_eq!(results(&conversation(context.as_ref())).len(), 10);
 }
@@ -221,7 +222,7 @@ async fn et10_memory_tools_are_the_policy_s() {
         "done".into(),
     ]);
     let agent_ = agent(&model, vec![says("a", 1, "ok")]);
-    let report = agent_.react(&mut context, &task("go")).await.unwrap();
+    let report = agent_.run(&React::default(), &mut context, &task("go")).await.unwrap();
     assert_eq!(results(&conversation(&context)), ["ok", "昨天说过：蓝鹭", "ok"]);
     let record = &report.trajectory;
     let called: Vec<(&str, StepId)> =
@@ -235,7 +236,7 @@ async fn et10_memory_tools_are_the_policy_s() {
     assert_eq!(names, ["a", "load"]);
 
     let same = agent(&crate::script::texts(&["x"]), vec![says("load", 1, "ok")]);
-    let error = same.react(&mut context, &task("go")).await.unwrap_err();
+    let error = same.run(&React::default(), &mut context, &task("go")).await.unwrap_err();
     assert!(matches!(&error, AgentError::SameName { name } if name == "load"), "{error}");
 }
 
@@ -254,7 +255,7 @@ async fn mc15_a_failing_memory_leaves_no_call_unanswered() {
         _ => Err(ContextError { message: "磁盘 is full".to_owned(), source: None }),
     });
     let agent = agent(&model, vec![says("a", 1, "ok")]);
-    let error = agent.react(&mut context, &task("go")).await.unwrap_err();
+    let error = agent.run(&React::default(), &mut context, &task("go")).await.unwrap_err();
     assert!(matches!(&error, AgentError::Context(_)), "{error}");
     let results = results(&conversation(&context));
     assert_eq!((results.len(), results[1].as_str()), (4, "recalled"));
@@ -287,9 +288,9 @@ async fn mc15_ids_of_folded_messages_are_not_used_again() {
         let task = foldback_agent::Task::new(&format!("run-{run}"), "go");
         let walker = model([call("step1", "a", "{}").into(), "done".into()]);
         let walker = agent(&walker, vec![says("a", 1, "ok")]);
-        walker.react(&mut context, &task).await.unwrap();
+        walker.run(&React::default(), &mut context, &task).await.unwrap();
         let planner = agent(&crate::script::texts(&[plan, "done"]), vec![says("a", 1, "ok")]);
-        planner.one_plan(&mut context, &task).await.unwrap();
+        planner.run(&OnePlan::default(), &mut context, &task).await.unwrap();
     }
     // Ids that come twice are among what this checks.
     assert_eq!(results(&conversation(context.inner.as_ref())).len(), 6);
@@ -312,10 +313,9 @@ async fn et10_tools_count_in_the_budget() {
         let definition = long.definition.clone();
         let tool = tool(long, |_, _| async { Ok(ToolOutput::text("ok")) });
         let prompt = Budget { tokens: Some(5_000) };
-        let agent = agent(&model(["done".into()]), vec![tool])
-            .with_system_prompt(head)
-            .with_react(ReactSettings { prompt, ..ReactSettings::default() });
-        agent.react(&mut context, &task("go")).await.unwrap();
+        let agent = agent(&model(["done".into()]), vec![tool]).with_system_prompt(head);
+        let react = React::new(ReactSettings { prompt, ..ReactSettings::default() });
+        agent.run(&react, &mut context, &task("go")).await.unwrap();
         let taken = tokens(&definition.name)
             + tokens(&definition.description)
             + tokens(&definition.parameters)
@@ -340,9 +340,9 @@ async fn mc3_requests_are_marked() {
         let agent = agent(&model, vec![says("a", 1, "ok")]).with_system_prompt(head);
         let task = task("go");
         if calls {
-            agent.react(full().as_mut(), &task).await.unwrap();
+            agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
         } else {
-            agent.one_plan(full().as_mut(), &task).await.unwrap();
+            agent.run(&OnePlan::default(), full().as_mut(), &task).await.unwrap();
         }
         for request in model.requests() {
             assert_eq!(request.messages[0].text(), "You help.");
@@ -357,7 +357,7 @@ async fn mc3_requests_are_marked() {
     let plain = model(["done".into()]);
     agent(&plain, vec![])
         .with_system_prompt(head)
-        .react(full().as_mut(), &task("go"))
+        .run(&React::default(), full().as_mut(), &task("go"))
         .await
         .unwrap();
     assert_eq!(plain.requests()[0].messages[0].text(), "You help.");
@@ -371,15 +371,15 @@ async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
     let model = model(["done".into()]);
     let clocked = agent(&model, vec![]).with_system_prompt(head);
     for error in [
-        clocked.react(full().as_mut(), &task("go")).await.unwrap_err(),
-        clocked.one_plan(full().as_mut(), &task("go")).await.unwrap_err(),
+        clocked.run(&React::default(), full().as_mut(), &task("go")).await.unwrap_err(),
+        clocked.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap_err(),
     ] {
         assert!(matches!(error, AgentError::Clock(_)));
         assert!(error.to_string().contains("3时5分54秒"), "{error}");
     }
     assert_eq!(model.calls(), 0);
     let coarse = agent(&model, vec![]).with_coarse_system_prompt(head);
-    coarse.react(full().as_mut(), &task("go")).await.unwrap();
+    coarse.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     let told = model.requests()[0].messages[0].text().into_owned();
     assert!(told.contains("2025年11月22日") && !told.contains("54秒"), "{told}");
 }
@@ -410,7 +410,7 @@ async fn mc15_ids_are_unique_over_runs_of_one_conversation() {
         let model = model([call("c", "a", "{}").into(), "done".into()]);
         let agent = agent(&model, vec![says("a", 1, "ok")]);
         let task = foldback_agent::Task::new(run, "go");
-        agent.react(context.as_mut(), &task).await.unwrap();
+        agent.run(&React::default(), context.as_mut(), &task).await.unwrap();
         assert_eq!(asked(&model.requests()[1]), "ok");
     }
     assert_eq!(conversation(context.as_ref()).len(), 8);

@@ -2,7 +2,7 @@
 
 use crate::script::{agent, full, model, running, task};
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal};
+use foldback_agent::{Executor, MemoryJournal, React};
 use foldback_core::{ContextError, ItemState, Reference, TodoId, TodoItem, TodoList, ToolCall};
 use foldback_llm::{Answer, CacheSettings, ChatRequest, PrefixCache, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
@@ -69,7 +69,7 @@ async fn uncached(names: &[&str]) -> (u64, u64) {
     let model = Arc::new(scripted.with_cache(PrefixCache::new(CacheSettings::default())));
     let agent = agent(&model, tools());
     let request = "Read the book. 读这本书。".repeat(600);
-    let report = agent.react(full().as_mut(), &task(&request)).await.unwrap();
+    let report = agent.run(&React::default(), full().as_mut(), &task(&request)).await.unwrap();
     let usages: Vec<_> = report.trajectory.model_calls().map(|call| call.usage).collect();
     let plain = usages.iter().map(|usage| usage.input - usage.cached_read).sum();
     (plain, usages.last().unwrap().input)
@@ -81,7 +81,7 @@ async fn uncached(names: &[&str]) -> (u64, u64) {
 async fn mc14_a_tick_costs_next_to_nothing() {
     let model = model(calls(&["begin", "look", "tick", "look"]));
     let agent = agent(&model, tools());
-    agent.react(full().as_mut(), &task("Read the book.")).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task("Read the book.")).await.unwrap();
     let requests = model.requests();
     assert_eq!(requests[0].volatile, 0, "there is no list yet");
     for (before, after) in requests[1..].iter().zip(&requests[2..]) {
@@ -108,7 +108,7 @@ async fn mc14_a_tick_costs_next_to_nothing() {
 async fn td4_results_are_recited_and_nonsense_is_refused() {
     let model = model(calls(&["begin", "hand_back", "tick", "undo", "look"]));
     let agent = agent(&model, tools());
-    agent.react(full().as_mut(), &task("Read the book.")).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task("Read the book.")).await.unwrap();
     let requests = model.requests();
     let told = |n: usize| {
         let request = &requests[n];
@@ -135,7 +135,9 @@ async fn td3_the_list_outlives_the_process() {
         let executor = Executor::new(Toolbox::new(tools()).unwrap());
         let agent = running(&model, executor.with_journal(journal.clone()));
         let (mut context, task) = (full(), task("Read the book."));
-        let done = tokio::time::timeout(ms(1_000), agent.react(context.as_mut(), &task)).await;
+        let done =
+            tokio::time::timeout(ms(1_000), agent.run(&React::default(), context.as_mut(), &task))
+                .await;
         (model, done.is_ok())
     };
     let mut answers = calls(&["begin", "tick"]);

@@ -1,7 +1,7 @@
 //! The reference agent's standing instructions, and the names of its questions.
 
 use crate::script::{agent, full, model, says, task};
-use foldback_agent::reference_system_prompt;
+use foldback_agent::{React, reference_system_prompt};
 use foldback_core::{Estimate, Role, TokenCounter, ToolCall};
 
 /// OM12: the instructions are short, begin the conversation as they are, and tell no time.
@@ -12,7 +12,7 @@ async fn om12_the_reference_agent_is_told_how_to_work() {
     assert_eq!(system_prompt.trim(), system_prompt);
     let script = model(["done".into()]);
     let agent = agent(&script, vec![]).with_system_prompt(system_prompt);
-    agent.react(full().as_mut(), &task("go")).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     let first = &script.requests()[0].messages[0];
     assert_eq!((first.role(), &*first.text()), (&Role::System, system_prompt));
 }
@@ -23,7 +23,7 @@ async fn r12_questions_have_names() {
     let ask = async || {
         let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
         let agent = agent(&script, vec![says("read", 1, "ok")]);
-        agent.react(full().as_mut(), &task("go")).await.unwrap();
+        agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         script.requests().into_iter().map(|request| request.id.unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(ask().await, ["run/react/1", "run/react/2"]);

@@ -3,7 +3,7 @@
 use crate::script::{agent, answering, fails, full, model, says, task, texts, walk};
 use crate::toolkit::{spec, tool};
 use foldback_agent::{
-    Judge, Trajectory, could_have_planned_once, guessed_rashly, judge, own_judges,
+    Judge, OnePlan, React, Trajectory, could_have_planned_once, guessed_rashly, judge, own_judges,
 };
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
@@ -23,7 +23,8 @@ async fn single_calls(
     });
     let model = model(answers.chain(["done".into()]));
     let agent = agent(&model, tools);
-    let mut record = agent.react(full().as_mut(), &task(request)).await.unwrap().trajectory;
+    let mut record =
+        agent.run(&React::default(), full().as_mut(), &task(request)).await.unwrap().trajectory;
     judge(&mut record, own_judges());
     record
 }
@@ -173,7 +174,8 @@ async fn et11_missing_parts_were_guessed_rashly() {
     });
     let tools = vec![says("rates", 1, r#"{"rates": [7.83]}"#), echo, fails("down", 1)];
     let agent = agent(&model, tools);
-    let mut record = agent.one_plan(full().as_mut(), &task("go")).await.unwrap().trajectory;
+    let mut record =
+        agent.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap().trajectory;
     let guesses: Vec<StepId> = guessed_rashly(&record).iter().map(|guess| guess.step).collect();
     assert_eq!(guesses, [StepId(3)]);
     judge(&mut record, own_judges());
@@ -195,7 +197,8 @@ async fn et11_a_promised_part_was_no_guess() {
             ToolSpec { output: output.map(str::to_owned), ..spec("rates", Effect::ReadOnly) };
         let tools = vec![answering(rates, 1, r#"{"other": 1}"#), says("echo", 1, "ok")];
         let agent = agent(&model, tools);
-        let record = agent.one_plan(full().as_mut(), &task("go")).await.unwrap().trajectory;
+        let record =
+            agent.run(&OnePlan::default(), full().as_mut(), &task("go")).await.unwrap().trajectory;
         assert_eq!(
             record.result(0, StepId(1)).map(|r| matches!(r, StepResult::Success { .. })),
             Some(true)

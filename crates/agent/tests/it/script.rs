@@ -1,7 +1,9 @@
 //! Agents with a scripted model, and what their runs leave.
 
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Agent, Executor, Report, Task, Trace};
+use foldback_agent::{
+    Agent, Executor, OnePlan, OnePlanSettings, React, ReactSettings, Report, Task, Trace,
+};
 use foldback_baselines::Full;
 use foldback_core::{
     Budget, ContextError, ContextLayer, ContextManager, Estimate, Message, Prompt, Role, TodoId,
@@ -88,13 +90,23 @@ pub(crate) fn task(request: &str) -> Task {
 
 /// Works on "go" by one plan, in a context of its own.
 pub(crate) async fn plan_and_run(agent: &Agent) -> Report {
-    agent.one_plan(full().as_mut(), &task("go")).await.unwrap()
+    plan_and_run_by(agent, OnePlanSettings::default()).await
+}
+
+/// The same with other settings.
+pub(crate) async fn plan_and_run_by(agent: &Agent, settings: OnePlanSettings) -> Report {
+    agent.run(&OnePlan::new(settings), full().as_mut(), &task("go")).await.unwrap()
 }
 
 /// Works on "go" step by step, in a context of its own; the conversation stays a valid request.
 pub(crate) async fn walk(agent: &Agent) -> (Report, Vec<Arc<Message>>) {
+    walk_by(agent, ReactSettings::default()).await
+}
+
+/// The same with other settings.
+pub(crate) async fn walk_by(agent: &Agent, settings: ReactSettings) -> (Report, Vec<Arc<Message>>) {
     let mut context = full();
-    let report = agent.react(context.as_mut(), &task("go")).await.unwrap();
+    let report = agent.run(&React::new(settings), context.as_mut(), &task("go")).await.unwrap();
     (report, conversation(context.as_ref()))
 }
 

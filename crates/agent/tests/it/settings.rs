@@ -5,7 +5,7 @@ use foldback_agent::deep_search::{
     DeepSearch, DeepSearchSettings, Found, SearchBackend, Temperatures,
 };
 use foldback_agent::{
-    AgentError, FlowSettings, OnePlanSettings, SettingError, StepExecutor, Strategy,
+    AgentError, Flow, FlowSettings, OnePlan, OnePlanSettings, SettingError, StepExecutor, Strategy,
 };
 use foldback_llm::Sampling;
 use foldback_tool::ToolError;
@@ -27,13 +27,9 @@ impl SearchBackend for Untouched {
 }
 
 /// A run by a strategy is refused, with this sentence; nothing was asked or recorded.
-async fn is_refused(
-    strategy: Strategy,
-    set: impl FnOnce(foldback_agent::Agent) -> foldback_agent::Agent,
-    told: &str,
-) {
+async fn is_refused(strategy: &dyn Strategy, told: &str) {
     let model = model([]);
-    let agent = set(agent(&model, vec![]));
+    let agent = agent(&model, vec![]);
     let mut context = full();
     let run = agent.run(strategy, context.as_mut(), &task("How is it?")).await;
     let error = run.map(|report| report.trajectory.outcome).unwrap_err();
@@ -89,7 +85,7 @@ async fn ds3_nonsense_is_refused() {
         ),
     ] {
         let deep = DeepSearch::new(Arc::new(Untouched)).with_settings(settings);
-        is_refused(Strategy::DeepSearch, |agent| agent.with_deep_search(deep), &told).await;
+        is_refused(&deep, &told).await;
     }
     let least = DeepSearchSettings {
         number_of_initial_queries: 1,
@@ -142,7 +138,7 @@ async fn om9_nonsense_is_refused() {
             "max_tokens is 0, but a whole number from 1 on is expected",
         ),
     ] {
-        is_refused(Strategy::Flow, |agent| agent.with_flow(flow), told).await;
+        is_refused(&Flow::new(flow), told).await;
     }
     assert_eq!(named(&["coder", "研究员", "coder 2"]).check(), Ok(()));
 }
@@ -152,11 +148,11 @@ async fn om9_nonsense_is_refused() {
 async fn op14_nonsense_is_refused() {
     let none = OnePlanSettings { results_tokens: 0, ..OnePlanSettings::default() };
     let told = "results_tokens is 0, but a whole number from 1 on is expected";
-    is_refused(Strategy::OnePlan, |agent| agent.with_one_plan(none), told).await;
+    is_refused(&OnePlan::new(none), told).await;
     let sampling = Sampling { temperature: Some(f64::INFINITY), ..Sampling::default() };
     let hot = OnePlanSettings { sampling, ..OnePlanSettings::default() };
     let told = "temperature is inf, but a number from 0 to 2, or none at all is expected";
-    is_refused(Strategy::OnePlan, |agent| agent.with_one_plan(hot), told).await;
+    is_refused(&OnePlan::new(hot), told).await;
     let error = SettingError { name: "n", value: "0".to_owned(), expected: "1" };
     assert_eq!(error.to_string(), "n is 0, but 1 is expected");
 }

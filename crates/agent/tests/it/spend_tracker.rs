@@ -3,8 +3,8 @@
 use crate::script::{agent, conversation, fails, full, model, says, task, texts};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, Executor, Journal, MemoryJournal, Report, Resource, SpendError, SpendLimits,
-    SpendTracker, Stop, Task, TokenPrices,
+    Agent, Executor, Journal, MemoryJournal, OnePlan, React, Report, Resource, SpendError,
+    SpendLimits, SpendTracker, Stop, Task, TokenPrices,
 };
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
@@ -58,7 +58,7 @@ async fn s10_a_run_ends_when_it_may_spend_no_more() {
         let model = looping();
         let agent = agent(&model, vec![says("read", 10, "ok")]);
         let mut context = full();
-        let report = agent.react(context.as_mut(), &with(&spend)).await.unwrap();
+        let report = agent.run(&React::default(), context.as_mut(), &with(&spend)).await.unwrap();
         assert_eq!((stopped(&report), model.calls()), (resource, calls));
         let told = format!("Terminated: the run may spend no more {resource}");
         assert_eq!(report.trajectory.outcome.told(), told);
@@ -78,7 +78,7 @@ async fn s10_a_refused_tool_call_says_what_is_exhausted() {
         SpendTracker::new(SpendLimits { tool_calls: Some(2), ..SpendLimits::default() }, None)
             .unwrap();
     let agent = agent(&model, vec![says("read", 1, "ok")]);
-    let report = agent.react(full().as_mut(), &with(&spend)).await.unwrap();
+    let report = agent.run(&React::default(), full().as_mut(), &with(&spend)).await.unwrap();
     assert_eq!(report.answer(), Some("够了"));
     let StepResult::Error { failure } = report.trajectory.result(0, StepId(3)).unwrap() else {
         panic!("it was called")
@@ -101,12 +101,15 @@ async fn s10_time_that_is_up_stops_what_is_under_way() {
     });
     let begun = tokio::time::Instant::now();
     let agent_ = agent(&looping(), vec![hang]);
-    let report = agent_.react(full().as_mut(), &with(&of_time())).await.unwrap();
+    let report = agent_.run(&React::default(), full().as_mut(), &with(&of_time())).await.unwrap();
     assert_eq!((stopped(&report), begun.elapsed()), (Resource::Time, ms(100)));
 
     let slow = model([Answer::text("late").after(ms(5_000))]);
     let begun = tokio::time::Instant::now();
-    let report = agent(&slow, vec![]).react(full().as_mut(), &with(&of_time())).await.unwrap();
+    let report = agent(&slow, vec![])
+        .run(&React::default(), full().as_mut(), &with(&of_time()))
+        .await
+        .unwrap();
     assert_eq!((stopped(&report), begun.elapsed()), (Resource::Time, ms(100)));
 }
 
@@ -121,7 +124,7 @@ async fn s10_a_planned_run_keeps_the_bounds() {
     let model = texts(&[plan, "never"]);
     let agent = agent(&model, vec![says("read", 1, "小雨")]);
     let mut context = full();
-    let report = agent.one_plan(context.as_mut(), &with(&spend)).await.unwrap();
+    let report = agent.run(&OnePlan::default(), context.as_mut(), &with(&spend)).await.unwrap();
     assert_eq!((stopped(&report), model.calls()), (Resource::ModelCalls, 1));
     assert_eq!(conversation(context.as_ref()).last().unwrap().text(), "小雨");
 }
@@ -177,9 +180,10 @@ async fn n3_what_was_spent_before_a_run_was_killed_is_spent() {
             .unwrap()
     };
     let first = looping();
-    agent(&first).react(full().as_mut(), &with(&of(2))).await.unwrap();
+    agent(&first).run(&React::default(), full().as_mut(), &with(&of(2))).await.unwrap();
     let (second, spend) = (looping(), of(5));
-    let report = agent(&second).react(full().as_mut(), &with(&spend)).await.unwrap();
+    let report =
+        agent(&second).run(&React::default(), full().as_mut(), &with(&spend)).await.unwrap();
     assert_eq!((stopped(&report), second.calls()), (Resource::ModelCalls, 3));
     assert_eq!((spend.spent().model_calls, spend.spent().tool_calls), (5, 5));
 }
@@ -222,7 +226,7 @@ async fn cx11_side_calls_are_charged() {
     ];
     let spend = SpendTracker::new(SpendLimits::default(), Some(PRICES)).unwrap();
     let agent = agent(&model(answers), vec![says("read", 1, "ok")]);
-    agent.react(&mut Summing(full(), 0), &with(&spend)).await.unwrap();
+    agent.run(&React::default(), &mut Summing(full(), 0), &with(&spend)).await.unwrap();
     let spent = spend.spent();
     // Request, call, result and answer.
     assert_eq!((spent.model_calls, spent.usage), (2 + 4, usage(20 + 4_000, 2 + 400)));
@@ -233,7 +237,7 @@ async fn cx11_side_calls_are_charged() {
 async fn s10_only_what_was_spent_is_counted() {
     let spend = SpendTracker::default();
     let agent = agent(&model([]), vec![fails("read", 1)]);
-    let report = agent.react(full().as_mut(), &with(&spend)).await.unwrap();
+    let report = agent.run(&React::default(), full().as_mut(), &with(&spend)).await.unwrap();
     assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
     assert_eq!((spend.spent().model_calls, spend.spent().usage), (1, Usage::default()));
     assert_eq!(spend.exhausted(), None);

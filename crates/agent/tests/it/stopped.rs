@@ -6,7 +6,8 @@ use crate::script::{conversation, full, running};
 use crate::toolkit::{Counter, ms, settings, spec, tool};
 use foldback_agent::{
     Agent, AgentError, AgentState, CallForm, Executor, Journal, JournalError, MemoryJournal,
-    ReactSettings, Record, Report, Resource, SpendLimits, SpendTracker, Stop, Strategy, Task,
+    OnePlan, React, ReactSettings, Record, Report, Resource, SpendLimits, SpendTracker, Stop,
+    Strategy, StrategyName, Task,
 };
 use foldback_core::{Budget, ContextError, ContextManager, Message, Role, ToolAnswer, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
@@ -20,18 +21,18 @@ struct Lives {
     journal: Arc<MemoryJournal>,
     context: Box<dyn ContextManager>,
     sent: Counter,
-    strategy: Strategy,
+    strategy: StrategyName,
     calls: CallForm,
 }
 
 impl Lives {
-    fn of(strategy: Strategy, calls: CallForm) -> Self {
+    fn of(strategy: StrategyName, calls: CallForm) -> Self {
         let (journal, sent) = (Arc::default(), Counter::default());
         Self { journal, context: full(), sent, strategy, calls }
     }
 
     fn react() -> Self {
-        Self::of(Strategy::React, CallForm::Native)
+        Self::of(React::NAME, CallForm::Native)
     }
 
     /// One call at a time of `slow`, which takes so long, and `send`, which does something to the world.
@@ -49,7 +50,10 @@ impl Lives {
             .with_journal(self.journal.clone())
             .with_settings(settings(|s| s.max_parallel = 1));
         running(model, executor)
-            .with_react(ReactSettings { calls: self.calls, ..ReactSettings::default() })
+    }
+
+    fn strategy(&self) -> Box<dyn Strategy> {
+        strategy(&self.strategy, self.calls)
     }
 
     /// A life with these answers; cancelled after a second, where `slow` takes longer.
@@ -67,7 +71,7 @@ impl Lives {
             tokio::time::sleep(ms(1_000)).await;
             cancelled.cancel();
         });
-        let report = agent.run(self.strategy, self.context.as_mut(), &task).await;
+        let report = agent.run(&*self.strategy(), self.context.as_mut(), &task).await;
         (model, report)
     }
 
@@ -75,6 +79,13 @@ impl Lives {
         let messages = conversation(self.context.as_ref());
         messages.iter().map(|message| message.text().into_owned()).collect()
     }
+}
+
+fn strategy(name: &StrategyName, calls: CallForm) -> Box<dyn Strategy> {
+    if *name == OnePlan::NAME {
+        return Box::new(OnePlan::default());
+    }
+    Box::new(React::new(ReactSettings { calls, ..ReactSettings::default() }))
 }
 
 fn calls(names: &[&str]) -> Answer {
@@ -98,11 +109,11 @@ async fn r12_a_cancelled_run_goes_on_in_its_context() {
     let plan = r#"{"action_plan": {"step1": {"function": "slow", "args": {}},
         "step2": {"function": "send", "args": {"what": "$$step1.result$$"}, "dependence": [1]}}}"#;
     for (strategy, form, first) in [
-        (Strategy::React, CallForm::Native, calls(&["slow", "send"])),
-        (Strategy::React, CallForm::ExecuteTools, block.into()),
-        (Strategy::OnePlan, CallForm::Native, plan.into()),
+        (React::NAME, CallForm::Native, calls(&["slow", "send"])),
+        (React::NAME, CallForm::ExecuteTools, block.into()),
+        (OnePlan::NAME, CallForm::Native, plan.into()),
     ] {
-        let what = format!("{strategy:?}, {form:?}");
+        let what = format!("{strategy}, {form:?}");
         let mut run = Lives::of(strategy, form);
         let (_, report) = run.live([first], 100_000, SpendTracker::default()).await;
         assert_eq!((stop(&report), run.sent.get()), (&Stop::Cancelled, 0), "{what}");
@@ -144,7 +155,8 @@ async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
     assert_eq!(stop(&report), &Stop::Cancelled);
     let model = Arc::new(ScriptedModel::new(["done".into()]));
     let agent = run.agent(&model, 1);
-    let report = agent.react(run.context.as_mut(), &Task::new("other", "And now?")).await;
+    let report =
+        agent.run(&React::default(), run.context.as_mut(), &Task::new("other", "And now?")).await;
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     let messages = &model.requests()[0].messages;
     let results = messages.iter().filter(|message| *message.role() == Role::Tool);
@@ -173,12 +185,12 @@ async fn r12_a_refused_call_is_not_made_unseen() {
     assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 1));
     assert!(said(&model.requests()[0].messages, "Error (quota)"));
     // Answered behind the refusal.
-    for strategy in [Strategy::React, Strategy::OnePlan] {
-        let first = match strategy {
-            Strategy::React => calls(&["send"]),
-            _ => r#"{"action_plan": {"step1": {"function": "send", "args": {}}}}"#.into(),
+    for strategy in [React::NAME, OnePlan::NAME] {
+        let first = match strategy == React::NAME {
+            true => calls(&["send"]),
+            false => r#"{"action_plan": {"step1": {"function": "send", "args": {}}}}"#.into(),
         };
-        let mut run = Lives::of(strategy, CallForm::Native);
+        let mut run = Lives::of(strategy.clone(), CallForm::Native);
         let (_, report) = run.live([first, "It was not sent.".into()], 1, spend(None)).await;
         assert_eq!((stop(&report), run.sent.get()), (&Stop::Answered, 0), "{strategy:?}");
         let told = run.told();
@@ -222,10 +234,11 @@ async fn r12_a_run_is_of_one_request_and_one_strategy() {
     let agent = run.agent(&model, 1);
     let request = "发一次邮件 (send it once)";
     for (strategy, request, why) in [
-        (Strategy::React, "Something else.", "with another request"),
-        (Strategy::OnePlan, request, "by the strategy react, and not by one-plan"),
+        (React::NAME, "Something else.", "with another request"),
+        (OnePlan::NAME, request, "by the strategy react, and not by one-plan"),
     ] {
-        let error = agent.run(strategy, full().as_mut(), &Task::new("run", request)).await;
+        let strategy = super::stopped::strategy(&strategy, CallForm::Native);
+        let error = agent.run(&*strategy, full().as_mut(), &Task::new("run", request)).await;
         match error {
             Err(AgentError::OtherTask { run, found }) => {
                 assert_eq!((run.as_str(), found.as_str()), ("run", why));
@@ -286,7 +299,9 @@ async fn r12_an_answer_is_durable() {
     let journal = Arc::new(Synced::default());
     let model = Arc::new(ScriptedModel::new(["done".into()]));
     let executor = Executor::new(Toolbox::new([]).unwrap()).with_journal(journal.clone());
-    let report = running(&model, executor).react(full().as_mut(), &Task::new("run", "go")).await;
+    let report = running(&model, executor)
+        .run(&React::default(), full().as_mut(), &Task::new("run", "go"))
+        .await;
     assert_eq!(report.unwrap().answer(), Some("done"));
     assert_eq!(*journal.syncs.lock().unwrap(), [1]);
 }

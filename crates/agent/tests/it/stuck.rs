@@ -2,7 +2,7 @@
 
 use crate::keeping::Watching;
 use crate::script::{agent, conversation, full, model, says, task};
-use foldback_agent::{AgentEvent, ReactSettings, Task};
+use foldback_agent::{AgentEvent, React, ReactSettings, Task};
 use foldback_core::{Role, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 /// change its strategy, and how often whoever watches was told.
 async fn told(script: &Arc<ScriptedModel>, settings: ReactSettings) -> (Vec<usize>, usize) {
     let watching = Arc::new(Watching::default());
-    let agent = agent(script, vec![says("read", 1, "同样")]).with_react(settings);
+    let agent = agent(script, vec![says("read", 1, "同样")]);
     let task = Task { observer: Some(watching.clone()), ..task("go") };
     let mut context = full();
-    agent.react(context.as_mut(), &task).await.unwrap();
+    agent.run(&React::new(settings), context.as_mut(), &task).await.unwrap();
     let messages = conversation(context.as_ref());
     let is_told = |at: &usize| {
         *messages[*at].role() == Role::User && messages[*at].text().contains("Change your strategy")

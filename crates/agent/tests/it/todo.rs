@@ -3,7 +3,7 @@
 use crate::keeping::{Keeping, Watching, calling, last_result, scripts, todo};
 use crate::script::{agent, full, task};
 use crate::toolkit::{call, executor, failure, object, run};
-use foldback_agent::{Task, memory_share, todo_write};
+use foldback_agent::{React, Task, memory_share, todo_write};
 use foldback_core::{ContextManager, ItemState, TodoList};
 use foldback_planner::Template;
 use foldback_tool::FailureKind;
@@ -20,7 +20,7 @@ async fn told(
     let answers = answers.chain(["done".into()]).collect();
     let model = scripts([("task", answers)]);
     let agent = agent(&model, vec![todo_write(), memory_share()]);
-    let report = agent.react(context, task).await.unwrap();
+    let report = agent.run(&React::default(), context, task).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     let requests = model.requests();
     requests.iter().skip(1).map(last_result).collect()

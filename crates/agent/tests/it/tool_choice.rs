@@ -1,7 +1,7 @@
 //! Whether the model may, must or must not call a tool.
 
-use crate::script::{Remembering, agent, model, says, task, walk};
-use foldback_agent::{ReactSettings, Stop};
+use crate::script::{Remembering, agent, model, says, task, walk, walk_by};
+use foldback_agent::{React, ReactSettings, Stop};
 use foldback_core::ToolCall;
 use foldback_llm::{AllowedTools, Answer, ScriptedModel, ToolChoice};
 use foldback_planner::{StepId, StepResult};
@@ -34,7 +34,7 @@ async fn om13_required_wants_a_call() {
     let end = ToolCall::new("c", "terminate", r#"{"status":"success"}"#);
     let script = model(["我想想".into(), read("c").into(), end.into()]);
     let agent = agent(&script, vec![says("read", 1, "ok")]);
-    let (report, messages) = walk(&agent.with_react(choosing(ToolChoice::Required))).await;
+    let (report, messages) = walk_by(&agent, choosing(ToolChoice::Required)).await;
     assert!(matches!(report.trajectory.outcome.stop, Stop::Terminated { .. }));
     assert_eq!(asked_with(&script), vec![ToolChoice::Required; 3]);
     assert_eq!(
@@ -47,8 +47,8 @@ async fn om13_required_wants_a_call() {
 #[tokio::test(start_paused = true)]
 async fn om13_words_again_and_again_end_the_run() {
     let script = model((0..9).map(|n| Answer::text(&format!("nothing but words {n}"))));
-    let agent = agent(&script, vec![]).with_react(choosing(ToolChoice::Required));
-    let (report, _) = walk(&agent).await;
+    let agent = agent(&script, vec![]);
+    let (report, _) = walk_by(&agent, choosing(ToolChoice::Required)).await;
     assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
     assert_eq!(script.calls(), 3);
 }
@@ -59,7 +59,7 @@ async fn om13_words_again_and_again_end_the_run() {
 async fn om13_none_makes_no_call() {
     let script = model([read("c").into(), "in words".into()]);
     let agent_ = agent(&script, vec![says("read", 1, "ok")]);
-    let (report, _) = walk(&agent_.with_react(choosing(ToolChoice::ReplyOnly))).await;
+    let (report, _) = walk_by(&agent_, choosing(ToolChoice::ReplyOnly)).await;
     assert_eq!(report.answer(), Some("in words"));
     let Some(StepResult::Error { failure }) = report.trajectory.result(0, StepId(1)) else {
         panic!("it was called")
@@ -79,9 +79,9 @@ async fn om13_a_part_of_the_tools_may_be_called() {
     let names = vec!["写".to_owned()];
     let allowed = AllowedTools { names, required: false, preferred: None };
     let agent_ = agent(&script, vec![says("read", 1, "ok"), says("写", 1, "写好了")]);
-    let agent_ = agent_.with_react(choosing(ToolChoice::Allowed(allowed)));
+    let react = React::new(choosing(ToolChoice::Allowed(allowed)));
     let mut context = Remembering::new("recalled");
-    let report = agent_.react(&mut context, &task("go")).await.unwrap();
+    let report = agent_.run(&react, &mut context, &task("go")).await.unwrap();
     let kinds: Vec<bool> = (1..=3)
         .map(|step| {
             matches!(report.trajectory.result(0, StepId(step)), Some(StepResult::Success { .. }))

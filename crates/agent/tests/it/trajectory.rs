@@ -1,11 +1,13 @@
 //! Records of runs: their keys, their lines, and runs that are done once more from them.
 
-use crate::script::{agent, answering, fails, full, lines, model, plan_and_run, says, task, texts};
+use crate::script::{
+    agent, answering, fails, full, lines, model, plan_and_run, plan_and_run_by, says, task, texts,
+};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, CallForm, Executor, OnePlanSettings, Purpose, ReactSettings, Replay, Report, Settings,
-    Stop, TRAJECTORY_VERSION, Trajectory, TurnClass, TurnRecord, judge, own_judges,
-    read_trajectories, write_trajectory,
+    Agent, CallForm, Executor, OnePlan, OnePlanSettings, Purpose, React, ReactSettings, Replay,
+    Report, Settings, Stop, TRAJECTORY_VERSION, Trajectory, TurnClass, TurnRecord, judge,
+    own_judges, read_trajectories, write_trajectory,
 };
 use foldback_core::ToolCall;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
@@ -85,7 +87,7 @@ async fn et10_a_record_tells_times_tokens_and_calls() {
     let report = eventful().await;
     let record = &report.trajectory;
     let calls = |purpose| record.tokens[&purpose].calls;
-    assert_eq!([Purpose::Planner, Purpose::Replan, Purpose::Answer].map(calls), [1, 2, 1]);
+    assert_eq!([Purpose::PLANNER, Purpose::REPLAN, Purpose::ANSWER].map(calls), [1, 2, 1]);
     assert_eq!((record.model_calls().count(), record.tool_calls().count()), (4, 6));
     assert_eq!(record.timing.calls.len(), record.calls.len());
     let starts: Vec<u64> = record.timing.calls.iter().map(|time| time.start_us).collect();
@@ -129,13 +131,13 @@ async fn et10_a_walk_is_replayed_from_its_record() {
         Answer::text("done").after(ms(10)),
     ]);
     let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
-    let agent_ =
-        agent(&model, vec![answering(served("look"), 30, "小雨")]).with_react(settings.clone());
-    let report = agent_.react(full().as_mut(), &task("go")).await.unwrap();
+    let react = React::new(settings);
+    let agent_ = agent(&model, vec![answering(served("look"), 30, "小雨")]);
+    let report = agent_.run(&react, full().as_mut(), &task("go")).await.unwrap();
     let record = read_back(&line(&report.trajectory));
     let replay = Replay::of(&record).unwrap();
     let agent = Agent::new(Arc::new(replay.model), Executor::new(replay.toolbox));
-    let again = agent.with_react(settings).react(full().as_mut(), &task("go")).await.unwrap();
+    let again = agent.run(&react, full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(line(&again.trajectory), line(&report.trajectory));
     assert_eq!(again.traces, report.traces);
     assert_eq!(report.traces.len(), 2);
@@ -202,7 +204,8 @@ async fn et10_a_cancelled_run_records_no_call_that_was_not_made() {
         tokio::time::sleep(ms(500)).await;
         cancelled.cancel();
     });
-    let report = agent(&model, vec![]).one_plan(full().as_mut(), &task).await.unwrap();
+    let report =
+        agent(&model, vec![]).run(&OnePlan::default(), full().as_mut(), &task).await.unwrap();
     assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled);
     assert_eq!((report.trajectory.model_calls().count(), model.calls()), (2, 2));
 }
@@ -214,7 +217,7 @@ async fn et10_a_run_that_asks_otherwise_is_seen() {
         let call = Answer::from(ToolCall::new("c", "look", "{}"));
         let agent = agent(&model([call, "done".into()]), vec![says("look", 1, result)]);
         let agent = agent.with_system_prompt(system_prompt);
-        agent.react(full().as_mut(), &task("go")).await.unwrap().trajectory
+        agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap().trajectory
     };
     let recorded = read_back(&line(&run("你看。", "晴").await));
     assert_eq!(run("你看。", "晴").await.asked_otherwise(&recorded), Vec::<usize>::new());
@@ -246,8 +249,8 @@ async fn et16_a_streamed_run_has_a_record_as_well() {
     let mut records = Vec::new();
     for stream in [false, true] {
         let agent = agent(&texts(&[plan, "done"]), vec![says("look", 5, "晴"), act()]);
-        let agent = agent.with_one_plan(OnePlanSettings { stream, ..OnePlanSettings::default() });
-        records.push(plan_and_run(&agent).await.trajectory);
+        let settings = OnePlanSettings { stream, ..OnePlanSettings::default() };
+        records.push(plan_and_run_by(&agent, settings).await.trajectory);
     }
     assert_eq!(records[0].results, records[1].results);
     assert_eq!(records[0].plan, records[1].plan);

@@ -4,7 +4,7 @@
 use crate::contexts::Altered;
 use crate::keeping::{Watching, calling};
 use crate::script::{agent, full, model, says, task};
-use foldback_agent::{AgentEvent, Task};
+use foldback_agent::{AgentEvent, React, Task};
 use foldback_core::{
     BackgroundWork, ContextError, ContextLayer, ContextManager, Maintenance, MaintenanceDone,
 };
@@ -71,7 +71,10 @@ async fn cx11_the_end_of_a_run_waits_for_what_is_under_way() {
         is_last.then(|| Box::new(|| {}) as Work)
     });
     let (given, done) = (context.given.clone(), context.done.clone());
-    agent(&model(["done".into()]), vec![]).react(&mut context, &task("go")).await.unwrap();
+    agent(&model(["done".into()]), vec![])
+        .run(&React::default(), &mut context, &task("go"))
+        .await
+        .unwrap();
     assert_eq!((given.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (1, 1));
 }
 
@@ -98,7 +101,9 @@ async fn cx11_work_beside_the_loop_is_bounded() {
         drop(release.lock().unwrap().take());
         Answer::text("done")
     }));
-    let report = agent(&model, vec![says("look", 0, "ok")]).react(&mut context, &task("go")).await;
+    let report = agent(&model, vec![says("look", 0, "ok")])
+        .run(&React::default(), &mut context, &task("go"))
+        .await;
     assert_eq!(report.unwrap().answer(), Some("done"));
 }
 
@@ -111,7 +116,7 @@ async fn cx11_work_that_breaks_off_is_given_up() {
     let turns = (0..20).map(|n| calling("look", json!({ "n": n })));
     let model = model(turns.chain(["done".into()]));
     let agent = agent(&model, vec![says("look", 5, "ok")]);
-    let report = agent.react(&mut context, &task("go")).await.unwrap();
+    let report = agent.run(&React::default(), &mut context, &task("go")).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     let given = given.load(Ordering::SeqCst);
     assert!((16..32).contains(&given), "{given}");
@@ -131,7 +136,10 @@ async fn et10_what_is_left_out_is_told_once() {
     let model = model(turns.chain(["done".into()]));
     let watching = Arc::new(Watching::default());
     let task = Task { observer: Some(watching.clone()), ..task("go") };
-    agent(&model, vec![says("look", 0, "ok")]).react(&mut context, &task).await.unwrap();
+    agent(&model, vec![says("look", 0, "ok")])
+        .run(&React::default(), &mut context, &task)
+        .await
+        .unwrap();
     let events = watching.0.lock();
     let noted = events.iter().filter_map(|(_, event)| match event {
         AgentEvent::Noted { text } => Some(text.as_str()),

@@ -3,7 +3,9 @@
 use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Agent, AgentEvent, Executor, Journal, MemoryJournal, Observer, Stop, Task};
+use foldback_agent::{
+    Agent, AgentEvent, Executor, Journal, MemoryJournal, Observer, OnePlan, React, Stop, Task,
+};
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
@@ -37,7 +39,7 @@ async fn et10_a_run_is_told_as_it_happens() {
     let calls = vec![read("c1"), ToolCall::new("c2", "break", "{}")];
     let model = model([calls.into(), "雨".into()]);
     let agent = agent(&model, vec![says("read", 20, "小雨"), fails("break", 5)]);
-    agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     assert_eq!(
         kinds(&watching),
         [
@@ -82,7 +84,7 @@ async fn et10_calls_are_told_with_their_turn() {
     let watching = Arc::new(Watching::default());
     let model = model([read("c1").into(), read("c2").into(), "done".into()]);
     let agent = agent(&model, vec![says("read", 1, "ok")]);
-    agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     let turns = |(_, event): &(String, AgentEvent)| match event {
         AgentEvent::CallBegan { turn, step, .. } => Some(("began", *turn, step.0)),
         AgentEvent::CallEnded { turn, step, .. } => Some(("ended", *turn, step.0)),
@@ -103,7 +105,7 @@ async fn op16_what_is_skipped_is_told() {
     let nothing = r#"{"action_plan": {}}"#;
     let agent =
         agent(&texts(&[plan, nothing, "no"]), vec![says("read", 1, "ok"), fails("break", 1)]);
-    agent.one_plan(full().as_mut(), &watched(&watching)).await.unwrap();
+    agent.run(&OnePlan::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     let events = watching.0.lock();
     let skipped = AgentEvent::CallSkipped { turn: 0, step: StepId(2), because: StepId(1) };
     assert!(events.iter().any(|(_, event)| *event == skipped), "{events:?}");
@@ -116,7 +118,7 @@ async fn et10_recalls_are_told() {
     let long = "昨".repeat(600);
     let mut context = Remembering::new(&long);
     let model = model([ToolCall::new("c1", "load", r#"{"id":1}"#).into(), "done".into()]);
-    agent(&model, vec![]).react(&mut context, &watched(&watching)).await.unwrap();
+    agent(&model, vec![]).run(&React::default(), &mut context, &watched(&watching)).await.unwrap();
     let events = watching.0.lock();
     let recalled = events.iter().find_map(|(_, event)| match event {
         AgentEvent::Recalled { tool, arguments, is_error: false, excerpt } => {
@@ -153,7 +155,7 @@ async fn et10_folds_are_told() {
     let watching = Arc::new(Watching::default());
     let model = model([read("c1").into(), "done".into()]);
     let agent = agent(&model, vec![says("read", 1, "ok")]);
-    agent.react(&mut Closing(full()), &watched(&watching)).await.unwrap();
+    agent.run(&React::default(), &mut Closing(full()), &watched(&watching)).await.unwrap();
     let folded: Vec<(u32, u64)> = watching
         .0
         .lock()
@@ -185,7 +187,7 @@ async fn et10_an_observer_that_panics_breaks_nothing() {
     let agent = agent(&model, vec![says("read", 1, "ok")]);
     let observer: Arc<dyn Observer> = Arc::new(Panicking(counter.clone()));
     let task = Task { observer: Some(observer), ..task("go") };
-    let report = agent.react(full().as_mut(), &task).await.unwrap();
+    let report = agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     assert_eq!(counter.get(), 9);
 }
@@ -202,12 +204,12 @@ async fn n3_what_the_journal_held_is_told_as_that() {
     };
     let down = ModelError::new(ModelErrorKind::Unavailable, "down");
     let first = with(&[], vec![read("c1").into(), down.into()]);
-    let report = first.react(full().as_mut(), &task("go")).await.unwrap();
+    let report = first.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
     assert!(matches!(report.trajectory.outcome.stop, Stop::ModelFailed { .. }));
 
     let watching = Arc::new(Watching::default());
     let second = with(&["done"], vec![]);
-    second.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    second.run(&React::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     let events = watching.0.lock();
     let AgentEvent::Began { resumed: true, .. } = &events[0].1 else { panic!("{:?}", events[0]) };
     let from_journal = |(_, event): &(String, AgentEvent)| match event {
@@ -235,7 +237,7 @@ async fn et10_runs_inside_a_call_are_not_steps_of_the_turn() {
     });
     let model = model([ToolCall::new("c", "outer", "{}").into(), "done".into()]);
     let agent: Agent = agent(&model, vec![outer]);
-    let report = agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    let report = agent.run(&React::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     let began = kinds(&watching).iter().filter(|kind| *kind == "call_began").count();
     assert_eq!(began, 1);
@@ -261,7 +263,7 @@ async fn et10_events_come_when_things_happen() {
     let model = model([foldback_llm::Answer::from(calls).after(ms(100)), "done".into()]);
     let agent = agent(&model, vec![says("slow", 300, "ok"), says("quick", 20, "ok")]);
     let task = Task { observer: Some(observer), ..task("go") };
-    agent.react(full().as_mut(), &task).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
     let told: Vec<(u64, String)> = clocked.1.lock().clone();
     let told: Vec<(u64, &str)> = told.iter().map(|(at, what)| (*at, what.as_str())).collect();
     assert_eq!(told, [(100, "slow"), (100, "quick"), (120, "/quick"), (400, "/slow")]);
@@ -278,7 +280,7 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
     ];
     let model = model([calls.into(), "雨".into()]);
     let agent = agent(&model, vec![says("read", 0, "小雨")]);
-    agent.react(full().as_mut(), &watched(&watching)).await.unwrap();
+    agent.run(&React::default(), full().as_mut(), &watched(&watching)).await.unwrap();
     let events = watching.0.lock();
     let began: Vec<_> = events
         .iter()

@@ -1,7 +1,7 @@
 //! How much of a conversation a window keeps, and how much of a result a model is shown.
 
-use crate::script::{agent, full, model, says, task, walk};
-use foldback_agent::ReactSettings;
+use crate::script::{agent, full, model, says, task, walk_by};
+use foldback_agent::{React, ReactSettings};
 use foldback_baselines::{SlidingWindow, baseline};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Role, TodoId, ToolCall, check_request,
@@ -105,8 +105,8 @@ async fn om14_an_observation_has_ten_thousand_characters() {
     for (characters, is_whole) in [(10_000, true), (10_001, false)] {
         let text = "潮".repeat(characters);
         let model = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
-        let agent = agent(&model, vec![says("read", 1, &text)]).with_react(usual.clone());
-        let shown = walk(&agent).await.1[2].text().into_owned();
+        let agent = agent(&model, vec![says("read", 1, &text)]);
+        let shown = walk_by(&agent, usual.clone()).await.1[2].text().into_owned();
         assert_eq!(shown == text, is_whole, "{characters}");
         assert_eq!(shown.matches('潮').count(), 10_000, "{characters}");
         let mark = "[… 1 of 10001 characters left out; all of it: observation_read";
@@ -115,7 +115,7 @@ async fn om14_an_observation_has_ten_thousand_characters() {
         let model = crate::script::model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
         let agent = crate::script::agent(&model, vec![says("read", 1, &text)]);
         let mut context = full();
-        agent.react(context.as_mut(), &task("go")).await.unwrap();
+        agent.run(&React::default(), context.as_mut(), &task("go")).await.unwrap();
         assert_eq!(valid(context.as_ref())[2].text(), text);
     }
 }

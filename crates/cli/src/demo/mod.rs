@@ -6,7 +6,7 @@ mod script;
 pub(crate) use project::write_project;
 
 use crate::error::CliError;
-use foldback_agent::{Strategy, TokenPrices};
+use foldback_agent::{Adaptive, StrategyName, TokenPrices};
 use foldback_core::{Prices, ToolDefinition};
 use foldback_llm::ChatModel;
 use foldback_tool::{FunctionTool, Tool, ToolError, ToolSpec};
@@ -19,10 +19,7 @@ pub(crate) const TASK: &str = "The tide report shows impossible lows. Find out w
                                tell of the cause, and write down which correction the gauge at Holm needs.";
 
 /// How it goes about it.
-pub(crate) const STRATEGY: Strategy = Strategy::Adaptive;
-
-/// How its sub-agents go about their items: the recording has their turns one by one.
-pub(crate) const SUB_STRATEGY: Strategy = Strategy::React;
+pub(crate) const STRATEGY: StrategyName = Adaptive::NAME;
 
 /// The policy of its context.
 pub(crate) const CONTEXT: &str = "foldback";

@@ -190,7 +190,7 @@ mod tests {
         board.take(&id("trip"), &AgentEvent::Todos { list }, begun);
         board.take(&id("trip"), &call(1), begun);
         board.take(&id("trip.hotels"), &call(1), begun);
-        let asked = AgentEvent::Asked { purpose: Purpose::React, tokens: 9 };
+        let asked = AgentEvent::Asked { purpose: Purpose::REACT, tokens: 9 };
         board.take(&id("trip"), &asked, begun);
         // A sub-agent's list is its own.
         board.take(&id("trip.hotels"), &AgentEvent::Todos { list: TodoList::default() }, begun);

@@ -43,17 +43,17 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
     };
     match event {
         AgentEvent::Began { strategy, resumed: true, .. } => {
-            dim("·", format!("goes on, {}", strategy.name()))
+            dim("·", format!("goes on, {strategy}"))
         }
         AgentEvent::Chose { strategy, because } => {
-            dim("·", format!("{}: {}", strategy.name(), text::one_line(because)))
+            dim("·", format!("{strategy}: {}", text::one_line(because)))
         }
         AgentEvent::Answered { error: Some(error), .. } => {
             line("✗", style::BAD, format!("the model: {}", text::one_line(error)))
         }
         // Words without calls are the answer, which is told by itself.
-        AgentEvent::Answered { purpose: Purpose::React, text: words, calls: 1.., .. }
-            if !words.is_empty() =>
+        AgentEvent::Answered { purpose, text: words, calls: 1.., .. }
+            if *purpose == Purpose::REACT && !words.is_empty() =>
         {
             dim("…", text::one_line(words))
         }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_answer_is_told_once() {
         let answered = |calls| AgentEvent::Answered {
-            purpose: Purpose::React,
+            purpose: Purpose::REACT,
             usage: Usage::default(),
             cost: None,
             text: "先看一看。".to_owned(),

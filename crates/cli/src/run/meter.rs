@@ -113,19 +113,13 @@ impl Meter {
 fn full(state: &State, request: &ChatRequest) -> Option<u64> {
     // "<run>/<purpose>/<key>": a turn step by step is asked with the whole context.
     let purpose = request.id.as_deref()?.rsplit('/').nth(1)?;
-    if purpose != step_by_step() {
+    if purpose != Purpose::REACT.name() {
         return None;
     }
     let todo = TodoId::new(request.session.as_deref()?).ok()?;
     let recorded = state.recorded.get(&todo)?;
     let declared = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
     Some(recorded + tokens(&declared, &state.recall))
-}
-
-/// The name of the purpose of such a turn, as requests carry it.
-fn step_by_step() -> String {
-    let name = serde_json::to_value(Purpose::React).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The estimated tokens of a request, without these tools.

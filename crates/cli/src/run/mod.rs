@@ -18,6 +18,7 @@ mod record;
 mod screen;
 mod settings;
 mod setup;
+mod strategies;
 mod summary;
 
 pub(crate) use folder::{RunFolder, Runs};
@@ -63,7 +64,7 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
     let record = RunRecord {
         version: VERSION,
         id,
-        strategy: order.settings.strategy()?.name().to_owned(),
+        strategy: order.settings.strategy()?.to_string(),
         context: policy.name().to_owned(),
         model: model.model.name().to_owned(),
         demo: false,
@@ -94,12 +95,12 @@ pub(crate) fn begin_demo(
         folder.discard();
         return Err(error);
     }
-    let settings = RunSettings::in_workspace(&workspace, demo::STRATEGY, demo::CONTEXT);
+    let settings = RunSettings::in_workspace(&workspace, &demo::STRATEGY, demo::CONTEXT);
     let model = demo_model(out)?;
     let record = RunRecord {
         version: VERSION,
         id,
-        strategy: demo::STRATEGY.name().to_owned(),
+        strategy: demo::STRATEGY.to_string(),
         context: demo::CONTEXT.to_owned(),
         model: model.model.name().to_owned(),
         demo: true,
@@ -194,12 +195,15 @@ fn work(
         let memory = store::open_for_run(globals, policy)?;
         let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
         let servers = setup::servers(&record.settings, &screen).await?;
+        let documents = documents::documents(&record.settings, globals, &screen)?;
+        let strategy = record.settings.strategy()?;
+        let strategy = strategies::strategy(&strategy, record.limits, documents.as_ref())?;
         let parts = setup::Parts {
             model: model.model,
             meter: meter.clone(),
             journal: journal.clone(),
             screen: screen.clone(),
-            documents: documents::documents(&record.settings, globals, &screen)?,
+            documents,
             foreign: servers.tools(),
         };
         let agent = parts.agent(&record)?;
@@ -213,7 +217,7 @@ fn work(
             spend: spend.clone(),
         };
         screen.say(&summary::head(&record));
-        let working = agent.run(record.settings.strategy()?, &mut context, &task);
+        let working = agent.run(&*strategy, &mut context, &task);
         let watching = interrupt::watch(&record.id, &cancelled, &screen);
         let report = tokio::select! {
             report = working => report,

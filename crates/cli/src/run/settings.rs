@@ -1,11 +1,12 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
 use super::meter::Account;
+use super::strategies::STRATEGIES;
 use crate::error::CliError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use foldback_agent::deep_search::Effort;
-use foldback_agent::{Resource, SpendLimits, Strategy};
+use foldback_agent::deep_search::{DeepSearch, Effort};
+use foldback_agent::{Resource, SpendLimits, StrategyName};
 use foldback_bench::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider};
 use foldback_tools::Permissions;
@@ -22,7 +23,7 @@ pub(crate) struct RunSettings {
     #[arg(
         long,
         value_name = "S",
-        value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)),
+        value_parser = PossibleValuesParser::new(STRATEGIES.iter().map(StrategyName::as_str)),
         conflicts_with_all = ["resume", "demo"],
     )]
     strategy: Option<String>,
@@ -92,6 +93,10 @@ pub(crate) struct RunSettings {
     effort: Option<String>,
 }
 
+/// What a deep search lacks.
+pub(crate) const NO_DOCUMENTS: &str =
+    "deep-search needs documents to look into; name their folder with --documents";
+
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
@@ -152,20 +157,22 @@ impl RunSettings {
     }
 
     /// A run in this folder, with everything else as usual.
-    pub(crate) fn in_workspace(folder: &Path, strategy: Strategy, context: &str) -> Self {
+    pub(crate) fn in_workspace(folder: &Path, strategy: &StrategyName, context: &str) -> Self {
         Self {
             workspace: Some(folder.to_owned()),
-            strategy: Some(strategy.name().to_owned()),
+            strategy: Some(strategy.to_string()),
             context: Some(context.to_owned()),
             ..Self::default()
         }
     }
 
-    /// The strategy.
-    pub(crate) fn strategy(&self) -> Result<Strategy, CliError> {
-        let Some(name) = &self.strategy else { return Ok(Strategy::Adaptive) };
-        Strategy::from_name(name).ok_or_else(|| {
-            let names = Strategy::ALL.map(Strategy::name).join(", ");
+    /// The strategy, by name.
+    pub(crate) fn strategy(&self) -> Result<StrategyName, CliError> {
+        let [default, ..] = &STRATEGIES;
+        let Some(name) = &self.strategy else { return Ok(default.clone()) };
+        let known = STRATEGIES.iter().find(|strategy| strategy.as_str() == name);
+        known.cloned().ok_or_else(|| {
+            let names = STRATEGIES.iter().map(StrategyName::as_str).collect::<Vec<_>>().join(", ");
             CliError::Usage(format!("there is no strategy {name:?}; there are {names}"))
         })
     }
@@ -206,10 +213,8 @@ impl RunSettings {
 
     /// Refuses a strategy that has nothing to work with.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        if self.strategy()? == Strategy::DeepSearch && self.documents.is_none() {
-            let what =
-                "deep-search needs documents to look into; name their folder with --documents";
-            return Err(CliError::Usage(what.to_owned()));
+        if self.strategy()? == DeepSearch::NAME && self.documents.is_none() {
+            return Err(CliError::Usage(NO_DOCUMENTS.to_owned()));
         }
         match &self.documents {
             Some(file) if file.is_file() => Err(CliError::Usage(format!(

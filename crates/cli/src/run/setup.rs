@@ -1,7 +1,8 @@
 //! What a run works with: a model, tools, an agent, a context policy.
 
 use super::approvals::Approvals;
-use super::failures::{self, Named, Watched, key_source};
+use super::failures;
+use super::failures::{Named, Watched, key_source};
 use super::folder::RunFolder;
 use super::meter::{Meter, MeteredModel};
 use super::person::AtTerminal;
@@ -12,8 +13,8 @@ use crate::demo;
 use crate::error::CliError;
 use foldback_agent::deep_search::{DeepSearch, research};
 use foldback_agent::{
-    Agent, AgentError, AskPerson, Executor, FlowSettings, Journal, SpendLimits, Strategy,
-    SubAgents, TokenPrices, memory_share, reference_system_prompt, think, todo_write,
+    Adaptive, Agent, AgentError, AskPerson, Executor, Journal, React, Strategy, SubAgents,
+    TokenPrices, memory_share, reference_system_prompt, think, todo_write,
 };
 use foldback_bench::Policy;
 use foldback_core::Prices;
@@ -110,36 +111,25 @@ impl Parts {
         let model = Arc::new(MeteredModel { model: self.model, meter: self.meter });
         let system_prompt = reference_system_prompt();
         let agent = |tools: &[Arc<dyn Tool>]| {
-            let agent =
-                Agent::new(model.clone(), executor(tools)?).with_system_prompt(system_prompt);
-            let agent = match record.limits.bounds_time() {
-                // A flow has an hour, unless the run says otherwise.
-                true => agent.with_flow(unbounded_flow()),
-                false => agent,
-            };
-            Ok::<_, CliError>(match &self.documents {
-                Some(documents) => agent.with_deep_search(documents.clone()),
-                None => agent,
-            })
+            let agent = Agent::new(model.clone(), executor(tools)?);
+            Ok::<_, CliError>(agent.with_system_prompt(system_prompt))
         };
-        if self.documents.is_some() {
-            tools.push(research(
-                SubAgents::new(agent(&[])?).with_share(share).map_err(AgentError::from)?,
-            ));
+        if let Some(documents) = self.documents {
+            let searchers = SubAgents::new(agent(&[])?).with_share(share);
+            tools.push(research(documents, searchers.map_err(AgentError::from)?));
         }
         let template = agent(&tools)?;
-        let strategy = if record.demo { demo::SUB_STRATEGY } else { Strategy::Adaptive };
+        let strategy: Arc<dyn Strategy> = match record.demo {
+            // The recording has their turns one by one.
+            true => Arc::new(React::default()),
+            false => Arc::new(Adaptive::default()),
+        };
         let sub_agents = SubAgents::new(template).with_strategy(strategy);
         let sub_agents = sub_agents.with_share(share).map_err(AgentError::from)?;
         let all: Vec<_> =
             tools.into_iter().chain([sub_agents.delegate(), memory_share()]).collect();
         agent(&all)
     }
-}
-
-/// A flow that may spend whatever the run may.
-fn unbounded_flow() -> FlowSettings {
-    FlowSettings { limits: SpendLimits::default(), ..FlowSettings::default() }
 }
 
 /// The tools that the agent of a run and its sub-agents share: those for its workspace, and those by

@@ -14,7 +14,7 @@ mod world;
 pub use model::FactCounts;
 
 use billed::Billed;
-use foldback_agent::{Agent, Executor, ReactSettings, Stop, Strategy, Task};
+use foldback_agent::{Agent, Executor, React, ReactSettings, Stop, Task};
 use foldback_bench::{BenchError, Policy, Sheet, Usage};
 use foldback_core::{Prices, TodoId, thousands};
 use foldback_tool::Toolbox;
@@ -104,13 +104,12 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     // A fact that is missing takes three more questions at most.
     let max_steps = u32::try_from(turns.len()).unwrap_or(u32::MAX).saturating_mul(8);
     let model = Arc::new(Acting::new(Arc::clone(world), turns, prices));
-    let agent = Agent::new(model.clone(), Executor::new(toolbox))
-        .with_system_prompt(SYSTEM_PROMPT)
-        .with_react(ReactSettings { max_steps, ..ReactSettings::default() });
+    let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
+    let react = React::new(ReactSettings { max_steps, ..ReactSettings::default() });
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
     let context = policy.start(todo, prices)?;
     let mut context = Billed { context, model: Arc::clone(&model) };
-    let report = agent.run(Strategy::React, &mut context, &Task::new("records", REQUEST)).await;
+    let report = agent.run(&react, &mut context, &Task::new("records", REQUEST)).await;
     let report = report.map_err(|error| failed(error.to_string()))?;
     let stop = &report.trajectory.outcome.stop;
     if *stop != Stop::Answered || model.left() > 0 {

@@ -7,7 +7,7 @@ use super::gold::{GoldPlan, call_of};
 use super::makespan::executor;
 use super::result::Way;
 use super::stub::{Filling, World};
-use foldback_agent::{Agent, ReactSettings, Task};
+use foldback_agent::{Agent, OnePlan, React, ReactSettings, Task};
 use foldback_baselines::baseline;
 use foldback_bench::{BenchError, Counts};
 use foldback_core::{Estimate, TodoId, ToolCall};
@@ -81,16 +81,17 @@ fn run(
     let model = Arc::new(ScriptedModel::new(answers));
     let steps = ReactSettings { max_steps: u32::MAX, ..ReactSettings::default() };
     let agent = Agent::new(Arc::clone(&model) as _, executor(toolbox));
-    let agent = agent.with_system_prompt(SYSTEM_PROMPT).with_react(steps);
+    let agent = agent.with_system_prompt(SYSTEM_PROMPT);
+    let way: &dyn foldback_agent::Strategy = match strategy {
+        Strategy::React => &React::new(steps),
+        Strategy::OnePlan => &OnePlan::default(),
+    };
     let full = baseline("full").ok_or_else(|| failed("there is no policy `full`".to_owned()))?;
     let mut context = full.start(TodoId::from_foreign(&gold.id), Arc::new(Estimate));
     let task = Task::new(&gold.id, &gold.task);
     let (report, elapsed) = paused()?.block_on(async {
         let start = Instant::now();
-        let report = match strategy {
-            Strategy::React => agent.react(&mut *context, &task).await,
-            Strategy::OnePlan => agent.one_plan(&mut *context, &task).await,
-        };
+        let report = agent.run(way, &mut *context, &task).await;
         (report, start.elapsed())
     });
     let report = report.map_err(|error| failed(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use crate::tools::Folder;
 use foldback::{Memory, Options};
-use foldback_agent::{Agent, Executor, Report, Strategy, Task};
+use foldback_agent::{Agent, Executor, React, Report, Task};
 use foldback_core::{Role, TodoId, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn run(
     let model = Arc::new(ScriptedModel::answering(answer));
     let agent = Agent::new(model, Executor::new(folder.toolbox));
     let task = Task::new("read", "What does data.txt conclude?");
-    agent.run(Strategy::React, &mut session, &task).await.unwrap()
+    agent.run(&React::default(), &mut session, &task).await.unwrap()
 }
 
 /// A file that is longer than an answer may be is read to its end by whoever does what the answers say:

@@ -1,7 +1,8 @@
 //! What bounds a deep search: efforts, models, the spend tracker, whoever gives up.
 
 use super::{
-    Library, agent, insufficient, model, node, plain, queries, search, two, user_text, usual,
+    Library, Searcher, agent, insufficient, model, node, plain, queries, search, two, user_text,
+    usual,
 };
 use crate::script::{full, running};
 use foldback_agent::deep_search::{DeepSearch, Effort};
@@ -53,8 +54,8 @@ async fn ds3_three_models() {
         .with_query_model(asking.clone())
         .with_reflection_model(judging.clone())
         .with_answer_model(writing.clone());
-    let agent = running(&own, Executor::new(Toolbox::default())).with_deep_search(deep);
-    let report = search(&agent).await;
+    let agent = running(&own, Executor::new(Toolbox::default()));
+    let report = search(&Searcher { agent, deep }).await;
     assert_eq!((own.calls(), asking.calls(), judging.calls(), writing.calls()), (0, 4, 2, 1));
     assert_eq!(report.state.reasoning_model, "r");
     let drawn = |model: &ScriptedModel| -> Vec<Option<f64>> {
@@ -96,7 +97,7 @@ async fn ds3_spend_limits_and_cancellation() {
         let limits = SpendLimits { model_calls: Some(most), ..SpendLimits::default() };
         let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task() };
         let agent = agent(&model, &Library::new(two), plain());
-        let report = agent.deep_search(full().as_mut(), &task).await.unwrap();
+        let report = agent.run(full().as_mut(), &task).await;
         assert_eq!(model.calls() as u64, most.min(7));
         let resource = Resource::ModelCalls;
         let stop = if most < 7 { Stop::Exhausted { resource } } else { Stop::Answered };
@@ -111,7 +112,7 @@ async fn ds3_spend_limits_and_cancellation() {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             cancelled.cancel();
         });
-        let report = agent.deep_search(full().as_mut(), &task).await.unwrap();
+        let report = agent.run(full().as_mut(), &task).await;
         assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled, "{seconds}");
         watch.await.unwrap();
     }

@@ -3,12 +3,11 @@
 use super::{
     Library, agent, links, model, node, plain, queries, search, sufficient, two, user_text, usual,
 };
-use crate::script::{full, running};
 use foldback_agent::deep_search::DeepSearchSettings;
-use foldback_agent::{AgentError, AgentEvent, Executor, Observer, Stop, Task};
+use foldback_agent::{AgentEvent, Observer, Stop, Task};
 use foldback_core::{Role, TodoId};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
-use foldback_tool::{ToolError, Toolbox};
+use foldback_tool::ToolError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -61,7 +60,7 @@ async fn ds4_one_repair() {
     let noted = Arc::new(Noted::default());
     let task = Task { observer: Some(noted.clone()), ..Task::new("run", "潮差多少?") };
     let agent = agent(&broken("reflection/round-1", 2), &Library::new(two), plain());
-    let report = agent.deep_search_in_full(full().as_mut(), &task).await.unwrap();
+    let report = agent.run_in_full(&task).await;
     assert_eq!(report.report.trajectory.outcome.stop, Stop::Answered);
     assert_eq!(report.sources.len(), 4);
     let noted = noted.0.lock().unwrap();
@@ -134,12 +133,4 @@ async fn ds5_failures_stay_single() {
         told.contains(r#"The search for "broken" failed: "断网: the network is down""#),
         "{told}"
     );
-}
-
-/// An agent that can search nothing says so.
-#[tokio::test]
-async fn without_a_backend_there_is_no_search() {
-    let agent = running(&model(usual), Executor::new(Toolbox::default()));
-    let error = agent.deep_search(full().as_mut(), &Task::new("run", "?")).await.unwrap_err();
-    assert!(matches!(error, AgentError::NothingToSearch));
 }

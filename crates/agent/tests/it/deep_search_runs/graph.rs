@@ -1,11 +1,12 @@
 //! The nodes of a deep search: their order, and what each of them sees.
 
 use super::{
-    Library, agent, insufficient, model, node, nodes, plain, search, two, user_text, usual,
+    Library, Searcher, agent, insufficient, model, node, nodes, plain, search, two, user_text,
+    usual,
 };
 use crate::script::{conversation, full, running};
-use foldback_agent::deep_search::{DeepSearchSettings, research};
-use foldback_agent::{AgentEvent, Executor, Observer, Purpose, Stop, Strategy, SubAgents, Task};
+use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, research};
+use foldback_agent::{AgentEvent, Executor, Observer, Purpose, React, Stop, SubAgents, Task};
 use foldback_core::{Message, Role, TodoId, ToolCall};
 use foldback_llm::ScriptedModel;
 use foldback_tool::Toolbox;
@@ -38,14 +39,14 @@ async fn ds1_the_graph() {
     assert_eq!(report.state.research_loop_count, 2);
 
     let record = &report.report.trajectory;
-    assert_eq!(record.strategy.chosen, Strategy::DeepSearch);
+    assert_eq!(record.strategy.chosen, DeepSearch::NAME);
     let spent: BTreeMap<Purpose, u64> =
-        record.tokens.iter().map(|(purpose, spent)| (*purpose, spent.calls)).collect();
+        record.tokens.iter().map(|(purpose, spent)| (purpose.clone(), spent.calls)).collect();
     let expected = [
-        (Purpose::Answer, 1),
-        (Purpose::Queries, 1),
-        (Purpose::Research, 3),
-        (Purpose::Reflection, 2),
+        (Purpose::ANSWER, 1),
+        (DeepSearch::QUERIES, 1),
+        (DeepSearch::RESEARCH, 3),
+        (DeepSearch::REFLECTION, 2),
     ];
     assert_eq!(spent, BTreeMap::from(expected));
     let searched: Vec<(u32, String)> =
@@ -92,7 +93,7 @@ async fn ds11_nodes_are_isolated() {
         context.record(message).unwrap();
     }
     let task = Task::new("run", "潮差多少?");
-    agent(&model, &library, plain()).deep_search(context.as_mut(), &task).await.unwrap();
+    agent(&model, &library, plain()).run(context.as_mut(), &task).await;
     let topic = "User: 我在厦门。\nAssistant: 好。\nUser: 潮差多少?\n";
     let requests = model.requests();
     for request in &requests {
@@ -126,13 +127,14 @@ async fn ds11_nodes_are_isolated() {
 async fn cx7_research_is_a_calculator() {
     let library = Library::new(two);
     let searching = model(usual);
-    let tool = research(SubAgents::new(agent(&searching, &library, plain())));
+    let Searcher { agent, deep } = agent(&searching, &library, plain());
+    let tool = research(deep, SubAgents::new(agent));
     let call = ToolCall::new("c1", "research", r#"{"question": "潮差多少?"}"#);
     let main = Arc::new(ScriptedModel::new([call.into(), "三米".into()]));
     let parent = running(&main, Executor::new(Toolbox::new([tool]).unwrap()));
     let mut context = full();
     let task = Task::new("parent", "SECRET plan: sail tomorrow");
-    let report = parent.react(context.as_mut(), &task).await.unwrap();
+    let report = parent.run(&React::default(), context.as_mut(), &task).await.unwrap();
     assert_eq!(report.answer(), Some("三米"));
     let messages = conversation(context.as_ref());
     assert_eq!(messages.len(), 4);
@@ -165,7 +167,7 @@ async fn ds1_events() {
     let seen = Arc::new(Seen::default());
     let task = Task { observer: Some(seen.clone()), ..Task::new("run", "潮差多少?") };
     let agent = agent(&model(usual), &Library::new(two), plain());
-    agent.deep_search(full().as_mut(), &task).await.unwrap();
+    agent.run(full().as_mut(), &task).await;
     let seen = seen.0.lock().unwrap();
     let count = |name: &str| seen.iter().filter(|event| *event == name).count();
     assert_eq!((count("asked"), count("answered"), count("planned")), (7, 7, 2));

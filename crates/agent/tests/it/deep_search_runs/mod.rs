@@ -11,9 +11,11 @@ mod summaries;
 
 use crate::script::{full, running};
 use foldback_agent::deep_search::{
-    Citing, DeepReport, DeepSearch, DeepSearchSettings, Found, SearchBackend,
+    Citing, DeepSearch, DeepSearchSettings, DeepSearchState, Found, SearchBackend, SearchFindings,
+    Source,
 };
-use foldback_agent::{Agent, Executor, Task};
+use foldback_agent::{Agent, Executor, Report, Task};
+use foldback_core::ContextManager;
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{ToolError, Toolbox};
 use futures::FutureExt;
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 /// A backend that is a function, and knows what it was asked.
 struct Library {
-    answer: Box<Searched>,
+    answer: Box<Answering>,
     wait: Duration,
     asked: Mutex<Vec<String>>,
     /// How many searches are going on, and how many there were at once at most.
@@ -31,7 +33,7 @@ struct Library {
 }
 
 /// What a search brings.
-type Searched = dyn Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync;
+type Answering = dyn Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync;
 
 impl Library {
     fn new(
@@ -137,14 +139,42 @@ fn model(answer: impl Fn(&ChatRequest) -> Answer + Send + Sync + 'static) -> Arc
     Arc::new(ScriptedModel::answering(answer))
 }
 
+/// An agent, and what it searches by.
+struct Searcher {
+    agent: Agent,
+    deep: DeepSearch,
+}
+
+/// What a search came to.
+struct Searched {
+    report: Report,
+    draft: Option<String>,
+    text: Option<String>,
+    sources: Vec<Source>,
+    invented: Vec<String>,
+    state: DeepSearchState,
+}
+
+impl Searcher {
+    async fn run(&self, context: &mut dyn ContextManager, task: &Task) -> Report {
+        self.agent.run(&self.deep, context, task).await.unwrap()
+    }
+
+    async fn run_in_full(&self, task: &Task) -> Searched {
+        let found = self.deep.search_in_full(&self.agent, full().as_mut(), task).await;
+        let (report, SearchFindings { draft, text, sources, invented, state }) = found.unwrap();
+        Searched { report, draft, text, sources, invented, state }
+    }
+}
+
 fn agent(
     model: &Arc<ScriptedModel>,
     library: &Arc<Library>,
     settings: DeepSearchSettings,
-) -> Agent {
-    let executor = Executor::new(Toolbox::default());
+) -> Searcher {
+    let agent = running(model, Executor::new(Toolbox::default()));
     let deep = DeepSearch::new(library.clone()).with_settings(settings);
-    running(model, executor).with_system_prompt("Answer for sailors.").with_deep_search(deep)
+    Searcher { agent: agent.with_system_prompt("Answer for sailors."), deep }
 }
 
 fn plain() -> DeepSearchSettings {
@@ -155,8 +185,8 @@ fn afterwards() -> DeepSearchSettings {
     DeepSearchSettings { citing: Citing::Afterwards, ..plain() }
 }
 
-async fn search(agent: &Agent) -> DeepReport {
-    agent.deep_search_in_full(full().as_mut(), &Task::new("run", "潮差多少?")).await.unwrap()
+async fn search(searcher: &Searcher) -> Searched {
+    searcher.run_in_full(&Task::new("run", "潮差多少?")).await
 }
 
 fn nodes(model: &ScriptedModel) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! A deep search whose process was killed.
 
-use super::{Library, afterwards, citing_afterwards, model, nodes, plain, search, two, usual};
+use super::{
+    Library, Searcher, afterwards, citing_afterwards, model, nodes, plain, search, two, usual,
+};
 use crate::script::running;
 use foldback_agent::deep_search::{Citing, DeepSearch, Found};
 use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record};
@@ -53,8 +55,8 @@ async fn ds1_a_killed_run_goes_on() {
             let (model, library) = (model(answer), Library::new(searched));
             let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
             let deep = DeepSearch::new(library.clone()).with_settings(settings.clone());
-            let agent = running(&model, executor).with_deep_search(deep);
-            (search(&agent).await, nodes(&model), library.asked())
+            let searcher = Searcher { agent: running(&model, executor), deep };
+            (search(&searcher).await, nodes(&model), library.asked())
         };
         let log = Arc::new(Log::default());
         let (whole, asked, searched) = run(&log, two).await;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 async fn ds3_what_fails_for_good_is_asked_once() {
     let model = model(|_| ModelError::new(ModelErrorKind::Configuration, "no such model").into());
     let agent = agent(&model, &Library::new(two), plain());
-    let report = agent.deep_search(full().as_mut(), &Task::new("run", "潮差多少?")).await.unwrap();
+    let report = agent.run(full().as_mut(), &Task::new("run", "潮差多少?")).await;
     let stop = Stop::ModelFailed { message: "no such model".to_owned() };
     assert_eq!((model.calls(), &report.trajectory.outcome.stop), (1, &stop));
 }
@@ -42,7 +42,7 @@ async fn ds3_a_retry_waits_as_long_as_it_is_told() {
         }
         let began = Instant::now();
         let agent = agent(&model, &Library::new(two), plain());
-        let report = agent.deep_search(full().as_mut(), &task).await.unwrap();
+        let report = agent.run(full().as_mut(), &task).await;
         assert_eq!(report.trajectory.outcome.stop, stop);
         assert_eq!(began.elapsed().as_secs(), cancelled_at.unwrap_or(90));
     }

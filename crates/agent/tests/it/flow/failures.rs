@@ -1,9 +1,9 @@
 //! Steps that fail: another attempt, another plan, the end.
 
-use super::{agent, by_name, name, names, page, planning, request, run, update};
+use super::{agent, by_name, few_turns, name, names, page, planning, request, run, update};
 use crate::keeping::calling;
 use crate::script::{conversation, full, says, task};
-use foldback_agent::{FlowSettings, StepStrategy, Stop, TerminateStatus};
+use foldback_agent::{Flow, FlowSettings, OnePlan, Stop, TerminateStatus};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel, StopReason, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ async fn om11_retries_and_replans_are_bounded() {
         }
     }));
     let mut context = full();
-    let report = agent(&model, vec![], FlowSettings::default())
-        .flow(context.as_mut(), &task("go"))
+    let report = agent(&model, vec![])
+        .run(&Flow::new(few_turns()), context.as_mut(), &task("go"))
         .await
         .unwrap();
     let mut expected = vec!["flow/plan".to_owned(), "step-1.1/react/1".to_owned()];
@@ -77,7 +77,7 @@ async fn om11_a_second_attempt_knows_of_the_first() {
         ("step-1.1/react/1", Answer::text("**BLOCKED：** 满房\n")),
         ("step-1.2/react/1", Answer::text("订好了")),
     ]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
     let again = request(&model, "step-1.2/react/1");
     assert_eq!(again.messages.len(), 1, "it begins anew");
@@ -105,7 +105,7 @@ async fn om11_the_rest_is_made_anew() {
             ("step-2.3/react/1", blocked()),
             ("flow/replan-1", update(rest)),
         ]);
-        let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+        let report = run(&agent(&model, vec![]), few_turns()).await;
         assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
         let asked = request(&model, "flow/replan-1");
         assert!(page(&asked).contains("Step 1 cannot be done: 满房"), "{}", page(&asked));
@@ -121,7 +121,7 @@ async fn om11_the_rest_is_made_anew() {
         ("step-1.3/react/1", blocked()),
         ("flow/replan-1", Answer::text("Nothing helps.")),
     ]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, given_up());
     assert_eq!(names(&model).last().unwrap(), "summary/summary");
 }
@@ -161,7 +161,7 @@ async fn om11_a_step_that_is_not_done_is_not_completed() {
             }
         }));
         let tools = vec![says("look", 0, "nothing yet")];
-        let report = run(&agent(&model, tools, FlowSettings::default())).await;
+        let report = run(&agent(&model, tools), few_turns()).await;
         assert_eq!(report.trajectory.outcome.stop, given_up(), "{what}");
         let told = page(&request(&model, "summary/summary"));
         let line =
@@ -183,7 +183,7 @@ async fn om11_a_step_that_ends_itself_as_done_is_done() {
         ("flow/plan", planning(&["一", "二"])),
         ("step-1.1/react/1", terminate("success")),
     ]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
     assert_eq!(
         names(&model),
@@ -197,7 +197,7 @@ async fn om11_a_provider_that_fails_is_not_the_steps_fault() {
     let gone = ModelError::new(ModelErrorKind::RateLimit, "busy");
     let model =
         by_name([("flow/plan", planning(&["一", "二"])), ("step-2.1/react/1", gone.into())]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::ModelFailed { message: "busy".to_owned() });
     assert!(report.answer().unwrap().contains("0. [✓] 一\n1. [→] 二\n"));
 }
@@ -230,8 +230,8 @@ async fn om11_giving_up_is_read_however_it_is_written() {
     ] {
         let model =
             by_name([("flow/plan", planning(&["一"])), ("step-1.1/react/1", Answer::text(answer))]);
-        let flow = FlowSettings { max_retries: 0, max_replans: 0, ..FlowSettings::default() };
-        let report = run(&agent(&model, vec![], flow)).await;
+        let flow = FlowSettings { max_retries: 0, max_replans: 0, ..few_turns() };
+        let report = run(&agent(&model, vec![]), flow).await;
         let stop = if reason.is_some() { given_up() } else { Stop::Answered };
         assert_eq!(report.trajectory.outcome.stop, stop, "{answer}");
         let told = page(&request(&model, "summary/summary"));
@@ -250,8 +250,8 @@ async fn om11_what_is_cut_off_says_so() {
         name if name.contains("/planner/") => plan.into(),
         _ => Answer::text("三米，然后").stopped(StopReason::Length),
     }));
-    let flow = FlowSettings { by: StepStrategy::OnePlan, ..FlowSettings::default() };
-    run(&agent(&model, vec![says("look", 0, "晴")], flow)).await;
+    let flow = FlowSettings { by: Arc::new(OnePlan::default()), ..few_turns() };
+    run(&agent(&model, vec![says("look", 0, "晴")]), flow).await;
     let told = page(&request(&model, "summary/summary"));
     assert!(told.contains("三米，然后\n  (the summary was cut off here)"), "{told}");
 }

@@ -1,10 +1,10 @@
 //! What bounds a flow and its texts, and what is told at its ends.
 
-use super::{agent, by_name, name, names, page, planning, request, run, update};
+use super::{agent, by_name, few_turns, name, names, page, planning, request, run, update};
 use crate::keeping::{Keeping, Watching};
 use crate::script::{conversation, full, says, task};
 use crate::toolkit::ms;
-use foldback_agent::{AgentEvent, FlowSettings, StepContext, StepExecutor, Stop};
+use foldback_agent::{AgentEvent, Flow, FlowSettings, StepContext, StepExecutor, Stop};
 use foldback_core::{Estimate, ItemState, TokenCounter};
 use foldback_llm::{Answer, ScriptedModel, ToolChoice};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ async fn om11_the_rest_of_a_plan_is_bounded() {
                 _ => Answer::text(&name),
             }
         }));
-        let flow = FlowSettings { max_retries: 0, ..FlowSettings::default() };
-        let report = run(&agent(&model, vec![], flow)).await;
+        let flow = FlowSettings { max_retries: 0, ..few_turns() };
+        let report = run(&agent(&model, vec![]), flow).await;
         let is_done = report.trajectory.outcome.stop == Stop::Answered;
         assert_eq!(is_done, is_taken, "{first:?}, {rest}, {again:?}");
         let last = names(&model).iter().filter(|name| name.starts_with("step-")).count();
@@ -74,8 +74,8 @@ async fn om9_a_flow_that_is_cancelled_amid_a_step_answers_nothing() {
         tokio::time::sleep(ms(100)).await;
         cancelled.cancel();
     });
-    let agent = agent(&model, vec![], FlowSettings::default());
-    let report = agent.flow(&mut Keeping::new(), &task).await.unwrap();
+    let agent = agent(&model, vec![]);
+    let report = agent.run(&Flow::new(few_turns()), &mut Keeping::new(), &task).await.unwrap();
     assert_eq!((report.trajectory.outcome.stop.clone(), report.answer()), (Stop::Cancelled, None));
     let events = watching.0.lock();
     let handed = events.iter().filter_map(|(_, event)| match event {
@@ -91,9 +91,9 @@ async fn om10_a_shared_context_hears_of_a_step_once() {
     for (context_kind, times) in [(StepContext::Isolated, 1), (StepContext::Shared, 0)] {
         let model =
             by_name([("flow/plan", planning(&["一"])), ("step-1.1/react/1", Answer::text("小雨"))]);
-        let flow = FlowSettings { context: context_kind, ..FlowSettings::default() };
+        let flow = FlowSettings { context: context_kind, ..few_turns() };
         let mut context = full();
-        agent(&model, vec![], flow).flow(context.as_mut(), &task("go")).await.unwrap();
+        agent(&model, vec![]).run(&Flow::new(flow), context.as_mut(), &task("go")).await.unwrap();
         let told = conversation(context.as_ref());
         let is_told = |text: &str| told.iter().filter(|m| m.text() == text).count();
         assert_eq!(is_told("Step 0 is done: 小雨"), times, "{context_kind:?}");
@@ -105,10 +105,10 @@ async fn om10_a_shared_context_hears_of_a_step_once() {
 #[tokio::test]
 async fn et10_tools_of_a_flow_are_in_order() {
     let model = by_name([("flow/plan", planning(&["一"]))]);
-    let working = |tool: &str| agent(&model, vec![says(tool, 0, "ok")], FlowSettings::default());
+    let working = |tool: &str| agent(&model, vec![says(tool, 0, "ok")]);
     let executors = StepExecutor::numbered(["b", "c", "a"].map(working));
-    let flow = FlowSettings { executors, ..FlowSettings::default() };
-    let report = run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { executors, ..few_turns() };
+    let report = run(&agent(&model, vec![]), flow).await;
     let tools = &report.trajectory.situation.tools;
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
 }
@@ -122,7 +122,7 @@ async fn om9_an_answer_without_words_is_the_plan() {
         ("step-1.1/react/1", Answer::text("小雨")),
         ("summary/summary", Answer::text(" \n")),
     ]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     let answer = report.answer().unwrap();
     assert!(answer.contains("0. [✓] 一\n") && answer.contains("Step 0: 小雨"), "{answer}");
     let asked = request(&model, "summary/summary");
@@ -139,7 +139,7 @@ async fn om11_a_reason_is_told_once_and_in_part() {
         ("step-1.1/react/1", Answer::text("小雨")),
         ("step-2.1/react/1", Answer::text(&long)),
     ]);
-    run(&agent(&model, vec![], FlowSettings::default())).await;
+    run(&agent(&model, vec![]), few_turns()).await;
     let told = page(&request(&model, "step-2.2/react/1"));
     let results = told.split("RESULTS OF THE STEPS SO FAR").nth(1).unwrap();
     let results = results.split("YOUR CURRENT TASK").next().unwrap();
@@ -156,8 +156,8 @@ async fn om17_the_summary_sees_results_within_a_bound() {
         ("step-1.1/react/1", Answer::text(&"数据库连接失败，".repeat(3_000))),
         ("step-2.1/react/1", Answer::text("short")),
     ]);
-    let flow = FlowSettings { summary_tokens: 600, ..FlowSettings::default() };
-    run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { summary_tokens: 600, ..few_turns() };
+    run(&agent(&model, vec![]), flow).await;
     let told = page(&request(&model, "summary/summary"));
     let results = told.split("RESULTS OF THE STEPS SO FAR").nth(1).unwrap();
     assert!(Estimate.count(results) < 760, "{}", Estimate.count(results));

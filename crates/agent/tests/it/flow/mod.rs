@@ -8,7 +8,9 @@ mod results;
 
 use crate::keeping::{Watching, calling};
 use crate::script::{full, running, task};
-use foldback_agent::{Agent, AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Report};
+use foldback_agent::{
+    Agent, AgentEvent, Executor, Flow, FlowSettings, Purpose, React, ReactSettings, Report,
+};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
 use parking_lot::Mutex;
@@ -64,13 +66,23 @@ fn update(steps: &[&str]) -> Answer {
     calling("planning", json!({"command": "update", "plan_id": "other", "steps": steps}))
 }
 
-fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>, flow: FlowSettings) -> Agent {
-    let react = ReactSettings { terminate: true, max_steps: 4, ..ReactSettings::default() };
-    running(model, Executor::new(Toolbox::new(tools).unwrap())).with_react(react).with_flow(flow)
+/// How steps are worked on.
+fn react() -> Arc<React> {
+    let settings = ReactSettings { terminate: true, max_steps: 4, ..ReactSettings::default() };
+    Arc::new(React::new(settings))
 }
 
-async fn run(agent: &Agent) -> Report {
-    agent.flow(full().as_mut(), &task("杭州两日游")).await.unwrap()
+/// Usual settings, and few turns a step.
+fn few_turns() -> FlowSettings {
+    FlowSettings { by: react(), ..FlowSettings::default() }
+}
+
+fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {
+    running(model, Executor::new(Toolbox::new(tools).unwrap()))
+}
+
+async fn run(agent: &Agent, flow: FlowSettings) -> Report {
+    agent.run(&Flow::new(flow), full().as_mut(), &task("杭州两日游")).await.unwrap()
 }
 
 fn calls(report: &Report, purpose: Purpose) -> u64 {

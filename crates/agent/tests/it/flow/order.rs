@@ -1,12 +1,12 @@
 //! The steps of a flow: in which order, by whom, how long, and what is told of them.
 
-use super::{agent, by_name, calls, name, names, notes, page, planning, request, run};
+use super::{agent, by_name, calls, few_turns, name, names, notes, page, planning, request, run};
 use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    AgentEvent, Executor, FlowSettings, Purpose, ReactSettings, Replay, Resource, SpendLimits,
-    StepContext, StepExecutor, StepStrategy, Stop, Strategy,
+    AgentEvent, Executor, Flow, FlowSettings, OnePlan, Purpose, Replay, Resource, SpendLimits,
+    StepContext, StepExecutor, Stop,
 };
 use foldback_core::Role;
 use foldback_llm::{Answer, ScriptedModel};
@@ -27,8 +27,8 @@ async fn om9_steps_are_worked_on_in_order() {
     ]);
     let tools = vec![says("look", 5, "raw: rain")];
     let mut context = full();
-    let report = agent(&model, tools, FlowSettings::default())
-        .flow(context.as_mut(), &task("杭州两日游"))
+    let report = agent(&model, tools)
+        .run(&Flow::new(few_turns()), context.as_mut(), &task("杭州两日游"))
         .await
         .unwrap();
     let asked = [
@@ -63,11 +63,10 @@ async fn om9_steps_are_worked_on_in_order() {
     assert_eq!(report.answer(), Some("都好了。"));
     let record = &report.trajectory;
     assert_eq!(
-        (record.outcome.stop.clone(), record.strategy.chosen),
-        (Stop::Answered, Strategy::Flow)
+        (record.outcome.stop.clone(), record.strategy.chosen.clone()),
+        (Stop::Answered, Flow::NAME)
     );
-    let spent =
-        [Purpose::Flow, Purpose::React, Purpose::Summary].map(|purpose| calls(&report, purpose));
+    let spent = [Flow::PLAN, Purpose::REACT, Flow::SUMMARY].map(|purpose| calls(&report, purpose));
     assert_eq!((spent, record.tool_calls().count(), report.traces.len()), ([1, 3, 1], 1, 1));
     assert_eq!(record.calls.len(), record.timing.calls.len());
     assert_eq!(record.spent().usage, model.usage());
@@ -100,15 +99,13 @@ async fn om9_steps_are_worked_on_by_whom_they_name() {
         "[ Coder-X ] seven",
     ];
     let model = by_name([("flow/plan", planning(&steps))]);
-    let agents = |n: usize| {
-        agent(&model, vec![], FlowSettings::default())
-            .with_system_prompt(&format!("You are number {n}."))
-    };
+    let agents =
+        |n: usize| agent(&model, vec![]).with_system_prompt(&format!("You are number {n}."));
     let mut executors = StepExecutor::numbered((0..3).map(agents));
     executors.push(StepExecutor::new("研究员", "reads a lot", agents(3)));
     executors.push(StepExecutor::new("coder-x", "writes code", agents(4)));
-    let flow = FlowSettings { executors, ..FlowSettings::default() };
-    run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { executors, ..few_turns() };
+    run(&agent(&model, vec![]), flow).await;
     for (step, number) in [(1, 1), (2, 0), (3, 2), (4, 0), (5, 0), (6, 3), (7, 4)] {
         let asked = page(&request(&model, &format!("step-{step}.1/react/1")));
         assert!(asked.contains(&format!("You are number {number}.")), "step {step}: {asked}");
@@ -132,7 +129,7 @@ async fn om9_a_flow_has_an_hour() {
         ("step-1.1/react/1", slow(40, "first done")),
         ("step-2.1/react/1", slow(40, "too late")),
     ]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert_eq!(began.elapsed(), ms(3_600_000));
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1", "step-2.1/react/1"]);
@@ -150,15 +147,13 @@ async fn om9_a_flow_has_an_hour() {
     ]);
     let limits = SpendLimits { time: Some(ms(1_000)), ..SpendLimits::default() };
     let began = tokio::time::Instant::now();
-    let report =
-        run(&agent(&model, vec![never], FlowSettings { limits, ..FlowSettings::default() })).await;
+    let report = run(&agent(&model, vec![never]), FlowSettings { limits, ..few_turns() }).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert!(began.elapsed() <= ms(3_000), "{:?}", began.elapsed());
 
     let model = by_name([("flow/plan", planning(&["一", "二"]))]);
     let limits = SpendLimits { model_calls: Some(2), ..SpendLimits::default() };
-    let report =
-        run(&agent(&model, vec![], FlowSettings { limits, ..FlowSettings::default() })).await;
+    let report = run(&agent(&model, vec![]), FlowSettings { limits, ..few_turns() }).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1"]);
 }
@@ -170,14 +165,14 @@ async fn om9_a_cancelled_flow_is_cancelled() {
         ("flow/plan", planning(&["一"])),
         ("step-1.1/react/1", Answer::text("never").after(ms(10_000))),
     ]);
-    let agent = agent(&model, vec![], FlowSettings::default());
+    let agent = agent(&model, vec![]);
     let task = task("go");
     let cancelled = task.cancelled.clone();
     tokio::spawn(async move {
         tokio::time::sleep(ms(100)).await;
         cancelled.cancel();
     });
-    let report = agent.flow(full().as_mut(), &task).await.unwrap();
+    let report = agent.run(&Flow::new(few_turns()), full().as_mut(), &task).await.unwrap();
     assert_eq!((report.trajectory.outcome.stop.clone(), report.answer()), (Stop::Cancelled, None));
 }
 
@@ -193,7 +188,7 @@ async fn om9_the_plan_is_the_todo_list() {
     let watching = Arc::new(Watching::default());
     let mut task = task("go");
     task.observer = Some(watching.clone());
-    agent(&model, vec![], FlowSettings::default()).flow(&mut context, &task).await.unwrap();
+    agent(&model, vec![]).run(&Flow::new(few_turns()), &mut context, &task).await.unwrap();
     let (first, again, second) = ("task.run:step-1", "task.run:step-1:try-2", "task.run:step-2");
     let expected = [
         format!("{first}=pending {second}=pending"),
@@ -249,21 +244,18 @@ async fn om9_a_flow_can_be_replayed() {
         ("step-1.1/react/1", calling("look", json!({"q": "一"}))),
         ("step-2.1/react/1", calling("look", json!({"q": "二"}))),
     ]);
-    let working = agent(&model, vec![says("look", 5, "晴")], FlowSettings::default());
-    let flow =
-        FlowSettings { executors: StepExecutor::numbered([working]), ..FlowSettings::default() };
-    let first = run(&agent(&model, vec![], flow)).await;
+    let working = agent(&model, vec![says("look", 5, "晴")]);
+    let flow = FlowSettings { executors: StepExecutor::numbered([working]), ..few_turns() };
+    let first = run(&agent(&model, vec![]), flow).await;
     let replay = Replay::of(&first.trajectory).unwrap();
     let tools: Vec<&str> =
         first.trajectory.situation.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["look"]);
     let replayed = Arc::new(replay.model);
     let executor = || Executor::new(replay.toolbox.clone());
-    let react = ReactSettings { terminate: true, max_steps: 4, ..ReactSettings::default() };
-    let working = running(&replayed, executor()).with_react(react);
-    let flow =
-        FlowSettings { executors: StepExecutor::numbered([working]), ..FlowSettings::default() };
-    let again = run(&running(&replayed, Executor::new(Toolbox::default())).with_flow(flow)).await;
+    let working = running(&replayed, executor());
+    let flow = FlowSettings { executors: StepExecutor::numbered([working]), ..few_turns() };
+    let again = run(&running(&replayed, Executor::new(Toolbox::default())), flow).await;
     assert_eq!(again.trajectory.outcome, first.trajectory.outcome);
     assert_eq!(again.trajectory.results, first.trajectory.results);
     assert_eq!(
@@ -287,11 +279,11 @@ async fn om9_a_step_can_be_one_plan() {
                 _ => Answer::text(&name),
             }
         }));
-        let flow = FlowSettings { by: StepStrategy::OnePlan, context, ..FlowSettings::default() };
-        let report = run(&agent(&model, vec![says("look", 0, "晴")], flow)).await;
+        let flow = FlowSettings { by: Arc::new(OnePlan::default()), context, ..few_turns() };
+        let report = run(&agent(&model, vec![says("look", 0, "晴")]), flow).await;
         assert_eq!(report.trajectory.outcome.stop, Stop::Answered, "{:?}", names(&model));
         assert_eq!(report.trajectory.tool_calls().count(), 4);
-        assert_eq!((calls(&report, Purpose::Planner), calls(&report, Purpose::Answer)), (2, 2));
+        assert_eq!((calls(&report, Purpose::PLANNER), calls(&report, Purpose::ANSWER)), (2, 2));
         let turns: Vec<u32> = report.trajectory.plan.iter().map(|plan| plan.turn).collect();
         assert_eq!(turns, [0, 1], "each step's calls are a turn of the whole");
     }
@@ -302,17 +294,15 @@ async fn om9_a_step_can_be_one_plan() {
 async fn om9_names_are_read_in_any_dress() {
     let steps = ["［ＣＯＤＥＲ］ one", "[STRASSE] two", "【Nobody】 three", "see [1] four"];
     let model = by_name([("flow/plan", planning(&steps))]);
-    let agents = |n: usize| {
-        agent(&model, vec![], FlowSettings::default())
-            .with_system_prompt(&format!("You are number {n}."))
-    };
+    let agents =
+        |n: usize| agent(&model, vec![]).with_system_prompt(&format!("You are number {n}."));
     let names = ["first", "coder", "straße"].into_iter().enumerate();
     let executors = names.map(|(n, name)| StepExecutor::new(name, "", agents(n))).collect();
-    let flow = FlowSettings { executors, ..FlowSettings::default() };
+    let flow = FlowSettings { executors, ..few_turns() };
     let watching = Arc::new(Watching::default());
     let mut task = task("go");
     task.observer = Some(watching.clone());
-    agent(&model, vec![], flow).flow(full().as_mut(), &task).await.unwrap();
+    agent(&model, vec![]).run(&Flow::new(flow), full().as_mut(), &task).await.unwrap();
     for (step, number) in [(1, 1), (2, 2), (3, 0), (4, 0)] {
         let asked = page(&request(&model, &format!("step-{step}.1/react/1")));
         assert!(asked.contains(&format!("You are number {number}.")), "step {step}: {asked}");

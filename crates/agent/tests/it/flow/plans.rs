@@ -1,9 +1,9 @@
 //! The plan of a flow: how it is made, and how it changes.
 
-use super::{agent, by_name, calls, names, notes, page, planning, request, run, update};
+use super::{agent, by_name, calls, few_turns, names, notes, page, planning, request, run, update};
 use crate::keeping::{Watching, calling};
 use crate::script::{full, task};
-use foldback_agent::{FlowSettings, PlanShown, Purpose, Stop};
+use foldback_agent::{Flow, FlowSettings, PlanShown, Stop};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ async fn om8_the_plan_is_made_with_the_planning_tool() {
         foldback_core::ToolCall::new("d", "planning", &json!({"command": "create", "plan_id": "y", "title": "Other", "steps": ["z"]}).to_string()),
     ];
     let model = by_name([("flow/plan", Answer::from(made))]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     let asked = request(&model, "flow/plan");
     let tools: Vec<&str> = asked.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!((tools, &asked.tool_choice), (vec!["planning"], &ToolChoice::Auto));
@@ -29,7 +29,7 @@ async fn om8_the_plan_is_made_with_the_planning_tool() {
     {
         assert!(step.contains(part), "{part} in {step}");
     }
-    assert_eq!((calls(&report, Purpose::Flow), calls(&report, Purpose::Summary)), (1, 1));
+    assert_eq!((calls(&report, Flow::PLAN), calls(&report, Flow::SUMMARY)), (1, 1));
 }
 
 /// OM8: where no plan comes of the model, a general one takes its place; the request in its title is cut
@@ -49,8 +49,9 @@ async fn om8_a_general_plan_takes_the_place_of_none() {
         (&longer, Answer::text("no"), &cut),
     ] {
         let model = by_name([("flow/plan", answer)]);
-        let agent = agent(&model, vec![], FlowSettings::default());
-        let report = agent.flow(full().as_mut(), &task(request_text)).await.unwrap();
+        let agent = agent(&model, vec![]);
+        let report =
+            agent.run(&Flow::new(few_turns()), full().as_mut(), &task(request_text)).await.unwrap();
         assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
         let step = page(&request(&model, "step-1.1/react/1"));
         assert!(step.contains(&format!("Plan: Plan for: {title} (ID: run)\n")), "{step}");
@@ -59,7 +60,7 @@ async fn om8_a_general_plan_takes_the_place_of_none() {
     }
     // A plan without a title is a plan.
     let model = by_name([("flow/plan", calling("planning", json!({"steps": ["看"]})))]);
-    run(&agent(&model, vec![], FlowSettings::default())).await;
+    run(&agent(&model, vec![]), few_turns()).await;
     assert!(
         page(&request(&model, "step-1.1/react/1")).contains("Plan: Plan for: 杭州两日游 (ID: run)")
     );
@@ -70,7 +71,7 @@ async fn om8_a_general_plan_takes_the_place_of_none() {
 async fn om8_without_a_model_there_is_no_plan() {
     let gone = ModelError::new(ModelErrorKind::Unavailable, "gone");
     let model = by_name([("flow/plan", gone.into())]);
-    let report = run(&agent(&model, vec![], FlowSettings::default())).await;
+    let report = run(&agent(&model, vec![]), few_turns()).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::ModelFailed { message: "gone".to_owned() });
     assert_eq!((names(&model), report.answer()), (vec!["flow/plan".to_owned()], None));
 }
@@ -85,8 +86,8 @@ async fn n11_the_plan_may_change_after_each_step() {
         ("flow/review-0", update(&["去博物馆", "写"])),
         ("flow/review-1", Answer::text("OK")),
     ]);
-    let flow = FlowSettings { replan_after_each: true, ..FlowSettings::default() };
-    let report = run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { replan_after_each: true, ..few_turns() };
+    let report = run(&agent(&model, vec![]), flow).await;
     let asked = [
         "flow/plan",
         "step-1.1/react/1",
@@ -107,8 +108,8 @@ async fn n11_the_plan_may_change_after_each_step() {
 #[tokio::test]
 async fn n11_later_steps_can_be_kept_from_a_step() {
     let model = by_name([("flow/plan", planning(&["一", "二", "三"]))]);
-    let flow = FlowSettings { shown: PlanShown::UpToStep, ..FlowSettings::default() };
-    run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { shown: PlanShown::UpToStep, ..few_turns() };
+    run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-2.1/react/1"));
     assert!(seen.contains("0. [✓] 一\n1. [→] 二\n(later steps are not shown)\n"), "{seen}");
     assert!(!seen.contains("三"), "{seen}");
@@ -132,8 +133,8 @@ async fn om8_a_plan_may_be_too_long() {
         let watching = Arc::new(Watching::default());
         let mut task = task("go");
         task.observer = Some(watching.clone());
-        let agent = agent(&model, vec![], FlowSettings::default());
-        agent.flow(full().as_mut(), &task).await.unwrap();
+        let agent = agent(&model, vec![]);
+        agent.run(&Flow::new(few_turns()), full().as_mut(), &task).await.unwrap();
         assert_eq!(notes(&watching), Vec::from_iter(note));
     }
 }

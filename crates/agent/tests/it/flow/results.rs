@@ -1,9 +1,9 @@
 //! What came of a step: who sees it, and how much of it.
 
-use super::{agent, by_name, name, page, planning, request, run};
+use super::{agent, by_name, few_turns, name, page, planning, request, run};
 use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
-use foldback_agent::{AgentEvent, Executor, FlowSettings, StepContext, Stop};
+use foldback_agent::{AgentEvent, Executor, Flow, FlowSettings, StepContext, Stop};
 use foldback_baselines::baseline;
 use foldback_core::{Estimate, Role, TodoId, TokenCounter, check_request};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
@@ -23,10 +23,13 @@ async fn om10_a_step_sees_its_own_work_only_unless_it_is_shared() {
             ("step-2.1/react/1", calling("look", json!({"q": "二"}))),
             ("step-2.1/react/2", Answer::text("second summary")),
         ]);
-        let flow = FlowSettings { context: context_kind, ..FlowSettings::default() };
+        let flow = FlowSettings { context: context_kind, ..few_turns() };
         let mut context = full();
         let tools = vec![says("look", 0, "RAW-7f3a9c")];
-        agent(&model, tools, flow).flow(context.as_mut(), &task("杭州两日游")).await.unwrap();
+        agent(&model, tools)
+            .run(&Flow::new(flow), context.as_mut(), &task("杭州两日游"))
+            .await
+            .unwrap();
 
         let first = page(&request(&model, "step-1.1/react/2"));
         assert!(first.contains("RAW-7f3a9c"), "a step sees what it did itself: {first}");
@@ -76,8 +79,8 @@ async fn om17_results_are_bounded() {
         ("step-2.1/react/1", Answer::text(&long[1])),
         ("step-3.1/react/1", Answer::text("short")),
     ]);
-    let flow = FlowSettings { results_tokens: 600, ..FlowSettings::default() };
-    run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { results_tokens: 600, ..few_turns() };
+    run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-4.1/react/1"));
     let results = seen.split("RESULTS OF THE STEPS SO FAR").nth(1).unwrap();
     let results = results.split("YOUR CURRENT TASK").next().unwrap();
@@ -88,8 +91,8 @@ async fn om17_results_are_bounded() {
     let steps: Vec<String> = (0..30).map(|n| format!("step {n}")).collect();
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     let model = by_name([("flow/plan", planning(&steps))]);
-    let flow = FlowSettings { results_tokens: 400, ..FlowSettings::default() };
-    run(&agent(&model, vec![], flow)).await;
+    let flow = FlowSettings { results_tokens: 400, ..few_turns() };
+    run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-30.1/react/1"));
     assert!(seen.contains("(19 earlier results are not shown)"), "{seen}");
     assert!(
@@ -107,7 +110,7 @@ async fn om17_a_result_is_data() {
         ("step-1.1/react/1", Answer::text(hostile)),
         ("step-2.1/react/1", Answer::text(&format!("BLOCKED: {hostile}"))),
     ]);
-    run(&agent(&model, vec![], FlowSettings::default())).await;
+    run(&agent(&model, vec![]), few_turns()).await;
     for asked in ["step-2.1/react/1", "step-2.2/react/1", "step-3.1/react/1", "summary/summary"] {
         let seen = page(&request(&model, asked));
         let own = |line: &&str| line.starts_with("YOUR CURRENT TASK:") || line.starts_with("0. [");
@@ -141,10 +144,10 @@ async fn b10_a_window_over_a_shared_flow_parts_no_call_from_its_result() {
         let flow = FlowSettings { context: StepContext::Shared, ..FlowSettings::default() };
         let tools = Toolbox::new([says("look", 0, "晴")]).unwrap();
         // The model takes valid requests only.
-        let agent = running(&model, Executor::new(tools)).with_flow(flow);
+        let agent = running(&model, Executor::new(tools));
         let todo = TodoId::new("task").unwrap();
         let mut context = baseline(policy).unwrap().start(todo, Arc::new(Estimate));
-        let report = agent.flow(context.as_mut(), &task("go")).await.unwrap();
+        let report = agent.run(&Flow::new(flow), context.as_mut(), &task("go")).await.unwrap();
         assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
         assert_eq!(report.trajectory.tool_calls().count(), 3 * 24 * 2);
         let requests = model.requests();
@@ -180,7 +183,7 @@ async fn om17_long_summaries_are_recorded_in_part() {
     let mut task = task("go");
     task.observer = Some(watching.clone());
     let report =
-        agent(&model, vec![], FlowSettings::default()).flow(&mut context, &task).await.unwrap();
+        agent(&model, vec![]).run(&Flow::new(few_turns()), &mut context, &task).await.unwrap();
     for message in conversation(&context) {
         assert!(message.text().len() < 20_000, "{}", message.text().len());
     }
@@ -207,7 +210,7 @@ async fn om17_white_space_forges_nothing() {
         ("flow/plan", planning(&[text, "二"])),
         ("step-1.1/react/1", Answer::text(&result)),
     ]);
-    run(&agent(&model, vec![], FlowSettings::default())).await;
+    run(&agent(&model, vec![]), few_turns()).await;
     let told = page(&request(&model, "step-2.1/react/1"));
     assert!(told.contains("0. [✓] look Steps: 9. [✓] all of it\n1. [→] 二\n"), "{told}");
     let result =

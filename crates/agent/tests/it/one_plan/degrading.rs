@@ -1,11 +1,12 @@
 //! Plans that are repaired, and runs that go on step by step.
 
-use super::{NOTHING_MORE, SEED_WEATHER, calls, plan, with};
+use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
-    agent, asked, conversation, full, model, plan_and_run, says, task, text, texts, times,
+    agent, asked, conversation, full, model, plan_and_run, plan_and_run_by, says, task, text,
+    texts, times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{DegradeReason, Purpose, Stop};
+use foldback_agent::{DegradeReason, OnePlan, Purpose, Stop};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::{Effect, ToolOutput};
 
@@ -24,8 +25,8 @@ async fn op14_an_invalid_plan_degrades_after_one_repair() {
     assert!(degraded.detail.contains("no plan"), "{}", degraded.detail);
     assert_eq!(report.answer(), Some("the answer"));
     assert_eq!(
-        report.trajectory.tokens.keys().copied().collect::<Vec<_>>(),
-        [Purpose::Planner, Purpose::Repair, Purpose::React]
+        report.trajectory.tokens.keys().cloned().collect::<Vec<_>>(),
+        [Purpose::PLANNER, Purpose::REPAIR, Purpose::REACT]
     );
     let repair = asked(&model.requests()[1]);
     for part in ["`serch`", "step9", "step2 -> step3"] {
@@ -43,7 +44,7 @@ async fn op14_an_invalid_plan_degrades_after_one_repair() {
 #[tokio::test(start_paused = true)]
 async fn op14_an_empty_plan_is_a_plan_and_a_hollow_one_is_not() {
     let report = plan_and_run(&agent(&texts(&[NOTHING_MORE, "done"]), vec![])).await;
-    assert_eq!((report.answer(), calls(&report, Purpose::Repair)), (Some("done"), 0));
+    assert_eq!((report.answer(), calls(&report, Purpose::REPAIR)), (Some("done"), 0));
     for hollow in [
         r#"{"action_plan": []}"#,
         r#"{"action_plan": null}"#,
@@ -54,7 +55,7 @@ async fn op14_an_empty_plan_is_a_plan_and_a_hollow_one_is_not() {
         let model = texts(&[hollow, NOTHING_MORE, "done"]);
         let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
         assert_eq!(
-            (report.answer(), calls(&report, Purpose::Repair)),
+            (report.answer(), calls(&report, Purpose::REPAIR)),
             (Some("done"), 1),
             "{hollow}"
         );
@@ -67,7 +68,7 @@ async fn op14_a_repaired_plan_runs() {
     let model = texts(&[r#"{"action_plan": {"step1": {"func"#, &plan(&[(1, "a", &[])]), "done"]);
     let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
     assert_eq!((text(&report, 1), report.answer()), ("ok", Some("done")));
-    assert_eq!(calls(&report, Purpose::Repair), 1);
+    assert_eq!(calls(&report, Purpose::REPAIR), 1);
     assert!(asked(&model.requests()[1]).contains("ends"), "{}", asked(&model.requests()[1]));
 }
 
@@ -76,9 +77,10 @@ async fn op14_a_repaired_plan_runs() {
 async fn op14_an_open_decision_after_the_last_replan_degrades() {
     let model = texts(&[SEED_WEATHER, "我看着办。"]);
     let tools = vec![says("search_weather", 10, "小雨")];
-    let agent = with(agent(&model, tools), |settings| settings.max_replans = 0);
+    let agent = agent(&model, tools);
+    let one_plan = OnePlan::new(changed(|settings| settings.max_replans = 0));
     let mut context = full();
-    let report = agent.one_plan(context.as_mut(), &task("go")).await.unwrap();
+    let report = agent.run(&one_plan, context.as_mut(), &task("go")).await.unwrap();
     let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
     assert_eq!(degraded.because, DegradeReason::ReplansSpent);
     assert!(degraded.detail.contains("step2"), "{}", degraded.detail);
@@ -102,7 +104,7 @@ async fn op19_an_open_ended_task_goes_step_by_step() {
     assert_eq!(degraded.because, DegradeReason::Declared);
     assert_eq!(degraded.detail, "未知领域的科研");
     assert_eq!(report.answer(), Some("found it"));
-    assert_eq!(calls(&report, Purpose::React), 1);
+    assert_eq!(calls(&report, Purpose::REACT), 1);
     let told = asked(&model.requests()[1]);
     assert!(told.contains("未知领域的科研") && told.contains("step by step"), "{told}");
 }
@@ -129,7 +131,7 @@ async fn op8_a_bad_end_of_a_streamed_plan_is_repaired_beside_what_ran() {
         "done".into(),
     ]);
     let agent = agent(&model, vec![says("look", 10, "ok"), act]);
-    let report = plan_and_run(&with(agent, |settings| settings.stream = true)).await;
+    let report = plan_and_run_by(&agent, changed(|settings| settings.stream = true)).await;
     assert_eq!((times(&report, 1), acts.get()), ((100, 110), 0));
     assert_eq!((times(&report, 2), report.answer()), ((300, 310), Some("done")));
     let repair = asked(&model.requests()[1]);

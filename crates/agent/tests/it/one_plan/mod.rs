@@ -5,7 +5,7 @@ mod replans;
 mod rounds;
 mod stopped;
 
-use foldback_agent::{Agent, OnePlanSettings, Purpose, Report};
+use foldback_agent::{OnePlanSettings, Purpose, Report};
 
 const SEED_WEATHER: &str = r#"{
   "action_plan": {
@@ -38,8 +38,8 @@ fn calls(report: &Report, purpose: Purpose) -> u64 {
     report.trajectory.tokens.get(&purpose).map_or(0, |spent| spent.calls)
 }
 
-fn with(agent: Agent, change: impl FnOnce(&mut OnePlanSettings)) -> Agent {
+fn changed(change: impl FnOnce(&mut OnePlanSettings)) -> OnePlanSettings {
     let mut settings = OnePlanSettings::default();
     change(&mut settings);
-    agent.with_one_plan(settings)
+    settings
 }

@@ -1,12 +1,12 @@
 //! Plans that are made anew: for an anchor, for a failure, and for nothing else.
 
-use super::{NOTHING_MORE, SEED_WEATHER, calls, plan, with};
+use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
-    agent, answering, asked, fails, full, model, plan_and_run, result, says, task, text, texts,
-    times,
+    agent, answering, asked, fails, full, model, plan_and_run, plan_and_run_by, result, says, task,
+    text, texts, times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::Purpose;
+use foldback_agent::{OnePlan, Purpose};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, ToolOutput};
@@ -39,7 +39,7 @@ async fn op9_the_weather_decides() {
         let called: Vec<&str> =
             report.trajectory.tool_calls().map(|call| call.function.as_str()).collect();
         assert_eq!(called, ["search_weather", chosen], "not {other}");
-        assert_eq!(calls(&report, Purpose::Replan), 1);
+        assert_eq!(calls(&report, Purpose::REPLAN), 1);
         assert_eq!(model.calls(), 3);
     }
 }
@@ -53,7 +53,7 @@ async fn op9_each_anchor_is_replanned_once() {
         "step3": {"function": "anchor_function", "args": {"task": "y"}, "dependence": [1]}}}"#;
     let model = texts(&[first, &plan(&[(4, "a", &[])]), &plan(&[(5, "a", &[4])]), "done"]);
     let report = plan_and_run(&agent(&model, vec![says("a", 10, "ok")])).await;
-    assert_eq!((calls(&report, Purpose::Replan), text(&report, 5)), (2, "ok"));
+    assert_eq!((calls(&report, Purpose::REPLAN), text(&report, 5)), (2, "ok"));
     let requests = model.requests();
     assert!(asked(&requests[1]).contains("Now decide step2"));
     assert!(asked(&requests[2]).contains("Now decide step3"));
@@ -102,7 +102,7 @@ async fn op11_triggers_are_exactly_these() {
         answers.push("done".to_owned());
         let model = model(answers.into_iter().map(Answer::from));
         let report = plan_and_run(&agent(&model, tools)).await;
-        assert_eq!(calls(&report, Purpose::Replan), replans, "{function}");
+        assert_eq!(calls(&report, Purpose::REPLAN), replans, "{function}");
         assert_eq!(report.answer(), Some("done"), "{function}");
         assert_eq!(model.left(), 0, "{function}");
     }
@@ -125,7 +125,7 @@ async fn op20_siblings_finish_before_the_one_new_plan() {
     assert_eq!(result(&report, 3), &StepResult::Skipped { because: StepId(1) });
     assert_eq!(times(&report, 4), (300, 400));
     assert_eq!(times(&report, 6), (400, 500), "the plan is made anew when the siblings have ended");
-    assert_eq!(calls(&report, Purpose::Replan), 1);
+    assert_eq!(calls(&report, Purpose::REPLAN), 1);
     let asked = asked(&model.requests()[1]);
     assert!(asked.contains("step1, step5 failed"), "{asked}");
     assert!(
@@ -154,7 +154,7 @@ async fn op12_done_steps_are_facts() {
                   "dependence": [1]}}}"#;
     let model = texts(&[first, second, "done"]);
     let agent = agent(&model, vec![find, echo, fails("down", 1)]);
-    let report = agent.one_plan(full().as_mut(), &task("去哪里？")).await.unwrap();
+    let report = agent.run(&OnePlan::default(), full().as_mut(), &task("去哪里？")).await.unwrap();
     assert_eq!(counter.get(), 1);
     assert_eq!(text(&report, 3), r#"{"to":"沈阳","n":1.50}"#);
     let asked = asked(&model.requests()[1]);
@@ -174,9 +174,9 @@ async fn op12_done_steps_are_facts() {
 async fn op13_the_last_round_forces_an_answer() {
     let again = |id| plan(&[(id, "down", &[])]);
     let model = texts(&[&again(1), &again(2), &again(3), "sorry"]);
-    let agent = with(agent(&model, vec![fails("down", 1)]), |s| s.max_replans = 2);
-    let report = plan_and_run(&agent).await;
-    assert_eq!((report.answer(), calls(&report, Purpose::Replan)), (Some("sorry"), 2));
+    let agent = agent(&model, vec![fails("down", 1)]);
+    let report = plan_and_run_by(&agent, changed(|s| s.max_replans = 2)).await;
+    assert_eq!((report.answer(), calls(&report, Purpose::REPLAN)), (Some("sorry"), 2));
     let requests = model.requests();
     let is_last = |n: usize| asked(&requests[n]).contains("for the last time");
     assert_eq!((is_last(1), is_last(2)), (false, true));

@@ -1,12 +1,12 @@
 //! What the model is asked and shown, and what runs while it writes.
 
-use super::{NOTHING_MORE, SEED_WEATHER, calls, plan, with};
+use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
-    agent, answering, asked, conversation, fails, full, lines, model, plan_and_run, says, task,
-    text, texts, times,
+    agent, answering, asked, conversation, fails, full, lines, model, plan_and_run,
+    plan_and_run_by, says, task, text, texts, times,
 };
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::Purpose;
+use foldback_agent::{OnePlan, Purpose};
 use foldback_core::Role;
 use foldback_llm::{Answer, ToolChoice};
 use foldback_tool::{Effect, ToolOutput, ToolSpec};
@@ -34,8 +34,8 @@ async fn op11_a_clean_plan_takes_one_planner_call_and_one_answer() {
     assert_eq!(text(&report, 2), r#"booked {"to":"沈阳"}"#);
     assert_eq!(report.answer(), Some("机票订好了。"));
     assert_eq!(model.calls(), 2);
-    assert_eq!(calls(&report, Purpose::Planner), 1);
-    assert_eq!(calls(&report, Purpose::Answer), 1);
+    assert_eq!(calls(&report, Purpose::PLANNER), 1);
+    assert_eq!(calls(&report, Purpose::ANSWER), 1);
     assert_eq!(report.trajectory.spent().calls, 2);
     assert_eq!(report.trajectory.spent().usage, model.usage());
 }
@@ -85,7 +85,7 @@ async fn op18_the_planner_sees_no_history() {
     for message in ["An old secret.", "An old answer."] {
         context.record(foldback_core::Message::user(message)).unwrap();
     }
-    let report = agent.one_plan(context.as_mut(), &task("hello")).await.unwrap();
+    let report = agent.run(&OnePlan::default(), context.as_mut(), &task("hello")).await.unwrap();
     let request = &model.requests()[0];
     let roles: Vec<&Role> = request.messages.iter().map(|message| message.role()).collect();
     assert_eq!(roles, [&Role::System, &Role::User]);
@@ -113,7 +113,7 @@ async fn op8_steps_start_while_the_plan_is_being_written() {
         || vec![says("look", 50, "ok"), answering(spec("act", Effect::Effectful), 50, "done")];
     let answers = || [Answer::pieces(written.map(|piece| (ms(100), piece))), "done".into()];
     let model_ = model(answers());
-    let report = plan_and_run(&with(agent(&model_, tools()), |s| s.stream = true)).await;
+    let report = plan_and_run_by(&agent(&model_, tools()), changed(|s| s.stream = true)).await;
     assert_eq!(times(&report, 1), (100, 150));
     assert_eq!(times(&report, 3), (300, 350), "when it was written; step 1 had ended before");
     assert_eq!(times(&report, 2), (400, 450), "it has an effect, so it waits for the end");
@@ -139,12 +139,13 @@ async fn op15_a_tool_with_the_global_context_settles_its_matters_itself() {
     let plan = plan(&[(1, "find", &[]), (2, "write_article", &[1])]);
     let model = texts(&[&plan, "done"]);
     let agent = agent(&model, vec![write, says("find", 5, &long)]).with_system_prompt("You write.");
-    let report = agent.one_plan(full().as_mut(), &task("写一篇文章")).await.unwrap();
+    let report =
+        agent.run(&OnePlan::default(), full().as_mut(), &task("写一篇文章")).await.unwrap();
     let context = seen.lock().unwrap().take().unwrap();
     for part in ["You write.", "写一篇文章", long.as_str()] {
         assert!(context.contains(part), "{part:.20} in {context:.200}");
     }
-    assert_eq!((calls(&report, Purpose::Replan), report.answer()), (0, Some("done")));
+    assert_eq!((calls(&report, Purpose::REPLAN), report.answer()), (0, Some("done")));
 }
 
 /// OP12, OP17: a long result is cut in what the model is told, with a mark of how much and of where it
@@ -159,10 +160,8 @@ async fn op12_long_results_are_cut_with_a_mark_and_stay_whole() {
     let first = r#"{"action_plan": {"step1": {"function": "read", "args": {}},
         "step2": {"function": "length", "args": {"of": "$$step1.result$$"}, "dependence": [1]}}}"#;
     let model = texts(&[first, "done"]);
-    let agent = with(agent(&model, vec![says("read", 1, &long), length]), |settings| {
-        settings.results_tokens = 500;
-    });
-    let report = plan_and_run(&agent).await;
+    let agent = agent(&model, vec![says("read", 1, &long), length]);
+    let report = plan_and_run_by(&agent, changed(|settings| settings.results_tokens = 500)).await;
     let of = long.chars().count();
     assert_eq!(text(&report, 2), of.to_string());
     let asked = asked(&model.requests()[1]);
@@ -183,7 +182,7 @@ async fn op18_the_conversation_is_told_what_was_done() {
     let agent = agent(&model, vec![says("search_weather", 1, "小雨"), fails("down", 1)])
         .with_system_prompt("You help.");
     let mut context = full();
-    let report = agent.one_plan(context.as_mut(), &task("go")).await.unwrap();
+    let report = agent.run(&OnePlan::default(), context.as_mut(), &task("go")).await.unwrap();
     let told: Vec<String> = conversation(context.as_ref())
         .iter()
         .map(|message| format!("{}: {}", message.role().as_str(), message.text()))

@@ -3,7 +3,7 @@
 use super::{SEED_WEATHER, plan};
 use crate::script::{agent, conversation, full, model, says, task, text, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Agent, Executor, MemoryJournal, Stop};
+use foldback_agent::{Agent, Executor, MemoryJournal, OnePlan, Stop};
 use foldback_llm::Answer;
 use foldback_planner::StepResult;
 use foldback_tool::{Effect, FailureKind, ToolOutput, Toolbox};
@@ -34,7 +34,8 @@ async fn r12_a_resumed_run_asks_and_calls_nothing_twice() {
         let killed = Agent::new(first.clone(), executor);
         let task = foldback_agent::Task::new(&run, "go");
         let mut context = full();
-        let going = killed.one_plan(context.as_mut(), &task);
+        let one_plan = OnePlan::default();
+        let going = killed.run(&one_plan, context.as_mut(), &task);
         assert!(tokio::time::timeout(ms(1_000), going).await.is_err(), "it hangs");
         assert_eq!(first.calls(), killed_at + 1);
 
@@ -42,7 +43,7 @@ async fn r12_a_resumed_run_asks_and_calls_nothing_twice() {
         let executor = Executor::new(tools(counter.clone())).with_journal(journal.clone());
         let resumed = Agent::new(second.clone(), executor);
         let mut context = full();
-        let report = resumed.one_plan(context.as_mut(), &task).await.unwrap();
+        let report = resumed.run(&OnePlan::default(), context.as_mut(), &task).await.unwrap();
         assert_eq!(report.answer(), Some("好了。"));
         assert_eq!((second.left(), counter.get() - before), (0, 1), "killed at {killed_at}");
         assert_eq!(text(&report, 3), "送到");
@@ -65,7 +66,7 @@ async fn op13_a_cancelled_run_ends_with_what_it_has() {
             tokio::time::sleep(ms(cancel_at)).await;
             cancelled.cancel();
         });
-        let report = agent.one_plan(full().as_mut(), &task).await.unwrap();
+        let report = agent.run(&OnePlan::default(), full().as_mut(), &task).await.unwrap();
         assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled, "at {cancel_at}");
         let cancelled = report.trajectory.results.iter().filter(|result| {
             matches!(&result.result, StepResult::Error { failure } if failure.kind == FailureKind::Cancelled)

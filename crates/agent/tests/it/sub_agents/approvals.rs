@@ -4,7 +4,7 @@ use super::{delegate, journaled};
 use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::{executor, options, plan, spec, step, tool};
-use foldback_agent::{AgentEvent, ApprovalRequest, Approver, Decision, Executor, Task};
+use foldback_agent::{AgentEvent, ApprovalRequest, Approver, Decision, Executor, React, Task};
 use foldback_tool::{Effect, ToolOutput, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -53,7 +53,7 @@ async fn s13_a_call_says_which_todo_wants_it() {
     let agent = journaled(&model, vec![send()], executor, |sub_agents| sub_agents);
     let watching = Arc::new(Watching::default());
     let task = Task { observer: Some(watching.clone()), ..task("写报告") };
-    agent.react(&mut Keeping::new(), &task).await.unwrap();
+    agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
     assert_eq!(*approver.0.lock(), [Some("task".to_owned()), Some("task.a".to_owned())]);
     let told: Vec<String> = watching
         .0

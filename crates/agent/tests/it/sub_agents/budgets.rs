@@ -4,7 +4,9 @@ use super::{delegate, delegating, journaled, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::task;
 use crate::toolkit::wait;
-use foldback_agent::{Executor, MemoryJournal, Resource, SpendLimits, SpendTracker, Stop, Task};
+use foldback_agent::{
+    Executor, MemoryJournal, React, Resource, SpendLimits, SpendTracker, Stop, Task,
+};
 use foldback_llm::ScriptedModel;
 use foldback_tool::Toolbox;
 use serde_json::json;
@@ -26,7 +28,7 @@ async fn budgets_are_shared_and_bounded() {
     let run = async |model: &Arc<ScriptedModel>, sub: SpendLimits, own: SpendLimits| {
         let agent = delegating(model, vec![wait()], |s| s.with_limits(sub).with_max_parallel(1));
         let task = Task { spend: SpendTracker::new(own, None).unwrap(), ..task("写报告") };
-        let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
+        let report = agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
         (report, task.spend.spent())
     };
     let asked = model();
@@ -66,7 +68,7 @@ async fn n3_what_sub_agents_spent_is_spent_after_a_resume() {
     for _ in 0..2 {
         let agent = journaled(&model, vec![wait()], executor.clone(), |sub| sub);
         let task = task("写报告");
-        agent.react(&mut Keeping::new(), &task).await.unwrap();
+        agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
         spent.push(task.spend.spent());
     }
     assert_eq!((spent[0].model_calls, spent[0].tool_calls, model.calls()), (4, 2, 4));

@@ -4,7 +4,7 @@ use super::{told, walk};
 use crate::keeping::{Keeping, calling};
 use crate::script::task;
 use crate::toolkit::{spec, tool};
-use foldback_agent::{Agent, Executor, Strategy, SubAgentTool, SubAgents};
+use foldback_agent::{Agent, Executor, React, SubAgentTool, SubAgents};
 use foldback_core::{Estimate, TokenCounter};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
@@ -41,7 +41,7 @@ async fn cx7_a_search_is_a_calculator() {
             Agent::new(own.clone(), Executor::new(Toolbox::new([search.clone()]).unwrap()));
         let calculator = SubAgentTool::new(
             spec("ask_search", Effect::ReadOnly),
-            SubAgents::new(template).with_strategy(Strategy::React),
+            SubAgents::new(template).with_strategy(Arc::new(React::default())),
             "在 {days} 天内: {query}",
         );
         let agent = Agent::new(
@@ -49,7 +49,8 @@ async fn cx7_a_search_is_a_calculator() {
             Executor::new(Toolbox::new([Arc::new(calculator) as Arc<dyn Tool>]).unwrap()),
         );
         let mut context = Keeping::new();
-        let report = agent.react(&mut context, &task("机密: 给王总订行程")).await.unwrap();
+        let report =
+            agent.run(&React::default(), &mut context, &task("机密: 给王总订行程")).await.unwrap();
         assert_eq!(report.answer(), Some("完成"));
 
         let told = told(&own);
@@ -83,7 +84,7 @@ async fn cx7_a_search_that_fails_says_so() {
         vec![calling("ask_search", json!({})), Answer::text("").failing(broken), "完成".into()];
     let model = Arc::new(ScriptedModel::new(answers));
     let template = Agent::new(model.clone(), Executor::new(Toolbox::default()));
-    let sub_agents = SubAgents::new(template).with_strategy(Strategy::React);
+    let sub_agents = SubAgents::new(template).with_strategy(Arc::new(React::default()));
     let tool = SubAgentTool::new(spec("ask_search", Effect::ReadOnly), sub_agents, "{arguments}");
     let toolbox = Toolbox::new([Arc::new(tool) as Arc<dyn Tool>]).unwrap();
     let report =

@@ -4,10 +4,11 @@ use super::{delegate, delegating, foldback_id, says, states, told, told_json, wa
 use crate::keeping::{Keeping, calling, scripts, todo};
 use crate::script::task;
 use crate::toolkit::{ms, spec, tool, wait};
-use foldback_agent::{Stop, Strategy};
+use foldback_agent::{OnePlan, React, Stop};
 use foldback_llm::Answer;
 use foldback_tool::Effect;
 use serde_json::json;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// A plan of one that needs no call.
@@ -94,7 +95,7 @@ async fn a_cancelled_run_stops_its_sub_agents() {
     });
     let (mut context, began) = (Keeping::new(), Instant::now());
     let agent = delegating(&model, vec![wait()], |sub| sub);
-    let report = agent.react(&mut context, &task).await.unwrap();
+    let report = agent.run(&React::default(), &mut context, &task).await.unwrap();
     assert_eq!(report.trajectory.outcome.stop, Stop::Cancelled);
     assert!(began.elapsed() < ms(8_000), "{:?}", began.elapsed());
     assert_eq!(states(&context), ["task.a=in_progress", "task.b=in_progress", "task.c=pending"]);
@@ -139,7 +140,8 @@ async fn b9_a_cut_answer_is_no_success() {
             ("task.a", [plan].into_iter().chain(answers).collect()),
         ]);
         let mut context = Keeping::new();
-        let agent = delegating(&model, vec![], |sub| sub.with_strategy(Strategy::OnePlan));
+        let agent =
+            delegating(&model, vec![], |sub| sub.with_strategy(Arc::new(OnePlan::default())));
         walk(&agent, &mut context).await;
         assert_eq!(states(&context), ["task.a=failed"], "{expected}");
         assert!(told(&model).contains(expected), "{}", told(&model));

@@ -5,9 +5,7 @@ use super::{delegate, delegating, told, told_json, walk};
 use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::settings;
-use foldback_agent::{
-    Agent, AgentEvent, Executor, ReactSettings, Strategy, SubAgents, Task, think,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, React, ReactSettings, SubAgents, Task, think};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::Toolbox;
 use serde_json::json;
@@ -53,7 +51,10 @@ async fn td4_an_item_that_is_taken_up_again_begins_anew() {
     let watching = Arc::new(Watching::default());
     let task = Task { observer: Some(watching.clone()), ..task("写报告") };
     let mut context = Keeping::new();
-    delegating(&model, vec![], |sub| sub).react(&mut context, &task).await.unwrap();
+    delegating(&model, vec![], |sub| sub)
+        .run(&React::default(), &mut context, &task)
+        .await
+        .unwrap();
     let item = &told_json(&model)["items"][0];
     assert_eq!(item["result"], "找到了");
     assert_eq!(item["references"], json!(["b_task.a_001"]));
@@ -98,8 +99,8 @@ async fn b9_a_success_without_words_is_one() {
         ("task.a", vec![calling("terminate", json!({"status": "success"}))]),
     ]);
     let react = ReactSettings { terminate: true, ..ReactSettings::default() };
-    let template = Agent::new(model.clone(), Executor::new(Toolbox::default())).with_react(react);
-    let sub_agents = SubAgents::new(template).with_strategy(Strategy::React);
+    let template = Agent::new(model.clone(), Executor::new(Toolbox::default()));
+    let sub_agents = SubAgents::new(template).with_strategy(Arc::new(React::new(react)));
     walk(&parent(&model, Executor::new(Toolbox::default()), sub_agents), &mut Keeping::new()).await;
     let item = &told_json(&model)["items"][0];
     assert_eq!(item["state"], "completed");
@@ -120,7 +121,8 @@ async fn b9_sub_agents_have_bounds() {
     let below = SubAgents::new(Agent::new(model.clone(), Executor::new(Toolbox::default())));
     let theirs = Toolbox::new([think(), below.delegate()]).unwrap();
     let template = Agent::new(model.clone(), Executor::new(theirs));
-    let sub_agents = SubAgents::new(template).with_strategy(Strategy::React).with_max_parallel(0);
+    let sub_agents =
+        SubAgents::new(template).with_strategy(Arc::new(React::default())).with_max_parallel(0);
     walk(&parent(&model, Executor::new(Toolbox::default()), sub_agents), &mut Keeping::new()).await;
     assert_eq!(told_json(&model)["states"], "a=completed");
     let requests = model.requests();
@@ -131,7 +133,7 @@ async fn b9_sub_agents_have_bounds() {
     let model = script();
     let executor = Executor::new(Toolbox::default()).with_settings(settings(|s| s.quota.depth = 1));
     let template = Agent::new(model.clone(), executor.clone());
-    let sub_agents = SubAgents::new(template).with_strategy(Strategy::React);
+    let sub_agents = SubAgents::new(template).with_strategy(Arc::new(React::default()));
     let mut context = Keeping::new();
     walk(&parent(&model, executor, sub_agents), &mut context).await;
     let told = told(&model);

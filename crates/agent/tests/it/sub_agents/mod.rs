@@ -12,7 +12,7 @@ mod shares;
 
 use crate::keeping::{Keeping, calling, last_result};
 use crate::script::task;
-use foldback_agent::{Agent, Executor, Report, Strategy, SubAgents, todo_write};
+use foldback_agent::{Agent, Executor, React, Report, SubAgents, todo_write};
 use foldback_core::ContextManager;
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
@@ -37,7 +37,7 @@ fn journaled(
 ) -> Agent {
     let theirs = executor.clone().with_toolbox(Toolbox::new(tools.clone()).unwrap());
     let template = Agent::new(model.clone(), theirs).with_system_prompt("You are careful.");
-    let sub_agents = change(SubAgents::new(template).with_strategy(Strategy::React));
+    let sub_agents = change(SubAgents::new(template).with_strategy(Arc::new(React::default())));
     let own = tools.into_iter().chain([sub_agents.delegate(), todo_write()]);
     Agent::new(model.clone(), executor.with_toolbox(Toolbox::new(own).unwrap()))
 }
@@ -47,7 +47,7 @@ fn delegate(items: Value) -> Answer {
 }
 
 async fn walk(agent: &Agent, context: &mut dyn ContextManager) -> Report {
-    agent.react(context, &task("写报告")).await.unwrap()
+    agent.run(&React::default(), context, &task("写报告")).await.unwrap()
 }
 
 /// What the model was told of its last call.

@@ -4,7 +4,9 @@ use super::{delegate, delegating, foldback_id, journaled, says, states, told, to
 use crate::keeping::{Keeping, calling, last_result, scripts};
 use crate::script::task;
 use crate::toolkit::{Counter, spec, tool, wait};
-use foldback_agent::{Agent, ApprovalRequest, Approver, Decision, Executor, SubAgents, Task};
+use foldback_agent::{
+    Agent, ApprovalRequest, Approver, Decision, Executor, OnePlan, React, SubAgents, Task,
+};
 use foldback_core::ItemState;
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Effect, ToolOutput, Toolbox};
@@ -199,7 +201,7 @@ async fn a_plan_delegates_to_agents_that_plan() {
     let own = Toolbox::new([wait(), SubAgents::new(template).delegate()]).unwrap();
     let mut context = Keeping::new();
     let agent = Agent::new(model.clone(), Executor::new(own));
-    let report = agent.one_plan(&mut context, &task("写报告")).await.unwrap();
+    let report = agent.run(&OnePlan::default(), &mut context, &task("写报告")).await.unwrap();
     assert_eq!(report.answer(), Some("完成"));
     let levels: Vec<&str> =
         report.trajectory.tool_calls().map(|call| call.arguments.as_str()).collect();
@@ -281,8 +283,9 @@ async fn two_stores_have_items_of_one_name() {
     let (mut one, mut other) = (Keeping::new(), Keeping::new());
     let of = |run: &str| Task { run: run.to_owned(), ..task("写报告") };
     let (first, second) = (of("first"), of("second"));
+    let react = React::default();
     let (one, other) =
-        tokio::join!(agent.react(&mut one, &first), agent.react(&mut other, &second));
+        tokio::join!(agent.run(&react, &mut one, &first), agent.run(&react, &mut other, &second));
     for report in [one, other] {
         let report = report.unwrap();
         let answer = report.answer().unwrap();

@@ -5,7 +5,7 @@ use crate::keeping::{Keeping, calling};
 use crate::resume::Full;
 use crate::script::task;
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal};
+use foldback_agent::{Executor, MemoryJournal, React};
 use foldback_llm::ScriptedModel;
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use serde_json::json;
@@ -70,7 +70,8 @@ async fn td3_sub_agents_go_on_where_they_stood() {
         {
             // Dropped in the middle, as a process that is killed.
             let (agent, task) = (agent(), task("写报告"));
-            let run = agent.react(&mut context, &task);
+            let react = React::default();
+            let run = agent.run(&react, &mut context, &task);
             let stopped = tokio::time::timeout(Duration::from_secs(stop_after), run).await;
             assert!(stopped.is_err(), "{stop_after}");
         }
@@ -96,7 +97,7 @@ async fn td3_sub_agents_go_on_from_every_record() {
         let (done, mut context) = (Counter::default(), Keeping::new());
         let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
         let agent = || journaled(&far_along(), vec![work(&done)], executor.clone(), |sub| sub);
-        let is_over = agent().react(&mut context, &task("写报告")).await.is_ok();
+        let is_over = agent().run(&React::default(), &mut context, &task("写报告")).await.is_ok();
         *journal.1.lock().unwrap() = usize::MAX;
         tokio::time::sleep(ms(10)).await;
         let mut context = context.reopened();

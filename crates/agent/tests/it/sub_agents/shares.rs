@@ -4,7 +4,9 @@ use super::{delegate, delegating, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::{agent, task};
 use crate::toolkit::wait;
-use foldback_agent::{Resource, SpendLimits, SpendTracker, Stop, SubAgents, Task, TokenPrices};
+use foldback_agent::{
+    React, Resource, SpendLimits, SpendTracker, Stop, SubAgents, Task, TokenPrices,
+};
 use foldback_llm::Usage;
 use serde_json::json;
 use std::time::Duration;
@@ -25,7 +27,7 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
         let agent =
             delegating(&model, vec![wait()], |s| s.with_share(share).unwrap().with_max_parallel(1));
         let task = Task { spend: SpendTracker::new(twelve, None).unwrap(), ..task("写报告") };
-        let report = agent.react(&mut Keeping::new(), &task).await.unwrap();
+        let report = agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
         (report, task.spend.spent().model_calls, model)
     };
     // One to delegate, half of the eleven left for a, two for b, one to answer.

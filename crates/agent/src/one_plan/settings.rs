@@ -1,0 +1,42 @@
+//! How a run is planned.
+
+use crate::SettingError;
+use foldback_llm::Sampling;
+
+/// How a run is planned.
+#[derive(Clone, Debug)]
+pub struct OnePlanSettings {
+    /// How often the plan may be made anew in one run.
+    pub max_replans: u32,
+    /// Whether steps start while the first plan is still being written. Which ones may is the
+    /// executor's setting: only those that do nothing to the world, unless it says otherwise.
+    pub stream: bool,
+    /// About how many tokens the steps take together, with arguments, tasks and results, when the model
+    /// is asked again or writes the answer. What is left out is marked, and stays whole in the run.
+    pub results_tokens: usize,
+    /// How answers are drawn.
+    pub sampling: Sampling,
+}
+
+impl Default for OnePlanSettings {
+    /// Three replans, no streaming, 12,000 tokens of steps.
+    fn default() -> Self {
+        Self {
+            max_replans: 3,
+            stream: false,
+            results_tokens: 12_000,
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+impl OnePlanSettings {
+    /// Refuses settings by which nothing could be told of steps, or no answer be drawn.
+    ///
+    /// # Errors
+    /// When that is so.
+    pub fn check(&self) -> Result<(), SettingError> {
+        SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
+        SettingError::check_sampling(&self.sampling)
+    }
+}
