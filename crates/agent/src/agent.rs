@@ -1,9 +1,7 @@
 //! What a strategy works with: a model, an executor with its tools, and standing instructions.
 
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{
-    Executor, Host, Observer, RunError, SettingError, SpendError, SpendTracker, Trace, Watch,
-};
+use crate::{Executor, Observer, RunError, SettingError, SpendError, SpendTracker, Trace};
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
 use foldback_planner::Validator;
@@ -51,18 +49,6 @@ impl Task {
     #[must_use]
     pub fn new(run: &str, request: &str) -> Self {
         Self { request: request.to_owned(), run: run.to_owned(), ..Self::default() }
-    }
-}
-
-impl Task {
-    /// What is lent to the tools of the task's runs.
-    pub(crate) fn host(&self) -> Host {
-        Host { observer: self.observer.clone(), spend: self.spend.clone() }
-    }
-
-    /// Who watches the task's run, which belongs to this todo.
-    pub(crate) fn watch(&self, todo: &TodoId) -> Watch {
-        Watch::new(todo.clone(), self.observer.clone())
     }
 }
 

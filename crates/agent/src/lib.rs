@@ -17,9 +17,9 @@
 //! - The [`Executor`] runs a plan's steps as they become ready, within limits, with retries, approval and
 //!   a [`Journal`] from which a killed run goes on. It works without a model as well.
 //! - A [`SpendTracker`] counts what a task spends, and [`SpendLimits`] bound it: calls, tokens, money, time.
-//! - An [`Observer`] is told of each [`AgentEvent`] as it happens.
-//! - A [`Host`] is what the agent lends its own tools of the run that calls them, beside the way to its
-//!   context: who watches, and the spend tracker.
+//! - A [`RunLog`] is where a run says what happens in it, once, as a [`RunEvent`]: spending, trajectory, spans
+//!   and the [`Observer`], which is given [`AgentEvent`]s, follow it. Tools find the log of the run that
+//!   calls them by [`RunLog::of`].
 //! - [`SubAgents`] work on items of an agent's todo list, each in a conversation of its own; a
 //!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
@@ -64,6 +64,7 @@
 
 mod adaptive;
 mod agent;
+mod agent_event;
 mod approval;
 mod call_ids;
 pub mod deep_search;
@@ -71,7 +72,6 @@ mod excerpt;
 mod executor;
 mod facts;
 mod flow;
-mod host;
 mod journal;
 mod json_line;
 mod maintenance;
@@ -89,6 +89,7 @@ mod resumed;
 mod rewards;
 mod run;
 mod run_context;
+mod run_log;
 mod setting;
 pub mod spans;
 mod spend_limits;
@@ -102,6 +103,7 @@ mod trajectory;
 
 pub use adaptive::Adaptive;
 pub use agent::{Agent, AgentError, Report, Task, reference_system_prompt};
+pub use agent_event::{AgentEvent, PlannedStep};
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
@@ -109,10 +111,9 @@ pub use executor::{
 };
 pub use flow::{Flow, FlowSettings, PlanShown, StepContext, StepExecutor};
 pub use foldback_llm::TokenPrices;
-pub use host::Host;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
 pub use model_caller::Reply;
-pub use observer::{AgentEvent, Observer, PlannedStep, Watch};
+pub use observer::Observer;
 pub use one_plan::{OnePlan, OnePlanSettings};
 pub use person::{AskPerson, Person, Question};
 pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
@@ -121,6 +122,7 @@ pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
     guessed_rashly, judge, own_judges,
 };
+pub use run_log::{RunEvent, RunLog, ToolOwner};
 pub use setting::SettingError;
 pub use spend_limits::{Resource, SpendLimits};
 pub use spend_tracker::{BegunCall, SpendError, SpendTracker, Spending};

@@ -1,6 +1,5 @@
 //! What a model is told about what it asked for.
 
-use crate::AgentEvent;
 use crate::spans::error_type;
 use foldback_planner::{Failure, StepResult};
 
@@ -42,12 +41,6 @@ pub(crate) fn of_refused_block(findings: &[String]) -> String {
     }
     text.push_str("Write the whole block again, or answer without one.");
     text
-}
-
-/// That nothing of what a model planned is run, for whoever watches.
-pub(crate) fn unsound(findings: &[String]) -> AgentEvent {
-    let text = format!("what was planned cannot be run: {}", findings.join("; "));
-    AgentEvent::Noted { text: beginning(&text) }
 }
 
 /// An answer that could not be read, so that nothing of it stands in the conversation.

@@ -1,302 +1,166 @@
 //! Watching an agent while it works.
 
+use crate::react::React;
 use crate::trajectory::{Purpose, Stop};
-use crate::{Decision, Resource, Spending, StrategyName};
-use foldback_core::{BlockId, ItemState, TodoId, TodoList};
-use foldback_llm::Usage;
-use foldback_planner::{Action, Step, StepId};
-use serde::{Serialize, Serializer};
-use std::fmt;
+use crate::{
+    AgentEvent, ApprovalRequest, CallReport, PlannedStep, RunEvent, SpendTracker, ToolOwner,
+    observation,
+};
+use foldback_core::TodoId;
+use foldback_llm::{ChatResponse, ModelError, Usage};
+use foldback_planner::{StepId, StepResult};
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-/// Who is told of what happens in a run, as it happens. It is called inside the loop, and must be quick.
+/// Follows runs while they happen. It is called inside the loop, and must be quick. One that panics
+/// breaks nothing, and does not hear what it panicked at.
 pub trait Observer: Send + Sync {
     /// Something happened in the run of `todo`: the agent's own, or a sub-agent's.
     fn observe(&self, todo: &TodoId, event: &AgentEvent);
 }
 
-/// Who watches the run of a todo. An observer that panics is not heard, and breaks nothing.
-#[derive(Clone)]
-pub struct Watch {
-    todo: TodoId,
-    observer: Option<Arc<dyn Observer>>,
-}
-
-impl Watch {
-    /// Tells an observer, if there is one, of what happens in the run of a todo.
-    #[must_use]
-    pub fn new(todo: TodoId, observer: Option<Arc<dyn Observer>>) -> Self {
-        Self { todo, observer }
-    }
-
-    /// Tells of an event.
-    pub fn tell(&self, event: &AgentEvent) {
-        if let Some(observer) = &self.observer {
-            let told = AssertUnwindSafe(|| observer.observe(&self.todo, event));
-            if catch_unwind(told).is_err() {
-                tracing::warn!(todo = %self.todo, "an observer panicked");
-            }
-        }
-    }
-
-    /// Tells of an event that is put together only where somebody watches.
-    pub fn tell_of(&self, event: impl FnOnce() -> AgentEvent) {
-        if self.observer.is_some() {
-            self.tell(&event());
-        }
-    }
-}
-
-impl fmt::Debug for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
-            .field("todo", &self.todo)
-            .field("observed", &self.observer.is_some())
-            .finish()
-    }
-}
-
-/// A thing that happens while an agent works on a task. As JSON an object whose `event` names the kind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AgentEvent {
-    /// A run began, or went on.
-    Began {
-        /// What is asked.
-        request: String,
-        /// The strategy, by its name.
-        #[serde(serialize_with = "by_name")]
-        strategy: StrategyName,
-        /// Whether an earlier run of the same name is gone on with.
-        resumed: bool,
-    },
-    /// A strategy was chosen, or another one than before.
-    Chose {
-        /// The strategy, by its name.
-        #[serde(serialize_with = "by_name")]
-        strategy: StrategyName,
-        /// Why.
-        because: String,
-    },
-    /// The model is asked.
-    Asked {
-        /// What for.
-        purpose: Purpose,
-        /// The estimated tokens of the request.
-        tokens: u64,
-    },
-    /// The model answered, or could not.
-    Answered {
-        /// What it was asked for.
-        purpose: Purpose,
-        /// The tokens it took.
-        usage: Usage,
-        /// What they cost, where that is known.
-        cost: Option<f64>,
-        /// Its words, as far as there are any.
-        text: String,
-        /// How many calls of tools it makes by the chat API.
-        calls: usize,
-        /// Why there is no answer.
-        error: Option<String>,
-        /// Whether the answer is an earlier run's, from the journal: nobody was asked.
-        from_journal: bool,
-    },
-    /// Steps were planned.
-    Planned {
-        /// The turn they belong to.
-        turn: u32,
-        /// Each step: its number, its tool (an anchor has none), and the steps it waits for.
-        steps: Vec<PlannedStep>,
-    },
-    /// A call waits until somebody says whether it may be made. Who wants to make it is the run's todo.
-    ApprovalAsked {
-        /// Its turn.
-        turn: u32,
-        /// Its step.
-        step: StepId,
-        /// The tool.
-        tool: String,
-        /// The arguments as JSON text.
-        arguments: String,
-    },
-    /// It was said whether a call may be made.
-    ApprovalDecided {
-        /// Its turn.
-        turn: u32,
-        /// Its step.
-        step: StepId,
-        /// What was said.
-        #[serde(flatten)]
-        decision: Decision,
-    },
-    /// A tool's call began.
-    CallBegan {
-        /// Its turn.
-        turn: u32,
-        /// Its step.
-        step: StepId,
-        /// The tool.
-        tool: String,
-        /// The arguments as JSON text.
-        arguments: String,
-    },
-    /// A tool's call ended.
-    CallEnded {
-        /// Its turn.
-        turn: u32,
-        /// Its step.
-        step: StepId,
-        /// The tool.
-        tool: String,
-        /// Whether it went well.
-        success: bool,
-        /// What the command that it ran ended with, where it ran one.
-        exit_code: Option<i64>,
-        /// The beginning of what the model is told of it.
-        excerpt: String,
-        /// How long it took, in microseconds.
-        took_us: u64,
-        /// Whether the result is an earlier run's, from the journal: nothing was called.
-        from_journal: bool,
-    },
-    /// A step will not run because of another.
-    CallSkipped {
-        /// Its turn.
-        turn: u32,
-        /// The step.
-        step: StepId,
-        /// The step because of which it does not run.
-        because: StepId,
-    },
-    /// The model looked back by one of the context policy's tools.
-    Recalled {
-        /// The tool.
-        tool: String,
-        /// The arguments as JSON text.
-        arguments: String,
-        /// Whether it was answered with an error.
-        is_error: bool,
-        /// The beginning of the answer.
-        excerpt: String,
-    },
-    /// Parts of the conversation were closed and left the view, or may.
-    Folded {
-        /// The blocks.
-        blocks: Vec<BlockId>,
-        /// The estimated tokens of everything that was recorded so far.
-        recorded_tokens: u64,
-    },
-    /// The todo list changed.
-    Todos {
-        /// The list as it stands now.
-        list: TodoList,
-    },
-    /// A sub-agent began to work on an item.
-    Delegated {
-        /// The item's todo.
-        item: TodoId,
-        /// What it is asked.
-        request: String,
-    },
-    /// A sub-agent handed its item back.
-    HandedBack {
-        /// The item's todo.
-        item: TodoId,
-        /// Where the item stands.
-        state: ItemState,
-        /// What came out.
-        result: String,
-    },
-    /// The model repeats itself, and was told to go about it otherwise.
-    Stuck,
-    /// Something may not be spent any more.
-    Exhausted {
-        /// What.
-        resource: Resource,
-        /// Whether the bound is that of a share of what the whole task may spend.
-        of_share: bool,
-    },
-    /// Something worth a line that has no event of its own.
-    Noted {
-        /// The line.
-        text: String,
-    },
-    /// The run ended.
-    Ended {
-        /// Why.
-        stop: Stop,
-        /// The answer, where it came to one.
-        answer: Option<String>,
-        /// What was spent by it.
-        spent: Spending,
-    },
-}
-
-/// Names each kind of event once, or does not compile.
-macro_rules! kinds {
-    ($($kind:ident: $name:literal,)+) => {
-        impl AgentEvent {
-            /// The name of each kind, as `event` has it in JSON.
-            pub const KINDS: &'static [&'static str] = &[$($name),+];
-
-            /// The name of its kind.
-            #[must_use]
-            pub fn kind(&self) -> &'static str {
-                match self {
-                    $(Self::$kind { .. } => $name,)+
-                }
-            }
+/// Tells an observer of an event, as far as it is one for observers.
+pub(crate) fn hear(
+    observer: &dyn Observer,
+    todo: &TodoId,
+    spend: &SpendTracker,
+    event: &RunEvent<'_>,
+) {
+    let tell = |event: &AgentEvent| {
+        let observe = AssertUnwindSafe(|| observer.observe(todo, event));
+        if catch_unwind(observe).is_err() {
+            tracing::warn!(%todo, "an observer panicked");
         }
     };
-}
-
-kinds! {
-    Began: "began",
-    Chose: "chose",
-    Asked: "asked",
-    Answered: "answered",
-    Planned: "planned",
-    ApprovalAsked: "approval_asked",
-    ApprovalDecided: "approval_decided",
-    CallBegan: "call_began",
-    CallEnded: "call_ended",
-    CallSkipped: "call_skipped",
-    Recalled: "recalled",
-    Folded: "folded",
-    Todos: "todos",
-    Delegated: "delegated",
-    HandedBack: "handed_back",
-    Stuck: "stuck",
-    Exhausted: "exhausted",
-    Noted: "noted",
-    Ended: "ended",
-}
-
-/// A strategy as commands name it: `one-plan`.
-fn by_name<S: Serializer>(strategy: &StrategyName, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(strategy.as_str())
-}
-
-/// A step of a plan as it is told to whoever watches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlannedStep {
-    /// Its number.
-    pub step: StepId,
-    /// The tool; an anchor has none.
-    pub tool: Option<String>,
-    /// The steps that it waits for.
-    pub after: Vec<StepId>,
-}
-
-impl From<&Step> for PlannedStep {
-    fn from(step: &Step) -> Self {
-        let tool = match &step.action {
-            Action::Call { function, .. } => Some(function.clone()),
-            Action::Anchor { .. } => None,
-        };
-        Self { step: step.id, tool, after: step.after.clone() }
+    match *event {
+        RunEvent::StepRefused { turn, step, call, result } => {
+            let (tool, arguments) = (call.name.clone(), call.arguments.clone());
+            tell(&AgentEvent::CallBegan { turn, step, tool, arguments });
+            tell(&ended(turn, step, Some(&call.name), result, None));
+        }
+        RunEvent::Ended { stop, answer } => {
+            if let Stop::Exhausted { resource } = *stop {
+                let of_share = spend.lacks_share(resource);
+                tell(&AgentEvent::Exhausted { resource, of_share });
+            }
+            let (stop, answer) = (stop.clone(), answer.map(ToOwned::to_owned));
+            tell(&AgentEvent::Ended { stop, answer, spent: spend.spent() });
+        }
+        _ => {
+            if let Some(event) = observed(event, spend) {
+                tell(&event);
+            }
+        }
     }
+}
+
+/// The event as an observer hears it; `None` where it does not.
+fn observed(event: &RunEvent<'_>, spend: &SpendTracker) -> Option<AgentEvent> {
+    Some(match *event {
+        RunEvent::Began { request, strategy, resumed } => {
+            AgentEvent::Began { request: request.to_owned(), strategy: strategy.clone(), resumed }
+        }
+        RunEvent::Chose { strategy, because } => {
+            AgentEvent::Chose { strategy: strategy.clone(), because: because.to_owned() }
+        }
+        RunEvent::Degraded { because, .. } => {
+            AgentEvent::Chose { strategy: React::NAME, because: because.to_owned() }
+        }
+        RunEvent::Asked { purpose, tokens, .. } => {
+            AgentEvent::Asked { purpose: purpose.clone(), tokens }
+        }
+        RunEvent::Answered { purpose, answer, from_journal, .. } => {
+            answered(purpose, answer, from_journal, spend)
+        }
+        RunEvent::Planned { findings, .. } if !findings.is_empty() => {
+            let text = format!("what was planned cannot be run: {}", findings.join("; "));
+            AgentEvent::Noted { text: observation::beginning(&text) }
+        }
+        RunEvent::Planned { turn, plan, .. } => {
+            AgentEvent::Planned { turn, steps: plan.steps.iter().map(PlannedStep::from).collect() }
+        }
+        RunEvent::StepBegan { turn, step, tool, arguments } => {
+            let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+            AgentEvent::CallBegan { turn, step, tool, arguments }
+        }
+        RunEvent::StepEnded { turn, step, tool, result, call } => {
+            ended(turn, step, tool, result, call)
+        }
+        RunEvent::StepSkipped { turn, step, because } => {
+            AgentEvent::CallSkipped { turn, step, because }
+        }
+        RunEvent::OwnCallEnded { call, owner: ToolOwner::Policy, text, is_error, .. } => {
+            AgentEvent::Recalled {
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                is_error,
+                excerpt: observation::beginning(text),
+            }
+        }
+        RunEvent::ApprovalAsked { turn, request } => {
+            let ApprovalRequest { step, function, arguments, .. } = request;
+            let (tool, arguments) = (function.clone(), arguments.clone());
+            AgentEvent::ApprovalAsked { turn, step: *step, tool, arguments }
+        }
+        RunEvent::ApprovalDecided { turn, step, decision } => {
+            AgentEvent::ApprovalDecided { turn, step, decision: decision.clone() }
+        }
+        RunEvent::Folded { blocks, recorded_tokens } => {
+            AgentEvent::Folded { blocks: blocks.to_vec(), recorded_tokens }
+        }
+        RunEvent::Todos { list } => AgentEvent::Todos { list: list.clone() },
+        RunEvent::Delegated { item, request } => {
+            AgentEvent::Delegated { item: item.clone(), request: request.to_owned() }
+        }
+        RunEvent::HandedBack { item, state, result } => {
+            AgentEvent::HandedBack { item: item.clone(), state, result: result.to_owned() }
+        }
+        RunEvent::Stuck => AgentEvent::Stuck,
+        RunEvent::Noted { text } => AgentEvent::Noted { text: text.to_string() },
+        _ => return None,
+    })
+}
+
+fn answered(
+    purpose: &Purpose,
+    answer: &Result<ChatResponse, ModelError>,
+    from_journal: bool,
+    spend: &SpendTracker,
+) -> AgentEvent {
+    let (usage, text, error) = match answer {
+        Ok(response) => (response.usage, response.message.text().into_owned(), None),
+        Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
+    };
+    // A call that failed now has cost nothing that is known.
+    let cost = (answer.is_ok() || from_journal).then(|| spend.cost_of(&usage)).flatten();
+    let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
+    let purpose = purpose.clone();
+    AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }
+}
+
+fn ended(
+    turn: u32,
+    step: StepId,
+    tool: Option<&str>,
+    result: &StepResult,
+    call: Option<&CallReport>,
+) -> AgentEvent {
+    let took = call.map(|call| call.ended.saturating_sub(call.started)).unwrap_or_default();
+    AgentEvent::CallEnded {
+        turn,
+        step,
+        tool: tool.unwrap_or_default().to_owned(),
+        success: matches!(result, StepResult::Success { .. }),
+        exit_code: exit_code(result),
+        excerpt: observation::beginning(&observation::of_result(result)),
+        took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        from_journal: call.is_some_and(|call| call.from_journal),
+    }
+}
+
+/// What the command that a call ran ended with, as its tool tells it.
+fn exit_code(result: &StepResult) -> Option<i64> {
+    let StepResult::Success { data } = result else { return None };
+    let structured: Value = serde_json::from_str(data.structured.as_deref()?).ok()?;
+    structured.get("exit_code")?.as_i64()
 }

@@ -1,7 +1,6 @@
 //! What the agent's own tools have in common: how they are declared, read their arguments and find the
 //! context of whoever calls.
 
-use crate::{AgentEvent, Host};
 use foldback_core::ToolDefinition;
 use foldback_tool::{CallContext, ContextHandle, ToolError, ToolSpec};
 use serde::de::DeserializeOwned;
@@ -29,11 +28,4 @@ pub(crate) fn context_of<'a>(
     let nowhere =
         || ToolError::permanent(format!("{tool} works for an agent, and no agent makes this call"));
     call.context.as_ref().ok_or_else(nowhere)
-}
-
-/// Tells whoever watches the caller.
-pub(crate) fn tell(call: &CallContext, event: &AgentEvent) {
-    if let Some(context) = &call.context {
-        Host::of(call).watch(context).tell(event);
-    }
 }

@@ -4,7 +4,7 @@ use crate::StrategyRun;
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::notes::Notes;
 use crate::run_context::RunContext;
-use crate::state::Watched;
+use crate::state::LoggedRun;
 use crate::strategy::Strategy;
 use foldback_core::ContextManager;
 use futures::FutureExt;
@@ -31,9 +31,9 @@ impl Agent {
     ) -> BoxFuture<'a, Result<Report, AgentError>> {
         // A strategy may run others inside it.
         async move {
-            let watched = Watched::begin(self, task, context.todo(), strategy.name())?;
-            let ended = self.run_in(strategy, context, &watched.task).await;
-            watched.end(ended.map_err(AgentError::out_of_context))
+            let logged = LoggedRun::begin(self, task, context.todo(), &strategy.name())?;
+            let ended = self.run_in(strategy, context, &logged).await;
+            logged.end(ended.map_err(AgentError::out_of_context))
         }
         .boxed()
     }
@@ -42,15 +42,15 @@ impl Agent {
         &self,
         strategy: &dyn Strategy,
         context: &mut dyn ContextManager,
-        task: &Task,
+        logged: &LoggedRun,
     ) -> Result<Report, AgentError> {
+        let LoggedRun { log, task, .. } = logged;
         let notes = Notes::open(&self.executor, &task.run)?;
         notes.begin(task, &strategy.name())?;
-        let watch = task.watch(context.todo());
-        let mut context = RunContext::new(context, notes.clone(), watch)?;
-        let ended = StrategyRun::work(self, strategy, &mut context, task, notes).await;
+        let mut context = RunContext::new(context, notes.clone(), log.clone())?;
+        let ended = StrategyRun::work(self, strategy, &mut context, (task, notes), log).await;
         let settled = context.settle().await;
-        task.spend.charge_side_calls(&mut context);
+        log.side_calls(&mut context);
         let left = context.leave();
         let report = ended?;
         settled?;

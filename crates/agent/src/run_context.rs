@@ -5,7 +5,7 @@ use crate::maintenance::Upkeep;
 use crate::notes::Notes;
 use crate::reciting::Recital;
 use crate::resumed::Resumed;
-use crate::{AgentEvent, Watch};
+use crate::{RunEvent, RunLog};
 use foldback_core::{
     BlockId, Budget, ContextError, ContextLayer, ContextManager, Estimate, ItemState, Message,
     Prompt, Recorded, Reference, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, message_tokens,
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 
 /// The context of a run, whatever its policy: what the context holds of the run is not
 /// [recorded again](Resumed), the todo list is [recited](Recital), the policy's work beside the loop is
-/// [done](Upkeep), and whoever watches is told of what is closed.
+/// [done](Upkeep), and what is closed is emitted.
 pub(crate) struct RunContext<'a> {
     policy: &'a mut dyn ContextManager,
-    watch: Watch,
+    log: RunLog,
     /// The estimated tokens of everything that was recorded.
     recorded_tokens: u64,
     resumed: Resumed,
     recital: Recital,
     upkeep: Upkeep,
-    /// What did not fit into a prompt, as whoever watches was told.
-    told: Mutex<BTreeSet<String>>,
+    /// What did not fit into a prompt and was emitted.
+    unfit: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> RunContext<'a> {
@@ -36,14 +36,14 @@ impl<'a> RunContext<'a> {
     pub(crate) fn new(
         policy: &'a mut dyn ContextManager,
         notes: Notes,
-        watch: Watch,
+        log: RunLog,
     ) -> Result<Self, AgentError> {
         let resumed = Resumed::begin(policy, notes.clone())?;
         let recital = Recital::new(notes);
         let recorded_tokens = policy.prompt(&Budget::default()).tokens as u64;
         let upkeep = Upkeep::default();
-        let told = Mutex::default();
-        Ok(Self { policy, watch, recorded_tokens, resumed, recital, upkeep, told })
+        let unfit = Mutex::default();
+        Ok(Self { policy, log, recorded_tokens, resumed, recital, upkeep, unfit })
     }
 
     /// Waits a moment for the policy's work beside the loop: what is not done then is lost.
@@ -75,8 +75,8 @@ impl ContextLayer for RunContext<'_> {
         let recorded = self.resumed.record(self.policy, message)?;
         self.recorded_tokens = self.recorded_tokens.saturating_add(tokens);
         if !recorded.closed.is_empty() {
-            let (blocks, recorded_tokens) = (recorded.closed.clone(), self.recorded_tokens);
-            self.watch.tell(&AgentEvent::Folded { blocks, recorded_tokens });
+            let (blocks, recorded_tokens) = (&*recorded.closed, self.recorded_tokens);
+            self.log.emit(RunEvent::Folded { blocks, recorded_tokens });
         }
         self.upkeep.tend(self.policy)?;
         Ok(recorded)
@@ -85,8 +85,8 @@ impl ContextLayer for RunContext<'_> {
     fn prompt(&self, budget: &Budget) -> Prompt {
         let prompt = self.recital.prompt(budget, |budget| self.resumed.prompt(self.policy, budget));
         for text in &prompt.unfit {
-            if self.told.lock().insert(text.clone()) {
-                self.watch.tell(&AgentEvent::Noted { text: text.clone() });
+            if self.unfit.lock().insert(text.clone()) {
+                self.log.note(format_args!("{text}"));
             }
         }
         prompt

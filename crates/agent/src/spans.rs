@@ -4,7 +4,9 @@
 //! fixed name, so the full one (`execute_tool search_city`) stands in the field `otel.name`, where
 //! exporters look for it.
 
+use crate::RunEvent;
 use foldback_llm::Usage;
+use foldback_planner::StepResult;
 use foldback_tool::{FailureKind, ToolSpec};
 use tracing::{Span, field, info_span};
 
@@ -71,6 +73,32 @@ pub fn chat(model: &str) -> Span {
         otel.status_code = field::Empty,
     );
     name(&span, "chat", model)
+}
+
+/// Adds what an event says to the span that it is about.
+pub(crate) fn hear(event: &RunEvent<'_>) {
+    match *event {
+        RunEvent::Answered { span, answer, .. } => match answer {
+            Ok(response) => record_usage(span, &response.usage),
+            Err(error) => record_error(span, error.kind.as_str()),
+        },
+        RunEvent::ToolCalled { span, arguments: Some(arguments) } => {
+            record_arguments(span, arguments);
+        }
+        RunEvent::ToolAnswered { span, result, shows_content } => match result {
+            StepResult::Success { data } if shows_content => record_result(span, &data.text),
+            StepResult::Error { failure } => record_error(span, &error_type(failure.kind)),
+            _ => {}
+        },
+        RunEvent::Chose { strategy, because } => {
+            tracing::info!(strategy = strategy.as_str(), because, "chosen");
+        }
+        RunEvent::Degraded { degraded, .. } => {
+            let (because, detail) = (degraded.because, &degraded.detail);
+            tracing::info!(?because, %detail, "degraded to react");
+        }
+        _ => {}
+    }
 }
 
 /// Adds the tokens of a `chat` or `invoke_agent` span.

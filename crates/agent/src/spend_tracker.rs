@@ -1,7 +1,6 @@
 //! What a run has spent, and whether it may spend more.
 
-use crate::{Resource, SpendLimits};
-use foldback_core::ContextManager;
+use crate::{Resource, RunEvent, SpendLimits};
 use foldback_llm::{TokenPrices, Usage};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -231,8 +230,38 @@ impl SpendTracker {
         self.change(&|account| account.spent.tool_calls += 1);
     }
 
+    /// Counts what an event says was spent. Calls that are made now are counted when they
+    /// [begin](Self::begin_model_call).
+    pub(crate) fn hear(&self, event: &RunEvent<'_>) {
+        match *event {
+            RunEvent::Answered { answer, from_journal: true, .. } => {
+                self.model_called(answer.as_ref().map(|answer| answer.usage).unwrap_or_default());
+            }
+            RunEvent::Answered { answer: Ok(answer), .. } => {
+                self.charge(answer.usage);
+            }
+            RunEvent::PolicyAsked { usage } => {
+                self.model_called(usage);
+            }
+            RunEvent::CallRestored { attempts, spent } => {
+                if attempts > 0 {
+                    self.tool_called();
+                }
+                if let Some(spent) = spent {
+                    self.was_spent(spent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What these tokens cost, where that is known.
+    pub(crate) fn cost_of(&self, usage: &Usage) -> Option<f64> {
+        self.inner.prices.map(|prices| prices.cost(usage))
+    }
+
     /// An earlier process has spent this, whatever there is left. What it cost is what it would cost now.
-    pub(crate) fn was_spent(&self, before: &Spending) {
+    fn was_spent(&self, before: &Spending) {
         self.change(&|account| {
             account.spent.model_calls += before.model_calls;
             account.spent.tool_calls += before.tool_calls;
@@ -240,16 +269,8 @@ impl SpendTracker {
         self.charge(before.usage);
     }
 
-    /// Takes the calls of a model that a context's policy made for its own ends.
-    pub(crate) fn charge_side_calls(&self, context: &mut dyn ContextManager) {
-        for call in context.take_side_calls() {
-            let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
-            self.model_called(Usage { input, output, ..Usage::default() });
-        }
-    }
-
     fn charge(&self, usage: Usage) -> Option<f64> {
-        let cost = self.inner.prices.map(|prices| prices.cost(&usage));
+        let cost = self.cost_of(&usage);
         self.change(&|account| {
             account.spent.usage += usage;
             account.spent.cost += cost.unwrap_or_default();

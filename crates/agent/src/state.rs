@@ -1,10 +1,10 @@
-//! Where a run stands, and the beginning and end of one under the eyes of whoever watches.
+//! The state of a run, and its beginning and end.
 
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::executor::Claim;
 use crate::notes::check_task;
 use crate::trajectory::Stop;
-use crate::{AgentEvent, Journal, JournalError, Record, RunError, StrategyName, Watch};
+use crate::{Journal, JournalError, Record, RunError, RunEvent, RunLog, StrategyName};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,21 +71,21 @@ impl Agent {
     }
 }
 
-/// A run from its beginning to its end: whoever watches is told of both, what it spends is counted by
-/// itself, and the journal holds where it stands.
-pub(crate) struct Watched {
-    /// The task, with a tracker that is a share of its own.
+/// A run from its beginning to its end: its log tells of both, what it spends is counted by itself, and
+/// the journal holds its state.
+pub(crate) struct LoggedRun {
+    pub(crate) log: RunLog,
+    /// The task, whose spending is counted by itself.
     pub(crate) task: Task,
-    watch: Watch,
     journal: Option<Arc<dyn Journal>>,
-    /// What the journal holds of where it stands.
+    /// The state that the journal holds.
     noted: AgentState,
     /// The run's name is in use until it has ended.
     _claim: Option<Claim>,
 }
 
-impl Watched {
-    /// Takes the run's name, and tells that it begins, or goes on.
+impl LoggedRun {
+    /// Takes the run's name, and begins its log.
     ///
     /// # Errors
     /// When a run of this name is going on, it stands inside too many others, or the journal fails.
@@ -93,11 +93,11 @@ impl Watched {
         agent: &Agent,
         task: &Task,
         todo: &TodoId,
-        strategy: StrategyName,
+        strategy: &StrategyName,
     ) -> Result<Self, AgentError> {
         let run = &task.run;
         let (claim, journal, records) = agent.executor.hold(run, task.depth)?;
-        check_task(&records, task, &strategy)?;
+        check_task(&records, task, strategy)?;
         let mut noted = AgentState::noted(&records);
         // One that is tried again runs. One that is finished stays that, whoever asks for its answer.
         if let Some(journal) = &journal
@@ -107,38 +107,29 @@ impl Watched {
             noted.note(&**journal, run).map_err(RunError::from)?;
         }
         let task = Task { spend: task.spend.counting(), ..task.clone() };
-        let watch = task.watch(todo);
-        let watched = Self { task, watch, journal, noted, _claim: claim };
-        let task = &watched.task;
-        let (request, resumed) = (task.request.clone(), !records.is_empty());
-        watched.watch.tell(&AgentEvent::Began { request, strategy, resumed });
-        Ok(watched)
+        let log = RunLog::new(todo, task.spend.clone(), task.observer.clone());
+        let (request, resumed) = (&*task.request, !records.is_empty());
+        log.emit(RunEvent::Began { request, strategy, resumed });
+        Ok(Self { log, task, journal, noted, _claim: claim })
     }
 
-    /// Tells that it has ended.
+    /// Ends the run.
     ///
     /// # Errors
     /// What ended the run; or when the journal fails now.
     pub(crate) fn end(self, ended: Result<Report, AgentError>) -> Result<Report, AgentError> {
         let (stop, answer) = match &ended {
-            Ok(report) => {
-                (report.trajectory.outcome.stop.clone(), report.answer().map(str::to_owned))
-            }
+            Ok(report) => (report.trajectory.outcome.stop.clone(), report.answer()),
             Err(error) => (Stop::Failed { message: error.to_string() }, None),
         };
         let state = AgentState::after(&stop);
-        if let Stop::Exhausted { resource } = stop {
-            let of_share = self.task.spend.lacks_share(resource);
-            self.watch.tell(&AgentEvent::Exhausted { resource, of_share });
-        }
-        let spent = self.task.spend.spent();
-        self.watch.tell(&AgentEvent::Ended { stop, answer, spent });
         let noted = match &self.journal {
             Some(journal) if state != AgentState::Idle && state != self.noted => {
                 state.note(&**journal, &self.task.run)
             }
             _ => Ok(()),
         };
+        self.log.emit(RunEvent::Ended { stop: &stop, answer });
         // An error that is known already is the one that counts.
         let report = ended?;
         noted.map_err(RunError::from)?;

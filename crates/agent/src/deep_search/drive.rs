@@ -6,17 +6,17 @@ use super::requests::Prompts;
 use super::{
     DeepSearch, DeepSearchState, Query, Research, Route, ShortUrls, Source, Update, research_topic,
 };
+use crate::SettingError;
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::json_line::quoted;
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
 use crate::trajectory::{Ending, Purpose, Stop};
-use crate::{AgentEvent, SettingError};
 use foldback_core::{Budget, ContextManager, Message};
 use foldback_tool::Toolbox;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 /// What a search found out, beside its answer.
@@ -156,9 +156,9 @@ impl<'a> Graph<'a> {
                 Ok(reflection) => self.state.reflected(reflection),
                 // What was found so far is worth an answer.
                 Err(Trouble::Failed(why)) => {
-                    self.note(|| {
-                        format!("the answer is written: the reflection could not be read: {why}")
-                    });
+                    self.note(format_args!(
+                        "the answer is written: the reflection could not be read: {why}"
+                    ));
                     return self.nodes.finalize_answer(&self.state, None).await;
                 }
                 Err(trouble) => return Err(trouble),
@@ -169,7 +169,7 @@ impl<'a> Graph<'a> {
                     self.state.apply(Update::FollowUps(queries));
                 }
                 Route::FinalizeAnswer(because) => {
-                    self.note(|| format!("the answer is written: {because}"));
+                    self.note(format_args!("the answer is written: {because}"));
                     let gap = &reflection.knowledge_gap;
                     let is_open = !reflection.is_sufficient && !gap.trim().is_empty();
                     let gap = is_open.then_some(gap.as_str());
@@ -189,9 +189,10 @@ impl<'a> Graph<'a> {
         let results: Vec<Research> = stream::iter(research).buffered(width).try_collect().await?;
         for result in &results {
             if let Err(why) = &result.outcome {
-                self.note(|| {
-                    format!("the search for {} failed: {why}", quoted(&result.query.query))
-                });
+                self.note(format_args!(
+                    "the search for {} failed: {why}",
+                    quoted(&result.query.query)
+                ));
             }
         }
         Ok(results)
@@ -212,7 +213,7 @@ impl<'a> Graph<'a> {
         invented.extend(restored.invented);
         invented.extend(unplaced);
         if !invented.is_empty() {
-            self.note(|| format!("citations that name no source: {}", invented.join(", ")));
+            self.note(format_args!("citations that name no source: {}", invented.join(", ")));
         }
         let stop = if is_cut_off { Stop::CutOff } else { Stop::Answered };
         let findings = SearchFindings {
@@ -225,8 +226,8 @@ impl<'a> Graph<'a> {
         (Ending { stop, answer: Some(answer) }, findings)
     }
 
-    fn note(&self, text: impl FnOnce() -> String) {
-        self.nodes.run.watch().tell_of(|| AgentEvent::Noted { text: text() });
+    fn note(&self, text: fmt::Arguments<'_>) {
+        self.nodes.run.log().note(text);
     }
 }
 

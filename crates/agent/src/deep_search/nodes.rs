@@ -11,12 +11,12 @@ use super::{
     Citation, Citing, DeepSearch, DeepSearchState, Found, Grounding, Marked, Marks, Query,
     Reflection, Research, SearchQueryList, ShortUrls, Source, Summary, insert_citations, label,
 };
+use crate::Executor;
 use crate::agent::AgentError;
 use crate::json_line::quoted;
 use crate::model_caller::Reply;
 use crate::strategy::StrategyRun;
 use crate::trajectory::{Purpose, Stop};
-use crate::{AgentEvent, Executor};
 use foldback_core::Message;
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
 use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
@@ -260,9 +260,8 @@ impl Nodes<'_> {
                 Ok((located.stretches, located.missing))
             }
             Err(Trouble::Failed(why)) => {
-                self.run.watch().tell_of(|| AgentEvent::Noted {
-                    text: format!("no citations were set afterwards: {why}"),
-                });
+                let log = self.run.log();
+                log.note(format_args!("no citations were set afterwards: {why}"));
                 Ok((Cited::new(), Vec::new()))
             }
             Err(trouble) => Err(trouble),

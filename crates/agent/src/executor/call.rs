@@ -4,7 +4,7 @@ use super::executor::Shared;
 use super::lanes::{Again, Rest};
 use super::status::says_fail;
 use crate::spans;
-use crate::{Host, JournalError, Record, Spending, Watch};
+use crate::{JournalError, Record, RunEvent, RunLog, Spending};
 use foldback_planner::{Failure, StepId, StepResult};
 use foldback_tool::{
     CallContext, CancellationToken, ContextHandle, Data, Effect, Extensions, FailureKind, Tool,
@@ -47,9 +47,9 @@ pub(super) struct Surroundings {
     pub(super) cancelled: CancellationToken,
     pub(super) global_context: Option<Arc<str>>,
     pub(super) context: Option<ContextHandle>,
-    pub(super) host: Host,
-    /// Who is told of the steps, and as steps of which turn.
-    pub(super) told: Option<(u32, Watch)>,
+    pub(super) log: RunLog,
+    /// The turn that the steps belong to, where they are emitted.
+    pub(super) turn: Option<u32>,
     /// Tells the run of calls that wait for their next attempt.
     pub(super) rests: mpsc::UnboundedSender<Rest>,
 }
@@ -63,18 +63,11 @@ impl Call {
 
     /// Makes the call, with a record before and after it. Never panics.
     pub(super) async fn make(self, around: Arc<Surroundings>, span: Span) -> Finished {
-        let content = around.shared.settings.trace_content;
-        if content {
-            spans::record_arguments(&span, &self.arguments);
-        }
+        let (log, span, shows_content) = (&around.log, &span, around.shared.settings.trace_content);
+        let arguments = shows_content.then_some(&*self.arguments);
+        log.emit(RunEvent::ToolCalled { span, arguments });
         let (attempts, result, error) = self.recorded(&around).instrument(span.clone()).await;
-        match &result {
-            StepResult::Success { data } if content => spans::record_result(&span, &data.text),
-            StepResult::Error { failure } => {
-                spans::record_error(&span, &spans::error_type(failure.kind));
-            }
-            _ => {}
-        }
+        log.emit(RunEvent::ToolAnswered { span, result: &result, shows_content });
         Finished { step: self.step, attempts, result, error }
     }
 
@@ -90,10 +83,10 @@ impl Call {
             let (result, error) = self.end(around, 0, result, Spending::default());
             return (0, result, error);
         }
-        // What is spent by way of the host that the call is lent, a resumed run has spent as well.
-        let spend = around.host.spend.counting();
-        let host = Host { spend: spend.clone(), ..around.host.clone() };
-        let (attempts, result) = self.attempts(around, &host).await;
+        // What is spent by way of the log that the call is lent, a resumed run has spent as well.
+        let spend = around.log.spend().counting();
+        let log = around.log.with_spend(spend.clone());
+        let (attempts, result) = self.attempts(around, &log).await;
         if has_kind(&result, FailureKind::Cancelled) {
             // Without an end in the journal, a resumed run makes the call again if that does no harm.
             return (attempts, result, None);
@@ -130,12 +123,12 @@ impl Call {
     }
 
     /// Tries until it works, or another attempt does not help. Answers the number of attempts, too.
-    async fn attempts(&self, around: &Surroundings, host: &Host) -> (u32, StepResult) {
+    async fn attempts(&self, around: &Surroundings, log: &RunLog) -> (u32, StepResult) {
         let retry = around.shared.settings.retry;
         let may_repeat = self.tool.spec().effect != Effect::Effectful;
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(around, host, attempt).await {
+            let error = match self.attempt(around, log, attempt).await {
                 Ok(output) => return (attempt, self.answer(output, around)),
                 Err(error) => error,
             };
@@ -174,13 +167,13 @@ impl Call {
     async fn attempt(
         &self,
         around: &Surroundings,
-        host: &Host,
+        log: &RunLog,
         attempt: u32,
     ) -> Result<ToolOutput, Failed> {
         let spec = self.tool.spec();
         let cancelled = around.cancelled.child_token();
         let mut extensions = Extensions::default();
-        extensions.insert(host.clone());
+        extensions.insert(log.clone());
         let context = CallContext {
             idempotency_key: self.key.clone(),
             attempt,

@@ -6,7 +6,7 @@ use super::event::Trace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::journal::{Past, PastPlan};
-use crate::{Approver, Host, Journal, JournalError, Record};
+use crate::{Approver, Journal, JournalError, Record, RunLog};
 use foldback_planner::{Catalog, LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
 use foldback_tool::{CallContext, CancellationToken, ContextHandle, Toolbox};
 use std::collections::BTreeMap;
@@ -85,9 +85,8 @@ pub struct RunOptions {
     /// The way to the context of the loop that runs it: lent to the tools.
     pub context: Option<ContextHandle>,
     /// What stands around it otherwise: lent to the tools.
-    pub host: Host,
-    /// The turn that its steps belong to, as the [host's watcher](Host::watch) is told; without one, or
-    /// without a context, nobody is told of them.
+    pub log: RunLog,
+    /// The turn that its steps belong to, as the log says; without one they are not emitted.
     pub turn: Option<u32>,
 }
 
@@ -101,7 +100,7 @@ impl RunOptions {
             global_context: call.global_context.clone(),
             depth: call.depth,
             context: call.context.clone(),
-            host: Host::of(call),
+            log: RunLog::of(call),
             turn: None,
         }
     }
@@ -387,7 +386,7 @@ impl Executor {
         past: Past,
         claim: Option<Claim>,
     ) -> Run {
-        let RunOptions { id: run, cancelled, global_context, depth, context, host, turn } = options;
+        let RunOptions { id: run, cancelled, global_context, depth, context, log, turn } = options;
         let (sender, rests) = mpsc::unbounded_channel();
         let around = Surroundings {
             shared: Arc::clone(&self.shared),
@@ -396,9 +395,9 @@ impl Executor {
             // Its own token, so that a run that ends early does not cancel what stands around it.
             cancelled: cancelled.child_token(),
             global_context,
-            told: turn.zip(context.as_ref().map(|context| host.watch(context))),
+            turn,
             context,
-            host,
+            log,
             rests: sender,
         };
         Run::new(schedule, past, around, rests, claim)

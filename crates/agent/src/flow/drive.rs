@@ -11,11 +11,12 @@ use crate::json_line::quoted;
 use crate::model_caller::Reply;
 use crate::strategy::{Strategy, StrategyRun};
 use crate::trajectory::{Ending, Purpose, Stop, TerminateStatus};
-use crate::{AgentEvent, Resource, StepStatus, TextPlan};
+use crate::{Resource, RunEvent, StepStatus, TextPlan};
 use foldback_core::{ContextError, ContextManager, Message, Reference, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A flow while it goes on.
 pub(super) struct Drive<'a> {
@@ -121,7 +122,7 @@ impl<'a> Drive<'a> {
                         format!("the plan has {many} steps, and at most {MAX_STEPS} are taken")
                     }
                 };
-                self.note(format!("{why}; a general one takes its place"));
+                self.note(format_args!("{why}; a general one takes its place"));
                 let general = ["Analyze request", "Execute task", "Verify results"];
                 (None, general.map(str::to_owned).into())
             }
@@ -143,7 +144,7 @@ impl<'a> Drive<'a> {
             && let Some((tag, first)) = unknown(&step.text, &self.executors)
         {
             let (tag, first) = (quoted(tag), &first.name);
-            self.note(format!(
+            self.note(format_args!(
                 "step {at} calls {tag}, and nobody has that name; {first} works on it"
             ));
         }
@@ -171,7 +172,7 @@ impl<'a> Drive<'a> {
                     return Ok(Ok(()));
                 }
                 Attempt::Failed(reason) => {
-                    self.note(format!("step {at} failed: {reason}"));
+                    self.note(format_args!("step {at} failed: {reason}"));
                     self.mark(at, StepStatus::Blocked, Some(reason.clone()));
                     self.results.insert(at, StepResult::of(&format!("not done: {reason}")));
                     self.ended(context, at, None)?;
@@ -243,18 +244,15 @@ impl<'a> Drive<'a> {
     ) -> Result<(Report, Option<Reference>), Halt> {
         let item = self.step_todo(at);
         let mut child = context.child(item.clone())?;
-        self.run.watch().tell_of(|| {
-            let step = self.plan.steps.get(at);
-            let request = step.map_or_else(String::new, |step| step.text.clone());
-            AgentEvent::Delegated { item: item.clone(), request }
-        });
+        let request = self.plan.steps.get(at).map_or("", |step| &step.text);
+        self.run.log().emit(RunEvent::Delegated { item: &item, request });
         let report = agent.run(strategy, child.as_mut(), task).await?;
         let reference =
             child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
-        self.run.watch().tell_of(|| {
+        if self.run.log().is_watched() {
             let (state, result) = Attempt::of(&report).handed_back();
-            AgentEvent::HandedBack { item, state, result }
-        });
+            self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });
+        }
         Ok((report, reference))
     }
 
@@ -283,7 +281,9 @@ impl<'a> Drive<'a> {
         reason: &str,
     ) -> Result<bool, Halt> {
         if self.replans >= self.settings.max_replans {
-            self.note(format!("step {at} is blocked, and the plan may not be made anew again"));
+            self.note(format_args!(
+                "step {at} is blocked, and the plan may not be made anew again"
+            ));
             return Ok(false);
         }
         self.replans += 1;
@@ -319,7 +319,7 @@ impl<'a> Drive<'a> {
         let mut texts: Vec<String> = texts.take(at + 1).collect();
         texts.extend(behind(&texts, rest));
         if texts.len() > at + 1 + MAX_STEPS || texts.len() > 2 * MAX_STEPS {
-            self.note("the rest of the plan has too many steps, and is not taken".to_owned());
+            self.note(format_args!("the rest of the plan has too many steps, and is not taken"));
             return Ok(false);
         }
         self.plan.replace_steps(texts);
@@ -399,7 +399,7 @@ impl<'a> Drive<'a> {
     fn show(&self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
         let list = self.list()?;
         show(context, &list)?;
-        self.run.watch().tell_of(|| AgentEvent::Todos { list });
+        self.run.log().emit(RunEvent::Todos { list: &list });
         Ok(())
     }
 
@@ -425,8 +425,8 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    fn note(&self, text: String) {
-        self.run.watch().tell_of(|| AgentEvent::Noted { text });
+    fn note(&self, text: fmt::Arguments<'_>) {
+        self.run.log().note(text);
     }
 }
 

@@ -4,14 +4,11 @@ mod cache_marks;
 mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
-use crate::trajectory::{Purpose, Recorder, Stop};
-use crate::{AgentEvent, Journal, Resource, RunError, SpendTracker, Watch, spans};
+use crate::trajectory::{Purpose, Stop};
+use crate::{Journal, Resource, RunError, RunEvent, RunLog, spans};
 use cache_marks::marked;
-use foldback_core::ToolDefinition;
-use foldback_core::{Estimate, TodoId, TokenCounter, message_tokens};
-use foldback_llm::{
-    ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Usage,
-};
+use foldback_core::{Estimate, TokenCounter, ToolDefinition, message_tokens};
+use foldback_llm::{ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind};
 use foldback_tool::CancellationToken;
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -21,16 +18,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-/// Asks a model on behalf of a run: what the journal holds is not asked again; the spend tracker, the observer,
-/// the record and the spans are told.
+/// Asks a model on behalf of a run. What the journal holds is not asked again; what is asked is emitted
+/// to the run's log.
 #[derive(Clone)]
 pub(crate) struct ModelCaller {
     run: String,
     journal: Option<Arc<dyn Journal>>,
     answers: Arc<Mutex<RecordedAnswers>>,
     cancelled: CancellationToken,
-    spend: SpendTracker,
-    watch: Watch,
+    log: RunLog,
 }
 
 /// What comes of a question.
@@ -64,7 +60,7 @@ pub(crate) struct Question<'a> {
 
 impl ModelCaller {
     /// Takes what the journal holds of a task's run, whose name is held.
-    pub(crate) fn open(agent: &Agent, task: &Task, todo: &TodoId) -> Result<Self, AgentError> {
+    pub(crate) fn open(agent: &Agent, task: &Task, log: &RunLog) -> Result<Self, AgentError> {
         let records = agent.executor.records(&task.run)?;
         let answers = RecordedAnswers::of(&task.run, &records).map_err(RunError::from)?;
         Ok(Self {
@@ -72,14 +68,13 @@ impl ModelCaller {
             journal: agent.executor.journal().cloned(),
             answers: Arc::new(Mutex::new(answers)),
             cancelled: task.cancelled.clone(),
-            spend: task.spend.clone(),
-            watch: task.watch(todo),
+            log: log.clone(),
         })
     }
 
-    /// The same for a task within narrower limits: what it takes is charged there.
-    pub(crate) fn of_task(&self, task: &Task) -> Self {
-        Self { cancelled: task.cancelled.clone(), spend: task.spend.clone(), ..self.clone() }
+    /// The same for a task within narrower limits: what it takes is charged to this log.
+    pub(crate) fn within(&self, task: &Task, log: &RunLog) -> Self {
+        Self { cancelled: task.cancelled.clone(), log: log.clone(), ..self.clone() }
     }
 
     /// Asks. `key` is unique among the asks of one purpose in the run, and the same when the run is
@@ -87,13 +82,11 @@ impl ModelCaller {
     pub(crate) async fn ask(
         &self,
         model: &dyn ChatModel,
-        recorder: &Recorder,
         purpose: Purpose,
         key: &str,
         request: ChatRequest,
     ) -> Result<Reply, AgentError> {
-        let question = Question { purpose, key, reason: None, request };
-        self.put(model, recorder, question, None).await
+        self.put(model, Question { purpose, key, reason: None, request }, None).await
     }
 
     /// Asks, with a reason that a resumed run finds again, and with the text as it is being written for
@@ -101,53 +94,67 @@ impl ModelCaller {
     pub(crate) async fn put(
         &self,
         model: &dyn ChatModel,
-        recorder: &Recorder,
         question: Question<'_>,
         on_text: Option<OnText<'_>>,
     ) -> Result<Reply, AgentError> {
         let Question { purpose, key, reason, mut request } = question;
-        let noted = self.answers.lock().take(&purpose, key);
-        if let Some(noted) = noted {
-            let usage = noted.as_ref().map(|answer| answer.usage).unwrap_or_default();
-            let cost = self.spend.model_called(usage);
-            recorder.recalled(purpose.clone(), &noted);
-            self.tell_answered(&purpose, &noted, cost, true);
-            return Ok(Reply::of(noted));
+        let purpose = &purpose;
+        let noted = self.answers.lock().take(purpose, key);
+        if let Some(answer) = noted {
+            let (from_journal, span) = (true, &Span::none());
+            let answered = RunEvent::Answered { purpose, key, answer: &answer, from_journal, span };
+            self.log.emit(answered);
+            return Ok(Reply::of(answer));
         }
         if self.cancelled.is_cancelled() {
             return Ok(Reply::Cancelled);
         }
-        let tokens = tokens(&request);
-        let begun = match self.spend.begin_model_call(tokens) {
+        let (spend, tokens) = (self.log.spend(), tokens(&request));
+        let begun = match spend.begin_model_call(tokens) {
             Ok(begun) => begun,
             Err(resource) => return Ok(Reply::Exhausted(resource)),
         };
         request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
-        self.watch.tell_of(|| AgentEvent::Asked { purpose: purpose.clone(), tokens });
-        let asked = recorder.ask(purpose.clone(), &request);
-        let answer = answered(model, &request, on_text);
+        self.log.emit(RunEvent::Asked { purpose, key, request: &request, tokens });
+        let span = spans::chat(model.name());
         let answer = tokio::select! {
             biased;
             () = self.cancelled.cancelled() => return Ok(Reply::Cancelled),
-            () = until(self.spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
-            answer = answer => answer,
+            () = until(spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
+            answer = answered(model, &request, on_text).instrument(span.clone()) => answer,
         };
-        recorder.answered(asked, &answer);
-        let cost = match &answer {
-            Ok(response) => begun.charge(response.usage),
-            Err(_) => None,
-        };
-        self.tell_answered(&purpose, &answer, cost, false);
-        if let Some(journal) = &self.journal {
-            let note =
-                recorded_answers::record(purpose, key, reason, &answer).map_err(RunError::from)?;
-            if let Some(note) = note {
-                journal.append(&self.run, &note).map_err(RunError::from)?;
-                // What the context is about to record has to be found again after a power cut, too.
-                journal.sync().await.map_err(RunError::from)?;
-            }
+        let noted = self.note(purpose, key, reason, &answer);
+        let from_journal = false;
+        self.log.emit(RunEvent::Answered {
+            purpose,
+            key,
+            answer: &answer,
+            from_journal,
+            span: &span,
+        });
+        // From here on its tokens count, and not the estimate of them.
+        drop(begun);
+        if let Some(journal) = noted? {
+            // What the context is about to record has to be found again after a power cut, too.
+            journal.sync().await.map_err(RunError::from)?;
         }
         Ok(Reply::of(answer))
+    }
+
+    /// Writes an answer down; gives the journal that has to be synced for it, if there is one.
+    fn note(
+        &self,
+        purpose: &Purpose,
+        key: &str,
+        reason: Option<Box<RawValue>>,
+        answer: &Result<ChatResponse, ModelError>,
+    ) -> Result<Option<&Arc<dyn Journal>>, RunError> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let Some(note) = recorded_answers::record(purpose.clone(), key, reason, answer)? else {
+            return Ok(None);
+        };
+        journal.append(&self.run, &note)?;
+        Ok(Some(journal))
     }
 
     /// Whether the journal holds the answer.
@@ -159,24 +166,6 @@ impl ModelCaller {
     pub(crate) fn next_noted(&self) -> Option<(Purpose, Option<Box<RawValue>>)> {
         let answers = self.answers.lock();
         answers.next().map(|(purpose, reason)| (purpose, reason.map(ToOwned::to_owned)))
-    }
-
-    fn tell_answered(
-        &self,
-        purpose: &Purpose,
-        answer: &Result<ChatResponse, ModelError>,
-        cost: Option<f64>,
-        from_journal: bool,
-    ) {
-        self.watch.tell_of(|| {
-            let (usage, text, error) = match answer {
-                Ok(response) => (response.usage, response.message.text().into_owned(), None),
-                Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
-            };
-            let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
-            let purpose = purpose.clone();
-            AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }
-        });
     }
 }
 
@@ -210,20 +199,17 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The model's answer, inside a span of its own.
+/// The model's answer.
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
     on_text: Option<OnText<'_>>,
 ) -> Result<ChatResponse, ModelError> {
-    let span = spans::chat(model.name());
     let request = &marked(request, model.capabilities());
-    let answer = match on_text {
-        Some(on_text) => streamed(model, request, on_text).instrument(span.clone()).await,
-        None => model.complete(request).instrument(span.clone()).await,
-    };
-    note(&span, &answer);
-    answer
+    match on_text {
+        Some(on_text) => streamed(model, request, on_text).await,
+        None => model.complete(request).await,
+    }
 }
 
 async fn streamed(
@@ -241,13 +227,6 @@ async fn streamed(
     }
     let message = "the answer broke off: its stream ended without an end";
     Err(ModelError::new(ModelErrorKind::Response, message))
-}
-
-fn note(span: &Span, answer: &Result<ChatResponse, ModelError>) {
-    match answer {
-        Ok(response) => spans::record_usage(span, &response.usage),
-        Err(error) => spans::record_error(span, error.kind.as_str()),
-    }
 }
 
 /// The estimated tokens of a request.

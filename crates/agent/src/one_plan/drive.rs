@@ -10,10 +10,8 @@ use crate::facts::facts;
 use crate::journal::PastPlan;
 use crate::model_caller::Reply;
 use crate::strategy::StrategyRun;
-use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Recorder, Stop};
-use crate::{
-    AgentEvent, Eager, Event, Outcome, PlannedStep, Run, RunOptions, Trigger, Watch, observation,
-};
+use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Stop};
+use crate::{Eager, Event, Outcome, Run, RunEvent, RunLog, RunOptions, Trigger};
 use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{
     Action, Form, Plan, Progress, ReplanReason, Replans, Step, StepId, StepResult, StepState,
@@ -40,10 +38,9 @@ pub(super) struct Drive<'a> {
     agent: &'a Agent,
     task: &'a Task,
     requests: Requests<'a>,
-    recorder: Recorder,
+    log: RunLog,
     run: Run,
     rounds: Vec<Round>,
-    watch: Watch,
     /// Whether the request follows on a conversation.
     follows: bool,
     /// How often the model was asked for each purpose.
@@ -99,7 +96,7 @@ impl<'a> Drive<'a> {
             global_context,
             depth: task.depth,
             context: Some(whole.handle()),
-            host: task.host(),
+            log: whole.log().clone(),
             turn: Some(TURN),
         })?;
         Ok(Self {
@@ -108,8 +105,7 @@ impl<'a> Drive<'a> {
             agent,
             task,
             requests,
-            recorder: whole.recorder.clone(),
-            watch: whole.watch().clone(),
+            log: whole.log().clone(),
             follows,
             asked: BTreeMap::new(),
             run,
@@ -141,9 +137,9 @@ impl<'a> Drive<'a> {
 
     /// Ends the run; what has not started never will.
     pub(super) async fn end(self) -> Result<Done, AgentError> {
-        let Self { run, rounds, recorder, undecided, .. } = self;
+        let Self { run, rounds, log, undecided, .. } = self;
         let outcome = run.finish().await?;
-        recorder.ran(TURN, &outcome);
+        log.emit(RunEvent::StepsRan { turn: TURN, outcome: &outcome });
         Ok(Done { rounds, outcome, undecided })
     }
 
@@ -207,7 +203,8 @@ impl<'a> Drive<'a> {
     fn happened(&mut self, event: Option<Event>) {
         match event {
             Some(Event::Started { step, function, arguments }) => {
-                self.recorder.step_began(TURN, step, &function, &arguments);
+                let (turn, tool, arguments) = (TURN, &*function, &*arguments);
+                self.log.emit(RunEvent::StepPlaced { turn, step, tool, arguments });
             }
             Some(Event::ReplanWanted { trigger: Trigger::Anchor, .. }) => self.is_news = true,
             Some(_) => {}
@@ -349,8 +346,7 @@ impl<'a> Drive<'a> {
                     findings.insert(0, CUT_OFF.to_owned());
                     longer(&mut request);
                 }
-                self.recorder.planned(TURN, purpose.clone(), &plan, findings.clone());
-                self.watch.tell_of(|| observation::unsound(&findings));
+                self.planned(&purpose, &plan, &findings);
                 let unsound = Unsound { text, findings, faulty };
                 self.mend(purpose, reason, request, unsound, was_noted)
             }
@@ -434,11 +430,7 @@ impl<'a> Drive<'a> {
 
     /// Carries out a plan beside what there is.
     fn take_plan(&mut self, purpose: Purpose, text: String, plan: &Plan) -> Result<(), AgentError> {
-        self.recorder.planned(TURN, purpose, plan, Vec::new());
-        let told = || plan.steps.iter().map(PlannedStep::from).collect();
-        self.watch.tell_of(|| AgentEvent::Planned { turn: TURN, steps: told() });
-        let calls = plan.steps.iter().filter(|step| matches!(step.action, Action::Call { .. }));
-        self.recorder.classify(TURN, plan.form, calls.count());
+        self.planned(&purpose, plan, &[]);
         let steps = plan.steps.clone();
         self.rounds.push(Round { text, steps, findings: Vec::new() });
         let is_new = |step: &&Step| self.run.step(step.id).is_none();
@@ -447,6 +439,12 @@ impl<'a> Drive<'a> {
         self.run.seal()?;
         self.is_idle = false;
         Ok(())
+    }
+
+    fn planned(&self, purpose: &Purpose, plan: &Plan, findings: &[String]) {
+        let calls = plan.steps.iter().filter(|step| matches!(step.action, Action::Call { .. }));
+        let (turn, calls) = (TURN, calls.count());
+        self.log.emit(RunEvent::Planned { turn, purpose, plan, calls, findings });
     }
 
     fn degrade(&mut self, because: DegradeReason, detail: String, reason: &Reason) {

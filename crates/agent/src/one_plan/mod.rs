@@ -17,7 +17,7 @@ use crate::notes::settle;
 use crate::react::{React, ReactSettings};
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
 use crate::trajectory::Ending;
-use crate::{AgentEvent, AgentState, SettingError};
+use crate::{AgentState, RunEvent, SettingError};
 use drive::{Drive, Finish};
 use foldback_core::{ContextManager, Message};
 use futures::FutureExt;
@@ -87,7 +87,6 @@ impl OnePlan {
             settle(&agent.executor, &task.run, &done.outcome)?;
         }
         history::record(context, rounds, &done.outcome, run)?;
-        run.keep_trace(done.outcome.trace.clone());
         match finish {
             Finish::Ended(ending) => {
                 if let Some(answer) = ending.answer.as_ref().filter(|_| stays) {
@@ -96,11 +95,10 @@ impl OnePlan {
                 Ok(ending)
             }
             Finish::StepByStep(degraded) => {
-                let because = why(&degraded);
-                run.watch().tell(&AgentEvent::Chose { strategy: React::NAME, because });
+                let because = &why(&degraded);
+                run.log().emit(RunEvent::Degraded { degraded: &degraded, because });
                 let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
                 context.record(Message::observation(&told))?;
-                run.recorder.degraded(degraded);
                 self.react.go_on(run, context).await
             }
         }

@@ -60,7 +60,7 @@ impl<'a> Question<'a> {
             let mut on_text = |text| drop(sender.send(text));
             let on_text: Option<model_caller::OnText<'_>> =
                 if streamed { Some(&mut on_text) } else { None };
-            run.model_caller.put(run.agent().model(), &run.recorder, question, on_text).await
+            run.model_caller.put(run.agent().model(), question, on_text).await
         };
         Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
     }

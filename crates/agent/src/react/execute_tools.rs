@@ -45,7 +45,7 @@ pub(crate) async fn run(
         Ok(read) => read,
         Err(taken) => return Ok(taken),
     };
-    let turn = react.recorder.next_turn();
+    let turn = react.log.next_turn();
     let (plan, findings) = match read {
         Ok(mut block) => {
             let checked = react.agent.validator().plan(&mut block.plan).placed(&block.places);
@@ -55,8 +55,7 @@ pub(crate) async fn run(
             (Plan { form: Form::ExecuteTools, steps: Vec::new() }, vec![error.to_string()])
         }
     };
-    react.recorder.classify(turn, plan.form, plan.steps.len());
-    react.planned(turn, &plan, findings.clone());
+    react.planned(turn, &plan, plan.steps.len(), &findings);
     if !findings.is_empty() {
         return Ok(Taken::Observation(observation::of_refused_block(&findings)));
     }

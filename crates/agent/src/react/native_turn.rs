@@ -1,15 +1,16 @@
 //! A turn whose calls are those of the chat API: they run together, and each has its own result.
 
+use super::loop_tools::LoopAnswer;
 use super::react_loop::ReactLoop;
-use crate::AgentEvent;
 use crate::agent::AgentError;
 use crate::observation;
+use crate::run_log::{RunEvent, RunLog, ToolOwner};
 use crate::trajectory::TerminateStatus;
-use foldback_core::{ContextManager, Message, ToolCall};
+use foldback_core::{ContextManager, Message, ToolAnswer, ToolCall};
 use foldback_planner::{
     Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
 };
-use foldback_tool::{Data, FailureKind};
+use foldback_tool::FailureKind;
 use std::collections::BTreeMap;
 
 /// What a turn came to, beside its results.
@@ -36,19 +37,19 @@ pub(crate) async fn run(
     context: &mut dyn ContextManager,
     calls: &[ToolCall],
 ) -> Result<Ran, AgentError> {
-    let mut told = BTreeMap::new();
-    let mut ran = run_all(react, context, calls, &mut told).await;
+    let mut turn = NativeTurn::plan(react, context, calls);
+    let mut ran = turn.carry_out(react, context).await;
     let unknown = match &ran {
         Ok(_) => String::new(),
         Err(error) => format!("Not known: the run ended early: {error}"),
     };
-    for (call, id) in calls.iter().zip((1..).map(StepId)) {
-        let text = match told.get(&id) {
+    for (step, call, _) in &turn.calls {
+        let text = match turn.results.get(step) {
             None if react.is_resumable() => {
                 ran.iter_mut().for_each(|ran| ran.is_left_open = true);
                 break;
             }
-            told => told.unwrap_or(&unknown),
+            result => result.unwrap_or(&unknown),
         };
         let text = if text.trim().is_empty() { observation::NOTHING } else { text };
         context.record(Message::tool_result(&call.id, text))?;
@@ -56,110 +57,134 @@ pub(crate) async fn run(
     ran
 }
 
-/// Whose tool a call is of.
+/// Who answers a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Policy,
     Agent,
     Loop,
-    /// One that the model may not call now.
+    /// The model may not make it now.
     Nobody,
 }
 
-/// Runs calls; step N is the call at index N - 1. What the model is told of each is in `told` as far as
-/// it is known, also when the run fails.
-async fn run_all(
-    react: &mut ReactLoop<'_>,
-    context: &mut dyn ContextManager,
-    calls: &[ToolCall],
-    told: &mut BTreeMap<StepId, String>,
-) -> Result<Ran, AgentError> {
-    let turn = react.recorder.next_turn();
-    let lowered = lower_calls(calls);
-    let calls = sorted(react, context, calls);
-    let of = |who: Whose| calls.iter().filter(move |(_, _, whose)| *whose == who);
-    let mut whole = lowered.plan;
-    let mut own = Plan { form: whole.form, steps: Vec::new() };
-    let is_own = |step: &mut Step| of(Whose::Agent).any(|(id, _, _)| *id == step.id);
-    own.steps.extend(whole.steps.extract_if(.., is_own));
-    let checked = react.agent.validator().plan(&mut own);
-    whole.steps.extend(own.steps.iter().cloned());
-    whole.steps.sort_by_key(|step| step.id);
-    react.recorder.classify(turn, whole.form, calls.len());
-    react.planned(turn, &whole, Vec::new());
+/// The calls of a message; step N is the call at index N - 1.
+struct NativeTurn<'c> {
+    number: u32,
+    calls: Vec<(StepId, &'c ToolCall, Whose)>,
+    /// The calls of the agent's tools.
+    own: Plan,
+    /// What was found wrong with the calls as they are written, and with those of the agent's tools.
+    findings: [Findings; 2],
+    /// The result of each step as the model is shown it, as far as it is known.
+    results: BTreeMap<StepId, String>,
+}
 
-    for (id, call, _) in of(Whose::Policy) {
-        react.recorder.step_began(turn, *id, &call.name, &call.arguments);
-        let answer = context.call(call)?;
-        react.watch.tell_of(|| AgentEvent::Recalled {
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
-            is_error: answer.is_error,
-            excerpt: observation::beginning(&answer.text),
-        });
-        // The policy knows its own answers by their words.
-        told.insert(*id, answer.text.clone());
-        react.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
+impl<'c> NativeTurn<'c> {
+    /// Finds out whose the calls are, and what is wrong with them.
+    fn plan(react: &ReactLoop<'_>, context: &dyn ContextManager, calls: &'c [ToolCall]) -> Self {
+        let number = react.log.next_turn();
+        let lowered = lower_calls(calls);
+        let calls = sorted(react, context, calls);
+        let mut whole = lowered.plan;
+        let is_own = |step: &mut Step| {
+            calls.iter().any(|(id, _, whose)| *id == step.id && *whose == Whose::Agent)
+        };
+        let steps = whole.steps.extract_if(.., is_own).collect();
+        let mut own = Plan { form: whole.form, steps };
+        let checked = react.agent.validator().plan(&mut own);
+        whole.steps.extend(own.steps.iter().cloned());
+        whole.steps.sort_by_key(|step| step.id);
+        react.planned(number, &whole, calls.len(), &[]);
+        let findings = [lowered.findings, checked];
+        Self { number, calls, own, findings, results: BTreeMap::new() }
     }
-    let mut refused: Vec<(StepId, Failure)> = Vec::new();
-    for (id, _, whose) in &calls {
-        let findings = [&lowered.findings, &checked];
-        match whose {
-            Whose::Agent => refused.extend(failure(*id, &findings).map(|failure| (*id, failure))),
-            Whose::Nobody => {
-                let message = observation::NOT_ALLOWED.to_owned();
-                refused.push((*id, Failure { kind: FailureKind::Denied, message }));
-            }
-            Whose::Policy | Whose::Loop => {}
+
+    /// Runs the calls. The results that are known by then are kept where it fails.
+    async fn carry_out(
+        &mut self,
+        react: &mut ReactLoop<'_>,
+        context: &mut dyn ContextManager,
+    ) -> Result<Ran, AgentError> {
+        self.look_back(&react.log, context)?;
+        self.refuse(&react.log);
+        self.run_own(react, context).await?;
+        let is_refused = self.of(Whose::Nobody).count() == self.calls.len();
+        let terminates = self.call_loop(react);
+        Ok(Ran { terminates, is_refused, is_left_open: false })
+    }
+
+    fn of(&self, who: Whose) -> impl Iterator<Item = (StepId, &'c ToolCall)> {
+        let of = self.calls.iter().filter(move |(_, _, whose)| *whose == who);
+        of.map(|(step, call, _)| (*step, *call))
+    }
+
+    /// Makes the calls of the policy's tools.
+    fn look_back(
+        &mut self,
+        log: &RunLog,
+        context: &mut dyn ContextManager,
+    ) -> Result<(), AgentError> {
+        for (step, call) in self.of(Whose::Policy).collect::<Vec<_>>() {
+            log.emit(RunEvent::OwnCallBegan { turn: self.number, step, call });
+            let ToolAnswer { text, is_error } = context.call(call)?;
+            let (turn, owner) = (self.number, ToolOwner::Policy);
+            log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
+            // The policy knows its own answers by their words.
+            self.results.insert(step, text);
+        }
+        Ok(())
+    }
+
+    /// Refuses the calls that cannot be made, and those that may not be.
+    fn refuse(&mut self, log: &RunLog) {
+        let denied =
+            || Failure { kind: FailureKind::Denied, message: observation::NOT_ALLOWED.to_owned() };
+        for (step, call, whose) in &self.calls {
+            let failure = match whose {
+                Whose::Agent => failure(*step, &self.findings),
+                Whose::Nobody => Some(denied()),
+                Whose::Policy | Whose::Loop => None,
+            };
+            let Some(failure) = failure else { continue };
+            let (turn, step, result) = (self.number, *step, &StepResult::Error { failure });
+            log.emit(RunEvent::StepRefused { turn, step, call, result });
+            self.results.insert(step, observation::of_result(result));
         }
     }
-    for (id, failure) in refused {
-        let result = StepResult::Error { failure };
-        let text = observation::of_result(&result);
-        let (tool, arguments) = calls
-            .iter()
-            .find(|call| call.0 == id)
-            .map(|(_, call, _)| (call.name.clone(), call.arguments.clone()))
-            .unwrap_or_default();
-        react.watch.tell_of(|| AgentEvent::CallBegan {
-            turn,
-            step: id,
-            tool: tool.clone(),
-            arguments,
-        });
-        react.watch.tell_of(|| AgentEvent::CallEnded {
-            turn,
-            step: id,
-            tool,
-            success: false,
-            exit_code: None,
-            excerpt: observation::beginning(&text),
-            took_us: 0,
-            from_journal: false,
-        });
-        told.insert(id, text);
-        react.recorder.refused(turn, id, result);
-    }
-    own.steps.retain(|step| !told.contains_key(&step.id));
-    if of(Whose::Agent).next().is_some() {
-        let outcome = react.run_steps(context, turn, &own).await?;
-        for (id, result) in &outcome.results {
-            if react.is_open(result) {
-                continue;
-            }
-            told.insert(*id, react.shown(turn, *id, observation::of_result(result)));
+
+    /// Runs the calls of the agent's tools that were not refused.
+    async fn run_own(
+        &mut self,
+        react: &mut ReactLoop<'_>,
+        context: &mut dyn ContextManager,
+    ) -> Result<(), AgentError> {
+        if self.of(Whose::Agent).next().is_none() {
+            return Ok(());
         }
+        self.own.steps.retain(|step| !self.results.contains_key(&step.id));
+        let outcome = react.run_steps(context, self.number, &self.own).await?;
+        for (step, result) in &outcome.results {
+            if !react.is_open(result) {
+                let text = observation::of_result(result);
+                self.results.insert(*step, react.shown(self.number, *step, text));
+            }
+        }
+        Ok(())
     }
-    let is_refused = of(Whose::Nobody).count() == calls.len();
-    let mut ran = Ran { is_refused, ..Ran::default() };
-    for (id, call, _) in of(Whose::Loop) {
-        react.recorder.step_began(turn, *id, &call.name, &call.arguments);
-        let answer = react.own.call(call);
-        ran.terminates = ran.terminates.or(answer.terminates);
-        told.insert(*id, answer.text.clone());
-        react.recorder.step_ended(turn, *id, result_of(answer.text, answer.is_error));
+
+    /// Makes the calls of the loop's own tools; says how the run went where one of them ends it.
+    fn call_loop(&mut self, react: &ReactLoop<'_>) -> Option<TerminateStatus> {
+        let (log, turn, owner) = (&react.log, self.number, ToolOwner::Loop);
+        let mut ends = None;
+        for (step, call) in self.of(Whose::Loop).collect::<Vec<_>>() {
+            log.emit(RunEvent::OwnCallBegan { turn, step, call });
+            let LoopAnswer { text, is_error, terminates } = react.own.call(call);
+            ends = ends.or(terminates);
+            log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
+            self.results.insert(step, text);
+        }
+        ends
     }
-    Ok(ran)
 }
 
 /// The calls with their numbers, and whose they are.
@@ -182,16 +207,8 @@ fn sorted<'c>(
     (1..).map(StepId).zip(calls).map(|(id, call)| (id, call, whose(call))).collect()
 }
 
-fn result_of(text: String, is_error: bool) -> StepResult {
-    if is_error {
-        StepResult::Error { failure: Failure { kind: FailureKind::Tool, message: text } }
-    } else {
-        StepResult::Success { data: Data { text, structured: None } }
-    }
-}
-
 /// Why a call cannot be made: everything that was found about it, or about the turn as a whole.
-fn failure(id: StepId, findings: &[&Findings]) -> Option<Failure> {
+fn failure(id: StepId, findings: &[Findings]) -> Option<Failure> {
     let concerns = |kind: FindingKind, step: Option<StepId>| match step {
         Some(step) => step == id,
         None => kind == FindingKind::OverLimit,

@@ -8,8 +8,8 @@ use crate::agent::{Agent, AgentError};
 use crate::facts::conversation;
 use crate::model_caller::Reply;
 use crate::strategy::StrategyRun;
-use crate::trajectory::{Ending, Purpose, Recorder, Stop, TerminateStatus};
-use crate::{AgentEvent, Outcome, PlannedStep, Watch, observation};
+use crate::trajectory::{Ending, Purpose, Stop, TerminateStatus};
+use crate::{Outcome, RunEvent, RunLog, observation};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
 };
@@ -23,8 +23,7 @@ pub(crate) struct ReactLoop<'a> {
     run: &'a StrategyRun<'a>,
     settings: &'a ReactSettings,
     pub(crate) agent: &'a Agent,
-    pub(crate) recorder: Recorder,
-    pub(crate) watch: Watch,
+    pub(crate) log: RunLog,
     /// The loop's own tools.
     pub(crate) own: LoopTools,
     /// The agent's instructions.
@@ -74,8 +73,7 @@ impl<'a> ReactLoop<'a> {
             run,
             settings,
             agent,
-            recorder: run.recorder.clone(),
-            watch: run.watch().clone(),
+            log: run.log().clone(),
             own,
             system: (!system_prompt.is_empty()).then(|| Arc::new(Message::system(system_prompt))),
             tools,
@@ -95,7 +93,7 @@ impl<'a> ReactLoop<'a> {
             return ended(Stop::Cancelled);
         }
         for _ in 0..settings.max_steps {
-            task.spend.charge_side_calls(context);
+            self.log.side_calls(context);
             let request = self.request(context);
             let next = match self.ask(context, request).await? {
                 Reply::Answer(response) => self.take(context, response).await?,
@@ -189,7 +187,7 @@ impl<'a> ReactLoop<'a> {
         // What cannot be used is told about already, and ends the run by itself.
         let is_cancelled = self.run.task().cancelled.is_cancelled();
         if is_stuck && matches!(next, Next::Again) && !is_cancelled {
-            self.watch.tell(&AgentEvent::Stuck);
+            self.log.emit(RunEvent::Stuck);
             self.tell(context, observation::STUCK)?;
         }
         Ok(next)
@@ -263,15 +261,10 @@ impl<'a> ReactLoop<'a> {
         Ok(())
     }
 
-    /// Says that a turn's steps are planned.
-    pub(crate) fn planned(&self, turn: u32, plan: &Plan, findings: Vec<String>) {
-        if !findings.is_empty() {
-            self.watch.tell_of(|| observation::unsound(&findings));
-        } else {
-            let steps = || plan.steps.iter().map(PlannedStep::from).collect();
-            self.watch.tell_of(|| AgentEvent::Planned { turn, steps: steps() });
-        }
-        self.recorder.planned(turn, Purpose::REACT, plan, findings);
+    /// Says that a turn's steps are planned, out of this many calls.
+    pub(crate) fn planned(&self, turn: u32, plan: &Plan, calls: usize, findings: &[String]) {
+        let purpose = &Purpose::REACT;
+        self.log.emit(RunEvent::Planned { turn, purpose, plan, calls, findings });
     }
 
     /// Whether the model may call a tool now.

@@ -7,9 +7,7 @@ use crate::model_caller::{ModelCaller, Reply};
 use crate::notes::{Notes, settle};
 use crate::todo::child_id;
 use crate::trajectory::{Purpose, Recorder, ToolRecord};
-use crate::{
-    AgentEvent, Executor, Outcome, PlannedStep, RunOptions, SpendLimits, Trace, Watch, spans,
-};
+use crate::{Executor, Outcome, RunEvent, RunLog, RunOptions, SpendLimits, spans};
 use foldback_core::{ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest};
 use foldback_planner::{Plan, StepId};
@@ -32,12 +30,10 @@ pub struct StrategyRun<'a> {
     task: Task,
     todo: TodoId,
     pub(crate) model_caller: ModelCaller,
-    pub(crate) recorder: Recorder,
-    watch: Watch,
+    log: RunLog,
     notes: Notes,
     span: Span,
     ids: Arc<Mutex<CallIds>>,
-    traces: Arc<Mutex<Vec<Trace>>>,
     /// The way to the context that tools are lent, and what they ask of it.
     handle: ContextHandle,
     requests: Arc<tokio::sync::Mutex<Requests>>,
@@ -49,8 +45,8 @@ impl<'a> StrategyRun<'a> {
         agent: &'a Agent,
         strategy: &dyn Strategy,
         context: &mut dyn ContextManager,
-        task: &Task,
-        notes: Notes,
+        (task, notes): (&Task, Notes),
+        log: &RunLog,
     ) -> Result<Report, AgentError> {
         strategy.check()?;
         agent.check(context)?;
@@ -58,23 +54,22 @@ impl<'a> StrategyRun<'a> {
         let name = strategy.name();
         let (handle, requests) = ContextHandle::new(todo.clone());
         let span = spans::invoke_agent(&name.recorded(), todo.as_str());
+        let recorder = Recorder::begin(agent.situation(&task.request), name);
+        let log = log.with_recorder(&recorder);
         let run = Self {
             agent,
-            model_caller: ModelCaller::open(agent, task, &todo)?,
-            recorder: Recorder::begin(agent.situation(&task.request), name),
-            watch: task.watch(&todo),
+            model_caller: ModelCaller::open(agent, task, &log)?,
+            log,
             task: task.clone(),
             todo,
             notes,
             span: span.clone(),
             ids: Arc::default(),
-            traces: Arc::default(),
             handle,
             requests: Arc::new(tokio::sync::Mutex::new(requests)),
         };
         let ending = strategy.run(&run, context).instrument(span.clone()).await?;
-        let traces = std::mem::take(&mut *run.traces.lock());
-        let report = Report { trajectory: run.recorder.finish(ending), traces };
+        let report = recorder.finish(ending);
         spans::record_usage(&span, &report.trajectory.spent().usage);
         Ok(report)
     }
@@ -157,7 +152,7 @@ impl<'a> StrategyRun<'a> {
         key: &str,
         request: ChatRequest,
     ) -> Result<Reply, AgentError> {
-        self.model_caller.ask(model, &self.recorder, purpose, key, request).await
+        self.model_caller.ask(model, purpose, key, request).await
     }
 
     /// Waits for `work`, and meanwhile does with the context what tools ask of it. Tools that were begun may
@@ -204,13 +199,9 @@ impl<'a> StrategyRun<'a> {
 
     /// Says that the steps of a plan are the next turn of the run, and gives its number.
     pub fn begin_turn(&self, purpose: Purpose, plan: &Plan) -> u32 {
-        let turn = self.recorder.next_turn();
-        self.recorder.planned(turn, purpose, plan, Vec::new());
-        self.recorder.classify(turn, plan.form, plan.steps.len());
-        self.watch.tell_of(|| {
-            let steps = plan.steps.iter().map(PlannedStep::from).collect();
-            AgentEvent::Planned { turn, steps }
-        });
+        let turn = self.log.next_turn();
+        let (purpose, calls, findings) = (&purpose, plan.steps.len(), &[]);
+        self.log.emit(RunEvent::Planned { turn, purpose, plan, calls, findings });
         turn
     }
 
@@ -244,29 +235,23 @@ impl<'a> StrategyRun<'a> {
             global_context,
             depth: self.task.depth,
             context: Some(self.handle()),
-            host: self.task.host(),
+            log: self.log.clone(),
             turn: Some(turn),
         };
         let outcome = executor.run(plan, options).await?;
-        self.recorder.ran(turn, &outcome);
-        self.traces.lock().push(outcome.trace.clone());
+        self.log.emit(RunEvent::StepsRan { turn, outcome: &outcome });
         Ok(outcome)
     }
 
     /// Says that a call of a turn's step begins now, where its place in the record matters: calls beside
     /// each other stand there in the order in which they began.
     pub fn step_began(&self, turn: u32, step: StepId, function: &str, arguments: &str) {
-        self.recorder.step_began(turn, step, function, arguments);
+        self.log.emit(RunEvent::StepPlaced { turn, step, tool: function, arguments });
     }
 
     /// The way to the context that the tools of the run are lent.
     pub(crate) fn handle(&self) -> ContextHandle {
         self.handle.clone()
-    }
-
-    /// Keeps the trace of steps that ran.
-    pub(crate) fn keep_trace(&self, trace: Trace) {
-        self.traces.lock().push(trace);
     }
 
     /// What earlier processes of this run [noted](Self::note) of a kind, in order.
@@ -283,19 +268,17 @@ impl<'a> StrategyRun<'a> {
         self.notes.note(kind, what)
     }
 
-    /// Who watches the run.
+    /// Where the run says what happens in it.
     #[must_use]
-    pub fn watch(&self) -> &Watch {
-        &self.watch
+    pub fn log(&self) -> &RunLog {
+        &self.log
     }
 
     /// Says that the run goes on by another strategy, and why: the record has it as the one that was
     /// chosen. It is run by its own [`run`](Strategy::run), with this run.
     pub fn choose(&self, strategy: StrategyName, because: &str) {
-        tracing::info!(strategy = strategy.as_str(), because, "chosen");
         spans::rename_agent(&self.span, &strategy.recorded());
-        self.recorder.chosen(strategy.clone(), because.to_owned());
-        self.watch.tell(&AgentEvent::Chose { strategy, because: because.to_owned() });
+        self.log.emit(RunEvent::Chose { strategy: &strategy, because });
     }
 
     /// The same run within narrower limits, and with a cancellation of its own, which the task's brings with
@@ -309,8 +292,9 @@ impl<'a> StrategyRun<'a> {
             cancelled: self.task.cancelled.child_token(),
             ..self.task.clone()
         };
-        let model_caller = self.model_caller.of_task(&task);
-        Ok(Self { task, model_caller, ..self.clone() })
+        let log = self.log.with_spend(task.spend.clone());
+        let model_caller = self.model_caller.within(&task, &log);
+        Ok(Self { task, log, model_caller, ..self.clone() })
     }
 
     /// Works on a part of the run by a strategy, in the same context. The part has a name of its own in the
@@ -328,17 +312,21 @@ impl<'a> StrategyRun<'a> {
         task: &Task,
     ) -> Result<Report, AgentError> {
         let notes = Notes::open(&agent.executor, &task.run)?;
-        StrategyRun::work(agent, strategy, context, task, notes).await
+        let log = self.log.with_spend(task.spend.clone());
+        StrategyRun::work(agent, strategy, context, (task, notes), &log).await
     }
 
     /// Takes what a part of the run did into its record: its turns follow on those that there are.
     pub fn absorb(&self, part: Report) {
-        self.traces.lock().extend(part.traces);
-        self.recorder.absorb(part.trajectory);
+        if let Some(recorder) = self.log.recorder() {
+            recorder.absorb(part);
+        }
     }
 
     /// Names tools of others that work in this run, for the record: those of the agent are known.
     pub fn know_tools<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) {
-        self.recorder.know_tools(tools.into_iter().map(ToolRecord::from));
+        if let Some(recorder) = self.log.recorder() {
+            recorder.know_tools(tools.into_iter().map(ToolRecord::from));
+        }
     }
 }

@@ -6,10 +6,9 @@ use super::assignment::{Assignment, ended, title};
 use super::conclusion::{conclusion, named};
 use super::delegate::Ordered;
 use super::report::report;
-use crate::AgentEvent;
 use crate::agent::{AgentError, Report};
-use crate::own_tool::tell;
 use crate::todo::{as_told, failed, grant, item_id, short_name};
+use crate::{RunEvent, RunLog};
 use foldback_core::{
     ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, TodoListError,
 };
@@ -291,8 +290,8 @@ impl<'a> Delegation<'a> {
         };
         let Some((agent, mut child)) = assignment.worker.take() else { return Ok(None) };
         let request = assignment.request(self.context.todo(), item, &list);
-        let event = AgentEvent::Delegated { item: item.id.clone(), request: request.clone() };
-        tell(self.call, &event);
+        let (log, id) = (RunLog::of(self.call), &item.id);
+        log.emit(RunEvent::Delegated { item: id, request: &request });
         let (sub_agents, call) = (self.sub_agents, self.call);
         let run = assignment.run.clone();
         let worked = async move {
@@ -368,8 +367,9 @@ impl<'a> Delegation<'a> {
             self.set_list().await?;
         }
         let item = id;
-        tell(self.call, &AgentEvent::HandedBack { item, state, result });
-        self.tell_list().await
+        let (log, result) = (RunLog::of(self.call), &*result);
+        log.emit(RunEvent::HandedBack { item: &item, state, result });
+        self.emit_list().await
     }
 
     /// Writes where the items stand into the todo list, and gives that.
@@ -378,15 +378,15 @@ impl<'a> Delegation<'a> {
         let changed = self.context.change_todo_list(move |list| merged(&list, &items)).await;
         let list = changed.map_err(|error| failed(self.context, &error))?;
         let list = list.map_err(|error| self.wrong(&error))?;
-        tell(self.call, &AgentEvent::Todos { list: list.clone() });
+        RunLog::of(self.call).emit(RunEvent::Todos { list: &list });
         Ok(list)
     }
 
-    /// Tells whoever watches what the context made of the todo list.
-    async fn tell_list(&mut self) -> Result<(), ToolError> {
+    /// Emits what the context made of the todo list.
+    async fn emit_list(&mut self) -> Result<(), ToolError> {
         let list = self.context.todo_list().await.map_err(|error| failed(self.context, &error))?;
         if !list.items().is_empty() {
-            tell(self.call, &AgentEvent::Todos { list });
+            RunLog::of(self.call).emit(RunEvent::Todos { list: &list });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod sub_agent_tool;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{Adaptive, Host, SettingError, SpendLimits, Strategy};
+use crate::{Adaptive, RunLog, SettingError, SpendLimits, Strategy};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
 use foldback_tool::{CallContext, Tool, Toolbox};
@@ -192,15 +192,15 @@ impl SubAgents {
         context: &mut dyn ContextManager,
         (run, request): (String, String),
     ) -> Result<Report, AgentError> {
-        let host = Host::of(call);
-        let left = host.spend.left().part(self.share);
+        let log = RunLog::of(call);
+        let left = log.spend().left().part(self.share);
         let task = Task {
             request,
             run,
             cancelled: call.cancelled.child_token(),
             depth: call.depth,
-            observer: host.observer.clone(),
-            spend: host.spend.share(self.limits.least(left))?,
+            observer: log.observer().cloned(),
+            spend: log.spend().share(self.limits.least(left))?,
         };
         let report = agent.run(&*self.strategy, context, &task).await?;
         if let Some(reported) = &self.reported {

@@ -1,8 +1,8 @@
 //! `todo_write`: the model writes its todo list.
 
 use super::{as_told, failed, item_id, short_name};
-use crate::AgentEvent;
-use crate::own_tool::{context_of, read, spec, tell};
+use crate::own_tool::{context_of, read, spec};
+use crate::{RunEvent, RunLog};
 use foldback_core::{ItemState, TodoId, TodoItem, TodoList, TodoListError};
 use foldback_tool::{
     CallContext, Concurrency, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
@@ -92,7 +92,7 @@ async fn write(arguments: &str, call: &CallContext) -> Result<ToolOutput, ToolEr
         ToolError::arguments(format!("{error}. The list is as it was; write the whole list again."))
     })?;
     let told = told(&parent, &list, &names);
-    tell(call, &AgentEvent::Todos { list });
+    RunLog::of(call).emit(RunEvent::Todos { list: &list });
     Ok(ToolOutput::text(told))
 }
 

@@ -4,15 +4,15 @@ mod absorb;
 
 use super::ToolRecord;
 use super::{
-    CallRecord, CallTime, Degraded, Ending, ModelCall, ModelFailure, PlanRecord, Purpose,
-    ResultRecord, Situation, Spent, StrategyRecord, Timing, ToolCallRecord, Trajectory, TurnClass,
-    TurnRecord,
+    CallRecord, CallTime, Ending, ModelCall, ModelFailure, PlanRecord, Purpose, ResultRecord,
+    Situation, Spent, StrategyRecord, Timing, ToolCallRecord, Trajectory, TurnClass, TurnRecord,
 };
 use crate::json_line::compact;
-use crate::{Outcome, StrategyName};
+use crate::{Outcome, Report, RunEvent, StrategyName, Trace};
 use foldback_core::Message;
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
-use foldback_planner::{Form, Plan, StepId, StepResult};
+use foldback_planner::{Failure, Form, StepId, StepResult};
+use foldback_tool::{Data, FailureKind};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
@@ -35,32 +35,83 @@ struct Growing {
     plan: Vec<PlanRecord>,
     calls: Vec<CallRecord>,
     times: Vec<CallTime>,
+    /// The places of the model's calls that have not ended, by purpose and key.
+    asked: Vec<(Purpose, String, usize)>,
     running: HashMap<(u32, StepId), usize>,
     results: BTreeMap<(u32, StepId), StepResult>,
     tokens: BTreeMap<Purpose, Spent>,
-}
-
-/// A call of the model that was begun.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    index: usize,
-    purpose: Purpose,
+    /// By turn and first step.
+    traces: Vec<(u32, Option<StepId>, Trace)>,
 }
 
 impl Recorder {
     pub(crate) fn begin(situation: Situation, chosen: StrategyName) -> Self {
-        let record = Growing {
-            began: Instant::now(),
-            situation,
-            strategy: StrategyRecord { chosen, because: None, degraded: None, turns: Vec::new() },
-            plan: Vec::new(),
-            calls: Vec::new(),
-            times: Vec::new(),
-            running: HashMap::new(),
-            results: BTreeMap::new(),
-            tokens: BTreeMap::new(),
-        };
-        Self { record: Arc::new(Mutex::new(record)) }
+        Self { record: Arc::new(Mutex::new(Growing::new(situation, chosen))) }
+    }
+
+    /// Tools that are there beside those of the agent, each name once.
+    pub(crate) fn know_tools(&self, others: impl IntoIterator<Item = ToolRecord>) {
+        let tools = &mut self.record.lock().situation.tools;
+        for other in others {
+            if tools.iter().all(|known| known.name != other.name) {
+                tools.push(other);
+            }
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Writes an event down, as far as it belongs into the record.
+    pub(crate) fn hear(&self, event: &RunEvent<'_>) {
+        match *event {
+            RunEvent::Chose { strategy, because } => {
+                let record = &mut self.record.lock().strategy;
+                record.chosen = strategy.clone();
+                record.because = Some(because.to_owned());
+            }
+            RunEvent::Degraded { degraded, .. } => {
+                self.record.lock().strategy.degraded = Some(degraded.clone());
+            }
+            RunEvent::Asked { purpose, key, request, .. } => {
+                let hash = Some(hash(request));
+                self.record.lock().ask(purpose, key, hash, false);
+            }
+            RunEvent::Answered { purpose, key, answer, from_journal, .. } => {
+                let record = &mut *self.record.lock();
+                if from_journal {
+                    record.ask(purpose, key, None, true);
+                }
+                record.answered(purpose, key, answer);
+            }
+            RunEvent::Planned { turn, purpose, plan, calls, findings } => {
+                let record = &mut *self.record.lock();
+                // A plan that cannot be run is no turn; a block that was refused is one.
+                if findings.is_empty() || plan.form != Form::OnePlan {
+                    record.classify(turn, plan.form, calls);
+                }
+                let (steps, findings) = (plan.steps.clone(), findings.to_vec());
+                let (form, purpose) = (plan.form, purpose.clone());
+                let plan = PlanRecord { turn, form, purpose, findings, steps };
+                record.plan.push(plan);
+            }
+            RunEvent::StepPlaced { turn, step, tool, arguments } => {
+                self.record.lock().begin_step(turn, step, tool, arguments);
+            }
+            RunEvent::OwnCallBegan { turn, step, call } => {
+                self.record.lock().begin_step(turn, step, &call.name, &call.arguments);
+            }
+            RunEvent::OwnCallEnded { turn, step, text, is_error, .. } => {
+                let record = &mut *self.record.lock();
+                if let Some(place) = record.running.remove(&(turn, step)) {
+                    record.end(place);
+                }
+                record.results.insert((turn, step), result_of(text, is_error));
+            }
+            RunEvent::StepRefused { turn, step, result, .. } => {
+                self.record.lock().results.insert((turn, step), result.clone());
+            }
+            RunEvent::StepsRan { turn, outcome } => self.record.lock().ran(turn, outcome),
+            _ => {}
+        }
     }
 
     /// The number of the next turn with tool calls.
@@ -71,19 +122,57 @@ impl Recorder {
         planned.max(done).map_or(0, |last| last + 1)
     }
 
-    /// A call of the model begins.
-    pub(crate) fn ask(&self, purpose: Purpose, request: &ChatRequest) -> Asked {
-        self.begin_call(purpose, Some(hash(request)), false)
+    /// The record, with the run at its end. What clones of this write afterwards is in no record.
+    pub(crate) fn finish(&self, outcome: Ending) -> Report {
+        let mut record = self.record.lock();
+        let (situation, chosen) = (record.situation.clone(), record.strategy.chosen.clone());
+        let record = std::mem::replace(&mut *record, Growing::new(situation, chosen));
+        record.end_with(outcome)
+    }
+}
+
+impl Growing {
+    fn new(situation: Situation, chosen: StrategyName) -> Self {
+        Self {
+            began: Instant::now(),
+            situation,
+            strategy: StrategyRecord { chosen, because: None, degraded: None, turns: Vec::new() },
+            plan: Vec::new(),
+            calls: Vec::new(),
+            times: Vec::new(),
+            asked: Vec::new(),
+            running: HashMap::new(),
+            results: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            traces: Vec::new(),
+        }
     }
 
-    /// The journal holds what the model answered an earlier process.
-    pub(crate) fn recalled(&self, purpose: Purpose, answer: &Result<ChatResponse, ModelError>) {
-        let asked = self.begin_call(purpose, None, true);
-        self.answered(asked, answer);
+    /// The record with the run at its end.
+    fn end_with(self, outcome: Ending) -> Report {
+        let total_us = self.now();
+        let results = self.results.into_iter();
+        let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
+        let mut traces = self.traces;
+        // Runs beside each other end in any order.
+        traces.sort_by_key(|(turn, step, _)| (*turn, *step));
+        let trajectory = Trajectory {
+            situation: self.situation,
+            strategy: self.strategy,
+            plan: self.plan,
+            calls: self.calls,
+            results: results.collect(),
+            timing: Timing { total_us, calls: self.times },
+            tokens: self.tokens,
+            rewards: BTreeMap::new(),
+            outcome,
+        };
+        Report { trajectory, traces: traces.into_iter().map(|(_, _, trace)| trace).collect() }
     }
 
-    fn begin_call(&self, purpose: Purpose, request: Option<String>, from_journal: bool) -> Asked {
-        let call = ModelCall {
+    /// A call of the model begins, or is found in the journal.
+    fn ask(&mut self, purpose: &Purpose, key: &str, request: Option<String>, from_journal: bool) {
+        let place = self.start(CallRecord::Model(ModelCall {
             purpose: purpose.clone(),
             request,
             message: None,
@@ -91,17 +180,27 @@ impl Recorder {
             usage: Usage::default(),
             error: None,
             from_journal,
-        };
-        Asked { index: self.record.lock().start(CallRecord::Model(call)), purpose }
+        }));
+        // One that was given up may be asked again under its name.
+        self.asked.retain(|(other, name, _)| (other, name.as_str()) != (purpose, key));
+        self.asked.push((purpose.clone(), key.to_owned(), place));
     }
 
     /// It has ended.
-    pub(crate) fn answered(&self, asked: Asked, answer: &Result<ChatResponse, ModelError>) {
-        let record = &mut *self.record.lock();
-        record.end(asked.index);
-        let spent = record.tokens.entry(asked.purpose).or_default();
+    fn answered(
+        &mut self,
+        purpose: &Purpose,
+        key: &str,
+        answer: &Result<ChatResponse, ModelError>,
+    ) {
+        let is_it =
+            |(other, name, _): &(Purpose, String, usize)| (other, name.as_str()) == (purpose, key);
+        let Some(at) = self.asked.iter().position(is_it) else { return };
+        let (_, _, place) = self.asked.swap_remove(at);
+        self.end(place);
+        let spent = self.tokens.entry(purpose.clone()).or_default();
         spent.calls += 1;
-        let Some(CallRecord::Model(call)) = record.calls.get_mut(asked.index) else { return };
+        let Some(CallRecord::Model(call)) = self.calls.get_mut(place) else { return };
         match answer {
             Ok(response) => {
                 spent.usage += response.usage;
@@ -116,117 +215,52 @@ impl Recorder {
         }
     }
 
-    /// A plan was made. `findings` are what keeps it from being run.
-    pub(crate) fn planned(&self, turn: u32, purpose: Purpose, plan: &Plan, findings: Vec<String>) {
-        let steps = plan.steps.clone();
-        let plan = PlanRecord { turn, form: plan.form, purpose, findings, steps };
-        self.record.lock().plan.push(plan);
-    }
-
     /// A turn's calls are known, so is its class. A planned run is one turn, whose later plans add their
     /// calls; whatever its number of calls, all of them were planned at once.
-    pub(crate) fn classify(&self, turn: u32, form: Form, calls: usize) {
+    fn classify(&mut self, turn: u32, form: Form, calls: usize) {
         let class = match form {
             Form::OnePlan => TurnClass::PlanOnce,
             Form::ExecuteTools | Form::Native => TurnClass::of(calls),
         };
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        let mut record = self.record.lock();
-        match record.strategy.turns.last_mut().filter(|last| last.turn == turn) {
+        match self.strategy.turns.last_mut().filter(|last| last.turn == turn) {
             Some(last) => last.calls = last.calls.saturating_add(calls),
-            None => record.strategy.turns.push(TurnRecord { turn, class, calls }),
+            None => self.strategy.turns.push(TurnRecord { turn, class, calls }),
         }
         if form != Form::OnePlan {
-            record.log(turn);
+            self.log(turn);
         }
-    }
-
-    /// Which strategy was chosen for the request, and why.
-    pub(crate) fn chosen(&self, strategy: StrategyName, because: String) {
-        let record = &mut self.record.lock().strategy;
-        (record.chosen, record.because) = (strategy, Some(because));
-    }
-
-    /// Tools that are there beside those of the agent, each name once.
-    pub(crate) fn know_tools(&self, others: impl IntoIterator<Item = ToolRecord>) {
-        let tools = &mut self.record.lock().situation.tools;
-        for other in others {
-            if tools.iter().all(|known| known.name != other.name) {
-                tools.push(other);
-            }
-        }
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-
-    /// The run goes on step by step.
-    pub(crate) fn degraded(&self, degraded: Degraded) {
-        tracing::info!(because = ?degraded.because, detail = %degraded.detail, "degraded to react");
-        self.record.lock().strategy.degraded = Some(degraded);
-    }
-
-    /// A tool begins.
-    pub(crate) fn step_began(&self, turn: u32, step: StepId, function: &str, arguments: &str) {
-        let mut record = self.record.lock();
-        let place = record.tool_call(turn, step, function, arguments);
-        record.running.insert((turn, step), place);
     }
 
     /// The executor has ended a turn's steps: what each came to, and when its call was made.
-    pub(crate) fn ran(&self, turn: u32, outcome: &Outcome) {
-        let mut record = self.record.lock();
-        let began = record.now().saturating_sub(micros(outcome.elapsed));
+    fn ran(&mut self, turn: u32, outcome: &Outcome) {
+        let began = self.now().saturating_sub(micros(outcome.elapsed));
         for (step, call) in &outcome.calls {
-            let place = match record.running.remove(&(turn, *step)) {
+            let place = match self.running.remove(&(turn, *step)) {
                 Some(place) => place,
-                None => record.tool_call(turn, *step, &call.function, &call.arguments),
+                None => self.tool_call(turn, *step, &call.function, &call.arguments),
             };
-            if let Some(time) = record.times.get_mut(place) {
+            if let Some(time) = self.times.get_mut(place) {
                 time.start_us = began + micros(call.started);
                 time.end_us = began + micros(call.ended);
             }
         }
         for (step, result) in &outcome.results {
-            record.results.insert((turn, *step), result.clone());
+            self.results.insert((turn, *step), result.clone());
         }
-        if record.plan.iter().any(|plan| plan.turn == turn && plan.form == Form::OnePlan) {
-            record.log(turn);
+        if self.plan.iter().any(|plan| plan.turn == turn && plan.form == Form::OnePlan) {
+            self.log(turn);
         }
+        let first = outcome.results.keys().next().copied();
+        self.traces.push((turn, first, outcome.trace.clone()));
     }
 
-    /// A step that was refused before it came to the executor.
-    pub(crate) fn refused(&self, turn: u32, step: StepId, result: StepResult) {
-        self.record.lock().results.insert((turn, step), result);
+    /// A tool's call begins.
+    fn begin_step(&mut self, turn: u32, step: StepId, function: &str, arguments: &str) {
+        let place = self.tool_call(turn, step, function, arguments);
+        self.running.insert((turn, step), place);
     }
 
-    /// A step that [began](Self::step_began) beside the executor has ended.
-    pub(crate) fn step_ended(&self, turn: u32, step: StepId, result: StepResult) {
-        let mut record = self.record.lock();
-        if let Some(place) = record.running.remove(&(turn, step)) {
-            record.end(place);
-        }
-        record.results.insert((turn, step), result);
-    }
-
-    /// The record, with the run at its end. What clones of this write afterwards is in no record.
-    pub(crate) fn finish(self, outcome: Ending) -> Trajectory {
-        let mut record = self.record.lock();
-        let results = std::mem::take(&mut record.results).into_iter();
-        let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
-        Trajectory {
-            situation: record.situation.clone(),
-            strategy: record.strategy.clone(),
-            plan: std::mem::take(&mut record.plan),
-            calls: std::mem::take(&mut record.calls),
-            results: results.collect(),
-            timing: Timing { total_us: record.now(), calls: std::mem::take(&mut record.times) },
-            tokens: std::mem::take(&mut record.tokens),
-            rewards: BTreeMap::new(),
-            outcome,
-        }
-    }
-}
-
-impl Growing {
     fn log(&self, turn: u32) {
         let Some(record) = self.strategy.turns.iter().find(|record| record.turn == turn) else {
             return;
@@ -261,6 +295,16 @@ impl Growing {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What became of a step that a tool beside the executor has answered.
+fn result_of(text: &str, is_error: bool) -> StepResult {
+    let text = text.to_owned();
+    if is_error {
+        StepResult::Error { failure: Failure { kind: FailureKind::Tool, message: text } }
+    } else {
+        StepResult::Success { data: Data { text, structured: None } }
+    }
 }
 
 /// A message's exact JSON on one line, so that a record is one line.

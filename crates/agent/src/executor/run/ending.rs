@@ -36,7 +36,7 @@ impl Run {
 
     pub(super) fn end_by_wall_time(&mut self) {
         self.wall = None;
-        let is_spent = self.around.host.spend.deadline().is_some_and(|end| end <= Instant::now());
+        let is_spent = self.around.log.spend().deadline().is_some_and(|end| end <= Instant::now());
         let reason = match self.around.shared.settings.quota.wall_time {
             Some(limit) if !is_spent => format!("the run reached its limit of {limit:?}"),
             _ => format!("the run may spend no more {}", Resource::Time),

@@ -1,7 +1,7 @@
 //! A run: the steps of a plan, being executed.
 
+mod emitted;
 mod ending;
-mod observed;
 mod results;
 mod start;
 
@@ -83,7 +83,7 @@ impl Run {
         let began = Instant::now();
         // A limit that lies beyond the end of time is none.
         let wall = around.shared.settings.quota.wall_time.and_then(|wall| began.checked_add(wall));
-        let wall = wall.into_iter().chain(around.host.spend.deadline()).min();
+        let wall = wall.into_iter().chain(around.log.spend().deadline()).min();
         Self {
             _cancel_on_drop: CancelOnDrop(around.cancelled.clone()),
             around: Arc::new(around),
@@ -324,7 +324,7 @@ impl Run {
     }
 
     fn tell(&mut self, event: Event) {
-        self.tell_observer(&event);
+        self.emit(&event);
         self.trace.push(self.began.elapsed(), event.clone());
         self.events.push_back(event);
     }

@@ -1,6 +1,7 @@
 //! From what a call came to, to the steps that may start because of it.
 
 use super::Run;
+use crate::RunEvent;
 use crate::executor::call::{Finished, bytes_of, failure};
 use crate::executor::event::{Event, Trigger};
 use crate::executor::executor::{CallReport, RunError};
@@ -187,13 +188,9 @@ impl Run {
         let (attempts, result) = call.ended?;
         // One that was refused before it began is no call.
         let Some((function, arguments)) = call.began else { return Some((call.at, result)) };
-        if attempts > 0 {
-            self.call_count += 1;
-            self.around.host.spend.tool_called();
-        }
-        if let Some(spent) = &call.spent {
-            self.around.host.spend.was_spent(spent);
-        }
+        self.call_count += usize::from(attempts > 0);
+        let spent = call.spent.as_ref();
+        self.around.log.emit(RunEvent::CallRestored { attempts, spent });
         self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
         let now = self.began.elapsed();
         let report = CallReport {

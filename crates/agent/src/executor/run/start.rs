@@ -8,7 +8,7 @@ use crate::executor::executor::{CallReport, Shared};
 use crate::executor::lanes::{Again, Turn};
 use crate::executor::settings::Eager;
 use crate::facts::facts;
-use crate::{AgentEvent, ApprovalRequest, Approver, Decision, Record};
+use crate::{Approver, Decision, Record, RunEvent};
 use foldback_planner::{Action, ArgumentsError, StepId, StepResult};
 use foldback_tool::{ContextHandle, Effect, FailureKind, ToolSpec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -188,11 +188,12 @@ impl Run {
         for (call, decision) in &decided {
             let Some(decision) = decision.clone() else { continue };
             let (step, key) = (call.step, call.key.clone());
-            if let Some((turn, watch)) = &self.around.told {
-                let decision = decision.clone();
-                watch.tell(&AgentEvent::ApprovalDecided { turn: *turn, step, decision });
+            let noted = self.note_down(&Record::Decided { step, key, decision: decision.clone() });
+            if let Some(turn) = self.around.turn {
+                let decided = RunEvent::ApprovalDecided { turn, step, decision: &decision };
+                self.around.log.emit(decided);
             }
-            if self.note_down(&Record::Decided { step, key, decision }).is_err() {
+            if noted.is_err() {
                 return;
             }
         }
@@ -219,14 +220,14 @@ impl Run {
         }
     }
 
-    /// Asks about what waits for it, and says so to whoever watches.
+    /// Asks about what waits for it, and says so.
     fn ask_for_consent(&mut self, approver: &Arc<dyn Approver>) {
         let timeout = self.around.shared.settings.approval_timeout;
         let todo = self.around.context.as_ref().map(ContextHandle::todo);
         let asked = self.consent.ask(approver, timeout, todo);
-        let Some((turn, watch)) = &self.around.told else { return };
-        for ApprovalRequest { step, function: tool, arguments, .. } in asked {
-            watch.tell(&AgentEvent::ApprovalAsked { turn: *turn, step, tool, arguments });
+        let Some(turn) = self.around.turn else { return };
+        for request in &asked {
+            self.around.log.emit(RunEvent::ApprovalAsked { turn, request });
         }
     }
 
@@ -245,7 +246,7 @@ impl Run {
         let step = call.step;
         self.admitted.remove(&step);
         let spent = self.spent().or_else(|| {
-            let resource = self.around.host.spend.begin_tool_call().err()?;
+            let resource = self.around.log.spend().begin_tool_call().err()?;
             Some(format!("not called: the run may spend no more {resource}"))
         });
         if let Some(message) = spent {

@@ -1,12 +1,14 @@
 //! A run inside a run, in the record of the whole.
 
 use super::Recorder;
-use crate::trajectory::{CallRecord, CallTime, Trajectory};
+use crate::Report;
+use crate::trajectory::{CallRecord, CallTime};
 
 impl Recorder {
     /// Takes the record of a run that stood inside this one and ended just now: its turns follow on those
     /// that there are.
-    pub(crate) fn absorb(&self, run: Trajectory) {
+    pub(crate) fn absorb(&self, report: Report) {
+        let Report { trajectory: run, traces } = report;
         let first = self.next_turn();
         let record = &mut *self.record.lock();
         let began = record.now().saturating_sub(run.timing.total_us);
@@ -32,6 +34,7 @@ impl Recorder {
         for result in run.results {
             record.results.insert((result.turn + first, result.step), result.result);
         }
+        record.traces.extend(traces.into_iter().map(|trace| (first, None, trace)));
         for (purpose, spent) in run.tokens {
             let sum = record.tokens.entry(purpose).or_default();
             sum.calls += spent.calls;
