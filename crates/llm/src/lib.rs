@@ -1,14 +1,10 @@
-//! The door to chat models.
+//! The port to chat models.
 //!
 //! [`ChatModel`] is the port: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out.
 
-mod affinity;
 mod cache;
-mod cassette;
 mod clocks;
-mod diversity;
 mod error;
-mod hermes;
 mod json_string;
 mod mask;
 mod model;
@@ -19,22 +15,15 @@ mod scripted;
 mod token_prices;
 mod tool_names;
 
-pub use affinity::Affinity;
 pub use cache::{
     CACHE_BREAKPOINT, CacheSettings, CacheUse, MarkLimits, PrefixCache, RequestTokens,
     place_cache_marks,
 };
-pub use cassette::{Cassette, CassetteError, Recording, Replay};
 pub use clocks::{Clock, ClockError, check_clocks, coarsen_clocks, find_clocks};
-pub use diversity::Diversity;
 pub use error::{ModelError, ModelErrorKind};
-pub use hermes::{
-    HermesAnswer, HermesCall, HermesParser, HermesPart, HermesProblem, HermesPrompt, Prefill,
-    hermes_prefill, hermes_prompt, parse_hermes,
-};
 pub use mask::{
-    Availability, AvailabilityError, AvailabilityState, CallGrammar, CallMode, GrammarState, Mask,
-    MaskProblem, Preference, ToolAvailability, Vocabulary, preference_hint,
+    Availability, AvailabilityError, AvailabilityState, CallMode, Mask, MaskProblem,
+    ToolAvailability,
 };
 pub use model::{Capabilities, ChatModel};
 pub use request::{AllowedTools, ChatRequest, Sampling, ToolChoice};

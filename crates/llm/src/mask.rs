@@ -1,21 +1,11 @@
 //! Which tools may be called now, while the list of tools stays the same.
 //!
 //! A [`Mask`] names tools and families of tools by their common prefix; [`Availability`] says which
-//! mask holds in which state of a session. The mask becomes a [`ToolChoice`] for providers, and for
-//! decoding on an own server a [`CallGrammar`], with which a [`Vocabulary`] tells the tokens that may
-//! come next: a masked name cannot be written.
+//! mask holds in which state of a session. The mask becomes a [`ToolChoice`] of a request.
 
 mod availability;
-mod grammar;
-mod json;
-mod preference;
-mod trie;
-mod vocabulary;
 
 pub use availability::{Availability, AvailabilityError, AvailabilityState, ToolAvailability};
-pub use grammar::{CallGrammar, GrammarState};
-pub use preference::{Preference, preference_hint};
-pub use vocabulary::Vocabulary;
 
 use crate::{AllowedTools, ToolChoice};
 use foldback_core::ToolDefinition;

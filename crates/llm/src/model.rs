@@ -1,7 +1,6 @@
 //! The port to a chat model.
 
-use crate::{ChatChunk, ChatRequest, ChatResponse, ChatStream, ModelError};
-use foldback_core::Message;
+use crate::{ChatRequest, ChatResponse, ChatStream, ModelError};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use std::sync::Arc;
@@ -36,26 +35,11 @@ pub trait ChatModel: Send + Sync {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
-            let response = self.complete(request).await?;
-            let pieces = whole_pieces(&response.message);
-            let done = ChatChunk::Done(Box::new(response));
-            Ok(stream::iter(pieces.into_iter().chain([done]).map(Ok)).boxed())
+            let chunks = self.complete(request).await?.into_chunks();
+            Ok(stream::iter(chunks.into_iter().map(Ok)).boxed())
         }
         .boxed()
     }
-}
-
-/// An answer in as few pieces as there are: its text, and each call.
-pub(crate) fn whole_pieces(message: &Message) -> Vec<ChatChunk> {
-    let text = message.text().into_owned();
-    let text = (!text.is_empty()).then_some(ChatChunk::Text(text));
-    let calls = message.tool_calls().iter().enumerate().map(|(index, call)| ChatChunk::ToolCall {
-        index,
-        id: Some(call.id.as_str().to_owned()),
-        name: Some(call.name.clone()),
-        arguments: call.arguments.clone(),
-    });
-    text.into_iter().chain(calls).collect()
 }
 
 /// What a provider offers.

@@ -19,6 +19,24 @@ pub struct ChatResponse {
     pub model: String,
 }
 
+impl ChatResponse {
+    /// The answer as a stream in as few pieces as there are: its text, each call, and the whole.
+    #[must_use]
+    pub fn into_chunks(self) -> Vec<ChatChunk> {
+        let text = self.message.text().into_owned();
+        let text = (!text.is_empty()).then_some(ChatChunk::Text(text));
+        let calls = self.message.tool_calls().iter().enumerate();
+        let calls = calls.map(|(index, call)| ChatChunk::ToolCall {
+            index,
+            id: Some(call.id.as_str().to_owned()),
+            name: Some(call.name.clone()),
+            arguments: call.arguments.clone(),
+        });
+        let pieces: Vec<_> = text.into_iter().chain(calls).collect();
+        pieces.into_iter().chain([ChatChunk::Done(Box::new(self))]).collect()
+    }
+}
+
 /// The tokens of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -32,7 +32,7 @@ pub(crate) fn read(answer: &Value, mut draft: Draft) -> Result<ChatResponse, Mod
             _ => {}
         }
     }
-    draft.into_response()
+    draft.into_response(&mut told)
 }
 
 /// Reads an answer frame by frame.
@@ -130,11 +130,14 @@ impl AnthropicFrames {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<ChatResponse, ModelError> {
+    pub(crate) fn finish(
+        self,
+        ready: &mut VecDeque<ChatChunk>,
+    ) -> Result<ChatResponse, ModelError> {
         if !self.ended && self.draft.stop.is_none() {
             return Err(unreadable("the answer broke off before its end", ""));
         }
-        self.draft.into_response()
+        self.draft.into_response(ready)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::check::{refused, unknown_role};
 use crate::draft::wire_id;
 use crate::json::{parse, parse_object};
+use crate::late_instruction::{begins_with_tag, tagged};
 use crate::openai_request::{RAW_ARGUMENTS, description, ends_with_beginning, parameters};
 use crate::{ModelConfig, tool_choice};
 use foldback_core::{Content, Message, Part, Role};
@@ -13,11 +14,8 @@ use serde_json::{Map, Value, json};
 /// The greatest number of marks in a request.
 const MARKS: usize = 4;
 
-/// The tag around an instruction that is said late.
-const TAG: &str = "system";
-
 /// What the user says where a conversation would begin with the model.
-const OPENING: &str = "(What was said before is not shown.)";
+pub(crate) const OPENING: &str = "(What was said before is not shown.)";
 
 /// System, messages, tools and what is said about them.
 ///
@@ -173,8 +171,7 @@ fn blocks(message: &Message, names: &ToolNames) -> Result<Vec<Value>, ModelError
         // Said in the middle of a conversation, an instruction has no place of its own here. It
         // comes from the caller, and may well be less than an instruction.
         Role::System | Role::Developer => Ok(texts(message)
-            .map(|text| format!("<{TAG}>\n{}\n</{TAG}>", escape_system(text)))
-            .map(|text| json!({"type": "text", "text": text}))
+            .map(|text| json!({"type": "text", "text": tagged(&escape_system(text))}))
             .collect()),
         Role::Assistant => Ok(assistant(message, names)),
         Role::Tool => {
@@ -241,19 +238,14 @@ fn content(content: &Content, write: fn(&str) -> String) -> Result<Vec<Value>, M
 /// The text with its tags `<system>` and `</system>` escaped, so that what a user says is never what a
 /// late instruction looks like, and an instruction does not end before its end.
 fn escape_system(text: &str) -> String {
-    let is_tag = |rest: &str| {
-        let rest = rest.trim_start();
-        let rest = rest.strip_prefix('/').unwrap_or(rest).trim_start();
-        let name = rest.get(..TAG.len()).filter(|name| name.eq_ignore_ascii_case(TAG));
-        name.is_some_and(|name| rest[name.len()..].trim_start().starts_with('>'))
-    };
-    let mut pieces = text.split('<');
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        out.push_str(if is_tag(piece) { "&lt;" } else { "<" });
-        out.push_str(piece);
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, _) in text.match_indices('<').filter(|(at, _)| begins_with_tag(&text[*at..])) {
+        out.push_str(&text[from..at]);
+        out.push_str("&lt;");
+        from = at + 1;
     }
-    out
+    out + &text[from..]
 }
 
 /// A part that is no text; an image or a file in the words of chat-completions is said in these.

@@ -91,18 +91,46 @@ impl Provider {
     }
 }
 
+/// How tools are told to a server, and calls read from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolCalls {
+    /// As members of the request and of the answer: `tools`, `tool_calls`.
+    #[default]
+    Native,
+    /// As text in the format of Hermes, for servers that know none: the tools stand in the system
+    /// prompt, and the answer's text is read for calls.
+    Hermes,
+}
+
+impl ToolCalls {
+    /// Each of them.
+    pub const ALL: [Self; 2] = [Self::Native, Self::Hermes];
+
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Hermes => "hermes",
+        }
+    }
+}
+
 /// Everything that is needed to ask one model.
 ///
 /// ```
 /// use foldback_providers::{ModelConfig, ModelFlags, ModelSources, Provider};
 ///
-/// let flags = ModelFlags { base_url: Some("http://127.0.0.1:8000/v1".into()), ..ModelFlags::default() };
+/// let flags = ModelFlags::default().with_base_url("http://127.0.0.1:8000/v1");
 /// let environment = [("FOLDBACK_MODEL".into(), "qwen3-32b".into())].into();
-/// let config = ModelConfig::load(&ModelSources { flags, environment, file: None })?;
+/// let sources = ModelSources::default().with_flags(flags).with_environment(environment);
+/// let config = ModelConfig::load(&sources)?;
 /// assert_eq!((config.name.as_str(), config.provider), ("qwen3-32b", Provider::OpenAiCompatible));
 /// # Ok::<(), foldback_llm::ModelError>(())
 /// ```
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ModelConfig {
     /// The model, as its provider knows it.
     pub name: String,
@@ -131,10 +159,21 @@ pub struct ModelConfig {
     pub long_cache: bool,
     /// A header that carries the session's name, for routers that keep a session on one worker.
     pub session_header: Option<String>,
+    /// Further addresses at which the same model is served. A session stays at one of them all, by
+    /// consistent hashing; one that cannot be reached is left out for a while.
+    pub workers: Vec<String>,
+    /// How tools are told, and calls read.
+    pub tool_calls: ToolCalls,
+    /// Whether requests carry a grammar that holds the model to calls of allowed tools, with arguments
+    /// of their schemas, and to words: for servers that decode by one (llama.cpp, vLLM).
+    pub grammar: bool,
+    /// The seed of varied words around the results of tools; without one they stand as they are.
+    pub diversity: Option<u64>,
 }
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
@@ -153,6 +192,26 @@ impl Default for Timeouts {
             answer: Duration::from_secs(600),
             silence: Duration::from_secs(120),
         }
+    }
+}
+
+impl Timeouts {
+    /// The same, waiting so long for a connection.
+    #[must_use]
+    pub fn with_connect(self, connect: Duration) -> Self {
+        Self { connect, ..self }
+    }
+
+    /// The same, waiting so long for a whole answer.
+    #[must_use]
+    pub fn with_answer(self, answer: Duration) -> Self {
+        Self { answer, ..self }
+    }
+
+    /// The same, waiting so long for the next piece of an answer.
+    #[must_use]
+    pub fn with_silence(self, silence: Duration) -> Self {
+        Self { silence, ..self }
     }
 }
 
@@ -178,7 +237,120 @@ impl ModelConfig {
             },
             long_cache: false,
             session_header: None,
+            workers: Vec::new(),
+            tool_calls: ToolCalls::default(),
+            grammar: false,
+            diversity: None,
         }
+    }
+
+    /// The same with a key.
+    #[must_use]
+    pub fn with_api_key(self, key: ApiKey) -> Self {
+        Self { api_key: Some(key), ..self }
+    }
+
+    /// The same, waiting so long.
+    #[must_use]
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
+        Self { timeouts, ..self }
+    }
+
+    /// The same, asked again by this policy.
+    #[must_use]
+    pub fn with_retry(self, retry: RetryPolicy) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// The same, with input tokens at these prices, relative to each other.
+    #[must_use]
+    pub fn with_prices(self, prices: Prices) -> Self {
+        Self { prices, ..self }
+    }
+
+    /// The same, with tokens at these prices in money; input tokens cost as they say.
+    #[must_use]
+    pub fn with_token_prices(self, prices: TokenPrices) -> Self {
+        Self { prices: prices.of_input(), token_prices: Some(prices), ..self }
+    }
+
+    /// The same, where the model goes on from the beginning of an answer, or does not.
+    #[must_use]
+    pub fn with_prefill(self, prefill: bool) -> Self {
+        Self { prefill, ..self }
+    }
+
+    /// The same, where `tool_choice` may name a set of tools, or may not.
+    #[must_use]
+    pub fn with_allowed_tools(self, allowed_tools: bool) -> Self {
+        Self { allowed_tools, ..self }
+    }
+
+    /// The same, where marks say where a cached prefix ends, or do not.
+    #[must_use]
+    pub fn with_cache_marks(self, cache_marks: bool) -> Self {
+        Self { cache_marks, ..self }
+    }
+
+    /// The same, where cached prefixes live an hour instead of five minutes, or do not.
+    #[must_use]
+    pub fn with_long_cache(self, long_cache: bool) -> Self {
+        Self { long_cache, ..self }
+    }
+
+    /// The same, with a header that carries the session's name.
+    #[must_use]
+    pub fn with_session_header(self, header: &str) -> Self {
+        Self { session_header: Some(header.to_owned()), ..self }
+    }
+
+    /// The same, served at these addresses as well.
+    #[must_use]
+    pub fn with_workers<'a>(self, addresses: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { workers: addresses.into_iter().map(str::to_owned).collect(), ..self }
+    }
+
+    /// The same, with tools told and calls read this way.
+    #[must_use]
+    pub fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
+        Self { tool_calls, ..self }
+    }
+
+    /// The same, with a grammar in its requests, or without.
+    #[must_use]
+    pub fn with_grammar(self, grammar: bool) -> Self {
+        Self { grammar, ..self }
+    }
+
+    /// The same, with the results of tools in words that this seed varies.
+    #[must_use]
+    pub fn with_diversity(self, seed: u64) -> Self {
+        Self { diversity: Some(seed), ..self }
+    }
+
+    /// Checks what does not fit each other.
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        let (name, provider) = (&self.name, self.provider.name());
+        let is_compatible = self.provider == Provider::OpenAiCompatible;
+        if self.tool_calls == ToolCalls::Hermes && !is_compatible {
+            return Err(wrong(format!(
+                "tool_calls = \"hermes\" is for servers that know no tool calls (openai-compatible), but \
+                 the provider of the model {name:?} is {provider}, which does: leave it out"
+            )));
+        }
+        if self.grammar && self.tool_calls != ToolCalls::Hermes {
+            return Err(wrong(format!(
+                "the grammar of the model {name:?} is one of calls in the format of Hermes: grammar = true \
+                 needs tool_calls = \"hermes\""
+            )));
+        }
+        if !self.workers.is_empty() && !is_compatible {
+            return Err(wrong(format!(
+                "workers are several servers of one model (openai-compatible), but the provider of the \
+                 model {name:?} is {provider}"
+            )));
+        }
+        Ok(())
     }
 
     /// Reads the settings: flags before environment before file.
@@ -238,6 +410,10 @@ impl ModelConfig {
         config.cache_marks = settings.cache_marks.unwrap_or(config.cache_marks);
         config.long_cache = settings.long_cache.unwrap_or(config.long_cache);
         config.session_header = settings.session_header;
+        config.workers = settings.workers;
+        config.tool_calls = settings.tool_calls.unwrap_or(config.tool_calls);
+        config.grammar = settings.grammar.unwrap_or(config.grammar);
+        config.diversity = settings.diversity;
         if config.long_cache && config.provider == Provider::Anthropic {
             config.prices.write *= LONG_CACHE_WRITE;
         }
@@ -342,6 +518,10 @@ impl fmt::Debug for ModelConfig {
             .field("cache_marks", &self.cache_marks)
             .field("long_cache", &self.long_cache)
             .field("session_header", &self.session_header)
+            .field("workers", &self.workers.iter().map(|at| public_url(at)).collect::<Vec<_>>())
+            .field("tool_calls", &self.tool_calls)
+            .field("grammar", &self.grammar)
+            .field("diversity", &self.diversity)
             .finish()
     }
 }

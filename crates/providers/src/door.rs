@@ -46,7 +46,8 @@ impl std::fmt::Debug for Door {
 }
 
 impl Door {
-    pub(crate) fn new(config: &ModelConfig) -> Result<Self, ModelError> {
+    /// The way to a model that is served at an address.
+    pub(crate) fn new(config: &ModelConfig, address: &str) -> Result<Self, ModelError> {
         if config.api_key.as_ref().is_some_and(|key| !key.is_usable()) {
             return Err(wrong("the key is empty or has characters that no header takes"));
         }
@@ -55,7 +56,7 @@ impl Door {
         {
             return Err(wrong(format!("{header:?} is no name of a header (session_header)")));
         }
-        let base = base_url(config)?;
+        let base = base_url(config.provider, address)?;
         let kind = match config.provider {
             Provider::Anthropic => AdapterKind::Anthropic,
             Provider::OpenAi | Provider::OpenAiCompatible => AdapterKind::OpenAI,
@@ -370,10 +371,9 @@ fn name_for_genai(config: &ModelConfig) -> String {
 }
 
 /// The address as genai wants it: with a slash at its end, so that more can follow.
-fn base_url(config: &ModelConfig) -> Result<Url, ModelError> {
-    let wrong_url =
-        |what: &str| wrong(format!("the base URL {:?} {what}", public_url(&config.base_url)));
-    let mut url = Url::parse(config.base_url.trim())
+fn base_url(provider: Provider, address: &str) -> Result<Url, ModelError> {
+    let wrong_url = |what: &str| wrong(format!("the base URL {:?} {what}", public_url(address)));
+    let mut url = Url::parse(address.trim())
         .map_err(|error| wrong_url(&format!("is no address: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("the base URL has no user and no password: the key is given apart"));
@@ -388,7 +388,7 @@ fn base_url(config: &ModelConfig) -> Result<Url, ModelError> {
     let path = path.strip_suffix("/chat/completions").unwrap_or(path);
     let path = path.strip_suffix("/messages").unwrap_or(path);
     // Anthropic's own clients are given the address without its version.
-    let is_bare = config.provider == Provider::Anthropic && !path.ends_with("/v1");
+    let is_bare = provider == Provider::Anthropic && !path.ends_with("/v1");
     let path = format!("{path}{}/", if is_bare { "/v1" } else { "" });
     url.set_path(&path);
     Ok(url)

@@ -1,6 +1,7 @@
 //! An answer that is being put together.
 
 use crate::failure::unreadable;
+use crate::hermes::{HermesParser, HermesPart, HermesProblem};
 use foldback_core::{Message, ToolCall};
 use foldback_llm::legal_name;
 use foldback_llm::{
@@ -26,6 +27,10 @@ pub(crate) struct Draft {
     calls: Vec<ToolCall>,
     /// Which of the calls has gone out, which it does with its name.
     told: Vec<bool>,
+    /// Reads calls out of the text, where the server knows none.
+    hermes: Option<HermesParser>,
+    /// The first call in the text that is none.
+    problem: Option<HermesProblem>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<StopReason>,
     pub(crate) model: String,
@@ -45,14 +50,59 @@ impl Draft {
             thinking: Vec::new(),
             calls: Vec::new(),
             told: Vec::new(),
+            hermes: None,
+            problem: None,
             usage: Usage::default(),
             stop: None,
             model: model.to_owned(),
         }
     }
 
+    /// The same, whose calls are read out of its text, which goes on from this beginning.
+    pub(crate) fn with_calls_in_text(mut self, beginning: &str) -> Self {
+        let mut parser = HermesParser::default();
+        // The beginning of a call is no part of an answer yet.
+        drop(parser.push(beginning));
+        self.hermes = Some(parser);
+        self
+    }
+
     /// More text.
     pub(crate) fn push_text(&mut self, text: &str, ready: &mut VecDeque<ChatChunk>) {
+        match &mut self.hermes {
+            Some(parser) => {
+                let parts = parser.push(text);
+                self.push_parts(parts, ready);
+            }
+            None => self.push_words(text, ready),
+        }
+    }
+
+    /// What the text held back, at its end.
+    pub(crate) fn end_text(&mut self, ready: &mut VecDeque<ChatChunk>) {
+        if let Some(parser) = self.hermes.take() {
+            self.push_parts(parser.finish(), ready);
+            // The line breaks around calls are no words.
+            if !self.calls.is_empty() {
+                self.text = self.text.trim().to_owned();
+            }
+        }
+    }
+
+    fn push_parts(&mut self, parts: Vec<HermesPart>, ready: &mut VecDeque<ChatChunk>) {
+        for part in parts {
+            match part {
+                HermesPart::Text(text) => self.push_words(&text, ready),
+                HermesPart::Call(call) => {
+                    let index = self.begin_call("", &call.name, ready);
+                    self.push_arguments(index, &call.arguments, ready);
+                }
+                HermesPart::Problem(problem) => drop(self.problem.get_or_insert(problem)),
+            }
+        }
+    }
+
+    fn push_words(&mut self, text: &str, ready: &mut VecDeque<ChatChunk>) {
         if !text.is_empty() {
             self.text.push_str(text);
             ready.push_back(ChatChunk::Text(text.to_owned()));
@@ -145,7 +195,17 @@ impl Draft {
     }
 
     /// The answer. `stop` is what the provider said; calls that were told outweigh a plain end.
-    pub(crate) fn into_response(mut self) -> Result<ChatResponse, ModelError> {
+    ///
+    /// # Errors
+    /// When a call in its text is none: where the model's words are cut off, that is what its end says.
+    pub(crate) fn into_response(
+        mut self,
+        ready: &mut VecDeque<ChatChunk>,
+    ) -> Result<ChatResponse, ModelError> {
+        self.end_text(ready);
+        if let Some(problem) = self.problem {
+            return Err(unreadable(&problem.to_string(), ""));
+        }
         for call in &mut self.calls {
             if call.arguments.trim().is_empty() {
                 "{}".clone_into(&mut call.arguments);

@@ -1,6 +1,6 @@
-//! Reading JSON that others wrote, leniently.
+//! Reading JSON that others wrote, leniently, and writing strings with the fewest escapes.
 
-use foldback_core::Object;
+use foldback_core::{Escape, Object, escape_into};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -61,4 +61,13 @@ pub(crate) fn arguments(value: Option<&Value>) -> Cow<'_, str> {
         Some(Value::String(text)) => Cow::Borrowed(text),
         Some(other) => Cow::Owned(other.to_string()),
     }
+}
+
+/// A text as a JSON string, with its quotes.
+pub(crate) fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    escape_into(text, Escape::Minimal, &mut out);
+    out.push('"');
+    out
 }

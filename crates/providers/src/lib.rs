@@ -10,17 +10,23 @@ mod anthropic_request;
 mod api_key;
 mod check;
 mod config;
+mod diversity;
 mod door;
 mod draft;
 mod failure;
+mod hermes;
 mod json;
+mod late_instruction;
 mod openai_answer;
 mod openai_request;
 #[cfg(test)]
 mod prefix_law;
 mod remote_model;
 mod tool_choice;
+mod workers;
 
 pub use api_key::ApiKey;
-pub use config::{ModelConfig, ModelFlags, ModelSources, Provider, Timeouts, public_url};
+pub use config::{
+    ModelConfig, ModelFlags, ModelSources, Provider, Timeouts, ToolCalls, public_url,
+};
 pub use remote_model::RemoteModel;

@@ -23,7 +23,7 @@ pub(crate) fn read(answer: &Value, mut draft: Draft) -> Result<ChatResponse, Mod
         let index = draft.begin_call(text(call, "/id"), text(call, "/function/name"), &mut told);
         draft.push_arguments(index, &arguments(call.pointer("/function/arguments")), &mut told);
     }
-    draft.into_response()
+    draft.into_response(&mut told)
 }
 
 /// Reads an answer frame by frame.
@@ -112,14 +112,17 @@ impl OpenAiFrames {
         self.draft.begin_call(id, name, ready)
     }
 
-    pub(crate) fn finish(self) -> Result<ChatResponse, ModelError> {
+    pub(crate) fn finish(
+        self,
+        ready: &mut VecDeque<ChatChunk>,
+    ) -> Result<ChatResponse, ModelError> {
         if !self.ended && self.draft.stop.is_none() {
             return Err(unreadable("the answer broke off before its end", ""));
         }
         if !self.answered {
             return Err(unreadable("the answer ended without any choices", ""));
         }
-        self.draft.into_response()
+        self.draft.into_response(ready)
     }
 }
 

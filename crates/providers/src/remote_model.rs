@@ -15,18 +15,24 @@ use crate::door::{Door, Frames};
 use crate::draft::Draft;
 use crate::failure::unreadable;
 use crate::openai_answer::OpenAiFrames;
+use crate::openai_request::ends_with_beginning;
+use crate::workers::{Busy, Workers};
 use crate::{
-    ModelConfig, Provider, anthropic_answer, anthropic_request, failure, openai_answer,
-    openai_request,
+    ModelConfig, Provider, ToolCalls, anthropic_answer, anthropic_request, diversity, failure,
+    hermes, openai_answer, openai_request, tool_choice,
 };
+use foldback_core::Message;
 use foldback_llm::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
-    ToolNames,
+    ModelErrorKind, ToolNames,
 };
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 
 /// A model that is asked over HTTP.
 ///
@@ -44,21 +50,30 @@ use std::collections::VecDeque;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RemoteModel {
     config: ModelConfig,
-    door: Door,
+    workers: Arc<Workers>,
+}
+
+impl fmt::Debug for RemoteModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteModel").field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 impl RemoteModel {
     /// A model as the settings say. Nothing is sent yet.
     ///
     /// # Errors
-    /// When the base URL is no `http` or `https` address, the key cannot stand in a header, or
-    /// there is no TLS.
+    /// When a base URL is no `http` or `https` address, the key cannot stand in a header, there is no
+    /// TLS, or settings do not fit each other.
     pub fn new(config: ModelConfig) -> Result<Self, ModelError> {
-        let door = Door::new(&config)?;
-        Ok(Self { config, door })
+        config.check()?;
+        let addresses = std::iter::once(&config.base_url).chain(&config.workers);
+        let doors = addresses.map(|at| Ok((at.clone(), Door::new(&config, at)?)));
+        let workers = Arc::new(Workers::new(doors.collect::<Result<_, ModelError>>()?));
+        Ok(Self { config, workers })
     }
 
     /// The settings.
@@ -67,19 +82,50 @@ impl RemoteModel {
         &self.config
     }
 
-    /// The members of the body that are written here.
-    fn body(
-        &self,
-        request: &ChatRequest,
-        names: &ToolNames,
-    ) -> Result<Map<String, Value>, ModelError> {
+    /// The request as it goes out, the members of the body that are written here, and the answer that is
+    /// to be put together.
+    fn prepare<'r>(&self, request: &'r ChatRequest) -> Result<Prepared<'r>, ModelError> {
         check(request)?;
-        match self.config.provider {
-            Provider::Anthropic => anthropic_request::body(request, &self.config, names),
-            Provider::OpenAi | Provider::OpenAiCompatible => {
-                openai_request::body(request, &self.config, names)
-            }
+        let config = &self.config;
+        let mut sent = Cow::Borrowed(request);
+        if let Some(seed) = config.diversity {
+            sent.to_mut().messages = diversity::varied(seed, &request.messages);
         }
+        let (mut beginning, mut grammar) = (None, None);
+        if config.tool_calls == ToolCalls::Hermes {
+            let plain = hermes::plain(&sent, config.grammar, config.prefill)?;
+            beginning = (!request.tools.is_empty()).then_some(plain.beginning);
+            (sent, grammar) = (Cow::Owned(plain.request), plain.grammar);
+        } else if let Some(preference) = tool_choice::preference(request)
+            && !ends_with_beginning(request)
+        {
+            sent.to_mut().messages.push(Arc::new(Message::system(&preference)));
+        }
+        let names = ToolNames::of_request(&sent);
+        let mut body = match config.provider {
+            Provider::Anthropic => anthropic_request::body(&sent, config, &names),
+            Provider::OpenAi | Provider::OpenAiCompatible => {
+                openai_request::body(&sent, config, &names)
+            }
+        }?;
+        if let Some(grammar) = grammar {
+            // As vLLM has it, and as llama.cpp: each passes over what it does not know.
+            body.insert("structured_outputs".to_owned(), json!({ "grammar": grammar }));
+            body.insert("grammar".to_owned(), Value::String(grammar));
+        }
+        let draft = Draft::new(request, names, &config.name);
+        let draft = match beginning {
+            Some(beginning) => draft.with_calls_in_text(&beginning),
+            None => draft,
+        };
+        Ok(Prepared { request: sent, body, draft })
+    }
+
+    /// The way to the server for a request.
+    fn way(&self, request: &ChatRequest) -> Result<(&Door, Busy), ModelError> {
+        self.workers.choose(request.session.as_deref()).ok_or_else(|| {
+            ModelError::new(ModelErrorKind::Configuration, "the model is served nowhere")
+        })
     }
 
     /// Every error of an answer goes through here.
@@ -87,9 +133,18 @@ impl RemoteModel {
         failure::shown(error, self.config.api_key.as_ref())
     }
 
-    fn draft(&self, request: &ChatRequest, names: ToolNames) -> Draft {
-        Draft::new(request, names, &self.config.name)
+    /// The same where it is the server's that was to answer.
+    fn failed(&self, busy: &Busy, error: ModelError) -> ModelError {
+        self.workers.failed(busy, &error);
+        self.shown(error)
     }
+}
+
+/// A request that is ready to be sent.
+struct Prepared<'r> {
+    request: Cow<'r, ChatRequest>,
+    body: Map<String, Value>,
+    draft: Draft,
 }
 
 impl ChatModel for RemoteModel {
@@ -100,7 +155,7 @@ impl ChatModel for RemoteModel {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             prefill: self.config.prefill,
-            allowed_tools: self.config.allowed_tools,
+            allowed_tools: self.config.allowed_tools || self.config.grammar,
             cache_marks: self.config.cache_marks,
         }
     }
@@ -110,16 +165,16 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
-            let names = ToolNames::of_request(request);
-            let body = self.body(request, &names)?;
-            let draft = self.draft(request, names);
-            let answer = self.door.post(request, body).await;
-            let response = answer.and_then(|answer| match self.config.provider {
+            let Prepared { request, body, draft } = self.prepare(request)?;
+            let (door, busy) = self.way(&request)?;
+            let answer = door.post(&request, body).await;
+            let answer = answer.map_err(|error| self.failed(&busy, error))?;
+            let response = match self.config.provider {
                 Provider::Anthropic => anthropic_answer::read(&answer, draft),
                 Provider::OpenAi | Provider::OpenAiCompatible => {
                     openai_answer::read(&answer, draft)
                 }
-            });
+            };
             response.map_err(|error| self.shown(error))
         }
         .boxed()
@@ -130,25 +185,25 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
-            let names = ToolNames::of_request(request);
-            let body = self.body(request, &names)?;
-            let frames = self.door.stream(request, body).await;
-            let mut frames = frames.map_err(|error| self.shown(error))?;
+            let Prepared { request, body, draft } = self.prepare(request)?;
+            let (door, busy) = self.way(&request)?;
+            let frames = door.stream(&request, body).await;
+            let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
             // A refusal comes with the first frame, and is an error of this call.
-            let first = frames.next().await.transpose().map_err(|error| self.shown(error))?;
+            let first = frames.next().await.transpose();
+            let first = first.map_err(|error| self.failed(&busy, error))?;
             if first.is_none() {
                 let what = "the answer has no server-sent events, which a streamed one comes in";
                 return Err(unreadable(what, ""));
             }
-            let draft = self.draft(request, names);
             let reader = match self.config.provider {
                 Provider::Anthropic => Reader::Anthropic(AnthropicFrames::new(draft)),
                 Provider::OpenAi | Provider::OpenAiCompatible => {
                     Reader::OpenAi(OpenAiFrames::new(draft))
                 }
             };
-            let reading =
-                Reading { frames, next: first, reader: Some(reader), ready: VecDeque::new() };
+            let ready = VecDeque::new();
+            let reading = Reading { frames, next: first, reader: Some(reader), ready, _busy: busy };
             let chunks = stream::unfold(reading, move |mut reading| async move {
                 let chunk = reading.chunk().await?;
                 Some((chunk.map_err(|error| self.shown(error)), reading))
@@ -181,6 +236,8 @@ struct Reading {
     /// None when the end was told, or the stream has failed.
     reader: Option<Reader>,
     ready: VecDeque<ChatChunk>,
+    /// The server is at it as long as this is read.
+    _busy: Busy,
 }
 
 impl Reading {
@@ -192,7 +249,7 @@ impl Reading {
             let reader = self.reader.as_mut()?;
             if reader.has_ended() {
                 // What a server keeps open behind the end is not waited for.
-                return Some(self.end());
+                return self.end();
             }
             let frame = match self.next.take() {
                 Some(frame) => Some(Ok(frame)),
@@ -204,7 +261,7 @@ impl Reading {
                     Reader::Anthropic(reader) => reader.read(&frame, &mut self.ready),
                 },
                 Some(Err(error)) => Err(error),
-                None => return Some(self.end()),
+                None => return self.end(),
             };
             if let Err(error) = read {
                 self.reader = None;
@@ -214,13 +271,18 @@ impl Reading {
         }
     }
 
-    fn end(&mut self) -> Result<ChatChunk, ModelError> {
-        let response = match self.reader.take() {
-            Some(Reader::OpenAi(reader)) => reader.finish(),
-            Some(Reader::Anthropic(reader)) => reader.finish(),
-            None => Err(unreadable("the answer ended twice", "")),
+    /// What the end brings: what the reader held back, then the whole answer.
+    fn end(&mut self) -> Option<Result<ChatChunk, ModelError>> {
+        let response = match self.reader.take()? {
+            Reader::OpenAi(reader) => reader.finish(&mut self.ready),
+            Reader::Anthropic(reader) => reader.finish(&mut self.ready),
         };
-        Ok(ChatChunk::Done(Box::new(response?)))
+        let done = match response {
+            Ok(response) => ChatChunk::Done(Box::new(response)),
+            Err(error) => return Some(Err(error)),
+        };
+        self.ready.push_back(done);
+        self.ready.pop_front().map(Ok)
     }
 }
 
@@ -292,8 +354,8 @@ mod tests {
         let anthropic_failed =
             frames.iter().any(|frame| anthropic.read(frame, &mut ready).is_err());
         for response in [
-            (!openai_failed).then(|| openai.finish()),
-            (!anthropic_failed).then(|| anthropic.finish()),
+            (!openai_failed).then(|| openai.finish(&mut VecDeque::new())),
+            (!anthropic_failed).then(|| anthropic.finish(&mut VecDeque::new())),
         ] {
             if let Some(Ok(response)) = response {
                 let ids: std::collections::BTreeSet<_> =
@@ -339,7 +401,8 @@ mod tests {
         let mut anthropic = AnthropicFrames::new(draft());
         OPENAI.iter().for_each(|frame| openai.read(frame, &mut ready).unwrap());
         ANTHROPIC.iter().for_each(|frame| anthropic.read(frame, &mut ready).unwrap());
-        for response in [openai.finish().unwrap(), anthropic.finish().unwrap()] {
+        for response in [openai.finish(&mut ready).unwrap(), anthropic.finish(&mut ready).unwrap()]
+        {
             assert_eq!(response.message.tool_calls()[0].arguments, "{\"n\":1}");
         }
     }

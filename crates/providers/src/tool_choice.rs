@@ -8,9 +8,11 @@
 //! | one tool, required | its name | its name | `tool` and its name |
 //! | some tools | `allowed_tools` | `required` or nothing | `any` or nothing |
 //!
-//! Where a set cannot be said, [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false:
+//! Where tool calls are text, it is said [in words](in_words). Where a set cannot be said,
+//! [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false:
 //! whoever runs the calls refuses the others.
 
+use foldback_core::ToolDefinition;
 use foldback_llm::{AllowedTools, ChatRequest, ModelError, ModelErrorKind, ToolChoice, ToolNames};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -57,6 +59,75 @@ pub(crate) fn anthropic(
         Choice::Required | Choice::Some { required: true, .. } => Some(json!({"type": "any"})),
         Choice::None => Some(json!({"type": "none"})),
         Choice::One(name) => Some(json!({"type": "tool", "name": name})),
+    })
+}
+
+/// The tools of a request that may be called.
+pub(crate) struct Callable<'r> {
+    pub(crate) tools: Vec<&'r ToolDefinition>,
+    /// Whether one of them has to be called.
+    pub(crate) required: bool,
+}
+
+impl<'r> Callable<'r> {
+    /// # Errors
+    /// When the choice does not fit the tools.
+    pub(crate) fn of(request: &'r ChatRequest) -> Result<Self, ModelError> {
+        choice(request, &ToolNames::default())?;
+        let all = request.tools.iter();
+        Ok(match &request.tool_choice {
+            ToolChoice::Auto => Self { tools: all.collect(), required: false },
+            ToolChoice::Required => Self { tools: all.collect(), required: true },
+            ToolChoice::ReplyOnly => Self { tools: Vec::new(), required: false },
+            ToolChoice::Allowed(allowed) => Self {
+                tools: all.filter(|tool| allowed.names.contains(&tool.name)).collect(),
+                required: allowed.required,
+            },
+        })
+    }
+}
+
+/// The choice in words, for a model that is told it no other way; `None` where it may do as it likes.
+pub(crate) fn in_words(request: &ChatRequest) -> Option<String> {
+    if request.tools.is_empty() {
+        return None;
+    }
+    match &request.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::ReplyOnly => Some("Call no tool in this answer.".to_owned()),
+        ToolChoice::Required => Some("Call a tool in this answer.".to_owned()),
+        ToolChoice::Allowed(allowed) => {
+            let names: Vec<_> = allowed.names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            let mut words = match (allowed.names.is_empty(), allowed.required) {
+                (true, _) => "Call no tool in this answer.".to_owned(),
+                (_, true) => format!("In this answer, call one of these tools: {names}."),
+                (_, false) => format!("In this answer, call no other tools than these: {names}."),
+            };
+            if let Some(preference) = preference(request) {
+                words.push(' ');
+                words.push_str(&preference);
+            }
+            Some(words)
+        }
+    }
+}
+
+/// The tool to prefer, in words: no provider has a member for it.
+pub(crate) fn preference(request: &ChatRequest) -> Option<String> {
+    let ToolChoice::Allowed(AllowedTools { preferred: Some(preferred), names, .. }) =
+        &request.tool_choice
+    else {
+        return None;
+    };
+    let others: Vec<_> =
+        names.iter().filter(|name| *name != preferred).map(|name| format!("`{name}`")).collect();
+    Some(match others.as_slice() {
+        [] => format!("Use `{preferred}`."),
+        others => format!(
+            "Prefer `{preferred}` where it serves; these may be called as well: {}.",
+            others.join(", ")
+        ),
     })
 }
 

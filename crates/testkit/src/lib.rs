@@ -5,6 +5,7 @@
 //! - [`data`] walks over recorded conversations where the folder is there, and says so where not.
 //! - [`engine`] is the suite that every storage engine passes, one from outside as well.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
+//! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
 //!
 //! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
 //! the test with a panic that says what was wrong.
@@ -24,6 +25,8 @@
 //! assert_eq!(foldback_core::check_request(&messages), []);
 //! ```
 
+#[cfg(feature = "cassette")]
+pub mod cassette;
 pub mod data;
 pub mod engine;
 pub mod generate;

@@ -2,18 +2,11 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     reason = "a test that cannot go on fails; helpers of tests are tests"
 )]
 
-mod affinity;
 mod cache;
-mod cassette;
 mod clocks;
-mod diversity;
-mod hermes_parser;
-mod hermes_prompt;
 mod mask;
 mod model;
 mod recorded;

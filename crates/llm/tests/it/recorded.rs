@@ -2,8 +2,7 @@
 
 use foldback_core::{Estimate, Message, Prices, Role, check_request, message_tokens};
 use foldback_llm::{
-    CacheSettings, CacheUse, ChatRequest, MarkLimits, PrefixCache, RequestTokens, hermes_prompt,
-    place_cache_marks,
+    CacheSettings, CacheUse, ChatRequest, MarkLimits, PrefixCache, RequestTokens, place_cache_marks,
 };
 use foldback_testkit::{data, skip_without_data};
 use std::sync::Arc;
@@ -72,27 +71,22 @@ fn mc5_appending_with_a_rolling_mark_is_four_and_a_half_times_cheaper() {
     assert!(dearer > 1.2, "{dearer}");
 }
 
-/// MC1: on every recorded conversation with tools, each rendered prompt begins with the whole stable
-/// part of the one before; and the requests stay valid.
+/// MC3: on every recorded conversation with tools, marks keep to the provider's limits, and requests stay
+/// valid.
 #[test]
-fn mc1_every_recorded_conversation_keeps_its_prefix() {
+fn mc3_marks_keep_recorded_conversations_valid() {
     skip_without_data!();
-    let (mut conversations, mut prompts) = (0, 0);
-    for (name, conversation) in data::conversations(&["agent"]) {
+    let (mut conversations, mut requests_made) = (0, 0);
+    for (_, conversation) in data::conversations(&["agent"]) {
         let valid = check_request(&conversation.messages).is_empty();
-        let mut before = String::new();
         for request in requests(&conversation.messages) {
-            let marked = place_cache_marks(request.clone(), MarkLimits::ANTHROPIC);
+            let marked = place_cache_marks(request, MarkLimits::ANTHROPIC);
             assert!(marked.cache_marks.len() <= 4);
             assert!(!valid || check_request(marked.messages.iter().map(Arc::as_ref)).is_empty());
-            let prompt = hermes_prompt(&request);
-            let text = &prompt.text;
-            assert!(text.starts_with(&before), "{name} {:?}", conversation.id);
-            before = text[..prompt.stable].to_owned();
-            prompts += 1;
+            requests_made += 1;
         }
         conversations += 1;
     }
-    eprintln!("{conversations} conversations, {prompts} prompts");
-    assert!(conversations > 100 && prompts > 1_000);
+    eprintln!("{conversations} conversations, {requests_made} requests");
+    assert!(conversations > 100 && requests_made > 1_000);
 }

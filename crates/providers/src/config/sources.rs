@@ -1,6 +1,6 @@
 //! Where settings come from.
 
-use super::{Provider, public_url, wrong};
+use super::{Provider, ToolCalls, public_url, wrong};
 use crate::ApiKey;
 use figment::error::Kind;
 use figment::providers::{Format, Toml};
@@ -14,18 +14,24 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The environment variables and the settings that they give.
-const VARIABLES: [(&str, &str); 4] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("FOLDBACK_MODEL", "name"),
     ("FOLDBACK_BASE_URL", "base_url"),
     ("FOLDBACK_API_KEY", API_KEY),
     ("FOLDBACK_PROVIDER", "provider"),
+    ("FOLDBACK_TOOL_CALLS", "tool_calls"),
+    ("FOLDBACK_GRAMMAR", GRAMMAR),
 ];
 
 /// The setting whose value is never shown.
 const API_KEY: &str = "api_key";
 
+/// The setting among the environment's that is no text.
+const GRAMMAR: &str = "grammar";
+
 /// What was given on the command line.
 #[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelFlags {
     /// The model's name.
     pub name: Option<String>,
@@ -35,6 +41,40 @@ pub struct ModelFlags {
     pub api_key: Option<ApiKey>,
     /// Whose API is spoken: `openai`, `openai-compatible` or `anthropic`.
     pub provider: Option<String>,
+    /// How tools are told and calls read: `native` or `hermes`.
+    pub tool_calls: Option<String>,
+}
+
+impl ModelFlags {
+    /// The same with a model's name.
+    #[must_use]
+    pub fn with_name(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// The same with the address that it is served at.
+    #[must_use]
+    pub fn with_base_url(self, base_url: &str) -> Self {
+        Self { base_url: Some(base_url.to_owned()), ..self }
+    }
+
+    /// The same with a key.
+    #[must_use]
+    pub fn with_api_key(self, key: ApiKey) -> Self {
+        Self { api_key: Some(key), ..self }
+    }
+
+    /// The same with the name of whose API is spoken.
+    #[must_use]
+    pub fn with_provider(self, provider: &str) -> Self {
+        Self { provider: Some(provider.to_owned()), ..self }
+    }
+
+    /// The same with the name of how tools are told.
+    #[must_use]
+    pub fn with_tool_calls(self, tool_calls: &str) -> Self {
+        Self { tool_calls: Some(tool_calls.to_owned()), ..self }
+    }
 }
 
 impl fmt::Debug for ModelFlags {
@@ -44,6 +84,7 @@ impl fmt::Debug for ModelFlags {
             .field("base_url", &self.base_url.as_deref().map(public_url))
             .field("api_key", &self.api_key)
             .field("provider", &self.provider)
+            .field("tool_calls", &self.tool_calls)
             .finish()
     }
 }
@@ -51,6 +92,7 @@ impl fmt::Debug for ModelFlags {
 /// Where settings come from, the strongest first. `Debug` names the environment variables without
 /// their values, since some are keys.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct ModelSources {
     /// The command line.
     pub flags: ModelFlags,
@@ -90,11 +132,34 @@ pub(super) struct Settings {
     pub(super) cache_marks: Option<bool>,
     pub(super) long_cache: Option<bool>,
     pub(super) session_header: Option<String>,
+    #[serde(default)]
+    pub(super) workers: Vec<String>,
+    pub(super) tool_calls: Option<ToolCalls>,
+    pub(super) grammar: Option<bool>,
+    pub(super) diversity: Option<u64>,
     pub(super) prices: Option<Prices>,
     pub(super) token_prices: Option<TokenPrices>,
 }
 
 impl ModelSources {
+    /// The same with flags.
+    #[must_use]
+    pub fn with_flags(self, flags: ModelFlags) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// The same with environment variables.
+    #[must_use]
+    pub fn with_environment(self, environment: BTreeMap<String, String>) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// The same with a file.
+    #[must_use]
+    pub fn with_file(self, file: impl Into<PathBuf>) -> Self {
+        Self { file: Some(file.into()), ..self }
+    }
+
     /// Flags, this process's environment, and a file.
     #[must_use]
     pub fn of_process(flags: ModelFlags, file: Option<PathBuf>) -> Self {
@@ -133,6 +198,7 @@ impl ModelSources {
             ("--base-url", "base_url", flags.base_url.as_deref()),
             ("--api-key", API_KEY, flags.api_key.as_ref().map(ApiKey::expose)),
             ("--provider", "provider", flags.provider.as_deref()),
+            ("--tool-calls", "tool_calls", flags.tool_calls.as_deref()),
         ] {
             if let Some(value) = value {
                 figment = figment.merge(Given::one(format!("the flag {flag}"), key, value));
@@ -170,7 +236,11 @@ struct Given {
 
 impl Given {
     fn one(source: String, key: &str, value: &str) -> Self {
-        Self { source, values: Dict::from([(key.to_owned(), Value::from(value))]) }
+        let value = match value.parse::<bool>() {
+            Ok(value) if key == GRAMMAR => Value::from(value),
+            _ => Value::from(value),
+        };
+        Self { source, values: Dict::from([(key.to_owned(), value)]) }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use foldback_core::Prices;
 use foldback_llm::{ModelErrorKind, Usage};
-use foldback_providers::{ApiKey, ModelConfig, ModelFlags, ModelSources, Provider};
-use std::path::PathBuf;
+use foldback_providers::{ApiKey, ModelConfig, ModelFlags, ModelSources, Provider, ToolCalls};
 use std::time::Duration;
 
 /// Settings from a file's text and environment variables.
@@ -20,7 +19,9 @@ fn load(
     });
     let environment =
         environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    ModelConfig::load(&ModelSources { flags, environment, file }).map_err(|error| {
+    let mut sources = ModelSources::default().with_flags(flags).with_environment(environment);
+    sources.file = file;
+    ModelConfig::load(&sources).map_err(|error| {
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         error.message
     })
@@ -49,6 +50,10 @@ allowed_tools = true
 cache_marks = true
 long_cache = true
 session_header = "x-session"
+workers = ["http://b.example/v1"]
+tool_calls = "hermes"
+grammar = true
+diversity = 5
 prices = { read = 0.5, write = 1.0, plain = 1.0 }
 "#;
 
@@ -67,6 +72,8 @@ fn flags_go_before_environment_before_file() {
     expected.retry.seed = 42;
     expected.prices = Prices { read: 0.5, write: 1.0, plain: 1.0 };
     expected.session_header = Some("x-session".to_owned());
+    let expected = expected.with_workers(["http://b.example/v1"]).with_diversity(5);
+    let mut expected = expected.with_tool_calls(ToolCalls::Hermes).with_grammar(true);
     (expected.prefill, expected.allowed_tools) = (true, true);
     (expected.cache_marks, expected.long_cache) = (true, true);
     assert_eq!(file, expected);
@@ -84,11 +91,7 @@ fn flags_go_before_environment_before_file() {
     assert_eq!(both.provider, Provider::OpenAiCompatible, "an empty variable is not set");
     assert_eq!(both.retry.attempts, 7);
 
-    let flags = ModelFlags {
-        name: Some("from-flag".to_owned()),
-        provider: Some("anthropic".to_owned()),
-        ..ModelFlags::default()
-    };
+    let flags = ModelFlags::default().with_name("from-flag").with_provider("anthropic");
     let all = load(flags, &environment, Some(FILE)).unwrap();
     assert_eq!((all.name.as_str(), all.provider), ("from-flag", Provider::Anthropic));
     assert_eq!(all.base_url, "http://env.example/v1");
@@ -220,12 +223,11 @@ fn errors_name_source_and_key() {
         error.starts_with("the environment variable FOLDBACK_PROVIDER: model.provider"),
         "{error}"
     );
-    let flags = ModelFlags { provider: Some("mine".to_owned()), ..ModelFlags::default() };
+    let flags = ModelFlags::default().with_provider("mine");
     let error = load(flags, &[], None).unwrap_err();
     assert!(error.starts_with("the flag --provider: model.provider"), "{error}");
 
-    let sources =
-        ModelSources { file: Some(PathBuf::from("/no/such/file.toml")), ..ModelSources::default() };
+    let sources = ModelSources::default().with_file("/no/such/file.toml");
     let error = ModelConfig::load(&sources).unwrap_err();
     assert!(error.message.contains("/no/such/file.toml cannot be read"), "{error}");
 

@@ -329,7 +329,8 @@ async fn addresses_may_be_written_as_people_write_them() {
     ] {
         let server = serve(json("{}")).await;
         let base_url = format!("{}{end}", server.uri());
-        let config = ModelConfig { base_url, ..config(&server, provider) };
+        let mut config = config(&server, provider);
+        config.base_url = base_url;
         let _ = RemoteModel::new(config).unwrap().complete(&question()).await;
         let requests = server.received_requests().await.unwrap();
         assert_eq!(requests[0].url.path(), path, "{end:?}");
@@ -345,13 +346,15 @@ fn nothing_shows_a_key() {
         assert!(!shown.contains("secret") && shown.contains("[key]"), "{shown}");
     }
     let base_url = "https://user:secret@h/v1?key=secret".to_owned();
-    let shown = format!("{:?}", ModelConfig { base_url: base_url.clone(), ..config });
+    config.base_url.clone_from(&base_url);
+    let shown = format!("{config:?}");
     assert!(!shown.contains("secret") && shown.contains("https://[...]@h/v1?[...]"), "{shown}");
-    let sources = ModelSources {
-        flags: ModelFlags { base_url: Some(base_url), ..ModelFlags::default() },
-        environment: [("OPENAI_API_KEY".to_owned(), "sk-secret".to_owned())].into(),
-        file: None,
-    };
+    config.workers = vec![base_url.clone()];
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("secret"), "{shown}");
+    let sources = ModelSources::default()
+        .with_flags(ModelFlags::default().with_base_url(&base_url))
+        .with_environment([("OPENAI_API_KEY".to_owned(), "sk-secret".to_owned())].into());
     let shown = format!("{sources:?}");
     assert!(!shown.contains("secret") && shown.contains("OPENAI_API_KEY"), "{shown}");
 }

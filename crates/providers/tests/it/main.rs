@@ -10,6 +10,7 @@
 mod aimock;
 mod config;
 mod failures;
+mod hermes;
 mod malformed;
 mod pace;
 mod provider_anthropic;
@@ -17,3 +18,4 @@ mod provider_openai;
 mod roles;
 mod tool_choice;
 mod wire;
+mod workers;

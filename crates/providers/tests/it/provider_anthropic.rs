@@ -8,7 +8,7 @@ use foldback_core::{Content, Message, Part, Role, ToolCall};
 use foldback_llm::{
     ChatChunk, ChatModel, ChatRequest, ModelErrorKind, Sampling, StopReason, Usage,
 };
-use foldback_providers::{ModelConfig, Provider, RemoteModel};
+use foldback_providers::{Provider, RemoteModel};
 use serde_json::{Value, json as value};
 
 const HI: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5-20250929",
@@ -350,7 +350,7 @@ async fn mc10_the_beginning_of_an_answer_ends_with_a_word() {
     let server = serve(json(HI)).await;
     let messages = vec![Message::user("u").into(), Message::assistant("Sure: \n").into()];
     let request = ChatRequest { messages, ..ChatRequest::default() };
-    let config = ModelConfig { prefill: true, ..config(&server, Provider::Anthropic) };
+    let config = config(&server, Provider::Anthropic).with_prefill(true);
     let model = RemoteModel::new(config).unwrap();
     assert!(model.capabilities().prefill && model.capabilities().cache_marks);
     model.complete(&request).await.unwrap();
@@ -360,7 +360,7 @@ async fn mc10_the_beginning_of_an_answer_ends_with_a_word() {
     let server = serve(json(HI)).await;
     let messages = vec![Message::user("code:\n\n  ").into(), Message::assistant("").into()];
     let request = ChatRequest { messages, ..ChatRequest::default() };
-    let config = ModelConfig { prefill: true, ..crate::wire::config(&server, Provider::Anthropic) };
+    let config = crate::wire::config(&server, Provider::Anthropic).with_prefill(true);
     RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
     assert_eq!(body(&server).await["messages"][0]["content"][0]["text"], "code:\n\n  ");
 }

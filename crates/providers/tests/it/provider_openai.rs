@@ -283,7 +283,8 @@ async fn names_that_look_like_efforts_stay_whole() {
     ] {
         let answer = if provider == Provider::Anthropic { r#"{"content":[]}"# } else { HI };
         let server = serve(json(answer)).await;
-        let config = ModelConfig { name: name.to_owned(), ..config(&server, provider) };
+        let mut config = config(&server, provider);
+        config.name = name.to_owned();
         RemoteModel::new(config).unwrap().complete(&question()).await.unwrap();
         let sent = body(&server).await;
         assert_eq!(sent["model"], name);
@@ -324,8 +325,7 @@ async fn mc3_newer_openai_models_get_marks() {
 const MARK: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}"#;
 
 fn config_of(server: &MockServer, name: &str) -> ModelConfig {
-    let told = ModelConfig::new(Provider::OpenAi, "", name);
-    ModelConfig { base_url: format!("{}/v1", server.uri()), ..told }
+    ModelConfig::new(Provider::OpenAi, &format!("{}/v1", server.uri()), name)
 }
 
 /// The messages with a mark.
@@ -356,7 +356,8 @@ async fn newer_models_have_another_word_for_the_greatest_number_of_tokens() {
         ("gpt-5-mini", "max_completion_tokens", "max_tokens"),
     ] {
         let server = serve(json(HI)).await;
-        let config = ModelConfig { name: name.to_owned(), ..config(&server, Provider::OpenAi) };
+        let mut config = config(&server, Provider::OpenAi);
+        config.name = name.to_owned();
         let sampling = Sampling { max_tokens: Some(9), ..Sampling::default() };
         let request = ChatRequest { sampling, ..question() };
         RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
@@ -373,7 +374,8 @@ async fn servers_of_ones_own_need_no_key() {
             _ => ("/v1/chat/completions", HI),
         };
         let server = serve(json(answer)).await;
-        let mut config = ModelConfig { api_key: None, ..config(&server, provider) };
+        let mut config = config(&server, provider);
+        config.api_key = None;
         config.session_header = Some("x-session-id".to_owned());
         let request = ChatRequest { session: Some("会话 1".to_owned()), ..question() };
         RemoteModel::new(config).unwrap().complete(&request).await.unwrap();

@@ -63,7 +63,7 @@ pub(crate) async fn ask(
 
 /// The pieces of an answer; of an answer that fails, those before it and the error.
 pub(crate) async fn pieces(
-    model: &RemoteModel,
+    model: &impl ChatModel,
     request: &ChatRequest,
 ) -> (Vec<ChatChunk>, Option<ModelError>) {
     let mut stream = match model.stream(request).await {

@@ -1,4 +1,8 @@
-//! The kit is used by every crate's tests, so it is tested itself.
+//! What the tests of every crate rely on.
 
-mod generate;
-mod script;
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails; helpers of tests are tests"
+)]
+
+mod cassette;

@@ -1,5 +1,7 @@
 //! Python's literals as JSON: what models write that were shown dicts.
 
+use crate::json;
+
 /// Deeper values are refused.
 const DEEPEST: usize = 64;
 
@@ -81,7 +83,7 @@ impl Reader<'_> {
                 c => text.push(c),
             }
         }
-        crate::json_string::push_string(&text, &mut self.json);
+        self.json.push_str(&json::string(&text));
         Ok(())
     }
 

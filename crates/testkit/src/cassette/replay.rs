@@ -4,8 +4,7 @@ use super::difference::difference;
 use super::exchange::{Exchange, request_json};
 use super::secrets::Secrets;
 use super::{Cassette, CassetteError};
-use crate::model::whole_pieces;
-use crate::{
+use foldback_llm::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
     ModelErrorKind,
 };
@@ -152,16 +151,17 @@ impl ChatModel for Replay {
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
             let exchange = self.play(request)?;
-            let end = exchange.end();
-            let mut chunks: Vec<_> = exchange.chunks.into_iter().map(ChatChunk::from).collect();
-            match &end {
-                Err(error) if chunks.is_empty() => return Err(error.clone()),
+            let end = match exchange.end() {
+                Err(error) if exchange.chunks.is_empty() => return Err(error),
                 // It was recorded whole.
-                Ok(response) if chunks.is_empty() => chunks = whole_pieces(&response.message),
-                _ => {}
-            }
-            let end = end.map(|response| ChatChunk::Done(Box::new(response)));
-            Ok(stream::iter(chunks.into_iter().map(Ok).chain([end])).boxed())
+                Ok(response) if exchange.chunks.is_empty() => {
+                    let chunks = response.into_chunks();
+                    return Ok(stream::iter(chunks.into_iter().map(Ok)).boxed());
+                }
+                end => end.map(|response| ChatChunk::Done(Box::new(response))),
+            };
+            let chunks = exchange.chunks.into_iter().map(|chunk| Ok(ChatChunk::from(chunk)));
+            Ok(stream::iter(chunks.chain([end])).boxed())
         }
         .boxed()
     }

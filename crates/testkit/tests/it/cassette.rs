@@ -2,9 +2,9 @@
 
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
-    Answer, Cassette, ChatChunk, ChatModel, ChatRequest, ModelError, ModelErrorKind, Recording,
-    Replay, ScriptedModel,
+    Answer, ChatChunk, ChatModel, ChatRequest, ModelError, ModelErrorKind, ScriptedModel,
 };
+use foldback_testkit::cassette::{Cassette, Recording, Replay};
 use futures::StreamExt;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! What was asked and answered, as it stands in a file.
 
+use super::push_string;
 use super::secrets::Secrets;
-use crate::json_string::push_string;
-use crate::{
+use foldback_core::Message;
+use foldback_llm::{
     AllowedTools, ChatChunk, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Sampling,
     StopReason, ToolChoice, Usage,
 };
-use foldback_core::Message;
 use foldback_tool::{canonical_json, canonical_schema, canonical_tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

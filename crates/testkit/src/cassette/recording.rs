@@ -3,7 +3,7 @@
 use super::exchange::{Chunk, Exchange, request_json};
 use super::secrets::Secrets;
 use super::{Cassette, CassetteError};
-use crate::{
+use foldback_llm::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
     ModelErrorKind,
 };
@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///
 /// ```
 /// use foldback_core::Message;
-/// use foldback_llm::{ChatModel, ChatRequest, Recording, Replay, ScriptedModel};
+/// use foldback_llm::{ChatModel, ChatRequest, ScriptedModel};
+/// use foldback_testkit::cassette::{Recording, Replay};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let request = ChatRequest { messages: vec![Message::user("你好").into()], ..ChatRequest::default() };

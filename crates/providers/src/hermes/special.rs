@@ -1,6 +1,6 @@
-//! Texts that a tokenizer reads as control tokens.
+//! Texts that a server reads as control tokens, or a model as parts of the format.
 
-use crate::json_string::push_string;
+use crate::late_instruction::begins_with_tag;
 use std::borrow::Cow;
 
 /// The tags of the format, and the ends of text of common models.
@@ -36,11 +36,9 @@ pub(super) fn inert_json(json: &str) -> Cow<'_, str> {
 }
 
 /// A tool's name as a JSON string without its first quote: in a declaration, at the beginning of a call
-/// and where tokens are let through, it is written in these bytes and no others.
-pub(crate) fn quoted_name(name: &str) -> String {
-    let mut json = String::new();
-    push_string(name, &mut json);
-    inert_json(&json).split_at(1).1.to_owned()
+/// and in a grammar it is written in these bytes and no others.
+pub(super) fn quoted_name(name: &str) -> String {
+    inert_json(&crate::json::string(name)).split_at(1).1.to_owned()
 }
 
 fn replace<'t>(text: &'t str, with: &str, is_special: impl Fn(&str) -> bool) -> Cow<'t, str> {
@@ -62,7 +60,7 @@ fn replace<'t>(text: &'t str, with: &str, is_special: impl Fn(&str) -> bool) -> 
 }
 
 fn is_tag(text: &str) -> bool {
-    TAGS.iter().any(|tag| text.starts_with(tag))
+    TAGS.iter().any(|tag| text.starts_with(tag)) || begins_with_tag(text)
 }
 
 /// Whether the text begins with `<|`, a name, and `|>`.

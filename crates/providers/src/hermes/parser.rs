@@ -3,16 +3,17 @@
 mod block;
 mod call;
 mod strings;
+#[cfg(test)]
+pub(super) mod tests;
 
-pub use call::HermesCall;
+pub(crate) use call::HermesCall;
 
 use super::{CALL_BEGIN, TURN_END};
 use block::{Block, Progress};
-use foldback_core::{Message, ToolCall};
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HermesPart {
+pub(crate) enum HermesPart {
     /// Words around calls, as they stand.
     Text(String),
     /// A call.
@@ -24,15 +25,15 @@ pub enum HermesPart {
 /// A block that begins like a call and is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the tool call {excerpt:?} cannot be read: {reason}. A call is written as \
-     <tool_call>{{\"name\": \"...\", \"arguments\": {{...}}}}</tool_call>",
+    "the tool call {excerpt:?} cannot be read: {reason}. A call is a JSON object with \"name\" and \
+     \"arguments\" between the tags tool_call and /tool_call",
     excerpt = excerpt(text)
 )]
-pub struct HermesProblem {
+pub(crate) struct HermesProblem {
     /// The block as it stands, its tags included.
-    pub text: String,
+    pub(crate) text: String,
     /// Why it is none, as the part of a sentence.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// Where an excerpt of a block ends, in characters.
@@ -56,20 +57,8 @@ fn excerpt(text: &str) -> String {
 /// that as the end of the answer.
 ///
 /// The answer ends where the turn does: what stands behind the token for that is dropped.
-///
-/// ```
-/// use foldback_llm::{HermesParser, HermesPart};
-///
-/// let mut parser = HermesParser::default();
-/// let mut parts = parser.push("Let me see.<tool_");
-/// assert_eq!(parts, [HermesPart::Text("Let me see.".to_owned())]);
-/// parts = parser.push("call>{'name': 'weather', 'arguments': {'city': '杭州'}}</tool_call>");
-/// let [HermesPart::Call(call)] = parts.as_slice() else { panic!("{parts:?}") };
-/// assert_eq!((call.name.as_str(), call.arguments.as_str()), ("weather", r#"{"city":"杭州"}"#));
-/// assert_eq!(parser.finish(), []);
-/// ```
 #[derive(Clone, Debug, Default)]
-pub struct HermesParser {
+pub(crate) struct HermesParser {
     /// What has not become a part yet.
     rest: String,
     /// The block that `rest` begins with.
@@ -80,14 +69,14 @@ pub struct HermesParser {
 
 impl HermesParser {
     /// Takes more of the answer, and gives the parts that are whole.
-    pub fn push(&mut self, more: &str) -> Vec<HermesPart> {
+    pub(crate) fn push(&mut self, more: &str) -> Vec<HermesPart> {
         self.rest.push_str(more);
         self.read(false)
     }
 
     /// Takes the end of the answer, and gives the last parts.
     #[must_use]
-    pub fn finish(mut self) -> Vec<HermesPart> {
+    pub(crate) fn finish(mut self) -> Vec<HermesPart> {
         self.read(true)
     }
 
@@ -161,69 +150,5 @@ fn push_text(text: &str, parts: &mut Vec<HermesPart>) {
     match parts.last_mut() {
         Some(HermesPart::Text(before)) => before.push_str(text),
         _ => parts.push(HermesPart::Text(text.to_owned())),
-    }
-}
-
-/// A whole answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HermesAnswer {
-    /// Its parts, in order; no two texts are neighbours.
-    pub parts: Vec<HermesPart>,
-}
-
-/// Reads a whole answer, without what was prefilled of the turn itself; a prefilled beginning of a
-/// call belongs to it.
-#[must_use]
-pub fn parse_hermes(answer: &str) -> HermesAnswer {
-    let mut parser = HermesParser::default();
-    let first = parser.push(answer);
-    first.into_iter().chain(parser.finish()).collect()
-}
-
-impl FromIterator<HermesPart> for HermesAnswer {
-    /// The parts of a stream, with neighbouring texts joined.
-    fn from_iter<T: IntoIterator<Item = HermesPart>>(stream: T) -> Self {
-        let mut parts = Vec::new();
-        for part in stream {
-            match part {
-                HermesPart::Text(text) => push_text(&text, &mut parts),
-                other => parts.push(other),
-            }
-        }
-        Self { parts }
-    }
-}
-
-impl HermesAnswer {
-    /// The calls, in order.
-    pub fn calls(&self) -> impl Iterator<Item = &HermesCall> {
-        self.parts.iter().filter_map(|part| match part {
-            HermesPart::Call(call) => Some(call),
-            _ => None,
-        })
-    }
-
-    /// The blocks that are no calls, in order.
-    pub fn problems(&self) -> impl Iterator<Item = &HermesProblem> {
-        self.parts.iter().filter_map(|part| match part {
-            HermesPart::Problem(problem) => Some(problem),
-            _ => None,
-        })
-    }
-
-    /// The answer as a message. Blocks that are no calls stay in its text, as the model wrote them.
-    /// The format has no ids: the calls are named `call_` and a number from `first` on.
-    #[must_use]
-    pub fn message(&self, first: usize) -> Message {
-        let words = self.parts.iter().filter_map(|part| match part {
-            HermesPart::Text(text) => Some(text.as_str()),
-            HermesPart::Problem(problem) => Some(problem.text.as_str()),
-            HermesPart::Call(_) => None,
-        });
-        let text: String = words.collect();
-        let calls = self.calls().zip(first..).map(|(call, number)| {
-            ToolCall::new(&format!("call_{number}"), &call.name, &call.arguments)
-        });
-        Message::calls(text.trim(), calls.collect())
     }
 }

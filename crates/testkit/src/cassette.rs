@@ -13,6 +13,7 @@ pub use recording::Recording;
 pub use replay::Replay;
 
 use exchange::Exchange;
+use foldback_core::{Escape, escape_into};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -149,4 +150,11 @@ impl Cassette {
         }
         Ok(text)
     }
+}
+
+/// Writes a text as a JSON string, with its quotes and the fewest escapes.
+fn push_string(text: &str, out: &mut String) {
+    out.push('"');
+    escape_into(text, Escape::Minimal, out);
+    out.push('"');
 }

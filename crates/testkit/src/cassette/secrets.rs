@@ -1,6 +1,6 @@
 //! Texts that must not be kept.
 
-use crate::json_string::push_string;
+use super::push_string;
 use foldback_core::{Escape, decode_literal, escape_into};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 /// A call that a model wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HermesCall {
+pub(crate) struct HermesCall {
     /// The tool.
-    pub name: String,
+    pub(crate) name: String,
     /// The arguments: the JSON that the model wrote, as it wrote it; of a Python dict the same as
     /// JSON; `{}` where it wrote none.
-    pub arguments: String,
+    pub(crate) arguments: String,
 }
 
 impl HermesCall {
