@@ -146,9 +146,10 @@ mod tests {
     fn a_key_is_told_from_where_it_is() {
         let told = |variables: &[(&str, &str)], key: Option<&str>| {
             let named = variables.iter().map(|(name, key)| ((*name).to_owned(), (*key).to_owned()));
-            let sources = ModelSources { environment: named.collect(), ..ModelSources::default() };
-            let config = ModelConfig::new(Provider::OpenAi, AT, "gpt-5");
-            key_source(&sources, &ModelConfig { api_key: key.map(ApiKey::new), ..config })
+            let sources = ModelSources::default().with_environment(named.collect());
+            let mut config = ModelConfig::new(Provider::OpenAi, AT, "gpt-5");
+            config.api_key = key.map(ApiKey::new);
+            key_source(&sources, &config)
         };
         let usual = ("OPENAI_API_KEY", "b");
         assert_eq!(told(&[usual], Some("b")), "its key is taken from OPENAI_API_KEY");

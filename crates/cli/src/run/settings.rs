@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::{DeepSearch, Effort};
 use foldback_agent::{Resource, SpendLimits, StrategyName};
 use foldback_bench::Policy;
-use foldback_providers::{ModelFlags, ModelSources, Provider};
+use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,17 @@ pub(crate) struct RunSettings {
         conflicts_with = "demo",
     )]
     provider: Option<String>,
+
+    /// How tools are told to the model: hermes writes them into the system prompt and reads calls out of
+    /// the answer's text, for local servers that know no tool calls [env: FOLDBACK_TOOL_CALLS]
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_parser = PossibleValuesParser::new(ToolCalls::ALL.map(ToolCalls::name)),
+        conflicts_with = "demo",
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<String>,
 
     /// A TOML file with a table [model] [env: FOLDBACK_SETTINGS]
     #[arg(long, value_name = "FILE", conflicts_with = "demo")]
@@ -191,7 +202,9 @@ impl RunSettings {
 
     /// Whether a model is given, or where one is to be found.
     pub(crate) fn names_a_model(&self) -> bool {
-        [&self.model, &self.base_url, &self.provider].into_iter().any(Option::is_some)
+        [&self.model, &self.base_url, &self.provider, &self.tool_calls]
+            .into_iter()
+            .any(Option::is_some)
             || self.settings.is_some()
     }
 
@@ -202,10 +215,13 @@ impl RunSettings {
         let name = newer.model.as_deref().unwrap_or_default();
         let kept = self.base_url.filter(|at| !is_elsewhere && !is_of_another(at, name));
         let settings = full(newer.settings, "settings file")?;
+        // How a server is told of tools is a matter of that server.
+        let is_kept = settings.is_none() && newer.base_url.is_none() && kept.is_some();
         Ok(Self {
             base_url: newer.base_url.or(kept),
             model: newer.model.or(self.model.filter(|_| settings.is_none())),
             provider: newer.provider.or(self.provider.filter(|_| settings.is_none())),
+            tool_calls: newer.tool_calls.or(self.tool_calls.filter(|_| is_kept)),
             settings: settings.or(self.settings),
             ..self
         })
@@ -237,18 +253,23 @@ impl RunSettings {
 
     /// Where the model's settings come from.
     pub(crate) fn model_sources(&self) -> ModelSources {
-        let flags = ModelFlags {
-            name: self.model.clone(),
-            base_url: self.base_url.clone(),
-            api_key: None,
-            provider: self.provider.clone(),
-        };
+        let mut flags = ModelFlags::default();
+        flags.name.clone_from(&self.model);
+        flags.base_url.clone_from(&self.base_url);
+        flags.provider.clone_from(&self.provider);
+        flags.tool_calls.clone_from(&self.tool_calls);
         ModelSources::of_process(flags, self.settings.clone())
     }
 
     /// The same, naming the model that was found, so that a resumed run asks the same one.
     pub(crate) fn with_model(self, name: &str, base_url: &str) -> Self {
         Self { model: Some(name.to_owned()), base_url: Some(base_url.to_owned()), ..self }
+    }
+
+    /// The same, asking as the model's server was found to be asked.
+    pub(crate) fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
+        let told = (tool_calls != ToolCalls::default()).then(|| tool_calls.name().to_owned());
+        Self { tool_calls: told.or(self.tool_calls), ..self }
     }
 }
 

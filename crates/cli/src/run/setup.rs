@@ -51,6 +51,7 @@ impl Model {
         };
         let (prices, money, retry) = (config.prices, config.token_prices, config.retry);
         let settings = settings.with_model(&config.name, &config.base_url);
+        let settings = settings.with_tool_calls(config.tool_calls);
         let (at, key) = (public_url(&config.base_url), key_source(&sources, &config));
         let watched = Watched::default();
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;

@@ -99,6 +99,12 @@ impl Provider {
         Self::refusal(status, "no")
     }
 
+    /// A call of a tool as a text in the format of Hermes.
+    pub(crate) fn call_in_text(tool: &str, arguments: &Value) -> Turn {
+        let call = json!({"name": tool, "arguments": arguments});
+        Self::text(&format!("I will.\n<tool_call>\n{call}\n</tool_call>"))
+    }
+
     /// An error in words.
     pub(crate) fn refusal(status: u16, message: &str) -> Turn {
         let body = json!({"error": {"message": message}});

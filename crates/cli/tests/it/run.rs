@@ -106,6 +106,49 @@ fn a_run_works_in_its_folder_and_keeps_what_was_said() {
     }
 }
 
+/// A server that knows no tool calls and refuses what it does not know: the run works with it in text, and
+/// tells the model of a call that cannot be read.
+#[test]
+fn a_server_without_tool_calls_is_asked_in_text() {
+    let shell = Shell::new();
+    let mut turn = 0;
+    let provider = Provider::answering(move |asked| {
+        let knows =
+            |message: &Value| message.get("tool_calls").is_none() && message["role"] != "tool";
+        let messages = asked["messages"].as_array().unwrap();
+        if asked.get("tools").is_some() || !messages.iter().all(knows) {
+            return Provider::refusal(400, "this model does not support tools");
+        }
+        turn += 1;
+        match turn {
+            1 => Provider::text("<tool_call>{\"name\": file_write}</tool_call>"),
+            2 => {
+                Provider::call_in_text("file_write", &json!({"path": "笔记.md", "content": "小雨"}))
+            }
+            _ => Provider::text("It is written."),
+        }
+    });
+    let args = ["--strategy", "react", "--yes", "--tool-calls", "hermes", "Write down: 小雨"];
+    let ran = run(&shell, &provider, &args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.text().contains("It is written."), "{}", ran.text());
+    assert!(!ran.text().contains("tool_call>"), "{}", ran.text());
+    assert_eq!(std::fs::read_to_string(shell.path("work/笔记.md")).unwrap(), "小雨");
+
+    let asked = provider.requests();
+    let last = |n: usize| {
+        let messages = asked[n]["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"].as_str().unwrap().to_owned()
+    };
+    assert!(asked[0]["messages"][0]["content"].as_str().unwrap().contains("<tools>\n{"));
+    assert!(last(1).contains("could not be read, and is not kept: the tool call"), "{}", last(1));
+    assert!(last(2).contains("<tool_response>{\"name\": \"file_write\""), "{}", last(2));
+
+    // Natively the same server refuses, and says why.
+    let ran = run(&shell, &provider, &["--strategy", "react", "Write down: 小雨"]);
+    assert!(ran.code != 0 && ran.stderr.contains("does not support tools"), "{ran:?}");
+}
+
 #[test]
 fn nothing_is_changed_where_nobody_can_be_asked() {
     let shell = Shell::new();
