@@ -239,7 +239,7 @@ impl Matching {
         from: Position,
         budget: usize,
     ) -> Result<Excerpt, Failure> {
-        let mut excerpt = empty(meta);
+        let excerpt = empty(meta);
         let Some((from_byte, from_line_start)) = find(meta, body, from)? else {
             return Ok(excerpt);
         };
@@ -251,15 +251,20 @@ impl Matching {
             line_start = start;
         }
         let measure = Measure::of(meta);
-        let mut left = budget.max(LEAST_TOKENS);
-        // What was seen before a match: the piece's place and what of it would be shown.
-        let mut before: VecDeque<(Seen, usize)> = VecDeque::new();
-        let (mut after, mut work) = (0, self.work);
         let mut walk = Lines::new(body, measure.text, start, line, line_start);
+        let mut shown = Around {
+            context: self.context,
+            measure,
+            left: budget.max(LEAST_TOKENS),
+            before: VecDeque::new(),
+            after: 0,
+            excerpt,
+        };
+        let mut work = self.work;
         while let Some(piece) = walk.next()? {
             let here = Position { line: piece.line, skip: piece.skip };
             if piece.start > from_byte + Self::SCAN || work == 0 {
-                excerpt.next = Some(here);
+                shown.excerpt.next = Some(here);
                 break;
             }
             let searched = without_line_end(piece.bytes);
@@ -270,70 +275,102 @@ impl Matching {
                 work = work.saturating_sub(searched.len() as u64 * cost);
                 found = self.pattern.find(searched);
             }
-            if let Some(found) = found {
-                // The beginning of the line itself is no context of it.
-                before.retain(|(seen, _)| seen.0.last_line != piece.line);
-                let window = around(piece.bytes, found.range(), Self::SHOWN, measure.text);
-                let cost = window_cost(&measure, &piece, &window, left);
-                let context =
-                    before.iter().fold(0_usize, |sum, (_, cost)| sum.saturating_add(*cost));
-                match cost {
-                    Some(cost) if cost.saturating_add(context) <= left => {
-                        for (seen, _) in before.drain(..) {
-                            seen.show(&mut excerpt.runs);
-                        }
-                        show(&mut excerpt.runs, &piece, window);
-                        left -= cost + context;
-                    }
-                    _ if excerpt.runs.is_empty() => {
-                        // Rather a match without its context than none, and rather the match
-                        // itself than what stands around it.
-                        let sizes = std::iter::successors(Some(Self::SHOWN), |size| Some(size / 2));
-                        let window = sizes
-                            .take_while(|size| *size > found.len())
-                            .map(|size| around(piece.bytes, found.range(), size, measure.text))
-                            .find(|window| window_cost(&measure, &piece, window, left).is_some())
-                            .unwrap_or_else(|| {
-                                let rest = piece.bytes.get(found.start()..).unwrap_or_default();
-                                found.start()..found.start() + measure.longest(rest, left)
-                            });
-                        show(&mut excerpt.runs, &piece, window);
-                        left = 0;
-                    }
-                    _ => {
-                        excerpt.next = Some(here);
-                        break;
-                    }
+            match found {
+                Some(found) if !shown.take_match(&piece, found.range()) => {
+                    shown.excerpt.next = Some(here);
+                    break;
                 }
-                excerpt.matches += 1;
-                before.clear();
-                after = self.context;
-                continue;
+                Some(_) => {}
+                None => shown.take_context(&piece),
             }
-            // A further part of a long line is no context: it is the same line.
-            if piece.skip > 0 || self.context == 0 {
-                continue;
-            }
-            let window = 0..shown_as_context(piece.bytes, measure.text);
-            let cost = window_cost(&measure, &piece, &window, left);
-            if after > 0 {
-                after -= 1;
-                match cost {
-                    Some(cost) => {
-                        show(&mut excerpt.runs, &piece, window);
-                        left -= cost;
-                    }
-                    // There may still be a match, and only then is there something to go on to.
-                    None => (after, left) = (0, 0),
-                }
-                continue;
-            }
-            if before.len() == self.context {
-                before.pop_front();
-            }
-            before.push_back((Seen::of(&piece, window), cost.unwrap_or(left.saturating_add(1))));
         }
-        Ok(excerpt)
+        Ok(shown.excerpt)
+    }
+}
+
+/// The matches of a search with the lines around them, as far as the budget goes.
+struct Around {
+    /// So many lines are shown around a match.
+    context: usize,
+    measure: Measure,
+    /// The tokens that are left.
+    left: usize,
+    /// What was seen before a match: the piece's place, and what it costs.
+    before: VecDeque<(Seen, usize)>,
+    /// So many lines are still shown after the last match.
+    after: usize,
+    excerpt: Excerpt,
+}
+
+impl Around {
+    /// Shows a match and the context before it. `false` where it does not fit, and others were shown.
+    fn take_match(&mut self, piece: &Piece<'_>, found: Range<usize>) -> bool {
+        // The beginning of the line itself is no context of it.
+        self.before.retain(|(seen, _)| seen.0.last_line != piece.line);
+        let window = around(piece.bytes, found.clone(), Matching::SHOWN, self.measure.text);
+        let cost = window_cost(&self.measure, piece, &window, self.left);
+        let context = self.before.iter().fold(0_usize, |sum, (_, cost)| sum.saturating_add(*cost));
+        match cost {
+            Some(cost) if cost.saturating_add(context) <= self.left => {
+                for (seen, _) in self.before.drain(..) {
+                    seen.show(&mut self.excerpt.runs);
+                }
+                show(&mut self.excerpt.runs, piece, window);
+                self.left -= cost + context;
+            }
+            _ if self.excerpt.runs.is_empty() => {
+                let window = self.smaller_window(piece, found);
+                show(&mut self.excerpt.runs, piece, window);
+                self.left = 0;
+            }
+            _ => return false,
+        }
+        self.excerpt.matches += 1;
+        self.before.clear();
+        self.after = self.context;
+        true
+    }
+
+    /// What is shown of a first match that is too large: rather a match without its context than none,
+    /// and rather the match itself than what stands around it.
+    fn smaller_window(&self, piece: &Piece<'_>, found: Range<usize>) -> Range<usize> {
+        let Self { measure, left, .. } = self;
+        let sizes = std::iter::successors(Some(Matching::SHOWN), |size| Some(size / 2));
+        sizes
+            .take_while(|size| *size > found.len())
+            .map(|size| around(piece.bytes, found.clone(), size, measure.text))
+            .find(|window| window_cost(measure, piece, window, *left).is_some())
+            .unwrap_or_else(|| {
+                let rest = piece.bytes.get(found.start..).unwrap_or_default();
+                found.start..found.start + measure.longest(rest, *left)
+            })
+    }
+
+    /// Shows a line without a match as the context of the match before it, or keeps it for the next.
+    fn take_context(&mut self, piece: &Piece<'_>) {
+        // A further part of a long line is no context: it is the same line.
+        if piece.skip > 0 || self.context == 0 {
+            return;
+        }
+        let window = 0..shown_as_context(piece.bytes, self.measure.text);
+        let cost = window_cost(&self.measure, piece, &window, self.left);
+        if self.after > 0 {
+            self.after -= 1;
+            match cost {
+                Some(cost) => {
+                    show(&mut self.excerpt.runs, piece, window);
+                    self.left -= cost;
+                }
+                // There may still be a match, and only then is there something to go on to.
+                None => (self.after, self.left) = (0, 0),
+            }
+            return;
+        }
+        if self.before.len() == self.context {
+            self.before.pop_front();
+        }
+        let cost = cost.unwrap_or(self.left.saturating_add(1));
+        self.before.push_back((Seen::of(piece, window), cost));
     }
 }
 

@@ -63,6 +63,7 @@ mod store;
 
 mod answer;
 mod commit;
+mod found_block;
 mod head;
 mod hit;
 mod parts;

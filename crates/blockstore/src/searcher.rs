@@ -1,18 +1,19 @@
 //! A search, from the question to the hits.
 
 use crate::analysis::{Analyzer, Form, cut};
-use crate::block_doc::{BlockMeta, PassageMeta, Place};
+use crate::block_doc::{BlockMeta, Place};
 use crate::disk::{Damage, DiskIndex, Query};
 use crate::dot::dot;
+use crate::found_block::{Evidence, FoundBlock, FoundPassage};
 use crate::memory_index::MemoryIndex;
 use crate::parts::Parts;
-use crate::pool::{Cosine, Pool};
-use crate::rank::{self, AskedTerm, Candidate, Corpus, PassageScore, Question, Ranked};
+use crate::pool::{Cosine, PassagePool, Pool};
+use crate::rank::{self, AskedTerm, Candidate, Corpus, Question, Ranked};
 use crate::records::Records;
 use crate::scores::{AskedVector, Exact, Scores};
 use crate::standing::Standing;
 use crate::vectors::MessageVectors;
-use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest, TermShare, VectorSide};
+use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest, VectorSide};
 use foldback_core::{Block, BlockId, SeqNo};
 use foldback_kv::Todo;
 use parking_lot::RwLock;
@@ -22,12 +23,6 @@ use std::sync::Arc;
 
 /// Of a question, this many distinct terms are looked up; the rarest of them are searched for.
 const MAX_ASKED: usize = 256;
-
-/// A block is told with so many of its passages.
-const MAX_PASSAGES: usize = 3;
-
-/// A passage is told with so many of the other blocks that carry its payload.
-const MAX_CARRIERS: usize = 3;
 
 /// So many vectors a graph is asked for, or as many as four times the hits.
 const FROM_GRAPH: usize = 256;
@@ -188,32 +183,8 @@ impl Searcher {
         let told = Corpus { texts: parts.passages() as u64, terms: parts.passage_terms() };
         let question = ask(request, corpus, told, lexical, &parts)?;
 
-        let mut pool = Pool::new(self.blocks as usize);
-        if is_filtered(request) {
-            parts.metas(|n, meta| {
-                if let Some(entry) = pool.get(n) {
-                    entry.allowed = allows(request, meta);
-                }
-            });
-        }
-        for (place, term) in question.terms.iter().enumerate() {
-            parts.postings(&term.text, |n, tf, len| {
-                pool.add(n, place, corpus.weight(term.idf, tf, len));
-            })?;
-        }
-        let passages = parts.passage_pool(&question, told)?;
-        let mut carriers: FxHashMap<u64, Option<u32>> = FxHashMap::default();
-        for score in passages.held(0..parts.passages()) {
-            let carrier = carriers
-                .entry(score.payload)
-                .or_insert_with(|| pool.carrier(parts.blocks_of(score.payload), &question));
-            if let Some(n) = *carrier {
-                pool.propose(n, *score, &question);
-            }
-        }
-        if told.texts > 0 {
-            pool.take_passages(&question);
-        }
+        let by_words = self.by_words(request, &question, (corpus, told), &parts)?;
+        let ByWords { mut pool, passages, carriers } = by_words;
         let best = pool.best();
         if let Some(query) = &query {
             parts.memory.cosines(query.model, &query.unit, |n, cosine| {
@@ -238,78 +209,80 @@ impl Searcher {
         }
         rank::order(&mut ranked);
         ranked.truncate(request.k);
+        let evidence = Evidence {
+            parts: &parts,
+            question: &question,
+            corpus,
+            passages: &passages,
+            carriers: &carriers,
+        };
         let mut found = Vec::with_capacity(ranked.len());
         for ranked in ranked {
-            let Candidate { n, held, passage, .. } = ranked.candidate;
-            let mut terms = Vec::new();
-            let mut own = 0.0;
-            let len = parts.meta(n).map_or(0, |meta| meta.len);
-            for (place, term) in question.terms.iter().enumerate() {
-                if held.own >> place & 1 == 1 {
-                    let tf = parts.tf(&term.text, n)?;
-                    let weight = corpus.weight(term.idf, tf, len);
-                    own += weight;
-                    terms.push(TermShare {
-                        term: term.text.clone(),
-                        idf: term.idf as f32,
-                        tf,
-                        bm25: weight as f32,
-                        exact: term.exact,
-                    });
-                }
-            }
+            let Candidate { n, held, passage, cosine, .. } = ranked.candidate;
             let place = exact.place(n).or_else(|| {
                 let query = query.as_ref()?;
                 parts.memory.best_place(query.model, &query.unit, n)
             });
-            let found_by = parts.payloads_of(n).iter().copied();
-            let found_by = found_by.filter(|payload| carriers.get(payload) == Some(&Some(n)));
-            let mut told: Vec<PassageScore> = found_by
-                .flat_map(|payload| passages.held(parts.passages_of(payload)))
-                .copied()
-                .collect();
-            told.sort_by(|a, b| question.passage_order(a, b));
-            let best_told = told.first().map_or(0.0, |best| best.bm25);
-            told.retain(|passage| question.is_told(passage, own, best_told));
-            told.truncate(MAX_PASSAGES);
-            let held_by_told = told.iter().fold(0, |held, passage| held | passage.held);
-            let is_told = |(place, _): &(usize, _)| held_by_told >> place & 1 == 1;
-            let passage_terms = question.terms.iter().enumerate().filter(is_told);
+            let (terms, own) = evidence.terms(n, held)?;
+            let best_passages = evidence.passages(n, own);
             found.push(FoundBlock {
                 ranked,
                 place,
-                passages: told
-                    .iter()
-                    .filter_map(|told| {
-                        let others =
-                            parts.blocks_of(told.payload).rev().filter(|other| *other != n);
-                        Some(FoundPassage {
-                            meta: parts.passage(told.place)?.clone(),
-                            score: told.bm25,
-                            also_in: others.take(MAX_CARRIERS).collect(),
-                        })
-                    })
-                    .collect(),
                 relevance: scores.relevance(&ranked.candidate),
                 exact: question.exact(held) > 0.0,
                 explanation: Explanation {
                     terms,
                     passage: passage as f32,
-                    passage_terms: passage_terms
-                        .map(|(_, term)| (term.text.clone(), term.passage_idf as f32))
-                        .collect(),
+                    passage_terms: evidence.passage_terms(&best_passages),
                     neighbours: ranked.score.neighbour as f32,
                     recent: ranked.score.recent as f32,
                     dated: ranked.score.dated as f32,
                     best_bm25: best as f32,
-                    lexical_weight: question.lexical_weight(ranked.candidate.cosine.is_some())
-                        as f32,
+                    lexical_weight: question.lexical_weight(cosine.is_some()) as f32,
                     bonus: ranked.score.exact as f32,
                     vectors: vectors.clone(),
                 },
+                passages: evidence.with_carriers(n, &best_passages),
             });
         }
         Ok(found)
+    }
+
+    /// The blocks and passages that hold terms of the question, weighed.
+    fn by_words(
+        &self,
+        request: &SearchRequest<'_>,
+        question: &Question,
+        (blocks, told): (Corpus, Corpus),
+        parts: &Parts<'_>,
+    ) -> Result<ByWords, Damage> {
+        let mut pool = Pool::new(self.blocks as usize);
+        if is_filtered(request) {
+            parts.metas(|n, meta| {
+                if let Some(entry) = pool.get(n) {
+                    entry.allowed = allows(request, meta);
+                }
+            });
+        }
+        for (place, term) in question.terms.iter().enumerate() {
+            parts.postings(&term.text, |n, tf, len| {
+                pool.add(n, place, blocks.weight(term.idf, tf, len));
+            })?;
+        }
+        let passages = parts.passage_pool(question, told)?;
+        let mut carriers: FxHashMap<u64, Option<u32>> = FxHashMap::default();
+        for score in passages.held(0..parts.passages()) {
+            let carrier = carriers
+                .entry(score.payload)
+                .or_insert_with(|| pool.carrier(parts.blocks_of(score.payload), question));
+            if let Some(n) = *carrier {
+                pool.propose(n, *score, question);
+            }
+        }
+        if told.texts > 0 {
+            pool.take_passages(question);
+        }
+        Ok(ByWords { pool, passages, carriers })
     }
 
     /// Estimates the cosines of the blocks on disk: of all of them, or where a graph is loaded of
@@ -404,23 +377,12 @@ impl Searcher {
     }
 }
 
-/// A block that was found.
-struct FoundBlock {
-    ranked: Ranked,
-    place: Option<Place>,
-    /// Its best passages.
-    passages: Vec<FoundPassage>,
-    relevance: f32,
-    exact: bool,
-    explanation: Explanation,
-}
-
-/// A passage that was found.
-struct FoundPassage {
-    meta: PassageMeta,
-    score: f64,
-    /// Other blocks that carry its payload, the newest first.
-    also_in: Vec<u32>,
+/// What holds terms of the question.
+struct ByWords {
+    pool: Pool,
+    passages: PassagePool,
+    /// The block that each payload's passages count for.
+    carriers: FxHashMap<u64, Option<u32>>,
 }
 
 /// Why a search did not come to its end.
