@@ -5,6 +5,7 @@ use crate::one_plan::OnePlan;
 use crate::react::React;
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
 use crate::trajectory::Ending;
+use foldback_core::script::{is_compatibility_ideograph, is_ideograph, is_kana, is_thai_or_lao};
 use foldback_core::{Budget, ContextManager};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -181,7 +182,9 @@ fn points_back(request: &str) -> bool {
 
 /// Whether a letter is of a script that puts no spaces between words.
 fn is_dense(letter: char) -> bool {
-    matches!(letter, '\u{e00}'..='\u{eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+    is_thai_or_lao(letter)
+        || is_kana(letter)
+        || (is_ideograph(letter) && !is_compatibility_ideograph(letter))
 }
 
 impl Strategy for Adaptive {

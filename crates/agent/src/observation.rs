@@ -27,10 +27,7 @@ pub(crate) fn of_failure(failure: &Failure) -> String {
 /// The beginning of a text, for whoever watches.
 pub(crate) fn beginning(text: &str) -> String {
     const CHARACTERS: usize = 500;
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    foldback_core::beginning(text, CHARACTERS).into_owned()
 }
 
 /// A block that was not run, with everything that was found.

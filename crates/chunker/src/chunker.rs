@@ -12,7 +12,7 @@ use crate::state::{Joint, State, Unit};
 use crate::terms::{Terms, hash};
 use crate::width::folded;
 use crate::window::{Said, Speaker};
-use foldback_core::{CloseReason, Role, SeqNo, SeqRange};
+use foldback_core::{CloseReason, Role, SeqNo, SeqRange, first_chars};
 
 /// Cuts a stream of messages into closed blocks.
 ///
@@ -185,14 +185,14 @@ impl Chunker {
             && state.task.spoken() >= 2
             && state.speakers.len() < MEETING;
         let text = input.text.as_ref();
-        let text = text.char_indices().nth(TEXT_LIMIT).map_or(text, |(at, _)| &text[..at]);
+        let text = first_chars(text, TEXT_LIMIT);
         let mut room = TEXT_LIMIT.saturating_sub(text.chars().count());
         let mut texts = vec![folded(text)];
         for part in input.calls.iter().flat_map(|call| [&call.name, &call.arguments]) {
             if room == 0 {
                 break;
             }
-            let part = part.char_indices().nth(room).map_or(part.as_str(), |(at, _)| &part[..at]);
+            let part = first_chars(part, room);
             room -= part.chars().count();
             texts.push(folded(part));
         }

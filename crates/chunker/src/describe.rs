@@ -5,11 +5,12 @@ use crate::cues::Cues;
 use crate::names::{Kind, each_name};
 use crate::sentence;
 use crate::stems::Stem;
-use crate::terms::{damped, each_cjk_run, each_word, is_cjk, is_unspaced};
+use crate::terms::{damped, each_cjk_run, each_word, is_cjk};
 use crate::width::folded;
+use foldback_core::script::is_unspaced_alphabet;
 use foldback_core::{
     BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp,
-    TodoId, ToolCall,
+    TodoId, ToolCall, first_chars, last_chars,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -207,9 +208,8 @@ fn only_value(arguments: &str) -> Option<String> {
 
 /// The first and the last characters of a text, without overlap.
 pub(crate) fn ends(text: &str) -> (&str, &str) {
-    let Some((head_end, _)) = text.char_indices().nth(HEAD) else { return (text, "") };
-    let (head, rest) = text.split_at(head_end);
-    let tail = rest.char_indices().nth_back(TAIL - 1).map_or(rest, |(at, _)| &rest[at..]);
+    let (head, rest) = text.split_at(first_chars(text, HEAD).len());
+    let tail = last_chars(rest, TAIL);
     (head, tail)
 }
 
@@ -343,7 +343,7 @@ fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
     };
     each_word(&head, |word| {
         let is_letter = |c: char| c.is_alphabetic() || is_combining_mark(c);
-        let is_of_words = |c: char| is_letter(c) && !is_cjk(c) && !is_unspaced(c);
+        let is_of_words = |c: char| is_letter(c) && !is_cjk(c) && !is_unspaced_alphabet(c);
         let fits = (3..=24).contains(&word.len()) && word.chars().all(is_of_words);
         if fits && !Stem::of(word).is_stop_word {
             count(word);
@@ -539,7 +539,7 @@ mod tests {
         const SIZE: usize = 8 << 20;
         let fill = |head: &str, filler: &str| {
             let mut text = head.repeat(HEAD / head.chars().count() + 1);
-            text.truncate(text.char_indices().nth(HEAD).map_or(text.len(), |(at, _)| at));
+            text.truncate(first_chars(&text, HEAD).len());
             let short = text.clone();
             text.push_str(&filler.repeat((SIZE - text.len()) / filler.len()));
             (text, short)

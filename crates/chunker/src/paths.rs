@@ -6,6 +6,7 @@
 
 use crate::names::{has_extension, is_file};
 use crate::terms::is_cjk;
+use foldback_core::script::is_hangul;
 
 /// Calls `take` with each part of `text` that may be a name, in order.
 pub(crate) fn each_part<'t>(text: &'t str, mut take: impl FnMut(&'t str)) {
@@ -47,7 +48,7 @@ fn mixed<'t>(
         return;
     }
     // Korean has spaces between words.
-    let is_korean = run.starts_with(|c: char| matches!(c, '\u{ac00}'..='\u{d7af}'));
+    let is_korean = run.starts_with(is_hangul);
     let is_word = is_korean && before.is_none_or(char::is_whitespace);
     let mut name = (opens || is_word).then_some(0);
     let mut at = 0;

@@ -3,6 +3,8 @@
 use crate::cjk_cues as cjk;
 use crate::phrases::{Phrases, Word};
 use crate::terms::{content_words, is_cjk};
+use foldback_core::script::is_kana;
+use foldback_core::{first_chars, last_chars};
 
 /// How many characters at the beginning and at the end are looked at.
 const ENDS: usize = 160;
@@ -33,7 +35,7 @@ struct CjkReading<'a> {
 impl<'a> Reading<'a> {
     pub(crate) fn of(text: &'a str) -> Self {
         let text = text.trim();
-        let (head, tail) = (first(text, ENDS), last(text, ENDS));
+        let (head, tail) = (first_chars(text, ENDS), last_chars(text, ENDS));
         Self {
             text,
             head,
@@ -101,9 +103,8 @@ impl<'a> Reading<'a> {
     /// of Korean are about one, and three letters of kana.
     pub(crate) fn words_of_head(&self) -> usize {
         let of = |word: &Word| {
-            let is_kana = |c: &char| matches!(c, '\u{3040}'..='\u{30ff}');
             let cjk = word.text.chars().filter(|c| is_cjk(*c)).count();
-            let kana = word.text.chars().filter(is_kana).count();
+            let kana = word.text.chars().filter(|c| is_kana(*c)).count();
             if cjk < 2 { 1 } else { ((cjk - kana) * 3 + kana * 2) / 6 }
         };
         self.head_words.iter().map(of).sum()
@@ -116,7 +117,7 @@ impl<'a> Reading<'a> {
 
     /// How many words of content it has in its first 800 characters, about.
     pub(crate) fn content(&self) -> usize {
-        content_words(first(self.text, COUNTED))
+        content_words(first_chars(self.text, COUNTED))
     }
 }
 
@@ -136,16 +137,6 @@ impl<'a> CjkReading<'a> {
 
 fn ends_with(said: &str, phrases: &str) -> bool {
     phrases.split('|').any(|phrase| said.ends_with(phrase))
-}
-
-/// The first characters of a text.
-fn first(text: &str, chars: usize) -> &str {
-    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
-}
-
-/// The last characters of a text.
-fn last(text: &str, chars: usize) -> &str {
-    text.char_indices().nth_back(chars - 1).map_or(text, |(at, _)| &text[at..])
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::describe::{Described, Names, ends, head};
 use crate::frames::{CHINESE, Frame, JAPANESE, KOREAN};
 use crate::terms::{each_word, is_cjk, is_stop_word};
 use crate::width::folded;
-use foldback_core::{BlockType, Message, Role};
+use foldback_core::script::{is_hangul, is_kana};
+use foldback_core::{BlockType, Message, Role, abbreviated, first_chars, last_chars};
 
 /// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
 /// 20 words.
@@ -57,8 +58,8 @@ impl Letters {
             for c in head(part.message).chars().take(500) {
                 letters.all += usize::from(c.is_alphabetic());
                 letters.cjk += usize::from(is_cjk(c));
-                letters.kana += usize::from(matches!(c, '\u{3040}'..='\u{30ff}'));
-                letters.hangul += usize::from(matches!(c, '\u{ac00}'..='\u{d7af}'));
+                letters.kana += usize::from(is_kana(c));
+                letters.hangul += usize::from(is_hangul(c));
             }
         }
         letters
@@ -131,7 +132,7 @@ fn cjk(frame: &Frame, block_type: BlockType, names: &Names, parts: &[Described<'
         (_, Some(asked)) => talked(frame, block_type, parts, asked),
         _ => format!("{}{}", frame.instructions, instructions(parts).unwrap_or_default()),
     };
-    shorten(&sentence, CHARACTERS)
+    abbreviated(&sentence, CHARACTERS).into_owned()
 }
 
 /// How many tools are named, in how many characters each, and in how many what they work on: the
@@ -149,7 +150,7 @@ fn called(
 ) -> String {
     let outcome = match (names.errors.first(), names.references.first()) {
         (Some(error), _) if failed(parts) => {
-            frame.fails_with.replace("{}", &shorten(error, LONGEST_WORD / 2))
+            frame.fails_with.replace("{}", &abbreviated(error, LONGEST_WORD / 2))
         }
         (_, Some(reference)) => frame.stored.replace("{}", &word(reference)),
         _ if failed(parts) => frame.fails.to_owned(),
@@ -170,14 +171,14 @@ fn called(
                 let action = fill(frame.calls_for);
                 let around = action.chars().count().saturating_sub("{request}".len());
                 let room = CHARACTERS.saturating_sub(around + 15).min(room.saturating_sub(around));
-                action.replace("{request}", &shorten(&telling(asked), room.max(4)))
+                action.replace("{request}", &abbreviated(&telling(asked), room.max(4)))
             }
             _ => fill(frame.calls),
         }
     };
     let fits = |action: &String| action.chars().count() <= room;
     let fitting = WIDTHS.into_iter().map(action).find(fits);
-    let action = fitting.unwrap_or_else(|| shorten(&action(NARROWEST), room));
+    let action = fitting.unwrap_or_else(|| abbreviated(&action(NARROWEST), room).into_owned());
     action + &outcome
 }
 
@@ -195,16 +196,17 @@ fn talked(
     };
     let speaker = |message| {
         let name = who(message, frame.user, frame.assistant, frame.tool);
-        shorten(&name, 6)
+        abbreviated(&name, 6).into_owned()
     };
     let first = format!("{}{asks}", speaker(asked));
     let Some(reply) = reply(parts, asked) else {
-        return format!("{first}{}", shorten(&telling(asked), 40));
+        return format!("{first}{}", abbreviated(&telling(asked), 40));
     };
     let second = format!("{}{}{answers}", frame.between, speaker(reply));
     let around = first.chars().count() + second.chars().count() + REPLY;
-    let asked = shorten(&telling(asked), CHARACTERS.saturating_sub(around).min(18));
-    format!("{first}{asked}{second}{}", shorten(&telling(reply), REPLY))
+    let asked =
+        abbreviated(&telling(asked), CHARACTERS.saturating_sub(around).min(18)).into_owned();
+    format!("{first}{asked}{second}{}", abbreviated(&telling(reply), REPLY))
 }
 
 /// The message that says what the block is about: the first one of the user that is more than a
@@ -264,7 +266,7 @@ fn who(message: &Message, user: &str, assistant: &str, tool: &str) -> String {
 /// with three words of content, else its first.
 fn telling(message: &Message) -> String {
     let text = message.text();
-    let text = folded(text.char_indices().nth(2_000).map_or(text.as_ref(), |(at, _)| &text[..at]));
+    let text = folded(first_chars(&text, 2_000));
     let sentences: Vec<&str> = sentences(&text).take(12).collect();
     let weighs = |sentence: &&&str| {
         let mut words = 0;
@@ -343,9 +345,7 @@ const FAILURES: [&str; 8] = ["错误", "錯誤", "失败", "失敗", "エラー"
 fn failed(parts: &[Described<'_>]) -> bool {
     parts.iter().filter(|part| *part.message.role() == Role::Tool).any(|part| {
         let text = part.message.text();
-        let last = text.char_indices().nth_back(TRACEBACK - 1).map_or(0, |(at, _)| at);
-        let head: String = text.chars().take(200).collect();
-        let head = folded(head.trim_start()).to_lowercase();
+        let head = folded(first_chars(&text, 200).trim_start()).to_lowercase();
         let traceback = |text: &str| text.contains("Traceback (most recent call last)");
         head.starts_with("error")
             || head.starts_with("traceback")
@@ -353,7 +353,7 @@ fn failed(parts: &[Described<'_>]) -> bool {
             || head.contains("error:")
             || head.contains("exception")
             || traceback(ends(&text).0)
-            || text.get(last..).is_some_and(traceback)
+            || traceback(last_chars(&text, TRACEBACK))
     })
 }
 
@@ -388,14 +388,17 @@ fn name(text: &str, longest: usize) -> String {
             return format!("…{rest}");
         }
     }
-    shorten(&name, longest)
+    abbreviated(&name, longest).into_owned()
 }
 
 /// At most `most` words, each of bounded length.
 fn clip(text: &str, most: usize) -> String {
     let mut words = text.split_whitespace();
-    let mut kept: Vec<String> =
-        words.by_ref().take(most).map(|word| shorten(word, LONGEST_WORD)).collect();
+    let mut kept: Vec<String> = words
+        .by_ref()
+        .take(most)
+        .map(|word| abbreviated(word, LONGEST_WORD).into_owned())
+        .collect();
     if words.next().is_some()
         && let Some(last) = kept.last_mut()
         && !last.ends_with('…')
@@ -408,14 +411,4 @@ fn clip(text: &str, most: usize) -> String {
 
 fn count(text: &str) -> usize {
     text.split_whitespace().count()
-}
-
-/// At most `most` characters.
-fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
-    short.push('…');
-    short
 }

@@ -2,6 +2,11 @@
 
 use crate::background::background;
 use crate::stems::Stem;
+use foldback_core::first_chars;
+use foldback_core::script::{
+    is_hangul, is_hiragana, is_ideograph, is_ideograph_mark, is_kana, is_katakana,
+    is_unspaced_alphabet,
+};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -99,7 +104,7 @@ pub(crate) fn content_words(text: &str) -> usize {
     each_word(text, |word| {
         let mut chars = word.chars();
         eighths += match chars.next() {
-            Some(c) if is_unspaced(c) => word.chars().count(),
+            Some(c) if is_unspaced_alphabet(c) => word.chars().count(),
             _ if is_stop_word(word) => 0,
             // Both characters of a pair were there on their own.
             Some(c) if is_cjk(c) && Script::of(c) == Script::Han => match chars.next() {
@@ -150,7 +155,10 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
             } else {
                 word.extend(c.to_lowercase());
             }
-        } else if is_combining_mark(c) && word.ends_with(char::is_alphabetic) && !is_unspaced(c) {
+        } else if is_combining_mark(c)
+            && word.ends_with(char::is_alphabetic)
+            && !is_unspaced_alphabet(c)
+        {
             word.push(c);
         } else if c == '\'' && word.chars().next_back().is_some_and(char::is_alphabetic) {
             word.push('\'');
@@ -186,9 +194,8 @@ fn each_cjk_term(run: &str, take: &mut dyn FnMut(&str)) {
             }
             Script::Katakana => take(part.trim_end_matches('ー')),
             Script::Hangul => {
-                let end = part.char_indices().nth(2).map_or(part.len(), |(at, _)| at);
                 if part.chars().nth(1).is_some() {
-                    take(&part[..end]);
+                    take(first_chars(part, 2));
                 }
             }
             Script::Hiragana => {}
@@ -208,9 +215,9 @@ enum Script {
 impl Script {
     fn of(c: char) -> Self {
         match c {
-            '\u{3040}'..='\u{309f}' => Self::Hiragana,
-            '\u{30a0}'..='\u{30ff}' => Self::Katakana,
-            '\u{ac00}'..='\u{d7af}' => Self::Hangul,
+            c if is_hiragana(c) => Self::Hiragana,
+            c if is_katakana(c) => Self::Katakana,
+            c if is_hangul(c) => Self::Hangul,
             _ => Self::Han,
         }
     }
@@ -225,18 +232,15 @@ fn is_function_character(c: char) -> bool {
 
 /// Whether `c` belongs to a script that is written without spaces, or, as Korean, with endings
 /// that a word list would not match.
+///
+/// Stored states hold hashes of what is cut by this, so that ideographs which Unicode added later than
+/// extension G stay letters of any other script.
 pub(crate) fn is_cjk(c: char) -> bool {
-    matches!(
-        c as u32,
-        0x3005..=0x3007 | 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff
-            | 0x2_0000..=0x3_134f
-    )
-}
-
-/// Whether words are written without spaces between them in this character's script: Thai, Lao,
-/// Burmese and Khmer. (For Chinese and Japanese, see [`is_cjk`].)
-pub(crate) fn is_unspaced(c: char) -> bool {
-    matches!(c as u32, 0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff)
+    const LAST_OF_EXTENSION_G: char = '\u{3134f}';
+    is_ideograph_mark(c)
+        || is_kana(c)
+        || is_hangul(c)
+        || (is_ideograph(c) && c <= LAST_OF_EXTENSION_G)
 }
 
 /// Calls `take` with each run of two to six CJK characters that stands between marks, spaces, the

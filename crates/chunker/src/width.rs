@@ -4,6 +4,7 @@
 //! Marks keep their width: they tell where a sentence of Chinese or Japanese ends, and are not read
 //! as marks of a path.
 
+use foldback_core::script::is_jamo;
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
@@ -46,8 +47,7 @@ fn is_half_width(c: char) -> bool {
 /// What may be one character with the one before it: accents, the marks of voiced kana, Korean
 /// letters. Some systems write the names of files so.
 fn is_parted(c: char) -> bool {
-    is_half_width(c)
-        || matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}' | '\u{1100}'..='\u{11ff}')
+    is_half_width(c) || is_jamo(c) || matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
 }
 
 #[cfg(test)]

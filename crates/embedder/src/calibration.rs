@@ -1,7 +1,7 @@
 //! Measuring what a model's cosines mean.
 
 use crate::StaticEmbedder;
-use foldback_core::{EmbedError, Embedder, Scale};
+use foldback_core::{EmbedError, Embedder, Scale, first_chars};
 use std::fmt;
 
 /// A conversation of which it is known where its topic changes, and which messages answer what.
@@ -271,18 +271,13 @@ fn runs(
     for batch in first.chunks(BATCH) {
         let text = |first: &usize| {
             let run = messages.iter().skip(*first).take(run);
-            run.map(|text| beginning(text)).collect::<Vec<_>>().join("\n")
+            run.map(|text| first_chars(text, CHARS)).collect::<Vec<_>>().join("\n")
         };
         let texts: Vec<String> = batch.iter().map(text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         vectors.extend(embedder.embed(&texts)?.rows().map(<[f32]>::to_vec));
     }
     Ok(vectors)
-}
-
-/// The first [`CHARS`] characters.
-fn beginning(text: &str) -> &str {
-    text.char_indices().nth(CHARS).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 /// The cosines of a conversation's questions and the best messages of its units.
@@ -303,7 +298,8 @@ fn ask(
         return Ok(());
     }
     for (n, unit) in conversation.messages.chunks(UNIT).enumerate() {
-        let windows = unit.iter().flat_map(|text| embedder.windows(beginning(text), WINDOWS));
+        let windows =
+            unit.iter().flat_map(|text| embedder.windows(first_chars(text, CHARS), WINDOWS));
         let vectors = embedder.embed(&windows.collect::<Vec<_>>())?;
         for (question, asked) in &asked {
             let cosines = vectors.rows().map(|row| cosine(asked, row));
@@ -393,11 +389,5 @@ mod tests {
         let Scale { same_topic, answering } = measured.scale;
         let share = StaticEmbedder::ANSWERING / StaticEmbedder::SAME_TOPIC;
         assert!((answering - share * same_topic).abs() < 1e-5);
-    }
-
-    #[test]
-    fn a_long_message_is_cut_between_characters() {
-        assert_eq!(beginning(&"长".repeat(4_000)).chars().count(), CHARS);
-        assert_eq!(beginning("short"), "short");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::calibration::{CalibrateError, Calibration, Conversation, Question, calibrate};
 use foldback_core::Embedder;
+use foldback_core::script::{is_hangul, is_ideograph, is_jamo, is_of_cjk_blocks};
 use std::cmp::Reverse;
 
 /// Conversations in one language.
@@ -66,14 +67,12 @@ pub const SCALES_DIFFER: f32 = 0.08;
 fn language_of(text: &str) -> Option<&'static str> {
     let (mut spaced, mut unspaced) = (0_usize, 0_usize);
     for letter in text.chars().filter(|c| c.is_alphabetic()) {
-        match letter {
-            // A character of these says about as much as half a word.
-            '\u{1100}'..='\u{11ff}'
-            | '\u{2e80}'..='\u{9fff}'
-            | '\u{ac00}'..='\u{d7af}'
-            | '\u{f900}'..='\u{faff}'
-            | '\u{20000}'..='\u{3ffff}' => unspaced += 3,
-            _ => spaced += 1,
+        // A character of these says about as much as half a word.
+        if is_jamo(letter) || is_of_cjk_blocks(letter) || is_hangul(letter) || is_ideograph(letter)
+        {
+            unspaced += 3;
+        } else {
+            spaced += 1;
         }
     }
     match spaced + unspaced {

@@ -1,5 +1,9 @@
 //! The parts in which a long text is embedded.
 
+use foldback_core::script::{
+    is_cjk_mark, is_full_or_half_width, is_hexagram, is_ideograph, is_kana,
+};
+
 /// How long a window is at most, in bytes: about 85 words of English, 170 characters of Chinese.
 ///
 /// Measured by asking for a long message (over 1,500 bytes) with half of the longer words of one of
@@ -75,17 +79,12 @@ fn cut_before(text: &str, end: usize) -> usize {
     };
     after(end * 3 / 4, |c| c == '\n')
         .or_else(|| after(end / 2, char::is_whitespace))
-        .or_else(|| after(end / 2, is_cjk))
+        .or_else(|| after(end / 2, ends_cjk_word))
         .unwrap_or(end)
 }
 
-/// Characters of scripts that are written without spaces: CJK punctuation, kana, ideographs,
-/// full-width forms, and the ideographs of the higher planes.
-fn is_cjk(c: char) -> bool {
-    matches!(c,
-        '\u{3000}'..='\u{30ff}'
-        | '\u{3400}'..='\u{9fff}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{ff00}'..='\u{ffef}'
-        | '\u{20000}'..='\u{3ffff}')
+/// Whether a window may end after this character, since words and sentences do. Windows are stored as
+/// vectors, so that what counts stays as it is.
+fn ends_cjk_word(c: char) -> bool {
+    is_cjk_mark(c) || is_kana(c) || is_ideograph(c) || is_hexagram(c) || is_full_or_half_width(c)
 }

@@ -4,6 +4,7 @@ use crate::child::Child;
 use crate::config::Endpoint;
 use crate::listing::left_out;
 use crate::{McpError, McpServerConfig};
+use foldback_core::beginning;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, CustomResult, Implementation,
     ListToolsRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult, Tool,
@@ -258,10 +259,7 @@ fn handshake(error: &ClientInitializeError) -> String {
         }
         other => other.to_string(),
     };
-    match text.char_indices().nth(LONGEST_REASON) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    beginning(&text, LONGEST_REASON).into_owned()
 }
 
 /// How many characters of a reason are told.

@@ -14,7 +14,7 @@
 //! it is reported, so that no half-written reference reaches a tool as text.
 
 use crate::StepId;
-use foldback_core::{Escape, decode_literal, escape_into};
+use foldback_core::{Escape, decode_literal, escape_into, first_chars};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
 
@@ -285,7 +285,7 @@ fn malformed_length(text: &str, spelling: Spelling) -> usize {
         Spelling::OnePlan => ("$$", "$$"),
         Spelling::ExecuteTools => ("{", "}"),
     };
-    let near = text.char_indices().nth(NEAR).map_or(text, |(at, _)| &text[..at]);
+    let near = first_chars(text, NEAR);
     let near = near.lines().next().unwrap_or(near);
     match near[begin.len()..].find(end) {
         Some(at) => begin.len() + at + end.len(),

@@ -1,6 +1,7 @@
 //! JSON schemas of tools: what fits, and what stands where.
 
 use crate::{PathSegment, catalog};
+use foldback_core::beginning;
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::LocationSegment;
@@ -80,10 +81,9 @@ impl Schema {
         } else {
             serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?
         };
-        let validator = jsonschema::options()
-            .offline()
-            .build(&source)
-            .map_err(|error| shortened(&format!("{error} (at {})", error.instance_path())))?;
+        let validator = jsonschema::options().offline().build(&source).map_err(|error| {
+            beginning(&format!("{error} (at {})", error.instance_path()), SHOWN).into_owned()
+        })?;
         Ok(Self { source, validator })
     }
 
@@ -112,7 +112,8 @@ impl Schema {
                 Verdict::Holds => {
                     let place = place_of(&path);
                     let hint = self.hint(&path, error.kind()).unwrap_or_default();
-                    mismatches.push(shortened(&format!("{place}: {error}")) + &hint);
+                    mismatches
+                        .push(beginning(&format!("{place}: {error}"), SHOWN).into_owned() + &hint);
                 }
             }
         }
@@ -466,11 +467,5 @@ fn plain_segment(segment: &PathSegment) -> String {
     plain_path(std::slice::from_ref(segment))
 }
 
-/// A message without the whole of a long value in it.
-fn shortened(message: &str) -> String {
-    const MOST: usize = 400;
-    match message.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &message[..at]),
-        None => message.to_owned(),
-    }
-}
+/// How many characters of a message are shown: it may hold a long value.
+const SHOWN: usize = 400;

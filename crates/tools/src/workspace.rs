@@ -5,8 +5,10 @@ mod likely;
 use crate::{Permissions, PermissionsError, Refused};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
+use foldback_core::beginning;
 use foldback_tool::ToolError;
 use parking_lot::{Mutex, MutexGuard};
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
@@ -378,11 +380,8 @@ pub(crate) fn failed(shown: &str, error: &io::Error) -> ToolError {
 }
 
 /// A path for a sentence: only as much of it as is needed to know it again.
-fn shortened(path: &str) -> String {
-    match path.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("{}…", &path[..end]),
-        None => path.to_owned(),
-    }
+fn shortened(path: &str) -> Cow<'_, str> {
+    beginning(path, LONGEST_SHOWN)
 }
 
 /// How many characters of a path stand in an error.

@@ -1,7 +1,7 @@
 //! What a search knows, node by node, and where it goes on.
 
 use super::{Citation, Marks, Reflection, Source, insert_citations};
-use foldback_core::Message;
+use foldback_core::{Message, first_chars};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -189,8 +189,7 @@ const MAX_QUERY: usize = 300;
 
 /// A query up to the longest one.
 fn bounded(query: &str) -> &str {
-    let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
-    query.get(..end).unwrap_or(query).trim_end()
+    first_chars(query, MAX_QUERY).trim_end()
 }
 
 /// Whether two queries are one, but for case, width, punctuation and spaces.

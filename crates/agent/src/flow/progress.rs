@@ -4,7 +4,8 @@ use super::requests::Results;
 use crate::strategy::StrategyRun;
 use crate::{StepStatus, TextPlan};
 use foldback_core::{
-    ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, sub_tasks_of,
+    ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, abbreviated,
+    sub_tasks_of,
 };
 
 /// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.
@@ -28,9 +29,10 @@ pub(super) fn todo_list(
 ) -> Result<TodoList, ContextError> {
     let mut done = Vec::new();
     let items = plan.steps.iter().enumerate().map(|(at, step)| {
-        let mut item = TodoItem::new(todo(at), &beginning(step.text.trim(), TodoList::MAX_TITLE));
+        let mut item = TodoItem::new(todo(at), &abbreviated(step.text.trim(), TodoList::MAX_TITLE));
         let result = results.get(&at);
-        item.result = result.map(|result| beginning(&result.text, TodoList::MAX_RESULT));
+        item.result =
+            result.map(|result| abbreviated(&result.text, TodoList::MAX_RESULT).into_owned());
         item.references.extend(result.and_then(|result| result.reference.clone()));
         item.state = match step.status {
             StepStatus::NotStarted => ItemState::Pending,
@@ -78,15 +80,6 @@ pub(super) fn finish(
     let (result, references) =
         (item.result.as_deref(), reference.map_or(&[][..], std::slice::from_ref));
     kept.finish_item(&item.id, item.state, result, references)
-}
-
-/// A text up to so many characters.
-fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        // One character is the mark.
-        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
-    }
 }
 
 #[cfg(test)]

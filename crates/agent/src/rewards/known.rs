@@ -1,5 +1,6 @@
 //! What a model could know before it saw a result.
 
+use foldback_core::script::{is_ideograph, is_of_cjk_blocks, is_thai_or_lao};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
@@ -131,7 +132,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// Whether a character belongs to a script that is written without spaces.
 fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{0e00}'..='\u{0eff}')
+    is_of_cjk_blocks(c) || is_ideograph(c) || is_thai_or_lao(c)
 }
 
 #[cfg(test)]

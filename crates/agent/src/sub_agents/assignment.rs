@@ -5,7 +5,9 @@ use crate::agent::{Agent, AgentError, Report};
 use crate::json_line::quoted;
 use crate::todo::short_name;
 use crate::trajectory::{Stop, TerminateStatus};
-use foldback_core::{ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList};
+use foldback_core::{
+    ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, abbreviated,
+};
 use foldback_tool::ToolError;
 
 /// The most characters of a title that is made of a task.
@@ -38,10 +40,7 @@ pub(super) fn title(given: Option<&str>, task: &str) -> String {
     let line = given.or_else(|| task.lines().map(str::trim).find(|line| !line.is_empty()));
     let line = line.unwrap_or_default();
     let bound = if given.is_some() { TodoList::MAX_TITLE } else { TITLE };
-    match line.char_indices().nth(bound) {
-        Some(_) => line.chars().take(bound - 1).chain(['…']).collect(),
-        None => line.to_owned(),
-    }
+    abbreviated(line, bound).into_owned()
 }
 
 impl Assignment {

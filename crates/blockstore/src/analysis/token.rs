@@ -1,15 +1,21 @@
 //! What a token is: where it ends, and what its writing says of it.
 
+use foldback_core::script::{
+    is_hangul, is_ideograph, is_ideograph_mark, is_jamo, is_kana, is_small_katakana,
+    is_unspaced_alphabet,
+};
 use unicode_normalization::char::is_combining_mark;
 
-/// Whether words are written without spaces between them in this character's script.
+/// Whether words are written without spaces between them in this character's script, or, as in Korean,
+/// with endings that a search must see through.
 pub(super) fn is_unspaced(c: char) -> bool {
-    matches!(c,
-        '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}'
-        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{3ffff}' | '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7af}'
-        | '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
-        && c != '\u{30fb}'
+    is_ideograph_mark(c)
+        || (is_kana(c) && c != '・')
+        || is_small_katakana(c)
+        || is_ideograph(c)
+        || is_jamo(c)
+        || is_hangul(c)
+        || is_unspaced_alphabet(c)
 }
 
 pub(super) fn is_word(c: char) -> bool {

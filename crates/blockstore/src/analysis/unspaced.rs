@@ -10,6 +10,9 @@
 //! What stands in most sentences is a function word of questions, as in English.
 
 use super::{Form, han, hangul};
+use foldback_core::script::{
+    is_hangul, is_hiragana, is_jamo, is_katakana, is_small_katakana, is_unspaced_alphabet,
+};
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
 
@@ -70,10 +73,10 @@ impl Unspaced {
             let script = match c {
                 // The mark of a long vowel belongs to what it lengthens.
                 'ー' => self.scripts.last().copied().unwrap_or(Script::Katakana),
-                '\u{3040}'..='\u{309f}' => Script::Hiragana,
-                '\u{30a0}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' => Script::Katakana,
-                '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7af}' => Script::Hangul,
-                '\u{0e00}'..='\u{17ff}' => Script::Other,
+                c if is_hiragana(c) => Script::Hiragana,
+                c if is_katakana(c) || is_small_katakana(c) => Script::Katakana,
+                c if is_jamo(c) || is_hangul(c) => Script::Hangul,
+                c if is_unspaced_alphabet(c) => Script::Other,
                 _ => Script::Han,
             };
             let c = match (script, c) {

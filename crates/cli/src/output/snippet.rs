@@ -1,6 +1,7 @@
 //! The lines of a block that show best why it was found.
 
 use super::{style, text};
+use foldback_core::script::{is_hangul, is_ideograph, is_kana};
 use foldback_core::{Message, SeqNo, ToolCall};
 
 /// A line of a message, and how much of a question stands in it.
@@ -170,8 +171,7 @@ impl Lower {
 }
 
 fn is_cjk(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
-        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+    is_kana(c) || is_ideograph(c) || is_hangul(c)
 }
 
 fn is_stop_word(word: &str) -> bool {

@@ -6,7 +6,7 @@ use super::walk::walk;
 use super::{Bounds, Cut, Kind, arguments};
 use crate::workspace::{self, Access, Workspace, failed};
 use cap_std::fs::File;
-use foldback_core::thousands;
+use foldback_core::{beginning, thousands};
 use foldback_tool::{Data, Effect, ToolError, ToolOutput};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -271,9 +271,5 @@ fn around(line: &str, at: usize) -> String {
     let before = line.get(..at).unwrap_or_default();
     let start = before.char_indices().rev().nth(COLUMNS / 4).map_or(0, |(start, _)| start);
     let rest = line.get(start..).unwrap_or_default();
-    let (part, end) = match rest.char_indices().nth(COLUMNS) {
-        Some((end, _)) => (rest.get(..end).unwrap_or_default(), "…"),
-        None => (rest, ""),
-    };
-    format!("{}{part}{end}", if start > 0 { "…" } else { "" })
+    format!("{}{}", if start > 0 { "…" } else { "" }, beginning(rest, COLUMNS))
 }

@@ -1,5 +1,6 @@
 //! The place in a text that is most like another text.
 
+use foldback_core::first_chars;
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -42,8 +43,7 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<NearMiss> {
     let found = |first: usize, is_spacing| {
         let (mut text, mut last, mut is_cut) = (String::new(), first, false);
         for line in lines.iter().skip(first).take(wanted.len().min(SHOWN)) {
-            let end = line.char_indices().nth(COLUMNS).map(|(end, _)| end);
-            let shown = line.get(..end.unwrap_or(line.len()))?;
+            let shown = first_chars(line, COLUMNS);
             if last > first && text.len() + shown.len() > SHOWN_BYTES {
                 break;
             }

@@ -5,7 +5,7 @@ mod page;
 
 use crate::{Permissions, PermissionsError, WebPermissions};
 use addresses::{Resolver, is_public};
-use foldback_core::ToolDefinition;
+use foldback_core::{ToolDefinition, first_chars};
 use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolFuture, ToolOutput, ToolSpec};
 use page::Page;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -197,9 +197,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
 }
 
 fn said_no(url: &Url, status: StatusCode, text: &str) -> ToolError {
-    let text = text.trim();
-    let end = text.char_indices().nth(EXCERPT).map_or(text.len(), |(end, _)| end);
-    let message = format!("{url} answers {status}: {}", &text[..end]);
+    let message = format!("{url} answers {status}: {}", first_chars(text.trim(), EXCERPT));
     let passes = status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     if passes { ToolError::transient(message) } else { ToolError::permanent(message) }

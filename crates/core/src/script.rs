@@ -1,0 +1,137 @@
+//! Which script a character is written in.
+//!
+//! The ranges of Unicode stand here once. What a crate takes for "written without spaces", say, is put
+//! together from these in the place that needs it, with the reason there: what is stored, searched
+//! and measured was made with ranges that differ at their edges, and must not shift.
+
+/// A hiragana or a mark of its block.
+#[inline]
+#[must_use]
+pub const fn is_hiragana(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{309f}')
+}
+
+/// A katakana or a mark of its block, without half-width forms.
+#[inline]
+#[must_use]
+pub const fn is_katakana(c: char) -> bool {
+    matches!(c, '\u{30a0}'..='\u{30ff}')
+}
+
+/// A small katakana, with which Ainu is written.
+#[inline]
+#[must_use]
+pub const fn is_small_katakana(c: char) -> bool {
+    matches!(c, '\u{31f0}'..='\u{31ff}')
+}
+
+/// A hiragana or a katakana, without small katakana and half-width forms.
+#[inline]
+#[must_use]
+pub const fn is_kana(c: char) -> bool {
+    is_hiragana(c) || is_katakana(c)
+}
+
+/// A syllable of Korean.
+#[inline]
+#[must_use]
+pub const fn is_hangul(c: char) -> bool {
+    matches!(c, '\u{ac00}'..='\u{d7af}')
+}
+
+/// A letter that syllables of Korean are put together from.
+#[inline]
+#[must_use]
+pub const fn is_jamo(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}')
+}
+
+/// A Chinese character: unified and compatibility ideographs, and all of planes 2 and 3, which are
+/// kept for more of them.
+#[inline]
+#[must_use]
+pub const fn is_ideograph(c: char) -> bool {
+    matches!(c,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+        || is_compatibility_ideograph(c)
+}
+
+/// A Chinese character that stands for another one, of some older set of characters.
+#[inline]
+#[must_use]
+pub const fn is_compatibility_ideograph(c: char) -> bool {
+    matches!(c, '\u{f900}'..='\u{faff}')
+}
+
+/// What stands for a Chinese character among others: 々, 〆 and 〇.
+#[inline]
+#[must_use]
+pub const fn is_ideograph_mark(c: char) -> bool {
+    matches!(c, '\u{3005}'..='\u{3007}')
+}
+
+/// A symbol of the Book of Changes, which stands between two blocks of ideographs: who takes these for
+/// one run of code points takes it too.
+#[inline]
+#[must_use]
+pub const fn is_hexagram(c: char) -> bool {
+    matches!(c, '\u{4dc0}'..='\u{4dff}')
+}
+
+/// A mark of Chinese or Japanese, such as 、 and 「, and what stands for characters among them.
+#[inline]
+#[must_use]
+pub const fn is_cjk_mark(c: char) -> bool {
+    matches!(c, '\u{3000}'..='\u{303f}')
+}
+
+/// Any character from the radicals to the last unified ideograph of the first plane: with marks, kana,
+/// bopomofo, enclosed letters and hexagrams.
+#[inline]
+#[must_use]
+pub const fn is_of_cjk_blocks(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}')
+}
+
+/// A full-width or half-width form of a letter or a mark.
+#[inline]
+#[must_use]
+pub const fn is_full_or_half_width(c: char) -> bool {
+    matches!(c, '\u{ff00}'..='\u{ffef}')
+}
+
+/// A letter or a mark of Thai or Lao.
+#[inline]
+#[must_use]
+pub const fn is_thai_or_lao(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}')
+}
+
+/// A letter or a mark of Thai, Lao, Burmese or Khmer, which put no spaces between words.
+#[inline]
+#[must_use]
+pub const fn is_unspaced_alphabet(c: char) -> bool {
+    is_thai_or_lao(c) || matches!(c, '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_is_of_its_script() {
+        for (of_script, sample, others) in [
+            (is_hiragana as fn(char) -> bool, "はゝ゛", "ハーa漢"),
+            (is_katakana, "ハー・", "はﾊㇰ"),
+            (is_kana, "はハ", "漢한"),
+            (is_hangul, "한글", "ᄒ漢ㅎ"),
+            (is_jamo, "한", "한ㅎ"),
+            (is_ideograph, "漢㐀豈𠀀", "々〇は䷀"),
+            (is_ideograph_mark, "々〆〇", "漢、"),
+            (is_unspaced_alphabet, "ไทยລາວမြန်ខ្មែរ", "हि한a"),
+        ] {
+            assert!(sample.chars().all(of_script), "{sample}");
+            assert!(!others.chars().any(of_script), "{others}");
+        }
+    }
+}
