@@ -3,7 +3,7 @@
 //! `FOLDBACK_PYTHON_MCP` names a Python that has the package; without it these tests say that they are
 //! skipped.
 
-use foldback_agent::{Agent, Executor, Task};
+use foldback_agent::{Agent, Executor, OnePlan, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
 use foldback_llm::ScriptedModel;
@@ -164,7 +164,10 @@ async fn an_agent_works_with_its_tools() {
     let model = ScriptedModel::new([plan.into(), "It rains, and it is 42.".into()]);
     let agent = Agent::new(Arc::new(model), Executor::new(toolbox));
     let mut context = Full.start(TodoId::new("trip").unwrap(), Arc::new(Estimate));
-    let report = agent.one_plan(context.as_mut(), &Task::new("trip", "天气?")).await.unwrap();
+    let report = agent
+        .run(&OnePlan::default(), context.as_mut(), &Task::new("trip", "天气?"))
+        .await
+        .unwrap();
     assert_eq!(report.answer(), Some("It rains, and it is 42."));
     assert_eq!(report.trajectory.tool_calls().count(), 2);
     let shown = format!("{:?}", report.trajectory);

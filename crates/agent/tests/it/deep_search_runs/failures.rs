@@ -7,7 +7,7 @@ use foldback_agent::deep_search::DeepSearchSettings;
 use foldback_agent::{AgentEvent, Observer, Stop, Task};
 use foldback_core::{Role, TodoId};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
-use foldback_tool::{ToolError, Toolbox};
+use foldback_tool::ToolError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
