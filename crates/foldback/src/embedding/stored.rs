@@ -88,7 +88,6 @@ pub(crate) fn adopt(kv: &dyn Kv, embedder: &dyn Embedder, is_new: bool) -> Resul
 }
 
 /// The id of the store's own model, which is the built-in one where it was never told of another;
-
 /// `None` where that cannot be read.
 pub(crate) fn own_model(kv: &dyn Kv) -> Result<Option<String>, Error> {
     let own = unless_damaged(remembered(kv))?;
