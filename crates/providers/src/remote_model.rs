@@ -279,7 +279,10 @@ impl Reading {
         };
         let done = match response {
             Ok(response) => ChatChunk::Done(Box::new(response)),
-            Err(error) => return Some(Err(error)),
+            Err(error) => {
+                self.ready.clear();
+                return Some(Err(error));
+            }
         };
         self.ready.push_back(done);
         self.ready.pop_front().map(Ok)

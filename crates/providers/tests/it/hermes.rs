@@ -332,15 +332,17 @@ fn settings_that_do_not_fit_are_refused() {
 async fn mc16_off_changes_nothing() {
     let server = serve("ok", false).await;
     let plain = config(&server);
-    for config in
-        [plain.clone(), plain.clone().with_diversity(7), plain.clone().with_diversity(7), plain]
-    {
-        model(config).complete(&asked()).await.unwrap();
+    for _ in 0..2 {
+        model(plain.clone()).complete(&asked()).await.unwrap();
+    }
+    for seed in [1, 1, 2, 3, 4, 5, 6, 7, 8] {
+        model(plain.clone().with_diversity(seed)).complete(&asked()).await.unwrap();
     }
     let bodies = bodies(&server).await;
-    assert_eq!((&bodies[0], &bodies[1]), (&bodies[3], &bodies[2]));
+    assert_eq!((&bodies[0], &bodies[2]), (&bodies[1], &bodies[3]));
     assert!(bodies[0].contains(r#"\"content\": \"rain\"}</tool_response>"#), "{}", bodies[0]);
-    assert!(bodies[0] != bodies[1] && bodies[1].contains("rain"), "{}", bodies[1]);
+    assert!(bodies[2..].iter().any(|body| *body != bodies[0]), "some seed varies the words");
+    assert!(bodies.iter().all(|body| body.contains("rain")), "the result is in all of them");
 }
 
 /// A recording of the exchange plays the same answers where there is no server.

@@ -5,7 +5,8 @@ use foldback_llm::{ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying
 use foldback_providers::{ModelConfig, Provider, RemoteModel};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wiremock::MockServer;
+use wiremock::matchers::method;
+use wiremock::{Mock, MockServer, ResponseTemplate};
 
 const HI: &str = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
 
@@ -27,7 +28,7 @@ async fn mc4_sessions_stay_until_their_server_is_lost() {
     let config = ModelConfig::new(Provider::OpenAiCompatible, &at(&servers[0]), "m");
     let model = RemoteModel::new(config.with_workers(rest.iter().map(String::as_str))).unwrap();
     let mut homes: Vec<BTreeSet<String>> = vec![BTreeSet::new(); 3];
-    for session in (0..12).map(|n| format!("会话-{n}")) {
+    for session in (0..40).map(|n| format!("会话-{n}")) {
         let before = [asked(&servers[0]).await, asked(&servers[1]).await, asked(&servers[2]).await];
         for _ in 0..2 {
             model.complete(&asked_by(&session)).await.unwrap();
@@ -43,7 +44,8 @@ async fn mc4_sessions_stay_until_their_server_is_lost() {
     assert!(homes.iter().all(|home| !home.is_empty()), "{homes:?}");
 
     let [first, second, third] = servers;
-    drop(first);
+    first.reset().await;
+    Mock::given(method("POST")).respond_with(ResponseTemplate::new(503)).mount(&first).await;
     let lost: Vec<_> = homes[0].iter().collect();
     let error = model.complete(&asked_by(lost[0])).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unavailable, "it is found out by the first request");
