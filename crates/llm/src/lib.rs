@@ -1,6 +1,69 @@
-//! The port to chat models.
+//! The port to chat models: what is asked of one, what it answers, and what every model shares.
 //!
-//! [`ChatModel`] is the port: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out.
+//! [`ChatModel`] is the port: a [`ChatRequest`] in, a [`ChatResponse`] with its [`Usage`] out, whole or
+//! as a stream of [`ChatChunk`]s. Around it stand
+//!
+//! - [`Retrying`], which asks a model again when it fails for a reason that passes;
+//! - [`ScriptedModel`], which answers by a script: for tests, examples and measurements;
+//! - [`PrefixCache`], which says what of a request a provider's cache would serve, and
+//!   [`place_cache_marks`], which says where to tell it to keep something;
+//! - [`check_clocks`], since a clock in the prefix makes every request a new one;
+//! - [`ToolNames`], names that every provider takes for names that it would refuse.
+//!
+//! It is not a client: it has no HTTP, no address and no key. Models over HTTP are in
+//! `foldback-providers`. It neither runs tools nor keeps a conversation: `foldback-agent` does.
+//!
+//! # A model of one's own
+//!
+//! Whoever implements [`name`](ChatModel::name) and [`complete`](ChatModel::complete) has a model that an
+//! agent works with. It streams in one piece, unless [`stream`](ChatModel::stream) is implemented too.
+//!
+//! ```
+//! use foldback_core::Message;
+//! use foldback_llm::{
+//!     ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, StopReason, Usage,
+//! };
+//! use futures::FutureExt;
+//! use futures::future::BoxFuture;
+//!
+//! /// Says what it was told last, in capitals.
+//! struct Shouting;
+//!
+//! impl ChatModel for Shouting {
+//!     fn name(&self) -> &str {
+//!         "shouting"
+//!     }
+//!
+//!     fn complete<'a>(
+//!         &'a self,
+//!         request: &'a ChatRequest,
+//!     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+//!         async move {
+//!             let last = request.messages.last().ok_or_else(|| {
+//!                 // The kind decides whether it is asked again; the sentence is shown.
+//!                 ModelError::new(ModelErrorKind::Request, "there is nothing to shout")
+//!             })?;
+//!             let text = last.text().to_uppercase();
+//!             Ok(ChatResponse {
+//!                 message: Message::assistant(&text),
+//!                 usage: Usage { input: 10, output: 10, ..Usage::default() },
+//!                 stop: StopReason::End,
+//!                 model: self.name().to_owned(),
+//!             })
+//!         }
+//!         .boxed()
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ModelError> {
+//! let messages = vec![Message::user("high water at 杭州湾").into()];
+//! let request = ChatRequest { messages, ..ChatRequest::default() };
+//! assert_eq!(Shouting.complete(&request).await?.message.text(), "HIGH WATER AT 杭州湾");
+//! assert!(Shouting.complete(&ChatRequest::default()).await.is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod cache;
 mod clocks;

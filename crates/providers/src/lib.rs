@@ -1,9 +1,25 @@
 //! Chat models over HTTP.
 //!
 //! [`RemoteModel`] implements the port [`ChatModel`](foldback_llm::ChatModel) for OpenAI's API,
-//! Anthropic's, and every server that speaks chat-completions. [`ModelConfig`] says which model is
-//! asked, where and how; it is built by hand or read from flags, environment and a file
-//! ([`ModelSources`]).
+//! Anthropic's, and every server that speaks chat-completions, also for those that know no tool calls
+//! ([`ToolCalls::Hermes`]). [`ModelConfig`] says which model is asked, where and how; it is built by
+//! methods, or read from flags, environment and a file ([`ModelSources`]).
+//!
+//! ```
+//! use foldback_llm::{ChatModel, Retrying};
+//! use foldback_providers::{ModelConfig, Provider, RemoteModel, ToolCalls};
+//!
+//! let at = "http://127.0.0.1:8080/v1";
+//! let config = ModelConfig::new(Provider::OpenAiCompatible, at, "hermes-3-8b")
+//!     .with_tool_calls(ToolCalls::Hermes)
+//!     .with_grammar(true);
+//! let model = Retrying::new(RemoteModel::new(config.clone())?, config.retry);
+//! assert_eq!(model.name(), "hermes-3-8b"); // nothing is sent before it is asked
+//! # Ok::<(), foldback_llm::ModelError>(())
+//! ```
+//!
+//! It is not a loop: it runs no tool and asks nobody twice ([`Retrying`](foldback_llm::Retrying) does). It
+//! keeps nothing, and sends a key to the address that it was given for and to no other.
 
 mod anthropic_answer;
 mod anthropic_request;
