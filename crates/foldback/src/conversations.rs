@@ -124,33 +124,31 @@ impl<'a> Conversations<'a> {
         Ok(self.begin(todo, conversation)?.0)
     }
 
-    /// How many of the conversation's messages the todo holds, each exactly as it is there. Those before
-    /// the number `from` are known to be.
+    /// Checks that the messages of a range, up to the last that a session knows, are the conversation's, each
+    /// exactly as it is there.
     ///
     /// # Errors
-    /// When the todo holds another message, or fewer of them than `from` or more than the conversation
+    /// When one is another message, or the range goes beyond the conversation
     /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); and when the store fails.
-    pub fn held(
+    pub fn check_exact(
         self,
         todo: &TodoId,
-        from: usize,
+        range: Range<u64>,
         conversation: &Conversation,
-    ) -> Result<usize, Error> {
+    ) -> Result<(), Error> {
         let found = self.memory.find(todo)?;
-        let len = self.len(&found)?;
-        let other = || Failure::NotEmpty { todo: todo.clone(), len };
-        let end = usize::try_from(len).unwrap_or(usize::MAX);
-        let mut rest = conversation.messages.get(from..end).ok_or_else(other)?;
-        let mut seq = from as u64;
-        while !rest.is_empty() {
-            let (step, after) = rest.split_at(rest.len().min(PER_READ as usize));
+        let other = || Failure::NotEmpty { todo: todo.clone(), len: range.end };
+        let place = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
+        let expected = conversation.messages.get(place(range.start)..place(range.end));
+        let mut seq = range.start;
+        for step in expected.ok_or_else(other)?.chunks(PER_READ as usize) {
             let to = seq + step.len() as u64;
             if texts::exact_messages(self.memory, &found, seq..to)? != step {
                 return Err(other().into());
             }
-            (seq, rest) = (to, after);
+            seq = to;
         }
-        Ok(end)
+        Ok(())
     }
 
     /// As [`session_for`](Self::session_for), with how many of its messages are known to be the

@@ -104,7 +104,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
     let messages = &run.sourced.conversation.messages;
     let mut session = begin(run)?;
     // So many messages the todo holds, and is known to hold as the source has them.
-    let mut held = held_now(run, 0)?;
+    let mut held = check_held(run, &session, 0)?;
     let mut again: Option<Again> = None;
     let mut player = Player::new(run)?;
     let calls = Calls::of(messages);
@@ -123,7 +123,7 @@ pub(crate) fn replay(run: &Run<'_>, watch: Watch<'_>) -> Result<Report, CliError
             match session.record_at(seq, message.clone()) {
                 // Somebody else records the same; the session stands where the todo does now.
                 Err(error) if is_behind(&error, &session, seq) => {
-                    held = held_now(run, at)?;
+                    held = check_held(run, &session, at)?;
                     player.pass_payloads(run)?;
                 }
                 result => recorded = Some(result?),
@@ -176,10 +176,13 @@ fn is_behind(error: &foldback::Error, session: &Session, seq: SeqNo) -> bool {
     error.kind() == ErrorKind::Conflict && session.len() != seq.0
 }
 
-/// How many messages the todo holds by now. They have to be the conversation's first; those before
-/// `from` are known to be.
-fn held_now(run: &Run<'_>, from: usize) -> Result<usize, CliError> {
-    Ok(run.memory.conversations().held(&run.todo, from, &run.sourced.conversation)?)
+/// How many messages the todo holds, as far as the session knows: another process may have added more. They
+/// have to be the conversation's first; those before `from` are known to be.
+fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, CliError> {
+    let range = from as u64..session.len();
+    let held = usize::try_from(range.end).unwrap_or(usize::MAX);
+    run.memory.conversations().check_exact(&run.todo, range, &run.sourced.conversation)?;
+    Ok(held)
 }
 
 /// A conversation recorded once more, beside a todo that holds it already, to find the prompts that
