@@ -17,11 +17,12 @@ use std::fmt;
 ///
 /// ```
 /// use foldback_agent::{
-///     Agent, AgentError, Ending, Executor, Purpose, Strategy, StrategyName, StrategyRun, Task, Toolbox,
+///     Agent, AgentError, Ending, Executor, Purpose, Strategy, StrategyName, StrategyRun, Task,
 /// };
 /// use foldback_baselines::Full;
 /// use foldback_core::{Budget, ContextManager, Estimate, Message, TodoId};
 /// use foldback_llm::{ChatRequest, ScriptedModel};
+/// use foldback_tool::Toolbox;
 /// use futures::FutureExt;
 /// use futures::future::BoxFuture;
 /// use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! A layer forwards what it does not change.
+
 use super::*;
 use crate::{BlockId, ItemState, Maintenance, MaintenanceDone, Reference, SideCall, TodoList};
 use std::sync::{Arc, Mutex};

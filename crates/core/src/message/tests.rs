@@ -1,3 +1,5 @@
+//! Messages as they are read and written.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! What maintenance finds and mends.
+
 use crate::{Close, ErrorKind, Memory, Options};
 use foldback_core::{Message, TodoId, ToolCall, ToolCallId};
 use foldback_kv::{Key, Mode, Space};

@@ -6,3 +6,5 @@
 )]
 
 mod cassette;
+mod generate;
+mod script;
