@@ -31,6 +31,7 @@ pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
 }
 
 /// All data files below `folder`, in order; what is sealed cannot be read.
+#[cfg(feature = "fastembed")]
 pub(crate) fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
