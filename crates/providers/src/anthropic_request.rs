@@ -4,10 +4,11 @@ use crate::check::{refused, unknown_role};
 use crate::draft::wire_id;
 use crate::json::{parse, parse_object};
 use crate::late_instruction::{begins_with_tag, tagged};
+use crate::longest_answer::longest_answer;
 use crate::openai_request::{RAW_ARGUMENTS, description, ends_with_beginning, parameters};
 use crate::{ModelConfig, tool_choice};
 use foldback_core::{Content, Message, Part, Role};
-use foldback_llm::{ChatRequest, ModelError, ToolNames};
+use foldback_llm::{ChatRequest, ModelError, Sampling, ToolNames};
 use foldback_tool::canonical_tools;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ const MARKS: usize = 4;
 /// What the user says where a conversation would begin with the model.
 pub(crate) const OPENING: &str = "(What was said before is not shown.)";
 
-/// System, messages, tools and what is said about them.
+/// The whole body: model, messages, how the answer is drawn, system, tools and what is said about them.
 ///
 /// Leading instructions are the system prompt; each later one stands where it was said, in the
 /// user's turn, so that the prefix before it stays as it is. Turns of one role are merged, the
@@ -26,6 +27,7 @@ pub(crate) fn body(
     request: &ChatRequest,
     config: &ModelConfig,
     names: &ToolNames,
+    streamed: bool,
 ) -> Result<Map<String, Value>, ModelError> {
     if ends_with_beginning(request) && !config.prefill {
         return Err(refused(
@@ -96,8 +98,11 @@ pub(crate) fn body(
     }
 
     let mut body = Map::new();
+    body.insert("model".to_owned(), json!(config.name));
+    body.insert("stream".to_owned(), json!(streamed));
     let turns = turns.into_iter().map(Turn::into_value).collect();
     body.insert("messages".to_owned(), Value::Array(turns));
+    draw(request, config, &mut body);
     if !system.is_empty() {
         body.insert("system".to_owned(), Value::Array(system));
     }
@@ -108,6 +113,19 @@ pub(crate) fn body(
         body.insert("tool_choice".to_owned(), choice);
     }
     Ok(body)
+}
+
+/// How the answer is drawn, and how long it may be: the provider wants to be told.
+fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Value>) {
+    let Sampling { temperature, max_tokens, stop, .. } = &request.sampling;
+    if let Some(temperature) = temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if !stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), json!(stop));
+    }
+    let max_tokens = max_tokens.unwrap_or_else(|| longest_answer(&config.name));
+    body.insert("max_tokens".to_owned(), json!(max_tokens));
 }
 
 /// What one side says until the other does.

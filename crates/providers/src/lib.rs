@@ -33,11 +33,13 @@ mod failure;
 mod hermes;
 mod json;
 mod late_instruction;
+mod longest_answer;
 mod openai_answer;
 mod openai_request;
 #[cfg(test)]
 mod prefix_law;
 mod remote_model;
+mod sse;
 mod tool_choice;
 mod workers;
 

@@ -6,7 +6,7 @@ use crate::json::{parse, parse_object};
 use crate::{ModelConfig, Provider, tool_choice};
 use foldback_core::{Content, Message, Part, Role, ToolDefinition};
 use foldback_llm::legal_name;
-use foldback_llm::{ChatRequest, ModelError, ModelErrorKind, ToolNames};
+use foldback_llm::{ChatRequest, ModelError, ModelErrorKind, Sampling, ToolNames};
 use foldback_tool::canonical_tools;
 use serde_json::{Map, Value, json};
 
@@ -21,22 +21,33 @@ pub(crate) const RAW_ARGUMENTS: &str = "raw_arguments";
 /// from what earlier requests wrote at the others.
 const MARKS: usize = 80;
 
-/// Messages, tools and what is said about them.
+/// The whole body: model, messages, how the answer is drawn, tools and what is said about them.
 pub(crate) fn body(
     request: &ChatRequest,
     config: &ModelConfig,
     names: &ToolNames,
+    streamed: bool,
 ) -> Result<Map<String, Value>, ModelError> {
     let is_openai = config.provider == Provider::OpenAi;
     let mut body = Map::new();
+    body.insert("model".to_owned(), json!(config.name));
+    body.insert("stream".to_owned(), json!(streamed));
     let mut messages: Vec<Value> =
         request.messages.iter().map(|message| write(message, is_openai, names)).collect();
+    // Without marks the provider finds the cached prefix itself.
     let marked = config.cache_marks && set_marks(request, &mut messages);
+    let caching = json!({ "mode": if marked { "explicit" } else { "implicit" } });
+    let takes_marks = is_openai && is_marked_openai(&config.name);
+    if takes_marks {
+        body.insert("prompt_cache_options".to_owned(), caching.clone());
+    }
     body.insert("messages".to_owned(), Value::Array(messages));
-    if config.cache_marks || (is_openai && is_marked_openai(&config.name)) {
-        // Without marks the provider finds the cached prefix itself. genai would say "explicit".
-        let mode = if marked { "explicit" } else { "implicit" };
-        body.insert("prompt_cache_options".to_owned(), json!({ "mode": mode }));
+    if streamed {
+        body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+    }
+    draw(request, config, &mut body);
+    if config.cache_marks && !takes_marks {
+        body.insert("prompt_cache_options".to_owned(), caching);
     }
     if !request.tools.is_empty() {
         let tools = canonical_tools(&request.tools);
@@ -65,6 +76,28 @@ pub(crate) fn body(
         body.insert("continue_final_message".to_owned(), json!(true));
     }
     Ok(body)
+}
+
+/// How the answer is drawn, and how long it may be.
+fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Value>) {
+    let Sampling { temperature, max_tokens, stop, seed } = &request.sampling;
+    if let Some(temperature) = temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if !stop.is_empty() {
+        body.insert("stop".to_owned(), json!(stop));
+    }
+    if let Some(max_tokens) = max_tokens {
+        // OpenAI's models that reason refuse the old name; the servers of others know no other.
+        let reasons = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+        let reasons = reasons.iter().any(|beginning| config.name.starts_with(beginning));
+        let is_new = config.provider == Provider::OpenAi && reasons;
+        let key = if is_new { "max_completion_tokens" } else { "max_tokens" };
+        body.insert(key.to_owned(), json!(max_tokens));
+    }
+    if let Some(seed) = seed {
+        body.insert("seed".to_owned(), json!(seed));
+    }
 }
 
 /// Marks every message up to the last mark of the request where one can stand: a prefix is only

@@ -96,8 +96,8 @@ fn unmarked(value: &mut Value) {
 fn read_first(config: &ModelConfig, request: &ChatRequest) -> (String, String) {
     let names = ToolNames::of_request(request);
     let body = match config.provider {
-        Provider::Anthropic => anthropic_request::body(request, config, &names),
-        _ => openai_request::body(request, config, &names),
+        Provider::Anthropic => anthropic_request::body(request, config, &names, false),
+        _ => openai_request::body(request, config, &names, false),
     };
     let mut body: Map<String, Value> = body.unwrap();
     body.values_mut().for_each(unmarked);

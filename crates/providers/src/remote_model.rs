@@ -1,13 +1,9 @@
 //! A model behind an API: OpenAI's chat-completions or Anthropic's messages.
 //!
-//! genai carries a request to the provider and its answer back: addresses, headers, sampling
-//! options, server-sent events. What is said in between is written and read here, since its own
-//! messages would change what they carry: arguments are parsed and written anew (and an answer is
-//! refused whole when one call's are no JSON), texts are trimmed and joined, `web_search` becomes
-//! Anthropic's own tool, a piece of a call without an index is dropped, and the cache of OpenAI's newer
-//! models is off unless its own messages carry marks. The request's messages, tools and tool choice go
-//! in as further members of the body, and answers are read from the raw bodies and frames that genai
-//! hands out.
+//! A request is written in the provider's words (`openai_request.rs`, `anthropic_request.rs`), goes out
+//! through the door to its address (`door.rs`), and the answer is read, whole or frame by frame
+//! (`openai_answer.rs`, `anthropic_answer.rs`). What messages carry stays as it is: arguments that are no
+//! JSON, white space around texts, a piece of a call without an index.
 
 use crate::anthropic_answer::AnthropicFrames;
 use crate::check::check;
@@ -82,9 +78,12 @@ impl RemoteModel {
         &self.config
     }
 
-    /// The request as it goes out, the members of the body that are written here, and the answer that is
-    /// to be put together.
-    fn prepare<'r>(&self, request: &'r ChatRequest) -> Result<Prepared<'r>, ModelError> {
+    /// The request as it goes out, its body, and the answer that is to be put together.
+    fn prepare<'r>(
+        &self,
+        request: &'r ChatRequest,
+        streamed: bool,
+    ) -> Result<Prepared<'r>, ModelError> {
         check(request)?;
         let config = &self.config;
         let mut sent = Cow::Borrowed(request);
@@ -103,9 +102,9 @@ impl RemoteModel {
         }
         let names = ToolNames::of_request(&sent);
         let mut body = match config.provider {
-            Provider::Anthropic => anthropic_request::body(&sent, config, &names),
+            Provider::Anthropic => anthropic_request::body(&sent, config, &names, streamed),
             Provider::OpenAi | Provider::OpenAiCompatible => {
-                openai_request::body(&sent, config, &names)
+                openai_request::body(&sent, config, &names, streamed)
             }
         }?;
         if let Some(grammar) = grammar {
@@ -165,7 +164,7 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
-            let Prepared { request, body, draft } = self.prepare(request)?;
+            let Prepared { request, body, draft } = self.prepare(request, false)?;
             let (door, busy) = self.way(&request)?;
             let answer = door.post(&request, body).await;
             let answer = answer.map_err(|error| self.failed(&busy, error))?;
@@ -185,11 +184,11 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
-            let Prepared { request, body, draft } = self.prepare(request)?;
+            let Prepared { request, body, draft } = self.prepare(request, true)?;
             let (door, busy) = self.way(&request)?;
             let frames = door.stream(&request, body).await;
             let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
-            // A refusal comes with the first frame, and is an error of this call.
+            // What goes wrong before the first frame is an error of this call.
             let first = frames.next().await.transpose();
             let first = first.map_err(|error| self.failed(&busy, error))?;
             if first.is_none() {

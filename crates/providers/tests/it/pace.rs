@@ -83,7 +83,7 @@ async fn any_frame_keeps_a_stream_alive() {
     }
 }
 
-/// A piece is shown when it comes, though genai has nothing to say about it.
+/// A piece is shown when it comes, though it has no text.
 #[tokio::test]
 async fn pieces_come_out_at_once() {
     let call = r#"{"tool_calls":[{"id":"c","function":{"name":"t","arguments":"{}"}}]}"#;
@@ -134,6 +134,18 @@ async fn silent_streams_are_given_up() {
     let (chunks, error) = pieces(&model(Provider::OpenAiCompatible, &base), &question()).await;
     assert_eq!(chunks, [text("上")]);
     assert_eq!(error.unwrap().kind, ModelErrorKind::Timeout);
+}
+
+/// A piece that is no UTF-8: the pieces before it came through.
+#[tokio::test]
+async fn pieces_that_are_no_text_are_a_typed_error() {
+    let parts = vec![[delta(r#"{"content":"上"}"#), b"data: \xff\n\n".to_vec(), end()].concat()];
+    let base = serve(parts, true).await;
+    let (chunks, error) = pieces(&model(Provider::OpenAiCompatible, &base), &question()).await;
+    assert_eq!(chunks, [text("上")]);
+    let error = error.unwrap();
+    assert_eq!(error.kind, ModelErrorKind::Response);
+    assert!(error.message.starts_with("the answer cannot be read: invalid utf-8"), "{error}");
 }
 
 /// A stream that only says that it is alive is waited for.

@@ -1,0 +1,128 @@
+//! Server-sent events, read from bytes as they come.
+
+use std::str::Utf8Error;
+
+/// Puts events together. Names, ids and times to come back are passed over: both APIs say all in the data.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// The line that is being read.
+    line: Vec<u8>,
+    /// Whether the last byte was a carriage return: a line feed behind it is part of the same end.
+    returned: bool,
+    /// The data of the event that is being read, as soon as it has a line.
+    data: Option<String>,
+}
+
+impl Events {
+    /// Reads further bytes, and adds the data of every event that ends in them. A comment is an event
+    /// without data.
+    ///
+    /// # Errors
+    /// When a line is no UTF-8. What came before it has been added.
+    pub(crate) fn read(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), Utf8Error> {
+        for byte in bytes {
+            match byte {
+                b'\n' if self.returned => {}
+                b'\n' | b'\r' => self.end_line(events)?,
+                _ => self.line.push(*byte),
+            }
+            self.returned = *byte == b'\r';
+        }
+        Ok(())
+    }
+
+    /// Adds the event that the end of all bytes leaves open. Some servers forget the last empty line.
+    ///
+    /// # Errors
+    /// When the last line is no UTF-8.
+    pub(crate) fn finish(&mut self, events: &mut Vec<String>) -> Result<(), Utf8Error> {
+        if !self.line.is_empty() {
+            self.end_line(events)?;
+        }
+        events.extend(self.data.take());
+        Ok(())
+    }
+
+    /// An empty line ends an event, any other belongs to it.
+    fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), Utf8Error> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            events.extend(self.data.take());
+            return Ok(());
+        }
+        let data = self.data.get_or_insert_default();
+        // A byte order mark may stand before the first line, and means nothing in any other.
+        let line = std::str::from_utf8(&line)?.trim_start_matches('\u{feff}').trim();
+        if let Some(more) = line.strip_prefix("data:") {
+            if !data.is_empty() {
+                data.push('\n');
+            }
+            data.push_str(more.trim());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The data of all events, where the bytes come in pieces of this size.
+    fn read(bytes: &[u8], size: usize) -> Vec<String> {
+        let (mut reader, mut events) = (Events::default(), Vec::new());
+        bytes.chunks(size).for_each(|piece| reader.read(piece, &mut events).unwrap());
+        reader.finish(&mut events).unwrap();
+        events
+    }
+
+    #[test]
+    fn events_are_read_as_servers_write_them() {
+        for (bytes, expected) in [
+            ("data: 上海\n\ndata: b\n\n", vec!["上海", "b"]),
+            ("data:a\r\n\r\ndata:b\r\n\r\n", vec!["a", "b"]),
+            ("data: a\r\rdata: b\r\r", vec!["a", "b"]),
+            ("data: a\r\n\ndata: b\n\r\n", vec!["a", "b"]),
+            ("event: ping\nid: 7\nretry: 9\ndata: a\n\n", vec!["a"]),
+            ("data: {\ndata:   \"x\": 1\ndata: }\n\n", vec!["{\n\"x\": 1\n}"]),
+            (": still at it\n\ndata: a\n\n", vec!["", "a"]),
+            ("event: ping\n\ndata:\n\n", vec!["", ""]),
+            ("\n\n\r\n\r\ndata: a\n\n\n\n", vec!["a"]),
+            ("no field\ndata\ndata: a: b\n\n", vec!["a: b"]),
+            ("\u{feff}data: a\n\n", vec!["a"]),
+            ("data: a\n\ndata: no empty line", vec!["a", "no empty line"]),
+            ("data: a\n\ndata: one end\n", vec!["a", "one end"]),
+            ("", vec![]),
+        ] {
+            for size in 1..=bytes.len().max(1) {
+                assert_eq!(read(bytes.as_bytes(), size), expected, "{bytes:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_an_error_behind_what_came_before() {
+        let mut events = Vec::new();
+        let mut reader = Events::default();
+        let bytes = b"data: a\n\ndata: \xff\n\ndata: b\n\n";
+        assert!(reader.read(bytes, &mut events).is_err());
+        assert_eq!(events, ["a"]);
+
+        let mut reader = Events::default();
+        let cut = &"data: 上".as_bytes()[..8];
+        assert_eq!(reader.read(cut, &mut events), Ok(()));
+        assert!(reader.finish(&mut events).is_err());
+    }
+
+    proptest! {
+        /// Whatever the bytes are, and wherever they are cut, the events are the same.
+        #[test]
+        fn cuts_change_nothing(
+            lines in prop::collection::vec(("(data:|event:|:|)( )?[a-z上🌧]{0,4}", "\n|\r|\r\n|\n\n|\r\r|\r\n\r\n"), 0..12),
+            size in 1..9_usize,
+        ) {
+            let text: String = lines.into_iter().map(|(line, end)| line + &end).collect();
+            prop_assert_eq!(read(text.as_bytes(), size), read(text.as_bytes(), text.len().max(1)));
+        }
+    }
+}
