@@ -35,41 +35,10 @@ pub(crate) fn body(
              of an answer (prefill is off): the last message is the user's or a tool's",
         ));
     }
-    let instructions =
-        request.messages.iter().take_while(|message| message.role().is_instruction()).count();
-    let mut system = Vec::new();
-    let mut turns: Vec<Turn> = Vec::new();
-    // For each message, where its last block stands.
-    let mut ends: Vec<Option<Place>> = Vec::with_capacity(request.messages.len());
-    for (at, message) in request.messages.iter().enumerate() {
-        if at < instructions {
-            system.extend(texts(message).map(|text| json!({"type": "text", "text": text})));
-            ends.push(system.len().checked_sub(1).map(Place::System));
-            continue;
-        }
-        let role = if *message.role() == Role::Assistant { "assistant" } else { "user" };
-        let blocks = blocks(message, names)?;
-        if turns.is_empty() && role == "assistant" {
-            turns.push(Turn {
-                role: "user",
-                blocks: vec![json!({"type": "text", "text": OPENING})],
-            });
-        }
-        if !blocks.is_empty() {
-            match turns.last_mut() {
-                Some(turn) if turn.role == role => turn.blocks.extend(blocks),
-                _ => turns.push(Turn { role, blocks }),
-            }
-        }
-        ends.push(last_place(&turns));
-    }
-    if turns.is_empty() {
-        return Err(refused("there is no message to answer: all are empty or instructions"));
-    }
+    let mut said = Said::by(request, names)?;
     if config.prefill && ends_with_beginning(request) {
-        trim_end(&mut turns);
+        trim_end(&mut said.turns);
     }
-
     let mut tools = canonical_tools(&request.tools)
         .iter()
         .map(|tool| {
@@ -80,23 +49,10 @@ pub(crate) fn body(
             }))
         })
         .collect::<Result<Vec<Value>, ModelError>>()?;
-    let mark = if config.long_cache {
-        json!({"type": "ephemeral", "ttl": "1h"})
-    } else {
-        json!({"type": "ephemeral"})
-    };
-    let places = marks(request, &ends, system.len(), tools.len());
-    for place in places.into_iter().filter(|_| config.cache_marks) {
-        let block = match place {
-            Place::Tools(at) => tools.get_mut(at),
-            Place::System(at) => system.get_mut(at),
-            Place::Turn(turn, at) => turns.get_mut(turn).and_then(|turn| turn.blocks.get_mut(at)),
-        };
-        if let Some(block) = block {
-            block["cache_control"] = mark.clone();
-        }
+    if config.cache_marks {
+        said.mark(request, &mut tools, config.long_cache);
     }
-
+    let Said { system, turns, .. } = said;
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.name));
     body.insert("stream".to_owned(), json!(streamed));
@@ -126,6 +82,71 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     }
     let max_tokens = max_tokens.unwrap_or_else(|| longest_answer(&config.name));
     body.insert("max_tokens".to_owned(), json!(max_tokens));
+}
+
+/// What is said, in the provider's order: instructions, then turns.
+struct Said {
+    system: Vec<Value>,
+    turns: Vec<Turn>,
+    /// For each message, where its last block stands.
+    ends: Vec<Option<Place>>,
+}
+
+impl Said {
+    fn by(request: &ChatRequest, names: &ToolNames) -> Result<Self, ModelError> {
+        let instructions =
+            request.messages.iter().take_while(|message| message.role().is_instruction()).count();
+        let mut system = Vec::new();
+        let mut turns: Vec<Turn> = Vec::new();
+        let mut ends = Vec::with_capacity(request.messages.len());
+        for (at, message) in request.messages.iter().enumerate() {
+            if at < instructions {
+                system.extend(texts(message).map(|text| json!({"type": "text", "text": text})));
+                ends.push(system.len().checked_sub(1).map(Place::System));
+                continue;
+            }
+            let role = if *message.role() == Role::Assistant { "assistant" } else { "user" };
+            let blocks = blocks(message, names)?;
+            if turns.is_empty() && role == "assistant" {
+                turns.push(Turn {
+                    role: "user",
+                    blocks: vec![json!({"type": "text", "text": OPENING})],
+                });
+            }
+            if !blocks.is_empty() {
+                match turns.last_mut() {
+                    Some(turn) if turn.role == role => turn.blocks.extend(blocks),
+                    _ => turns.push(Turn { role, blocks }),
+                }
+            }
+            ends.push(last_place(&turns));
+        }
+        if turns.is_empty() {
+            return Err(refused("there is no message to answer: all are empty or instructions"));
+        }
+        Ok(Self { system, turns, ends })
+    }
+
+    /// Marks where a cached prefix ends.
+    fn mark(&mut self, request: &ChatRequest, tools: &mut [Value], long_cache: bool) {
+        let mark = if long_cache {
+            json!({"type": "ephemeral", "ttl": "1h"})
+        } else {
+            json!({"type": "ephemeral"})
+        };
+        for place in marks(request, &self.ends, self.system.len(), tools.len()) {
+            let block = match place {
+                Place::Tools(at) => tools.get_mut(at),
+                Place::System(at) => self.system.get_mut(at),
+                Place::Turn(turn, at) => {
+                    self.turns.get_mut(turn).and_then(|turn| turn.blocks.get_mut(at))
+                }
+            };
+            if let Some(block) = block {
+                block["cache_control"] = mark.clone();
+            }
+        }
+    }
 }
 
 /// What one side says until the other does.

@@ -1,0 +1,23 @@
+//! Addresses, as they are shown and compared.
+
+/// An address without what may be secret in it: user and password, query and fragment.
+#[must_use]
+pub fn public_url(url: &str) -> String {
+    let (front, rest) = match url.rsplit_once('@') {
+        Some((before, rest)) => {
+            let scheme = before.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
+            (format!("{}[...]@", scheme.unwrap_or_default()), rest)
+        }
+        None => (String::new(), url),
+    };
+    match rest.find(['?', '#']) {
+        Some(end) => format!("{front}{}[...]", &rest[..=end]),
+        None => format!("{front}{rest}"),
+    }
+}
+
+/// The scheme and host of an address, for comparing.
+pub(super) fn host(url: &str) -> Option<(String, Option<String>, Option<u16>)> {
+    let url = reqwest::Url::parse(url).ok()?;
+    Some((url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port()))
+}

@@ -1,0 +1,50 @@
+//! What providers ask for input tokens, as far as the name of a model says.
+
+use super::Provider;
+use foldback_core::Prices;
+
+/// A prefix that lives an hour is written at 2 instead of 1.25 times the plain price.
+pub(super) const LONG_CACHE_WRITE: f64 = 1.6;
+
+/// What providers ask for input tokens. A server of one's own asks the same for all.
+pub(super) fn usual_prices(provider: Provider, name: &str) -> Prices {
+    match provider {
+        Provider::Anthropic => Prices::default(),
+        Provider::OpenAi => Prices {
+            read: openai_read(name),
+            write: if is_marked_openai(name) { 1.25 } else { 1.0 },
+            plain: 1.0,
+        },
+        Provider::OpenAiCompatible => Prices { read: 1.0, write: 1.0, plain: 1.0 },
+    }
+}
+
+/// What OpenAI asks for a cached input token, as a part of the plain price: the column "cached input"
+/// of its price list (developers.openai.com/api/docs/pricing), by family. A model that is not known, or
+/// has no such price as the `-pro` ones, is taken to have no discount.
+fn openai_read(name: &str) -> f64 {
+    let is_of = |families: &[&str]| families.iter().any(|family| name.starts_with(family));
+    if name.contains("-pro") {
+        1.0
+    } else if openai_version(name).is_some_and(|version| version >= (5, 0)) {
+        0.1
+    } else if is_of(&["gpt-4o", "o1", "o3-mini"]) {
+        0.5
+    } else if is_of(&["gpt-4.1", "o3", "o4-mini"]) {
+        0.25
+    } else {
+        1.0
+    }
+}
+
+/// Whether a model of OpenAI's takes marks, and charges for what it writes: from GPT-5.6 on.
+pub(crate) fn is_marked_openai(name: &str) -> bool {
+    openai_version(name).is_some_and(|version| version >= (5, 6))
+}
+
+/// The version in a name such as `gpt-5.6-mini`, as major and minor.
+fn openai_version(name: &str) -> Option<(u32, u32)> {
+    let version = name.strip_prefix("gpt-")?.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
