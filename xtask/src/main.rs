@@ -4,6 +4,7 @@
 
 mod picture;
 mod recording;
+mod sizes;
 mod tidy;
 
 use std::path::Path;

@@ -1,0 +1,171 @@
+//! How long a file and a function may be, and which may be longer.
+//!
+//! What is longer is usually several things. Where it is one, [`EXCEPTIONS`] says why; an exception that
+//! is not needed is a finding too.
+
+use crate::tidy::File;
+
+/// Lines of a file of source.
+const FILE: usize = 400;
+
+/// Lines of a file of tests. Tests are lists by nature.
+const TESTS: usize = 600;
+
+/// Lines of a function, from `fn` to its last brace. Those of tests, which tell a story, may be longer.
+const FUNCTION: usize = 80;
+
+/// A path, or a path and a function as `path::function`, and why it is one thing.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("crates/agent/src/deep_search/nodes.rs", "several things still"),
+    ("crates/agent/src/executor/executor.rs", "several things still"),
+    ("crates/agent/src/flow/drive.rs", "several things still"),
+    ("crates/agent/src/one_plan/drive.rs", "several things still"),
+    ("crates/agent/src/sub_agents/delegation.rs", "several things still"),
+    ("crates/agent/src/sub_agents/delegation.rs::take", "several things still"),
+    ("crates/agent/src/trajectory/mod.rs", "several things still"),
+    ("crates/backend-store/src/excerpt.rs", "several things still"),
+    ("crates/backend-store/src/folder.rs", "several things still"),
+    ("crates/backend-store/src/store.rs", "several things still"),
+    ("crates/baselines/src/stm_ltm.rs", "several things still"),
+    ("crates/blockstore/src/analysis.rs", "several things still"),
+    ("crates/blockstore/src/cache.rs", "several things still"),
+    ("crates/blockstore/src/disk/codes.rs", "several things still"),
+    ("crates/blockstore/src/disk/reader.rs", "several things still"),
+    ("crates/blockstore/src/rank.rs", "several things still"),
+    ("crates/blockstore/src/records.rs", "several things still"),
+    ("crates/blockstore/src/searcher.rs", "several things still"),
+    ("crates/chunker/src/chunker.rs", "several things still"),
+    ("crates/chunker/src/describe.rs", "several things still"),
+    ("crates/chunker/src/sentence.rs", "several things still"),
+    ("crates/cli/src/commands/embedder.rs", "several things still"),
+    ("crates/cli/src/replay/run.rs", "several things still"),
+    ("crates/cli/src/run/lines.rs::of", "several things still"),
+    ("crates/cli/src/run/settings.rs", "several things still"),
+    ("crates/core/src/tokens/estimate.rs", "several things still"),
+    ("crates/disclosure/tests/it/prompt.rs", "several things still"),
+    ("crates/kv/src/sled.rs", "several things still"),
+    ("crates/kv/src/sqlite.rs", "several things still"),
+    ("crates/planner/src/bind.rs", "several things still"),
+    ("crates/planner/src/schedule/mod.rs", "several things still"),
+    ("crates/planner/src/schema.rs", "several things still"),
+    ("crates/providers/src/anthropic_request.rs::body", "several things still"),
+    ("crates/providers/src/config.rs", "several things still"),
+    ("crates/providers/src/door.rs", "several things still"),
+    ("crates/providers/src/remote_model.rs", "several things still"),
+    ("crates/sandbox/src/linux/calls.rs", "several things still"),
+    ("crates/transcript/src/format/anthropic.rs", "several things still"),
+    ("crates/transcript/src/format/claude_code/message.rs::assistant", "several things still"),
+    ("tests/journeys/grants.rs", "several things still"),
+    ("tests/journeys/reembed.rs", "several things still"),
+];
+
+/// Every file and function that is too long, and every exception that is not needed.
+pub(crate) fn too_long(files: &[File]) -> Vec<String> {
+    judged(files, EXCEPTIONS)
+}
+
+fn judged(files: &[File], exceptions: &[(&str, &str)]) -> Vec<String> {
+    let long: Vec<Long> = files.iter().filter(|file| file.is_rust()).flat_map(long_in).collect();
+    let excepted = |long: &Long| exceptions.iter().any(|(what, _)| *what == long.what);
+    let mut found: Vec<String> =
+        long.iter().filter(|long| !excepted(long)).map(Long::finding).collect();
+    for (what, _) in exceptions {
+        if !long.iter().any(|long| long.what == *what) {
+            found.push(format!(
+                "{what}: it is among the exceptions of xtask/src/sizes.rs and needs none"
+            ));
+        }
+    }
+    found
+}
+
+/// A file or a function that has too many lines.
+struct Long {
+    what: String,
+    lines: usize,
+    most: usize,
+}
+
+impl Long {
+    fn finding(&self) -> String {
+        let Self { what, lines, most } = self;
+        format!("{what}: it has {lines} lines, more than {most}")
+    }
+}
+
+fn long_in(file: &File) -> Vec<Long> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let most = if file.is_test() { TESTS } else { FILE };
+    let mut long = Vec::new();
+    if lines.len() > most {
+        long.push(Long { what: file.path.clone(), lines: lines.len(), most });
+    }
+    if file.is_test() {
+        return long;
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let Some(name) = function(line) else { continue };
+        let count = length(&lines[at..]);
+        if count > FUNCTION {
+            let what = format!("{}::{name}", file.path);
+            long.push(Long { what, lines: count, most: FUNCTION });
+        }
+    }
+    long
+}
+
+/// The name of the function whose first line this is.
+fn function(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let before = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe"];
+    words.find(|word| !before.contains(word)).filter(|word| *word == "fn")?;
+    words.next()?.split(['(', '<']).next()
+}
+
+/// The lines of the function that begins with the first of these, as rustfmt writes it: its last brace
+/// stands as far in as its first line. 0 for one that has no body, or a line of it.
+fn length(lines: &[&str]) -> usize {
+    let Some(first) = lines.first().filter(|line| !line.ends_with([';', '}'])) else { return 0 };
+    let indent = &first[..first.len() - first.trim_start().len()];
+    let last = lines.iter().skip(1).position(|line| {
+        let rest = line.strip_prefix(indent).unwrap_or_default();
+        rest == "}" || rest.starts_with(')') && rest.ends_with(';')
+    });
+    match last {
+        Some(last) if lines[last + 1].ends_with('}') => last + 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn what_is_long_is_found_and_may_be_excepted() {
+        let source = file("crates/a/src/a.rs", &"\n".repeat(FILE + 1));
+        let tests = file("crates/a/tests/it/a.rs", &"\n".repeat(FILE + 1));
+        let files = [source, tests];
+        assert_eq!(judged(&files, &[]), ["crates/a/src/a.rs: it has 401 lines, more than 400"]);
+        assert_eq!(judged(&files, &[("crates/a/src/a.rs", "a list")]), Vec::<String>::new());
+        let stale = judged(&files[1..], &[("crates/a/src/a.rs", "a list")]);
+        assert!(stale.len() == 1 && stale[0].ends_with("needs none"), "{stale:?}");
+        let tests = file("crates/a/src/a/tests.rs", &"\n".repeat(TESTS + 1));
+        assert_eq!(judged(&[tests], &[]).len(), 1);
+    }
+
+    #[test]
+    fn functions_are_measured_to_their_last_brace() {
+        let body = "        {\n            b();\n        }\n".repeat(FUNCTION / 3 + 1);
+        let long = format!(
+            "impl A {{\n    pub(crate) fn long(\n        a: A,\n    ) {{\n{body}    }}\n}}\n"
+        );
+        let short = "trait B {\n    fn none(\n        b: B,\n    );\n\n    fn one(&self) {}\n}\n";
+        let found = judged(&[file("a/src/a.rs", &format!("{short}{long}"))], &[]);
+        assert_eq!(found, ["a/src/a.rs::long: it has 85 lines, more than 80"]);
+    }
+}
