@@ -1,13 +1,14 @@
 //! The step that cuts a conversation.
 
+mod plan;
+
 use crate::closed::{Closed, Evidence};
-use crate::cohesion::cohesion;
 use crate::config::ChunkerConfig;
 use crate::cues::Cues;
 use crate::event::{Event, Input};
 use crate::phase::{Complexity, Phase};
 use crate::score::Score;
-use crate::sketch::{Sketch, similarity};
+use crate::sketch::Sketch;
 use crate::state::{Joint, State, Unit};
 use crate::terms::{Terms, hash};
 use crate::width::folded;
@@ -292,115 +293,6 @@ impl Chunker {
         if goes_on && self.state.task.complexity().tools > 0 { WITH_TOOLS } else { 0.0 }
     }
 
-    /// The rough block that is to be sealed now, if there is one.
-    fn plan(&self) -> Option<Plan> {
-        let tail = &self.state.tail;
-        let first = tail.first()?.len;
-        if tail.len() < 2 {
-            return None;
-        }
-        if first > self.config.max() {
-            return Some(Plan {
-                len: first,
-                reason: CloseReason::Size,
-                evidence: Evidence::Oversize,
-            });
-        }
-        // Where each unit but the first begins, counted from the beginning of the tail.
-        let mut total = 0_u32;
-        let mut starts = Vec::with_capacity(tail.len());
-        for unit in tail {
-            starts.push((total, unit.joint));
-            total = total.saturating_add(unit.len);
-        }
-        let (finest, coarsest) = self.grain();
-        let max = self.config.max();
-        let closes = |unit: usize| starts.get(unit).filter(|(_, joint)| joint.completes() == 2);
-        let is_full = total > max;
-
-        // The pending block: the first complete rough block that is large enough, and those behind
-        // it that are complete as well, are about the same and fit. In a full tail it takes no more
-        // than leaves a few messages loose.
-        let mut evidence = None;
-        let mut pending = (1..starts.len()).find(|&u| closes(u).is_some_and(|s| s.0 >= finest));
-        while let Some(end) = pending {
-            let next = (end + 1..starts.len()).find(|&unit| closes(unit).is_some());
-            let Some((next, &(len, _))) = next.and_then(|next| Some((next, starts.get(next)?)))
-            else {
-                break;
-            };
-            if len > coarsest || (is_full && total - len < LOOSE) || self.is_long_talk(len) {
-                break;
-            }
-            let (similarity, alike) = self.alike(end, next);
-            evidence = similarity;
-            if !alike {
-                break;
-            }
-            pending = Some(next);
-        }
-        if let Some((len, joint)) = pending.and_then(|unit| starts.get(unit)).copied()
-            && len <= max
-            && (is_full || total - len > self.config.look_ahead())
-        {
-            return Some(Plan::at(len, joint, evidence));
-        }
-        if !is_full {
-            return None;
-        }
-        // Something must go: a complete rough block if there is one within bounds, rather one that
-        // leaves a few messages loose; else what stands before a unit that is too large for
-        // company.
-        let (min, behind) = (self.config.min(), starts.iter().filter(|start| start.0 <= max));
-        let (len, joint) = *behind.skip(1).max_by_key(|(len, joint)| {
-            // Of what is too small anyhow, as much as goes.
-            let fits = *len >= min;
-            (fits, if fits { joint.completes() } else { 0 }, fits && total - len >= LOOSE, *len)
-        })?;
-        Some(Plan::at(len, joint, None))
-    }
-
-    /// Whether the first `len` messages of the tail are talk that says much for one block.
-    fn is_long_talk(&self, len: u32) -> bool {
-        if self.state.task.is_tool_heavy() {
-            return false;
-        }
-        let said = self.state.window.said();
-        let tail = said.iter().skip(said.len().saturating_sub(self.open_len() as usize));
-        tail.take(len as usize).map(|said| said.cues.content_words()).sum::<u32>() > TALK_WORDS
-    }
-
-    /// How large blocks are meant to be where the task stands now.
-    fn grain(&self) -> (u32, u32) {
-        let (min, max) = (self.config.min(), self.config.max());
-        let (finest, coarsest) = match self.state.task.phase() {
-            Phase::Opening | Phase::Closing => (3, 5),
-            Phase::Middle if self.state.task.is_tool_heavy() => (5, 8),
-            Phase::Middle => (3, 6),
-        };
-        (u32::clamp(finest, min, max), u32::clamp(coarsest, min, max))
-    }
-
-    /// Whether the units before `end` and those from there to `next` are about the same, and how
-    /// similar they are: by their vectors, or by their words when there are none.
-    fn alike(&self, end: usize, next: usize) -> (Option<f32>, bool) {
-        let tail = &self.state.tail;
-        let sketches = |from: usize, to: usize| {
-            let units = tail.iter().take(to).skip(from);
-            units.filter_map(|unit| unit.sketch.as_ref().map(|(sketch, _)| sketch))
-        };
-        if let Some(similarity) = similarity(sketches(0, end), sketches(end, next)) {
-            return (Some(similarity), similarity >= self.config.merge_cosine());
-        }
-        let count = |from: usize| {
-            tail.iter().skip(from).fold(0_usize, |sum, unit| sum.saturating_add(unit.len as usize))
-        };
-        let kept = self.state.window.said().len();
-        let index = |from: usize| kept.saturating_sub(count(from));
-        let similarity = cohesion(&self.state.window, index(0), index(end), index(next));
-        (Some(similarity), similarity >= LEXICALLY_ALIKE)
-    }
-
     /// Closes everything that is open.
     fn flush(&mut self, reason: CloseReason, evidence: Evidence, closed: &mut Vec<Closed>) {
         while self.state.undecided < self.state.next {
@@ -451,44 +343,3 @@ const MEETING: usize = 3;
 
 /// How many characters of a message are looked at. More would cost time and tell no more.
 const TEXT_LIMIT: usize = 3_000;
-
-/// The cosine of summed word vectors over which two rough blocks are about the same.
-const LEXICALLY_ALIKE: f32 = 0.12;
-
-/// How many words of content a block of talk may have that was merged of several. Talk that says more
-/// is found as well in parts, and more of what was asked for fits into a budget. On LoCoMo, the share
-/// of the evidence among 1,000 and 2,000 tokens of blocks, and among the first five of them; and Pk of
-/// all blocks on joined dialogues:
-///
-/// ```text
-///  30  .824 .884 .807   .340
-///  40  .827 .886 .808   .323
-///  50  .830 .887 .814   .311
-///  60  .827 .882 .815   .310
-///  80  .817 .870 .811   .309
-/// any  .806 .869 .809   .309
-/// ```
-///
-/// On either half of its conversations the best lies between 40 and 60. Words are counted alike in all
-/// scripts ([`Cues::content_words`]), so that Chinese talk gets blocks as large as English talk.
-const TALK_WORDS: u32 = 50;
-
-/// How many messages stay loose, where the units let them, when a full tail makes room.
-const LOOSE: u32 = 3;
-
-/// A block that is to be sealed: the first messages of the tail.
-struct Plan {
-    len: u32,
-    reason: CloseReason,
-    evidence: Evidence,
-}
-
-impl Plan {
-    fn at(len: u32, joint: Joint, similarity: Option<f32>) -> Self {
-        if matches!(joint, Joint::Answered | Joint::NextCall) {
-            let evidence = Evidence::Complete(similarity);
-            return Self { len, reason: CloseReason::Loop, evidence };
-        }
-        Self { len, reason: CloseReason::Size, evidence: Evidence::Full }
-    }
-}

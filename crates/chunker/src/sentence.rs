@@ -1,5 +1,9 @@
 //! One sentence that says who did what with what.
 
+mod words;
+
+pub(crate) use words::{LONGEST_WORD, word};
+
 use crate::cues::Cues;
 use crate::describe::{Described, Names, ends, head};
 use crate::frames::{CHINESE, Frame, JAPANESE, KOREAN};
@@ -7,6 +11,7 @@ use crate::terms::{each_word, is_cjk, is_stop_word};
 use crate::width::folded;
 use foldback_core::script::{is_hangul, is_kana};
 use foldback_core::{BlockType, Message, Role, abbreviated, first_chars, last_chars};
+use words::{clip, count, listed, name, plain};
 
 /// The sentence: at most 50 characters where the talk is Chinese, Japanese or Korean, else at most
 /// 20 words.
@@ -22,9 +27,6 @@ const CHARACTERS: usize = 50;
 
 /// The most words of any other sentence.
 const WORDS: usize = 20;
-
-/// The longest word that is shown whole.
-pub(crate) const LONGEST_WORD: usize = 48;
 
 /// The words of the language that is mostly spoken; `None` for English.
 fn frame(parts: &[Described<'_>]) -> Option<&'static Frame> {
@@ -318,22 +320,6 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// At most `most` names of at most `longest` characters, at least one and at most two, and how many
-/// more there are.
-fn listed(
-    names: &[String],
-    most: usize,
-    longest: usize,
-    and: &str,
-    more: impl Fn(usize) -> String,
-) -> String {
-    let shown: Vec<String> = names.iter().take(most).map(|shown| name(shown, longest)).collect();
-    match names.len().saturating_sub(most) {
-        0 => shown.join(and),
-        rest => shown.join(", ") + &more(rest),
-    }
-}
-
 /// How many characters at the end of a result are searched for the first line of a traceback, which
 /// may be long itself.
 const TRACEBACK: usize = 12_000;
@@ -355,60 +341,4 @@ fn failed(parts: &[Described<'_>]) -> bool {
             || traceback(ends(&text).0)
             || traceback(last_chars(&text, TRACEBACK))
     })
-}
-
-/// One line without control characters or quotation marks that would end the quotation.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if !word.is_empty() {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.extend(word.chars().map(|c| if c == '"' { '\'' } else { c }));
-        }
-    }
-    out
-}
-
-/// A name as one word of bounded length.
-pub(crate) fn word(text: &str) -> String {
-    name(text, LONGEST_WORD)
-}
-
-/// A name as one word of at most `longest` characters. Of a long path, the end tells more than the
-/// beginning.
-fn name(text: &str, longest: usize) -> String {
-    let name = plain(text).replace(' ', "_");
-    let longer = name.chars().count().saturating_sub(longest - 1);
-    if longer > 1 && name.contains('/') {
-        let rest: String = name.chars().skip(longer).collect();
-        let rest = rest.find('/').and_then(|at| rest.get(at..)).filter(|rest| rest.len() > 8);
-        if let Some(rest) = rest {
-            return format!("…{rest}");
-        }
-    }
-    abbreviated(&name, longest).into_owned()
-}
-
-/// At most `most` words, each of bounded length.
-fn clip(text: &str, most: usize) -> String {
-    let mut words = text.split_whitespace();
-    let mut kept: Vec<String> = words
-        .by_ref()
-        .take(most)
-        .map(|word| abbreviated(word, LONGEST_WORD).into_owned())
-        .collect();
-    if words.next().is_some()
-        && let Some(last) = kept.last_mut()
-        && !last.ends_with('…')
-    {
-        last.truncate(last.trim_end_matches([',', ';', ':', '.']).len());
-        last.push('…');
-    }
-    kept.join(" ")
-}
-
-fn count(text: &str) -> usize {
-    text.split_whitespace().count()
 }
