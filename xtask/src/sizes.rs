@@ -40,8 +40,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/cli/src/run/settings.rs", "several things still"),
     ("crates/core/src/tokens/estimate.rs", "several things still"),
     ("crates/disclosure/tests/it/prompt.rs", "several things still"),
-    ("crates/kv/src/sled.rs", "several things still"),
-    ("crates/kv/src/sqlite.rs", "several things still"),
     ("crates/planner/src/bind.rs", "several things still"),
     ("crates/planner/src/schedule/mod.rs", "several things still"),
     ("crates/planner/src/schema.rs", "several things still"),

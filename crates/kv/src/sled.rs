@@ -11,14 +11,13 @@
 //! 3.5 MiB did so in 17 cases and refused to open in 22; one of 13.5 MiB in 6 and in 48. It refuses
 //! by panicking, which becomes [`Error::Damaged`] here.
 
-use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+mod compaction;
+mod database;
+
+use std::fs;
 use std::ops::{Bound, Range, RangeInclusive};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -27,14 +26,9 @@ use crate::folder::{self, SLED_FOLDER};
 use crate::lock::Lock;
 use crate::record::{self, HEAD_NUMBER};
 use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space};
+use compaction::{NEW_FOLDER, OLD_FOLDER, mend, remove};
+use database::{Database, PATIENCE, STEP, connect, guarded, until_closed};
 
-/// sled's own default is 1 GB.
-const CACHE_BYTES: u64 = 64 << 20;
-/// How long an opener waits for another to close; the promise is an answer within a second.
-const PATIENCE: Duration = Duration::from_millis(700);
-const STEP: Duration = Duration::from_millis(10);
-/// How much is copied at once: the bytes that a copy holds in memory.
-const COPY_BYTES: usize = 1 << 20;
 /// How many records a check looks at before it lets writers in.
 const CHECK_STEP: usize = 1000;
 
@@ -294,184 +288,6 @@ impl Sled {
             from = Bound::Excluded(last);
         }
     }
-
-    /// Copies every record, as it is stored, into a new database.
-    fn read_copy(&self, to: &Path) -> Result<(), Error> {
-        let target = connect(to)?;
-        self.read(|database| {
-            let (mut step, mut bytes) = (::sled::Batch::default(), 0);
-            for item in database.iter() {
-                let (key, stored) = item?;
-                bytes += key.len() + stored.len();
-                step.insert(key, stored);
-                if bytes >= COPY_BYTES {
-                    target.sled.apply_batch(std::mem::take(&mut step))?;
-                    bytes = 0;
-                }
-            }
-            target.sled.apply_batch(step)?;
-            target.sync()
-        })
-    }
-}
-
-const NEW_FOLDER: &str = "store.sled.new";
-const OLD_FOLDER: &str = "store.sled.old";
-
-/// Finishes or undoes a compaction that was cut short. The old database is moved aside, the new
-/// one is moved in, the old one is removed: so a missing database is the old one's name, and a
-/// present one makes the others remains.
-fn mend(dir: &Path) -> Result<(), Error> {
-    let (place, old) = (dir.join(SLED_FOLDER), dir.join(OLD_FOLDER));
-    if !place.exists() {
-        if !old.exists() {
-            let detail = format!("it has lost its {SLED_FOLDER}");
-            return Err(Error::Format { path: dir.to_owned(), detail });
-        }
-        fs::rename(&old, &place).map_err(writing("rename", &old))?;
-        folder::sync(dir)?;
-    }
-    remove(&old)?;
-    remove(&dir.join(NEW_FOLDER))
-}
-
-/// Waits until a database that was dropped is closed: its tasks may still write into its folder,
-/// and its lock goes with the last of them.
-fn until_closed(folder: &Path) -> Result<(), Error> {
-    let path = folder.join("db");
-    let file = File::open(&path).map_err(reading("open", &path))?;
-    let begin = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if begin.elapsed() >= PATIENCE => {
-                let doing = "its database was closing";
-                return Err(Error::Busy { path: folder.to_owned(), doing });
-            }
-            Err(TryLockError::WouldBlock) => thread::sleep(STEP),
-            Err(TryLockError::Error(error)) => return Err(reading("lock", &path)(error)),
-        }
-    }
-}
-
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(writing("remove", folder)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// An open database, with a handle of our own on its log.
-///
-/// sled's flush is not enough: on Linux it asks for `sync_file_range`, which leaves the file's
-/// metadata and the disk's own cache behind (strace saw 12 fsyncs in 2,000 flushes), and it never
-/// syncs the files of large values. Its lock is an `flock`, which another handle does not disturb.
-struct Database {
-    sled: ::sled::Db,
-    log: File,
-    folder: PathBuf,
-    /// The greatest number of a large value's file that is known to be durable. Nothing is known
-    /// of a store that was just opened: the one before may have died before it synced.
-    blob: AtomicI64,
-}
-
-impl Database {
-    /// Makes everything that was applied durable.
-    fn sync(&self) -> Result<(), ::sled::Error> {
-        self.sled.flush()?;
-        // sled numbers these files upwards and writes each once, so only new ones are synced.
-        let folder = self.folder.join("blobs");
-        let known = self.blob.load(Ordering::Acquire);
-        let mut newest = known;
-        for entry in fs::read_dir(&folder)? {
-            let name = entry?.file_name();
-            let number = name.to_str().and_then(|name| name.parse::<i64>().ok());
-            if let Some(number) = number.filter(|number| *number > known) {
-                match File::open(folder.join(&name)) {
-                    Ok(file) => file.sync_all()?,
-                    // sled has already replaced it.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    Err(error) => return Err(error.into()),
-                }
-                newest = newest.max(number);
-            }
-        }
-        if newest > known {
-            File::open(&folder)?.sync_all()?;
-            self.blob.store(newest, Ordering::Release);
-        }
-        self.log.sync_data()?;
-        Ok(())
-    }
-}
-
-/// Opens a database. A handle of this process that was just dropped may still be closing, which
-/// sled reports as a lock that it could not get.
-fn connect(folder: &Path) -> Result<Database, Error> {
-    let config = ::sled::Config::new()
-        .path(folder)
-        .cache_capacity(CACHE_BYTES)
-        .mode(::sled::Mode::LowSpace)
-        // Every commit flushes, so there is nothing for a flusher to do.
-        .flush_every_ms(None);
-    remove_unfinished_snapshots(folder)?;
-    let begin = Instant::now();
-    let sled = loop {
-        match guarded(folder, || config.open()) {
-            Err(Error::Engine { source, .. })
-                if source.to_string().contains("could not acquire lock") =>
-            {
-                if begin.elapsed() > PATIENCE / 4 {
-                    return Err(Error::Locked { path: folder.to_owned() });
-                }
-                thread::sleep(STEP);
-            }
-            other => break other?,
-        }
-    };
-    let path = folder.join("db");
-    let log = File::open(&path).map_err(reading("open", &path))?;
-    folder::sync(folder)?;
-    Ok(Database { sled, log, folder: folder.to_owned(), blob: AtomicI64::new(-1) })
-}
-
-/// Removes the snapshots that an opening did not finish. sled writes one beside the last, renames it
-/// and only then lets go of the last; but it also takes an unfinished one for the newest when it
-/// opens, and refuses the store.
-fn remove_unfinished_snapshots(folder: &Path) -> Result<(), Error> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(reading("list", folder))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(reading("list", folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "generating") {
-            fs::remove_file(&path).map_err(writing("remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
-/// Asks sled. It panics on some damaged files; that is an error like the others.
-fn guarded<T>(path: &Path, ask: impl FnOnce() -> Result<T, ::sled::Error>) -> Result<T, Error> {
-    let path = path.to_owned();
-    let error = match catch_unwind(AssertUnwindSafe(ask)) {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(error)) => error,
-        Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-            let detail = format!("sled stopped: {}", words.unwrap_or("without a word"));
-            return Err(Error::Damaged { path, detail });
-        }
-    };
-    Err(match error {
-        ::sled::Error::Corruption { .. } => Error::Damaged { path, detail: error.to_string() },
-        ::sled::Error::Io(source) if source.kind() != ErrorKind::Other => {
-            writing("use", &path)(source)
-        }
-        error => Error::Engine { engine: Engine::Sled.name(), path, source: Box::new(error) },
-    })
 }
 
 /// A record of a todo, as a scan finds it, verified.

@@ -8,37 +8,35 @@
 //! The database file is never opened by other means while it is in use: closing such a handle
 //! would drop the locks of the whole process. The log may be (SQLite holds no locks on it).
 
+mod check;
 mod checkpoint;
 mod connection;
 mod fault;
 mod log;
+mod row;
 mod table;
+mod writer;
 
 use std::fs;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row};
 
 use self::checkpoint::Checkpointer;
 use self::connection::{Access, PATIENCE};
+use self::row::{blob, head_record, id, ids, low};
+use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::lock::Lock;
-use crate::{Batch, Engine, Error, Expect, Finding, Key, Kv, Mode, Space, record};
+use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, record};
 
 /// How many idle readers are kept.
 const IDLE_READERS: usize = 4;
-/// How often a writer that is not next asks whether it is.
-const TURN_STEP: Duration = Duration::from_micros(500);
-/// How many records a check reads in one transaction.
-const CHECK_STEP: usize = 1000;
 
 pub(crate) struct Sqlite {
     dir: PathBuf,
@@ -57,14 +55,6 @@ pub(crate) struct Sqlite {
     /// What the log showed before anything else looked at it. A later commit may write over the
     /// damage, so it is remembered.
     log_at_open: Option<Finding>,
-}
-
-struct Writer {
-    connection: Connection,
-    /// Held while the writer waits to begin, and given back as soon as it has begun. So only one
-    /// process at a time asks SQLite for its write lock, one that has just committed queues behind
-    /// those that waited, and none is starved.
-    turn: Lock,
 }
 
 impl Sqlite {
@@ -145,92 +135,12 @@ impl Sqlite {
         Ok(answer)
     }
 
-    /// Runs one piece of work on the writer's connection while holding the write lock's queue.
-    fn write<T>(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce(&Writer) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if self.access != Access::Write {
-            return Err(Error::ReadOnly { path: self.dir.clone() });
-        }
-        let busy = || Error::Busy { path: self.dir.clone(), doing };
-        let mut slot = self.writer.try_lock_for(PATIENCE).ok_or_else(busy)?;
-        if self.poisoned.load(Ordering::Acquire) {
-            return Err(Error::Poisoned { path: self.dir.clone() });
-        }
-        let writer = match slot.take() {
-            Some(writer) => slot.insert(writer),
-            None => {
-                let connection = connection::open(&self.file, Access::Write, PATIENCE)
-                    .map_err(|error| self.fault(error))?;
-                slot.insert(Writer { connection, turn: Lock::open(&self.dir)? })
-            }
-        };
-        if !writer.turn.take(PATIENCE, TURN_STEP)? {
-            return Err(busy());
-        }
-        let answer = work(writer);
-        // A second giving back is harmless, and the work may have failed before its own.
-        writer.turn.give()?;
-        answer
-    }
-
     /// Whether the file has a table for the space. Another process may have made it meanwhile.
     fn has(&self, space: Space) -> Result<bool, Error> {
         if space.since() > self.format.load(Ordering::Acquire) {
             self.format.store(folder::version(&self.dir, Engine::Sqlite)?, Ordering::Release);
         }
         Ok(space.since() <= self.format.load(Ordering::Acquire))
-    }
-
-    /// Poisons the writer if the disk, rather than a rule, refused.
-    fn refused(&self, error: rusqlite::Error, committing: bool) -> Error {
-        if fault::poisons(&error, committing) {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        self.fault(error)
-    }
-
-    fn apply(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
-        let refused = |error| self.refused(error, false);
-        if let Some(Expect { todo, head: expected, next }) = batch.expect {
-            let found = match head_record(connection, todo).map_err(refused)? {
-                Some(stored) => stored
-                    .and_then(|bytes| record::open_head(todo, &bytes))
-                    .map_err(|detail| Error::CorruptHead { todo, detail })?,
-                None => 0,
-            };
-            if found != expected {
-                return Err(Error::Conflict { todo, expected, found });
-            }
-            if next == 0 {
-                table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
-            } else if next != found {
-                let sealed = record::seal_head(todo, next);
-                table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
-            }
-        }
-        for delete in &batch.delete {
-            let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
-            if !self.has(delete.space)? {
-                continue;
-            }
-            let (first, last) = ids(delete.todo, &span);
-            let sql = table::of(delete.space).delete;
-            table::run(connection, sql, (first, last)).map_err(refused)?;
-        }
-        for (key, value) in &batch.put {
-            if !self.has(key.space)? {
-                // A store stays of an earlier version only where its damage kept it there.
-                let detail = format!("it could not be brought up to hold a {}", key.space);
-                return Err(Error::Damaged { path: self.file.clone(), detail });
-            }
-            let sealed = record::seal(*key, value);
-            let sql = table::of(key.space).put;
-            table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
-        }
-        Ok(())
     }
 
     /// The records of a span, in the order of the statement, each verified.
@@ -263,106 +173,6 @@ impl Sqlite {
             }
             Ok(Ok(found))
         })?
-    }
-
-    fn check_records(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
-        for space in Space::ALL {
-            if !self.has(space)? {
-                continue;
-            }
-            self.check_table(table::of(space).walk, findings, |id, stored| {
-                let key = Key { space, todo: high(id), n: u64::from(low(id)) };
-                let whole = stored.and_then(|bytes| record::check(key, bytes));
-                let whole = if id < 0 { Err("its key is out of range".to_owned()) } else { whole };
-                whole.err().map(|detail| Finding::Record { key, detail })
-            })?;
-        }
-        self.check_table(table::HEADS.walk, findings, |id, stored| {
-            let todo = low(id);
-            let head = stored.and_then(|bytes| record::open_head(todo, bytes));
-            let head = if high(id) == 0 { head } else { Err(format!("{id} is no todo")) };
-            head.err().map(|detail| Finding::Head { todo, detail })
-        })
-    }
-
-    /// Walks a table in steps, so that a long check keeps no old pages in use.
-    fn check_table(
-        &self,
-        sql: &'static str,
-        findings: &mut Vec<Finding>,
-        judge: impl Fn(i64, Result<&[u8], String>) -> Option<Finding>,
-    ) -> Result<(), Error> {
-        let mut from = i64::MIN;
-        loop {
-            let step = self.read(|connection| {
-                let mut statement = connection.prepare_cached(sql)?;
-                let mut rows = statement.query((from, i64::try_from(CHECK_STEP).unwrap_or(1)))?;
-                let mut last = None;
-                let mut seen = 0;
-                while let Some(row) = rows.next()? {
-                    let id: i64 = row.get(0)?;
-                    findings.extend(judge(id, blob(row, 1)?));
-                    last = Some(id);
-                    seen += 1;
-                }
-                Ok(last.filter(|_| seen == CHECK_STEP))
-            });
-            match step.map(|last| last.and_then(|id| id.checked_add(1))) {
-                Ok(Some(next)) => from = next,
-                Ok(None) => return Ok(()),
-                // The table cannot be walked to its end; the others may.
-                Err(error @ (Error::Damaged { .. } | Error::Engine { .. })) => {
-                    findings.push(Finding::Engine { detail: fault::words(&error) });
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn check_engine(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
-        let answer = self.read(|connection| {
-            let mut lines = table::check_identity(connection)?;
-            let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
-            let mut rows = statement.query(())?;
-            while let Some(row) = rows.next()? {
-                let line: String = row.get(0)?;
-                if line != "ok" {
-                    lines.push(line);
-                }
-            }
-            Ok(lines)
-        });
-        match answer {
-            Ok(lines) => {
-                findings.extend(lines.into_iter().map(|detail| Finding::Engine { detail }));
-            }
-            Err(error @ (Error::Damaged { .. } | Error::Engine { .. })) => {
-                findings.push(Finding::Engine { detail: fault::words(&error) });
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// The log's damage. What looks like it while others write may be a frame that was not whole
-    /// yet, so it is looked at again while nobody can write.
-    fn log_damage(&self) -> Result<Option<Finding>, Error> {
-        let log = connection::log_of(&self.file);
-        if log::damage(&log).is_none() {
-            return Ok(None);
-        }
-        if self.access != Access::Write || self.poisoned.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(20));
-            return Ok(log::damage(&log));
-        }
-        self.write("its log was checked", |writer| {
-            let begun = writer.connection.execute_batch("BEGIN IMMEDIATE");
-            begun.map_err(|error| self.fault(error))?;
-            let found = log::damage(&log);
-            roll_back(&writer.connection);
-            Ok(found)
-        })
     }
 }
 
@@ -538,56 +348,6 @@ fn publish(
     folder::sync(&new)?;
     fs::rename(&new, &file).map_err(crate::error::writing("rename into", &file))?;
     folder::sync(dir)
-}
-
-fn roll_back(connection: &Connection) {
-    // Some errors have already rolled back; then there is nothing to do. If this fails, SQLite
-    // rolls back when the connection is used next or closed.
-    if !connection.is_autocommit() {
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-}
-
-type Stored<T> = Result<T, String>;
-
-fn head_record(
-    connection: &Connection,
-    todo: u32,
-) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {
-    connection
-        .prepare_cached(table::HEADS.get)?
-        .query_row((todo,), |row| Ok(blob(row, 0)?.map(<[u8]>::to_vec)))
-        .optional()
-}
-
-/// A column's bytes, or why it has none: a damaged cell may claim to be of another type.
-fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<Stored<&'a [u8]>, rusqlite::Error> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Blob(bytes) => Ok(bytes),
-        other => Err(format!("it should be a blob and is {}", other.data_type())),
-    })
-}
-
-fn id(key: Key) -> i64 {
-    let (first, _) = ids(key.todo, &(0..=0));
-    // The key was checked: its number is below 2^32.
-    first | i64::from(u32::try_from(key.n).unwrap_or(u32::MAX))
-}
-
-/// The ids of a span of one todo, both ends in it.
-fn ids(todo: u32, span: &RangeInclusive<u32>) -> (i64, i64) {
-    let base = i64::from(todo) << 32;
-    (base | i64::from(*span.start()), base | i64::from(*span.end()))
-}
-
-/// The todo in an id.
-fn high(id: i64) -> u32 {
-    (id >> 32) as u32
-}
-
-/// The number in an id.
-fn low(id: i64) -> u32 {
-    id as u32
 }
 
 #[cfg(test)]

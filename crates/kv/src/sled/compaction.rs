@@ -1,0 +1,63 @@
+//! A new database in the place of the old one.
+
+use super::Sled;
+use super::database::connect;
+use crate::Error;
+use crate::error::writing;
+use crate::folder;
+use crate::folder::SLED_FOLDER;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+impl Sled {
+    /// Copies every record, as it is stored, into a new database.
+    pub(super) fn read_copy(&self, to: &Path) -> Result<(), Error> {
+        let target = connect(to)?;
+        self.read(|database| {
+            let (mut step, mut bytes) = (::sled::Batch::default(), 0);
+            for item in database.iter() {
+                let (key, stored) = item?;
+                bytes += key.len() + stored.len();
+                step.insert(key, stored);
+                if bytes >= COPY_BYTES {
+                    target.sled.apply_batch(std::mem::take(&mut step))?;
+                    bytes = 0;
+                }
+            }
+            target.sled.apply_batch(step)?;
+            target.sync()
+        })
+    }
+}
+
+/// Finishes or undoes a compaction that was cut short. The old database is moved aside, the new
+/// one is moved in, the old one is removed: so a missing database is the old one's name, and a
+/// present one makes the others remains.
+pub(super) fn mend(dir: &Path) -> Result<(), Error> {
+    let (place, old) = (dir.join(SLED_FOLDER), dir.join(OLD_FOLDER));
+    if !place.exists() {
+        if !old.exists() {
+            let detail = format!("it has lost its {SLED_FOLDER}");
+            return Err(Error::Format { path: dir.to_owned(), detail });
+        }
+        fs::rename(&old, &place).map_err(writing("rename", &old))?;
+        folder::sync(dir)?;
+    }
+    remove(&old)?;
+    remove(&dir.join(NEW_FOLDER))
+}
+
+pub(super) const NEW_FOLDER: &str = "store.sled.new";
+
+pub(super) const OLD_FOLDER: &str = "store.sled.old";
+
+/// How much is copied at once: the bytes that a copy holds in memory.
+const COPY_BYTES: usize = 1 << 20;
+
+pub(super) fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(writing("remove", folder)(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,52 @@
+//! A row of a table: the two numbers in an id, and the columns of a record.
+
+use super::table;
+use crate::Key;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::ops::RangeInclusive;
+
+pub(super) fn head_record(
+    connection: &Connection,
+    todo: u32,
+) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {
+    connection
+        .prepare_cached(table::HEADS.get)?
+        .query_row((todo,), |row| Ok(blob(row, 0)?.map(<[u8]>::to_vec)))
+        .optional()
+}
+
+type Stored<T> = Result<T, String>;
+
+/// A column's bytes, or why it has none: a damaged cell may claim to be of another type.
+pub(super) fn blob<'a>(
+    row: &'a Row<'_>,
+    column: usize,
+) -> Result<Stored<&'a [u8]>, rusqlite::Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Blob(bytes) => Ok(bytes),
+        other => Err(format!("it should be a blob and is {}", other.data_type())),
+    })
+}
+
+pub(super) fn id(key: Key) -> i64 {
+    let (first, _) = ids(key.todo, &(0..=0));
+    // The key was checked: its number is below 2^32.
+    first | i64::from(u32::try_from(key.n).unwrap_or(u32::MAX))
+}
+
+/// The ids of a span of one todo, both ends in it.
+pub(super) fn ids(todo: u32, span: &RangeInclusive<u32>) -> (i64, i64) {
+    let base = i64::from(todo) << 32;
+    (base | i64::from(*span.start()), base | i64::from(*span.end()))
+}
+
+/// The todo in an id.
+pub(super) fn high(id: i64) -> u32 {
+    (id >> 32) as u32
+}
+
+/// The number in an id.
+pub(super) fn low(id: i64) -> u32 {
+    id as u32
+}

@@ -1,0 +1,111 @@
+//! The one connection of a process that writes, and whose turn it is.
+
+use super::connection::{Access, PATIENCE};
+use super::row::{head_record, id, ids};
+use super::{Sqlite, connection, fault, table};
+use crate::lock::Lock;
+use crate::{Batch, Error, Expect, Key, record};
+use rusqlite::Connection;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    /// Held while the writer waits to begin, and given back as soon as it has begun. So only one
+    /// process at a time asks SQLite for its write lock, one that has just committed queues behind
+    /// those that waited, and none is starved.
+    pub(super) turn: Lock,
+}
+
+impl Sqlite {
+    /// Runs one piece of work on the writer's connection while holding the write lock's queue.
+    pub(super) fn write<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Writer) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.access != Access::Write {
+            return Err(Error::ReadOnly { path: self.dir.clone() });
+        }
+        let busy = || Error::Busy { path: self.dir.clone(), doing };
+        let mut slot = self.writer.try_lock_for(PATIENCE).ok_or_else(busy)?;
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(Error::Poisoned { path: self.dir.clone() });
+        }
+        let writer = match slot.take() {
+            Some(writer) => slot.insert(writer),
+            None => {
+                let connection = connection::open(&self.file, Access::Write, PATIENCE)
+                    .map_err(|error| self.fault(error))?;
+                slot.insert(Writer { connection, turn: Lock::open(&self.dir)? })
+            }
+        };
+        if !writer.turn.take(PATIENCE, TURN_STEP)? {
+            return Err(busy());
+        }
+        let answer = work(writer);
+        // A second giving back is harmless, and the work may have failed before its own.
+        writer.turn.give()?;
+        answer
+    }
+
+    /// Poisons the writer if the disk, rather than a rule, refused.
+    pub(super) fn refused(&self, error: rusqlite::Error, committing: bool) -> Error {
+        if fault::poisons(&error, committing) {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        self.fault(error)
+    }
+
+    pub(super) fn apply(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
+        let refused = |error| self.refused(error, false);
+        if let Some(Expect { todo, head: expected, next }) = batch.expect {
+            let found = match head_record(connection, todo).map_err(refused)? {
+                Some(stored) => stored
+                    .and_then(|bytes| record::open_head(todo, &bytes))
+                    .map_err(|detail| Error::CorruptHead { todo, detail })?,
+                None => 0,
+            };
+            if found != expected {
+                return Err(Error::Conflict { todo, expected, found });
+            }
+            if next == 0 {
+                table::run(connection, table::HEADS.delete, (todo, todo)).map_err(refused)?;
+            } else if next != found {
+                let sealed = record::seal_head(todo, next);
+                table::run(connection, table::HEADS.put, (todo, sealed)).map_err(refused)?;
+            }
+        }
+        for delete in &batch.delete {
+            let Some(span) = Key::span(delete.space, delete.todo, &delete.range)? else { continue };
+            if !self.has(delete.space)? {
+                continue;
+            }
+            let (first, last) = ids(delete.todo, &span);
+            let sql = table::of(delete.space).delete;
+            table::run(connection, sql, (first, last)).map_err(refused)?;
+        }
+        for (key, value) in &batch.put {
+            if !self.has(key.space)? {
+                // A store stays of an earlier version only where its damage kept it there.
+                let detail = format!("it could not be brought up to hold a {}", key.space);
+                return Err(Error::Damaged { path: self.file.clone(), detail });
+            }
+            let sealed = record::seal(*key, value);
+            let sql = table::of(key.space).put;
+            table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// How often a writer that is not next asks whether it is.
+const TURN_STEP: Duration = Duration::from_micros(500);
+
+pub(super) fn roll_back(connection: &Connection) {
+    // Some errors have already rolled back; then there is nothing to do. If this fails, SQLite
+    // rolls back when the connection is used next or closed.
+    if !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+}
