@@ -1,21 +1,22 @@
 //! A search, from the question to the hits.
 
+mod meaning;
+
 use crate::analysis::{Analyzer, Form, cut};
-use crate::block_doc::{BlockMeta, Place};
-use crate::disk::{Damage, DiskIndex, Query};
-use crate::dot::dot;
+use crate::block_doc::BlockMeta;
+use crate::disk::{Damage, DiskIndex};
 use crate::found_block::{Evidence, FoundBlock, FoundPassage};
 use crate::memory_index::MemoryIndex;
 use crate::parts::Parts;
 use crate::pool::{Cosine, PassagePool, Pool};
 use crate::rank::{self, AskedTerm, Candidate, Corpus, Question, Ranked};
 use crate::records::Records;
-use crate::scores::{AskedVector, Exact, Scores};
+use crate::scores::{Exact, Scores};
 use crate::standing::Standing;
-use crate::vectors::MessageVectors;
-use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest, VectorSide};
+use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest};
 use foldback_core::{Block, BlockId, SeqNo};
 use foldback_kv::Todo;
+use meaning::vector_side;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::panic::AssertUnwindSafe;
@@ -23,9 +24,6 @@ use std::sync::Arc;
 
 /// Of a question, this many distinct terms are looked up; the rarest of them are searched for.
 const MAX_ASKED: usize = 256;
-
-/// So many vectors a graph is asked for, or as many as four times the hits.
-const FROM_GRAPH: usize = 256;
 
 /// The blocks of one todo as they were when it was made. What is committed later does not disturb
 /// it.
@@ -284,97 +282,6 @@ impl Searcher {
         }
         Ok(ByWords { pool, passages, carriers })
     }
-
-    /// Estimates the cosines of the blocks on disk: of all of them, or where a graph is loaded of
-    /// those that it proposes, of those that words propose, and of those that it does not hold.
-    fn estimate(
-        &self,
-        request: &SearchRequest<'_>,
-        question: &Question,
-        query: &AskedVector<'_>,
-        best: f64,
-        pool: &mut Pool,
-    ) {
-        let Some(disk) = &self.disk else { return };
-        let Some(group) = disk.codes.group(query.model, query.unit.len()) else { return };
-        let mut meet = |n, estimate| pool.meet(n, Cosine::from(estimate));
-        let held = disk.graph.as_ref().map_or(0, |graph| graph.rows_of(group));
-        // A graph under a selective filter is slower than a scan.
-        let graph = disk.graph.as_ref().filter(|_| held > 0 && !is_filtered(request));
-        let Some(graph) = graph.and_then(|graph| graph.loaded()) else {
-            group.scan(0..group.len(), &query.codes, meet);
-            return;
-        };
-        group.scan(held..group.len(), &query.codes, &mut meet);
-        let count = FROM_GRAPH.max(4 * request.k);
-        for row in graph.nearest(&query.unit, count) {
-            meet(group.block(row), group.estimate(row, &query.codes));
-        }
-        let mut by_words: Vec<(f64, u32)> = pool
-            .known()
-            .filter(|(_, entry)| !entry.held().is_nothing())
-            .map(|(n, entry)| {
-                (rank::base(entry.bm25, None, question, best) + question.bonus(entry.held()), n)
-            })
-            .collect();
-        if by_words.len() > count {
-            by_words.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-            by_words.truncate(count);
-        }
-        let met = pool.known().filter(|(_, entry)| entry.cosine.upper.is_finite());
-        let by_words = by_words.into_iter().map(|(_, n)| n);
-        let mut near: Vec<u32> = met.map(|(n, _)| n).chain(by_words).collect();
-        near = near.into_iter().flat_map(|n| n.saturating_sub(1)..=n.saturating_add(1)).collect();
-        near.sort_unstable();
-        near.dedup();
-        // What stands beside them is compared too, because it counts for them.
-        for n in near {
-            for row in group.rows_of(n) {
-                pool.meet(n, Cosine::from(group.estimate(row, &query.codes)));
-            }
-        }
-    }
-
-    /// The cosine of a block's best vector as the truth holds it, and where that is from.
-    pub(crate) fn exact_cosine(
-        &self,
-        n: u32,
-        query: &AskedVector<'_>,
-    ) -> Result<Option<(f32, Place)>, Error> {
-        let Some(disk) = &self.disk else { return Ok(None) };
-        let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
-            return Ok(None);
-        };
-        let mut rows: Vec<(usize, Cosine)> = group
-            .rows_of(n)
-            .map(|row| (row, Cosine::from(group.estimate(row, &query.codes))))
-            .collect();
-        let floor = rows.iter().map(|(_, cosine)| cosine.lower).fold(f32::NEG_INFINITY, f32::max);
-        rows.retain(|(_, cosine)| cosine.upper >= floor);
-        let mut best: Option<(f32, Place)> = None;
-        let mut read: Option<(u64, Option<MessageVectors>)> = None;
-        for (row, estimate) in rows {
-            let place = group.place(row);
-            if read.as_ref().is_none_or(|(seq, _)| *seq != place.seq) {
-                let vectors = match self.records.vectors(&self.todo, place.seq) {
-                    Ok(vectors) => vectors,
-                    Err(Error::Corrupt { .. }) => None,
-                    Err(error) => return Err(error),
-                };
-                read = Some((place.seq, vectors));
-            }
-            let vectors = read.as_ref().and_then(|(_, vectors)| vectors.as_ref());
-            let cosine = vectors
-                .filter(|vectors| vectors.model_id == query.model)
-                .and_then(|vectors| vectors.vectors.row(usize::from(place.row)))
-                // Of a record that is damaged since it was indexed, the estimate is left.
-                .map_or((estimate.lower + estimate.upper) / 2.0, |row| dot(row, &query.unit));
-            if best.is_none_or(|(best, _)| cosine > best) {
-                best = Some((cosine, place));
-            }
-        }
-        Ok(best)
-    }
 }
 
 /// What holds terms of the question.
@@ -422,36 +329,6 @@ fn ask(
         })
         .collect::<Result<_, Damage>>()?;
     Ok(Question::new(asked, corpus, told, lexical, request.ranking))
-}
-
-/// What becomes of the vectors, and the question's when they take part.
-fn vector_side<'a>(
-    request: &SearchRequest<'a>,
-    parts: &Parts<'_>,
-) -> (VectorSide, Option<AskedVector<'a>>) {
-    let by_meaning = request.vector.filter(|_| request.ranking != Ranking::Words);
-    let Some((embedder, vector)) = by_meaning else { return (VectorSide::NotAsked, None) };
-    let norm = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
-    if !norm.is_finite() || norm < 1e-6 {
-        return (VectorSide::Blank, None);
-    }
-    let model = embedder.model_id();
-    let models = parts.models();
-    if models.contains(&(model, vector.len())) {
-        let unit: Vec<f32> = vector.iter().map(|v| v / norm).collect();
-        let codes = Query::new(&unit);
-        let unknown = 1.0 - f64::from(embedder.knows(request.query).clamp(0.0, 1.0));
-        let asked = request.lexical_weight;
-        let lexical = asked + (rank::UNKNOWN_WEIGHT - asked).max(0.0) * unknown;
-        return (VectorSide::Used, Some(AskedVector { model, lexical, unit, codes }));
-    }
-    match models.first() {
-        None => (VectorSide::NoneStored, None),
-        Some((stored, _)) => {
-            let (asked, stored) = (model.to_owned(), (*stored).to_owned());
-            (VectorSide::OtherModel { asked, stored }, None)
-        }
-    }
 }
 
 fn is_filtered(request: &SearchRequest<'_>) -> bool {

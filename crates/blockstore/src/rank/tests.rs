@@ -1,6 +1,8 @@
 //! Tests of the order of blocks.
 
+use super::question::MAX_TERMS;
 use super::*;
+use crate::Ranking;
 use proptest::prelude::*;
 
 const CORPUS: Corpus = Corpus { texts: 1_000, terms: 100_000 };

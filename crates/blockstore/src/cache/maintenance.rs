@@ -1,0 +1,231 @@
+//! Indexes on disk, built beside the searches.
+
+use super::removal::remove;
+use super::{Cache, GROWTH, Passages, Slot, index_error};
+use crate::Error;
+use crate::disk::{CodeGroup, DiskIndex, Fit, Folder, Graph, IndexWriter, Lock};
+use foldback_kv::Todo;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What [`maintain`](crate::BlockStore::maintain) and
+/// [`build_graph`](crate::BlockStore::build_graph) did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Maintained {
+    /// How many blocks were added to the index.
+    pub indexed: u32,
+    /// Why an index that was there was dropped and made again, if it was.
+    pub dropped: Option<String>,
+    /// Whether the index has so many vectors without a graph that
+    /// [`build_graph`](crate::BlockStore::build_graph) would build one.
+    pub graph_due: bool,
+    /// Whether the graph was built.
+    pub graph_built: bool,
+    /// Whether another process or thread was at it already.
+    pub busy: bool,
+    /// Whether the index holds what the truth does not, so that it was left for
+    /// [`doctor`](crate::BlockStore::doctor) to report.
+    pub ahead: bool,
+}
+
+impl Cache {
+    pub(crate) fn maintain(&self, todo: &Todo) -> Result<Maintained, Error> {
+        let mut done = Maintained::default();
+        let Some(folder) = self.folder(todo) else { return Ok(done) };
+        if self.records.vector_state(todo)?.indexes_stale {
+            // Its vectors are being replaced; then it is made again.
+            return Ok(done);
+        }
+        let last = self.records.last_block_n(todo)?;
+        let slot = self.slot(todo);
+        let known = slot.state.lock().disk.clone();
+        let known = known.filter(|disk| !disk.is_broken() && folder.holds_index());
+        if !self.is_due(todo, &slot, known.as_deref(), last)? {
+            done.graph_due = known.is_some_and(|disk| self.due_graph(&disk).is_some());
+            return Ok(done);
+        }
+        let done = match Lock::take(&folder) {
+            Ok(Some(lock)) => self.index(todo, &slot, &folder, &lock, known.as_deref()),
+            Ok(None) => return Ok(Maintained { busy: true, ..done }),
+            Err(error) => Err(error),
+        };
+        self.unless_forgotten(todo, &folder, done)
+    }
+
+    /// Lets the index catch up, for whoever holds its lock.
+    fn index(
+        &self,
+        todo: &Todo,
+        slot: &Arc<Slot>,
+        folder: &Folder,
+        lock: &Lock,
+        known: Option<&DiskIndex>,
+    ) -> Result<Maintained, Error> {
+        let mut done = Maintained::default();
+        // Another process may have written and indexed since; what counts is what is there now.
+        let last = self.records.last_block_n(todo)?;
+        let writer = IndexWriter::new(lock, folder, &self.records, todo);
+        let mut disk = match self.open(folder, todo, known) {
+            Ok(disk) => disk,
+            Err(damage) => {
+                done.dropped = Some(damage);
+                None
+            }
+        };
+        if disk.is_none() {
+            // What others have mapped of an older one goes by its name, and is never written over.
+            writer.clear()?;
+        }
+        if let Some(disk) = &disk
+            && disk.fit(&self.records, todo)? != Fit::Fits
+        {
+            done.ahead = true;
+            return Ok(done);
+        }
+        if disk.is_none() || self.is_due(todo, slot, disk.as_ref(), last)? {
+            let indexed = disk.as_ref().map_or(0, DiskIndex::blocks);
+            writer.append(disk.as_ref(), last, &|| self.stopped.load(Ordering::Relaxed))?;
+            disk = self.reopen(folder, todo, disk.as_ref())?;
+            let now = disk.as_ref().map_or(0, DiskIndex::blocks);
+            done.indexed = now.saturating_sub(indexed);
+        }
+        if let Some(disk) = disk {
+            done.graph_due = self.due_graph(&disk).is_some();
+            self.take(todo, slot, folder, disk);
+        }
+        Ok(done)
+    }
+
+    pub(crate) fn build_graph(&self, todo: &Todo) -> Result<Maintained, Error> {
+        let mut done = Maintained::default();
+        let Some(folder) = self.folder(todo) else { return Ok(done) };
+        let slot = self.slot(todo);
+        let known = slot.state.lock().disk.clone().filter(|disk| !disk.is_broken());
+        let disk = match known {
+            Some(disk) => disk,
+            None => match self.open(&folder, todo, None) {
+                Ok(Some(disk)) if disk.fit(&self.records, todo)? == Fit::Fits => Arc::new(disk),
+                _ => return Ok(done),
+            },
+        };
+        done.graph_due = self.due_graph(&disk).is_some();
+        if !done.graph_due {
+            return Ok(done);
+        }
+        let done = match Lock::take_graph(&folder) {
+            Ok(Some(_lock)) => self.build(todo, &slot, &folder, &disk),
+            Ok(None) => return Ok(Maintained { busy: true, ..done }),
+            Err(error) => Err(error),
+        };
+        self.unless_forgotten(todo, &folder, done)
+    }
+
+    /// Builds the graph if it is still due, for whoever holds its lock.
+    fn build(
+        &self,
+        todo: &Todo,
+        slot: &Arc<Slot>,
+        folder: &Folder,
+        disk: &DiskIndex,
+    ) -> Result<Maintained, Error> {
+        let mut done = Maintained { graph_due: true, ..Maintained::default() };
+        // Another may have built it meanwhile; whether it is whole shows when it is loaded.
+        let graph = Graph::open(folder, &disk.codes, disk.graph.as_ref());
+        let graph = graph.filter(|graph| graph.load().is_some());
+        let after = self.config.hnsw_after_vectors;
+        if let Some(group) = Graph::due(&disk.codes, graph.as_deref(), after) {
+            let stop = || self.stopped.load(Ordering::Relaxed);
+            done.graph_built = Graph::build(folder, &disk.codes, group, &stop)
+                .map_err(|detail| index_error(folder, "given a graph", detail))?;
+        }
+        if done.graph_built
+            && let Some(disk) = self.reopen(folder, todo, Some(disk))?
+        {
+            if let Some(graph) = &disk.graph {
+                graph.load();
+            }
+            done.graph_due = self.due_graph(&disk).is_some();
+            self.take(todo, slot, folder, disk);
+        }
+        Ok(done)
+    }
+
+    /// What was done to the indexes of a todo, or where it was forgotten meanwhile, nothing: then
+    /// nothing of them may stay, and what failed only failed because they were gone.
+    fn unless_forgotten(
+        &self,
+        todo: &Todo,
+        folder: &Folder,
+        done: Result<Maintained, Error>,
+    ) -> Result<Maintained, Error> {
+        // A todo that has an index has blocks, and forgetting deletes them all.
+        if self.records.last_block_n(todo)? > 0 {
+            return done;
+        }
+        self.drop_slot(todo);
+        remove(folder)?;
+        Ok(Maintained::default())
+    }
+
+    /// Graphs that are being built are given up, and none are built any more; indexes end with the
+    /// batch that they are at.
+    pub(crate) fn stop_building(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn due_graph<'a>(&self, disk: &'a DiskIndex) -> Option<&'a CodeGroup> {
+        Graph::due(&disk.codes, disk.graph.as_deref(), self.config.hnsw_after_vectors)
+    }
+
+    pub(crate) fn index_lag(&self, todo: &Todo) -> Result<u64, Error> {
+        let Some(folder) = self.folder(todo) else { return Ok(0) };
+        let last = self.records.last_block_n(todo)?;
+        let indexed = match self.open(&folder, todo, None) {
+            Ok(Some(disk)) => disk.blocks(),
+            Ok(None) | Err(_) if !self.is_worth_an_index(todo, last)? => return Ok(0),
+            Ok(None) | Err(_) => 0,
+        };
+        Ok(u64::from(last.saturating_sub(indexed)))
+    }
+
+    /// Whether a todo of so many blocks is large enough for an index on disk.
+    pub(crate) fn is_worth_an_index(&self, todo: &Todo, last: u32) -> Result<bool, Error> {
+        self.is_due(todo, &self.slot(todo), None, last)
+    }
+
+    /// Whether the blocks behind those that `disk` holds are to be indexed on disk: there are many, or
+    /// much text in their payloads.
+    fn is_due(
+        &self,
+        todo: &Todo,
+        slot: &Slot,
+        disk: Option<&DiskIndex>,
+        last: u32,
+    ) -> Result<bool, Error> {
+        let indexed = disk.map_or(0, DiskIndex::blocks);
+        let behind = last.saturating_sub(indexed);
+        let many = match indexed {
+            0 => behind > self.config.index_after_blocks,
+            _ => behind >= self.config.batch_blocks,
+        };
+        if many || behind == 0 {
+            return Ok(many);
+        }
+        let mut passages = slot.passages.lock();
+        if passages.behind != indexed || passages.until > last {
+            *passages = Passages { behind: indexed, until: indexed, ..Passages::default() };
+        }
+        if passages.until < last {
+            let new = passages.until + 1..=last;
+            let is_known = |n| disk.is_some_and(|disk| disk.carried.holds(n));
+            let seen = &mut passages.payloads;
+            let is_new = |n| !is_known(n) && seen.insert(n);
+            passages.count += self.records.count_passages(todo, new, is_new)?;
+            passages.until = last;
+        }
+        // Each catching up costs as much as a part of the whole, so a large index waits for more.
+        let held = disk.map_or(0, |disk| disk.passages().len() as u64);
+        Ok(passages.count > u64::from(self.config.index_after_passages).max(held / GROWTH))
+    }
+}

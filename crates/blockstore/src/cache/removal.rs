@@ -1,0 +1,104 @@
+//! Indexes on disk, deleted.
+
+use super::{Cache, TURN, index_error};
+use crate::Error;
+use crate::disk::{Folder, IndexWriter, Lock};
+use foldback_kv::{Error as KvError, Todo};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+impl Cache {
+    /// Deletes what the todo's index holds, once nobody writes it; `false` when it was told to stop
+    /// before.
+    pub(crate) fn clear_index(&self, todo: &Todo, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let folder = self.folder(todo).filter(Folder::holds_index);
+        let Some(folder) = folder else { return Ok(true) };
+        let lock = loop {
+            match Lock::take(&folder)? {
+                Some(lock) => break lock,
+                None if stop() => return Ok(false),
+                None => std::thread::sleep(TURN),
+            }
+        };
+        IndexWriter::new(&lock, &folder, &self.records, todo).clear()?;
+        Ok(true)
+    }
+
+    /// Lets go of the todo and deletes its indexes. Its records are gone, so that whoever is indexing
+    /// it finds that out and leaves nothing behind either.
+    pub(crate) fn remove_index(&self, todo: &Todo) -> Result<(), Error> {
+        self.drop_slot(todo);
+        self.folder(todo).map_or(Ok(()), |folder| remove(&folder))
+    }
+
+    /// Deletes the indexes of todos that are no more.
+    pub(crate) fn sweep_forgotten(&self) -> Result<usize, Error> {
+        let Some(dir) = &self.index_dir else { return Ok(0) };
+        let entries = match std::fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            Err(error) => {
+                let (path, detail) = (dir.clone(), error.to_string());
+                return Err(Error::Index { path, doing: "listed", detail });
+            }
+        };
+        let mut swept = 0;
+        for entry in entries.flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let gone = name.strip_suffix(GONE).and_then(|name| name.strip_suffix('.'));
+            let Ok(no) = gone.unwrap_or(&name).parse::<u32>() else { continue };
+            let folder = Folder::new(dir, no);
+            if gone.is_some() {
+                delete(&gone_root(&folder))
+                    .map_err(|error| index_error(&folder, "deleted", error.to_string()))?;
+                swept += 1;
+                continue;
+            }
+            match self.registry.list(no.saturating_sub(1), 1) {
+                Ok(todos) if todos.first().is_some_and(|todo| todo.no() == no) => {}
+                Ok(_) => {
+                    remove(&folder)?;
+                    swept += 1;
+                }
+                // Whose it is cannot be read, so it stays.
+                Err(KvError::Corrupt { .. }) => {}
+                Err(error) => return Err(Error::Kv(error)),
+            }
+        }
+        Ok(swept)
+    }
+}
+
+/// Deletes a todo's indexes, and its folder. That gets another name first, in one step: whoever
+/// still writes to it by the old one writes to nothing any more, and what a kill leaves is swept.
+pub(super) fn remove(folder: &Folder) -> Result<(), Error> {
+    let gone = gone_root(folder);
+    let mut tries = 100;
+    loop {
+        // Until it has not come back meanwhile.
+        let renamed = delete(&gone).and_then(|()| std::fs::rename(folder.root(), &gone));
+        match renamed.map_err(|error| (error.kind(), error)) {
+            Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return Ok(()),
+            Ok(()) => {}
+            // A file that was just being made came to be in it, or another deletes it too.
+            Err((ErrorKind::DirectoryNotEmpty, _)) if tries > 0 => std::thread::sleep(TURN),
+            Err((_, error)) => return Err(index_error(folder, "deleted", error.to_string())),
+        }
+        tries -= 1;
+    }
+}
+
+/// Where a todo's folder goes to be deleted.
+fn gone_root(folder: &Folder) -> PathBuf {
+    folder.root().with_extension(GONE)
+}
+
+/// What the folder of a todo's indexes is called behind its number while it is deleted.
+const GONE: &str = "gone";
+
+fn delete(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
