@@ -11,19 +11,24 @@
 //!
 //! Below the root nothing that is a link is followed.
 
+mod plain;
+mod temp;
+
+pub(crate) use temp::Temp;
+
 use crate::Error;
-use std::{
-    collections::BTreeSet,
-    fmt::Write as _,
-    fs::{self, DirBuilder, File, Metadata, OpenOptions},
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, SystemTime},
+use plain::{
+    is_real_folder, list, older, open_file, private, real_folder, remove, same_file, sync_folder,
 };
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use temp::TEMP;
 
 pub(crate) struct Folder {
     root: PathBuf,
@@ -277,33 +282,6 @@ impl Folder {
     }
 }
 
-/// A file that is being written.
-pub(crate) struct Temp {
-    file: Option<File>,
-    pub(crate) path: PathBuf,
-    kept: bool,
-}
-
-impl Temp {
-    pub(crate) fn file(&mut self) -> Result<&mut File, Error> {
-        let path = &self.path;
-        self.file
-            .as_mut()
-            .ok_or_else(|| Error::Refused { path: path.clone(), what: "it is closed already" })
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        if !self.kept {
-            // What stays is swept later.
-            fs::remove_file(&self.path).ok();
-        }
-    }
-}
-
-const TEMP: &str = "new-";
-
 pub(crate) fn hex(hash: &[u8]) -> String {
     hash.iter().fold(String::with_capacity(hash.len() * 2), |mut out, byte| {
         write!(out, "{byte:02x}").ok();
@@ -324,105 +302,6 @@ fn unhex(name: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(name.get(2 * i..2 * i + 2)?, 16).ok()?;
     }
     Some(hash)
-}
-
-/// Opens a plain file, and never what a link points to. `None` when there is none.
-fn open_file(path: &Path, options: &OpenOptions) -> Result<Option<File>, Error> {
-    let refuse = |what| Err(Error::Refused { path: path.to_owned(), what });
-    let before = match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => return refuse("it is a link or no plain file"),
-        Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("look at", path, error)),
-    };
-    match options.open(path) {
-        // It may have become a link between the look and the opening.
-        Ok(file) if !same_file(&file, &before) => refuse("it changed while it was opened"),
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("open", path, error)),
-    }
-}
-
-#[cfg(unix)]
-fn same_file(file: &File, found: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    file.metadata().is_ok_and(|opened| (opened.dev(), opened.ino()) == (found.dev(), found.ino()))
-}
-
-#[cfg(not(unix))]
-fn same_file(file: &File, found: &Metadata) -> bool {
-    found.is_file() && file.metadata().is_ok_and(|opened| opened.is_file())
-}
-
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-fn real_folder(path: &Path, found: &Metadata) -> Result<(), Error> {
-    if found.is_dir() {
-        Ok(())
-    } else {
-        Err(Error::Refused { path: path.to_owned(), what: "it is a link or no folder" })
-    }
-}
-
-/// Whether there is a folder. A link is an error.
-fn is_real_folder(path: &Path) -> Result<bool, Error> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => real_folder(path, &found).map(|()| true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("look at", path, error)),
-    }
-}
-
-/// What is in a folder, by name; links are not followed. Names that are not Unicode are none that
-/// this store made, and what vanishes meanwhile is left out; when that is the folder itself, as
-/// when its todo is forgotten, nothing is in it.
-fn list(folder: &Path) -> Result<Vec<(PathBuf, String, Metadata)>, Error> {
-    let wrong = |error| Error::io("list", folder, error);
-    let mut out = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(out),
-        entries => entries.map_err(wrong)?,
-    };
-    for entry in entries {
-        let entry = entry.map_err(wrong)?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        match fs::symlink_metadata(entry.path()) {
-            Ok(found) => out.push((entry.path(), name, found)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("look at", entry.path(), error)),
-        }
-    }
-    out.sort_by(|a, b| a.1.cmp(&b.1));
-    Ok(out)
-}
-
-fn older(path: &Path, found: &Metadata, age: Duration, now: SystemTime) -> Result<bool, Error> {
-    let modified = found.modified().map_err(|error| Error::io("look at", path, error))?;
-    // A file from the future is young.
-    Ok(now.duration_since(modified).is_ok_and(|been| been >= age))
-}
-
-fn remove(path: &Path) -> Result<bool, Error> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("remove", path, error)),
-    }
-}
-
-fn sync_folder(folder: &Path) -> Result<(), Error> {
-    #[cfg(unix)]
-    File::open(folder)
-        .and_then(|opened| opened.sync_all())
-        .map_err(|error| Error::io("sync", folder, error))?;
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
 }
 
 #[cfg(test)]

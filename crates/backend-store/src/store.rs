@@ -1,26 +1,20 @@
 //! The store of payloads.
 
-use crate::{
-    BackendConfig, Error, Excerpt, Fault, Meta, Pending, Position, Prepared,
-    body::Body,
-    excerpt::{self, Failure, Matching},
-    file::{
-        format::CHUNK,
-        reader::Reader,
-        writer::{Writer, Written},
-    },
-    folder::{Folder, Temp},
-    sniff::Sniffer,
-};
-use foldback_core::{Check, PayloadRef};
+mod packed;
+mod prepare;
+
+use crate::body::Body;
+use crate::excerpt::{self, Failure, Matching};
+use crate::file::reader::Reader;
+use crate::folder::Folder;
+use crate::{BackendConfig, Error, Excerpt, Fault, Meta, Pending, Position};
+use foldback_core::PayloadRef;
 use foldback_kv::{Key, Kv, Space, Todo};
-use std::{
-    fs::File,
-    io::{self, Read, Write},
-    ops::Range,
-    path::PathBuf,
-    sync::Arc,
-};
+use packed::unpack;
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The payloads of all todos of one store. Nothing is read or written without a [`Todo`], and no
 /// two todos share anything.
@@ -54,91 +48,6 @@ impl BackendStore {
     /// When the store fails.
     pub fn begin(&self, todo: &Todo) -> Result<Pending, Error> {
         Ok(Pending::new(todo, self.last(todo)? + 1))
-    }
-
-    /// Makes bytes ready to be committed: known ones become the payload that the todo has already,
-    /// new ones get the next number. Large ones are in a durable file when this returns; nothing
-    /// is committed. Known bytes whose stored form is gone or visibly damaged are stored anew under
-    /// their number.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`], [`Error::Io`] and the store's own; then nothing was prepared.
-    pub fn prepare(&self, pending: &mut Pending, bytes: &[u8]) -> Result<Prepared, Error> {
-        self.check_size(bytes.len() as u64)?;
-        let hash = *blake3::hash(bytes).as_bytes();
-        if let Some(meta) = self.known(pending, &hash)? {
-            return Ok(Prepared { meta, new: false });
-        }
-        let mut sniffer = Sniffer::new();
-        sniffer.push(bytes);
-        let Some(files) = self.files.as_ref().filter(|_| bytes.len() > self.config.inline_max)
-        else {
-            return self.keep_record(pending, hash, &sniffer, bytes);
-        };
-        let mut temp = files.temp(pending.todo.no())?;
-        let path = temp.path.clone();
-        let written = Writer::new(temp.file()?, self.config.level)
-            .and_then(|mut writer| {
-                writer.push(bytes)?;
-                writer.finish()
-            })
-            .map(|(_, written)| written)
-            .map_err(|error| Error::io("write", path, error))?;
-        self.keep_file(files, pending, temp, written, &sniffer)
-    }
-
-    /// Like [`prepare`](Self::prepare), for bytes that need not fit into memory: with a folder for
-    /// files, this takes a few megabytes, whatever the size.
-    ///
-    /// # Errors
-    /// Like [`prepare`](Self::prepare), and [`Error::Stream`] when `reader` fails.
-    pub fn prepare_stream(
-        &self,
-        pending: &mut Pending,
-        mut reader: impl Read,
-    ) -> Result<Prepared, Error> {
-        let read_error = |source| Error::Stream { doing: "read", source };
-        let Some(files) = &self.files else {
-            let most = self.most();
-            let mut bytes = Vec::new();
-            reader.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(read_error)?;
-            return self.prepare(pending, &bytes);
-        };
-        let mut first = Vec::new();
-        let inline = self.config.inline_max as u64;
-        reader.by_ref().take(inline + 1).read_to_end(&mut first).map_err(read_error)?;
-        if first.len() as u64 <= inline {
-            return self.prepare(pending, &first);
-        }
-
-        let mut temp = files.temp(pending.todo.no())?;
-        let path = temp.path.clone();
-        let write_error = |error| Error::io("write", &path, error);
-        let mut sniffer = Sniffer::new();
-        let mut writer = Writer::new(temp.file()?, self.config.level).map_err(write_error)?;
-        sniffer.push(&first);
-        writer.push(&first).map_err(write_error)?;
-        let mut size = first.len() as u64;
-        let mut buffer = first;
-        buffer.resize(CHUNK, 0);
-        loop {
-            let count = match reader.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(read_error(error)),
-            };
-            let bytes = buffer.get(..count).unwrap_or(&buffer);
-            size += bytes.len() as u64;
-            self.check_size(size)?;
-            sniffer.push(bytes);
-            writer.push(bytes).map_err(write_error)?;
-        }
-        let (_, written) = writer.finish().map_err(write_error)?;
-        if let Some(meta) = self.known(pending, &written.hash)? {
-            return Ok(Prepared { meta, new: false });
-        }
-        self.keep_file(files, pending, temp, written, &sniffer)
     }
 
     /// What is known of the payload with this number.
@@ -294,134 +203,6 @@ impl BackendStore {
             .map_err(|failure| self.failed(todo, &meta, failure))
     }
 
-    /// The payload of these bytes, if the todo has it and it can still be read.
-    fn known(&self, pending: &mut Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
-        if let Some(meta) = pending.by_hash.get(hash) {
-            return Ok(Some(meta.clone()));
-        }
-        let Some(meta) = self.committed(pending, hash)? else { return Ok(None) };
-        // Reads the table of a file, and not all of it: what is missing or was replaced shows.
-        let sound = match self.body(&pending.todo, &meta) {
-            Ok(_) => true,
-            Err(Error::Corrupt { .. } | Error::Refused { .. }) => false,
-            Err(error) => return Err(error),
-        };
-        Ok(sound.then_some(meta))
-    }
-
-    /// What the todo's records say of these bytes.
-    fn committed(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
-        for n in self.bucket(pending, hash)? {
-            match self.find(&pending.todo, n) {
-                Ok(Some(meta)) if meta.hash == *hash => return Ok(Some(meta)),
-                // Numbers of this commit are looked up by their whole hash, and a damaged record
-                // is no reason not to store the bytes once more.
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The numbers that share a hash key with these bytes.
-    fn bucket(&self, pending: &Pending, hash: &[u8; 32]) -> Result<Vec<u64>, Error> {
-        let key = hash_key(&pending.todo, hash);
-        if let Some(numbers) = pending.buckets.get(&key.n) {
-            return Ok(numbers.clone());
-        }
-        match self.kv.get(key) {
-            Ok(value) => {
-                let value = value.unwrap_or_default();
-                Ok(rmp_serde::from_slice(&value).unwrap_or_default())
-            }
-            // It costs nothing but the chance to store once what is stored already.
-            Err(foldback_kv::Error::Corrupt { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn keep_record(
-        &self,
-        pending: &mut Pending,
-        hash: [u8; 32],
-        sniffer: &Sniffer,
-        bytes: &[u8],
-    ) -> Result<Prepared, Error> {
-        let value = pack(bytes, self.config.level);
-        let stored = value.len() as u64;
-        self.keep(pending, sniffer, hash, bytes.len() as u64, stored, None, Some(value))
-    }
-
-    fn keep_file(
-        &self,
-        files: &Folder,
-        pending: &mut Pending,
-        temp: Temp,
-        written: Written,
-        sniffer: &Sniffer,
-    ) -> Result<Prepared, Error> {
-        let Written { hash, bytes, .. } = written;
-        let good = |file: File| {
-            let stored = file.metadata().ok()?.len();
-            let mut reader = Reader::open(file, &hash, bytes, None).ok()?;
-            reader.whole(|_| Ok::<(), Fault>(())).ok()?;
-            Some((reader.seal(), stored))
-        };
-        let found = files.publish(temp, pending.todo.no(), &hash, good)?;
-        let (seal, stored) = found.unwrap_or((written.seal, written.stored));
-        self.keep(pending, sniffer, hash, bytes, stored, Some(seal), None)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of one record")]
-    fn keep(
-        &self,
-        pending: &mut Pending,
-        sniffer: &Sniffer,
-        hash: [u8; 32],
-        bytes: u64,
-        stored: u64,
-        seal: Option<[u8; 32]>,
-        value: Option<Vec<u8>>,
-    ) -> Result<Prepared, Error> {
-        // Known bytes come here when they have to be stored anew, and keep their number.
-        let known = self.committed(pending, &hash)?.map(|meta| (meta.n, meta.origin));
-        let (n, origin) = known.unwrap_or((pending.next_n, pending.origin));
-        let meta = Meta {
-            n,
-            check: Check::of_hash(&blake3::Hash::from_bytes(hash)),
-            hash,
-            kind: sniffer.kind(),
-            bytes,
-            lines: sniffer.lines(),
-            stored,
-            origin,
-            seal,
-        };
-        let record = meta.write().map_err(|fault| fault.of(n, "record"))?;
-        let key = hash_key(&pending.todo, &hash);
-        let mut numbers = self.bucket(pending, &hash)?;
-        if !numbers.contains(&n) {
-            numbers.push(n);
-        }
-        let bucket = rmp_serde::to_vec(&numbers).map_err(|error| Error::Corrupt {
-            n,
-            what: format!("its hash record cannot be written: {error}"),
-        })?;
-
-        let todo = pending.todo.no();
-        pending.puts.insert(key, bucket);
-        pending.puts.insert(Key { space: Space::Payload, todo, n }, record);
-        if let Some(value) = value {
-            pending.puts.insert(Key { space: Space::PayloadBytes, todo, n }, value);
-        }
-        pending.buckets.insert(key.n, numbers);
-        pending.by_hash.insert(hash, meta.clone());
-        if known.is_none() {
-            pending.next_n += 1;
-        }
-        Ok(Prepared { meta, new: known.is_none() })
-    }
-
     fn find(&self, todo: &Todo, n: u64) -> Result<Option<Meta>, Error> {
         if n == 0 || n >= Key::N_END {
             return Ok(None);
@@ -511,45 +292,3 @@ impl From<Fault> for Trouble {
 
 /// How many records are read at once.
 pub(crate) const PAGE: usize = 1000;
-
-/// The first byte of a payload's record: the rest is the bytes, or a zstd frame of them.
-const PLAIN: u8 = 0;
-const PACKED: u8 = 1;
-
-fn hash_key(todo: &Todo, hash: &[u8; 32]) -> Key {
-    let [a, b, c, d, ..] = *hash;
-    let n = u64::from(u32::from_le_bytes([a, b, c, d]));
-    Key { space: Space::PayloadHash, todo: todo.no(), n }
-}
-
-fn pack(bytes: &[u8], level: i32) -> Vec<u8> {
-    // Larger ones are in a record only when the store lives in memory.
-    if (256..=BackendConfig::INLINE_LIMIT).contains(&bytes.len())
-        && let Ok(packed) = zstd::bulk::compress(bytes, level)
-        && packed.len() < bytes.len() - bytes.len() / 16
-    {
-        return [&[PACKED], packed.as_slice()].concat();
-    }
-    [&[PLAIN], bytes].concat()
-}
-
-fn unpack(mut value: Vec<u8>, meta: &Meta) -> Result<Vec<u8>, Fault> {
-    let bytes = match value.first() {
-        Some(&PLAIN) => {
-            value.remove(0);
-            value
-        }
-        Some(&PACKED) if meta.bytes <= BackendConfig::INLINE_LIMIT as u64 => {
-            let packed = value.get(1..).unwrap_or_default();
-            match zstd::bulk::decompress(packed, meta.bytes as usize) {
-                Ok(bytes) => bytes,
-                Err(_) => return Fault::damaged("its bytes do not decompress"),
-            }
-        }
-        _ => return Fault::damaged("its bytes are in a form that is not known"),
-    };
-    if *blake3::hash(&bytes).as_bytes() != meta.hash {
-        return Fault::damaged("its bytes do not agree with its hash");
-    }
-    Ok(bytes)
-}
