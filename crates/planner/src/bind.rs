@@ -14,16 +14,19 @@
 //! - The result of a step that failed or was skipped is `{"error": {"kind": .., "message": ..}}`,
 //!   whatever the path: it comes up where the steps behind a failure run all the same.
 
+mod answer;
+mod value;
+
+pub(crate) use value::{BoundValue, compact_into};
+
 use crate::catalog::Entry;
 use crate::encode::{Encoder, Refusal, behind};
 use crate::reference::path_text;
 use crate::template::quote_into;
 use crate::{Catalog, Failure, PathSegment, Piece, Reference, StepId, StepResult, Template};
-use foldback_core::Object;
-use foldback_tool::{Data, FailureKind, Language};
+use answer::Answer;
+use foldback_tool::{FailureKind, Language};
 use rustc_hash::FxHashMap;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map;
 
@@ -253,219 +256,8 @@ impl<'a, R: Results> Binder<'a, R> {
     }
 }
 
-/// What became of a step, as references see it.
-enum Answer<'a> {
-    /// JSON, and the text that it stands in where it was not given apart.
-    Json {
-        root: Node<'a>,
-        text: Option<&'a str>,
-    },
-    Text(&'a str),
-    /// An error, as JSON.
-    Error(String),
-}
-
-impl<'a> Answer<'a> {
-    fn of(step: StepId, result: &'a StepResult) -> Self {
-        match result {
-            StepResult::Success { data } => Self::of_data(data),
-            StepResult::Error { failure } => {
-                let kind = serde_json::to_string(&failure.kind).unwrap_or_default();
-                Self::Error(error_object(&kind, &failure.message))
-            }
-            StepResult::Skipped { because } => {
-                let message = format!("{step} was skipped, because {because} failed");
-                Self::Error(error_object("\"skipped\"", &message))
-            }
-        }
-    }
-
-    fn of_data(data: &'a Data) -> Self {
-        let read = |text| serde_json::from_str::<&RawValue>(text).ok().map(Node::of);
-        if let Some(root) = data.structured.as_deref().and_then(read) {
-            return Self::Json { root, text: None };
-        }
-        let may_be_json = data.text.trim_start().starts_with(['{', '[']);
-        match may_be_json.then(|| read(&data.text)).flatten() {
-            Some(root) => Self::Json { root, text: Some(&data.text) },
-            None => Self::Text(&data.text),
-        }
-    }
-
-    /// The part that a reference means.
-    fn part(&mut self, reference: &Reference) -> Result<BoundValue<'a>, BindError> {
-        let path = &reference.path;
-        let no_such_part = |depth: usize, missing: &PathSegment, there| BindError::NoSuchPart {
-            reference: reference.clone(),
-            depth,
-            missing: missing.clone(),
-            there,
-        };
-        let (root, text) = match self {
-            Self::Json { root, text } => (root, *text),
-            Self::Text(text) => {
-                return match path.first() {
-                    None => Ok(BoundValue::Text(Cow::Borrowed(text))),
-                    Some(missing) => {
-                        let there = format!("a text of {} characters", text.chars().count());
-                        Err(no_such_part(0, missing, there))
-                    }
-                };
-            }
-            Self::Error(json) => {
-                return Ok(BoundValue::Json { json: Cow::Owned(json.clone()), text: None });
-            }
-        };
-        let mut node = root;
-        for (depth, segment) in path.iter().enumerate() {
-            let value = node.value;
-            let part = node.part(segment);
-            node = part.ok_or_else(|| no_such_part(depth, segment, outline(value)))?;
-        }
-        let text = text.filter(|_| path.is_empty());
-        Ok(BoundValue::Json { json: Cow::Borrowed(node.value.get()), text })
-    }
-}
-
-/// A JSON value. What is in it is read when the first reference leads into it.
-struct Node<'a> {
-    value: &'a RawValue,
-    inside: Option<Inside<'a>>,
-}
-
-enum Inside<'a> {
-    /// Of a key that stands twice, the last value.
-    Object(FxHashMap<Cow<'a, str>, Node<'a>>),
-    Array(Vec<Node<'a>>),
-    Nothing,
-}
-
-impl<'a> Node<'a> {
-    fn of(value: &'a RawValue) -> Self {
-        Self { value, inside: None }
-    }
-
-    fn part(&mut self, segment: &PathSegment) -> Option<&mut Self> {
-        let value = self.value;
-        match (self.inside.get_or_insert_with(|| Inside::of(value)), segment) {
-            (Inside::Object(members), PathSegment::Key(key)) => members.get_mut(key.as_str()),
-            (Inside::Array(values), PathSegment::Key(key)) => {
-                values.get_mut(key.parse::<usize>().ok()?)
-            }
-            (Inside::Array(values), PathSegment::Index(place)) => values.get_mut(*place),
-            (Inside::Object(_), PathSegment::Index(_)) | (Inside::Nothing, _) => None,
-        }
-    }
-}
-
-impl<'a> Inside<'a> {
-    fn of(value: &'a RawValue) -> Self {
-        if let Some(object) = Object::of(value) {
-            let members = object.0.into_iter().map(|(key, value)| (key, Node::of(value)));
-            return Self::Object(members.collect());
-        }
-        match Object::array_of(value) {
-            Some(values) => Self::Array(values.into_iter().map(Node::of).collect()),
-            None => Self::Nothing,
-        }
-    }
-}
-
-/// What a reference brings.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum BoundValue<'a> {
-    /// JSON.
-    Json {
-        /// As it was written.
-        json: Cow<'a, str>,
-        /// What it comes to as text, where that is known to be something else than compact JSON.
-        text: Option<&'a str>,
-    },
-    /// Text.
-    Text(Cow<'a, str>),
-}
-
-impl BoundValue<'_> {
-    fn is_text(&self) -> bool {
-        match self {
-            Self::Text(_) => true,
-            Self::Json { json, .. } => json.trim_start().starts_with('"'),
-        }
-    }
-
-    /// As JSON.
-    pub(crate) fn write(&self, out: &mut String) {
-        match self {
-            Self::Json { json, .. } => compact_into(json, out),
-            Self::Text(text) => quote_into(text, out),
-        }
-    }
-
-    /// As text: all of a text byte for byte, strings bare, everything else as compact JSON.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
-        match self {
-            Self::Text(text) => Cow::Borrowed(text),
-            Self::Json { text: Some(text), .. } => Cow::Borrowed(text),
-            Self::Json { json, .. } => {
-                let inside = json.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-                if let Some(inside) = inside {
-                    return foldback_core::decode_literal(inside);
-                }
-                let mut text = String::new();
-                compact_into(json, &mut text);
-                Cow::Owned(text)
-            }
-        }
-    }
-}
-
-/// What a value offers to a path.
-fn outline(value: &RawValue) -> String {
-    const KEYS_MOST: usize = 20;
-    if let Some(object) = Object::of(value) {
-        let keys = object.distinct();
-        if keys.is_empty() {
-            return "an empty object".to_owned();
-        }
-        let shown: Vec<String> = keys
-            .iter()
-            .take(KEYS_MOST)
-            .map(|(key, _)| format!("`{}`", crate::excerpt::of(key)))
-            .collect();
-        let more = if keys.len() > KEYS_MOST { ", …" } else { "" };
-        return format!("an object with {}{more}", shown.join(", "));
-    }
-    match Object::array_of(value) {
-        Some(values) => format!("an array of {}", values.len()),
-        None => format!("`{}`", crate::excerpt::of(value.get())),
-    }
-}
-
 /// The part of a reference that was found, for a message.
 fn place(reference: &Reference, depth: usize) -> String {
     let found = reference.path.get(..depth).unwrap_or_default();
     format!("the result of {}{}", reference.step, path_text(found))
-}
-
-fn error_object(kind: &str, message: &str) -> String {
-    let mut json = format!("{{\"error\":{{\"kind\":{kind},\"message\":");
-    quote_into(message, &mut json);
-    json.push_str("}}");
-    json
-}
-
-/// JSON without the space between its tokens; strings and numbers keep their text.
-pub(crate) fn compact_into(json: &str, out: &mut String) {
-    let (mut in_string, mut escaped) = (false, false);
-    for c in json.chars() {
-        if in_string {
-            in_string = c != '"' || escaped;
-            escaped = c == '\\' && !escaped;
-        } else if c.is_ascii_whitespace() {
-            continue;
-        } else {
-            in_string = c == '"';
-        }
-        out.push(c);
-    }
 }

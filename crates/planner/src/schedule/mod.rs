@@ -1,13 +1,16 @@
 //! The schedule of a plan: which steps may start now.
 
+mod endings;
 mod error;
+mod node;
 mod restore;
 mod state;
 
 pub use error::ScheduleError;
 pub use state::StepState;
 
-use crate::{Action, FailurePolicy, Graph, Plan, Step, StepId};
+use crate::{Action, Graph, Plan, Step, StepId};
+use node::{Halt, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,27 +60,6 @@ pub struct Schedule {
     ended: usize,
     sealed: bool,
     halted: Option<Halt>,
-}
-
-#[derive(Clone, Debug)]
-struct Node {
-    id: StepId,
-    state: StepState,
-    /// How much of what it waits for has not ended.
-    left: usize,
-    /// Why it will be skipped when nothing is left; of several reasons the lowest number.
-    doomed: Option<StepId>,
-    is_anchor: bool,
-    policy: FailurePolicy,
-    /// The places of the steps that wait for it.
-    dependents: Vec<usize>,
-}
-
-/// Why nothing is started any more.
-#[derive(Clone, Copy, Debug)]
-enum Halt {
-    Failure(StepId),
-    Cancelled,
 }
 
 impl Schedule {
@@ -352,74 +334,6 @@ impl Schedule {
         }
     }
 
-    /// Ends a step, and everything that ends with it. Answers which steps were skipped, ascending.
-    fn end(&mut self, place: usize, state: StepState) -> Vec<StepId> {
-        let mut closed = Vec::new();
-        self.nodes[place].state = state;
-        self.ended += 1;
-        self.release(place, &mut closed);
-        let node = &self.nodes[place];
-        if node.is_fatal() && self.halted.is_none() {
-            let halt = Halt::Failure(node.id);
-            self.halted = Some(halt);
-            self.halt(halt, 0, &mut closed);
-        }
-        closed.sort_unstable();
-        closed
-    }
-
-    /// Tells those that wait for a step that it has ended, and so on as long as steps are skipped.
-    fn release(&mut self, place: usize, closed: &mut Vec<StepId>) {
-        let mut ended = vec![place];
-        while let Some(place) = ended.pop() {
-            let root = self.nodes[place].root();
-            for dependent in std::mem::take(&mut self.nodes[place].dependents) {
-                let node = &mut self.nodes[dependent];
-                node.left -= 1;
-                node.doom(root);
-                if node.may_be_admitted() && self.admit(dependent, closed) {
-                    ended.push(dependent);
-                }
-            }
-        }
-    }
-
-    /// Makes a step that has nothing left to wait for ready, reached or skipped; whether skipped.
-    fn admit(&mut self, place: usize, closed: &mut Vec<StepId>) -> bool {
-        let node = &mut self.nodes[place];
-        if let Some(because) = node.doomed {
-            node.state = StepState::Skipped { because };
-            self.ended += 1;
-            closed.push(node.id);
-            return true;
-        }
-        if node.is_anchor {
-            node.state = StepState::AnchorReached;
-            self.reached.insert(node.id);
-        } else {
-            node.state = StepState::Ready;
-            self.ready.insert(node.id);
-        }
-        false
-    }
-
-    /// Ends every step from a place on that has not started.
-    fn halt(&mut self, halt: Halt, from: usize, closed: &mut Vec<StepId>) {
-        for node in &mut self.nodes[from..] {
-            if node.state.has_ended() || node.state == StepState::Running {
-                continue;
-            }
-            node.state = match halt {
-                Halt::Failure(because) => StepState::Skipped { because },
-                Halt::Cancelled => StepState::Cancelled,
-            };
-            self.ready.remove(&node.id);
-            self.reached.remove(&node.id);
-            self.ended += 1;
-            closed.push(node.id);
-        }
-    }
-
     fn place(&self, id: StepId) -> Result<usize, ScheduleError> {
         self.places.get(&id).copied().ok_or(ScheduleError::UnknownStep { step: id })
     }
@@ -437,44 +351,5 @@ impl Schedule {
         } else {
             Err(ScheduleError::State { step: id, change, state })
         }
-    }
-}
-
-impl Node {
-    fn state(&self) -> StepState {
-        match self.state {
-            StepState::Waiting { .. } => StepState::Waiting { left: self.left },
-            state => state,
-        }
-    }
-
-    fn is_waiting(&self) -> bool {
-        matches!(self.state, StepState::Waiting { .. })
-    }
-
-    fn may_be_admitted(&self) -> bool {
-        self.left == 0 && self.is_waiting()
-    }
-
-    /// Whether nothing is to start after it.
-    fn is_fatal(&self) -> bool {
-        self.state == StepState::Failed && self.policy == FailurePolicy::FailFast
-    }
-
-    /// Once it has ended: the step because of which those that wait for it are skipped.
-    fn root(&self) -> Option<StepId> {
-        match self.state {
-            StepState::Failed if self.policy == FailurePolicy::ContinueWithError => None,
-            StepState::Done if !self.is_anchor => None,
-            StepState::Skipped { because } => Some(because),
-            _ => Some(self.id),
-        }
-    }
-
-    fn doom(&mut self, root: Option<StepId>) {
-        self.doomed = match (self.doomed, root) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
     }
 }
