@@ -35,8 +35,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/providers/src/door.rs", "several things still"),
     ("crates/providers/src/remote_model.rs", "several things still"),
     ("crates/sandbox/src/linux/calls.rs", "several things still"),
-    ("crates/transcript/src/format/anthropic.rs", "several things still"),
-    ("crates/transcript/src/format/claude_code/message.rs::assistant", "several things still"),
     ("tests/journeys/grants.rs", "several things still"),
     ("tests/journeys/reembed.rs", "several things still"),
 ];

@@ -183,7 +183,14 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
             response.replaced.iter().map(|block| block.get().to_owned()).collect();
         draft.keep("replaced", &list_of(&replaced));
     }
-    for (line, further, said) in objects.iter().skip(1) {
+    keep_further_lines(&mut draft, &objects);
+    vec![Turn { draft, calls, answers: None }]
+}
+
+/// What the lines of an answer say, each with its message, beside what the first of them says.
+fn keep_further_lines<'r>(draft: &mut Draft, objects: &[(&Line<'r>, Object<'r>, Object<'r>)]) {
+    let Some(((_, object, message), others)) = objects.split_first() else { return };
+    for (line, further, said) in others {
         let mut members = String::new();
         push_others(further, object, &["type", "message"], &mut members);
         let mut inner = String::new();
@@ -193,7 +200,6 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
         }
         draft.further_line(line.record.line, &members);
     }
-    vec![Turn { draft, calls, answers: None }]
 }
 
 /// A content that is a text, as a block.
