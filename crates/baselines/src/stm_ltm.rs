@@ -39,7 +39,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod background;
 mod compressor;
+mod config;
 mod fields;
 mod memory;
 mod raw;
@@ -49,17 +51,16 @@ mod turns;
 
 pub use crate::note::{Note, NoteKind};
 pub use compressor::{Compression, Compressor, Extractive, Finished, Written};
+pub use config::StmLtmConfig;
 pub use scene::{Mode, Scene};
 
 use crate::Counters;
-use crate::extractive::SUMMARY_TOKENS;
 use crate::refusal::{no_message, no_tool, over_budget};
 use crate::tool::tool_tokens;
-use compressor::trim;
+use background::fold;
 use foldback_core::{
-    BackgroundWork, Budget, ContextError, ContextManager, Maintenance, MaintenanceDone, Message,
-    Prompt, Recorded, Role, SeqNo, SideCall, SideCalls, TodoId, ToolAnswer, ToolCall,
-    ToolDefinition, message_tokens,
+    BackgroundWork, Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo,
+    SideCall, SideCalls, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
 use memory::Memory;
 use raw::{Raw, RawStore};
@@ -67,49 +68,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use step::{Fold, Step, Steps};
 use turns::Turns;
-
-/// How the memory is kept.
-#[derive(Clone)]
-pub struct StmLtmConfig {
-    /// What the kind of task asks of it.
-    pub scene: Scene,
-    /// Over so many tokens L is summed up. Over as many, what came in and was not answered is a step
-    /// without an answer, but for its latest message.
-    pub memory_tokens: usize,
-    /// The greatest number of tokens of a summary. Half of the limit, so that L is rewritten once in
-    /// several steps and is a stable prefix in between.
-    pub summary_tokens: usize,
-    /// So many steps may be late. One more, and the rule folds the oldest at once; so it sums L up
-    /// when it is over twice its limit.
-    pub max_late_steps: usize,
-    /// The greatest number of tokens of an answer of the policy's tools.
-    pub answer_tokens: usize,
-    /// What writes L.
-    pub compressor: Arc<dyn Compressor>,
-}
-
-impl Default for StmLtmConfig {
-    /// The scene `general`, 4,000 tokens, summaries of 2,000, four late steps, answers of 2,000
-    /// tokens, the extractive rule.
-    fn default() -> Self {
-        Self {
-            scene: Scene::default(),
-            memory_tokens: 4_000,
-            summary_tokens: SUMMARY_TOKENS,
-            max_late_steps: 4,
-            answer_tokens: 2_000,
-            compressor: Arc::new(Extractive),
-        }
-    }
-}
-
-impl StmLtmConfig {
-    /// A context that holds nothing yet.
-    #[must_use]
-    pub fn start(self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
-        Box::new(StmLtm::new(todo, tokens, self))
-    }
-}
 
 /// Short-term and long-term memory.
 pub struct StmLtm {
@@ -135,18 +93,6 @@ pub struct StmLtm {
     /// Lives as long as a job that sums L up.
     summing: Weak<()>,
     side_calls: Vec<SideCall>,
-}
-
-/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
-struct Done {
-    token: Arc<()>,
-    work: Work,
-}
-
-enum Work {
-    Folded(Written),
-    /// A summary of so many of the oldest notes.
-    SummedUp(usize, Written),
 }
 
 impl StmLtm {
@@ -258,27 +204,6 @@ impl StmLtm {
         if let Some(step) = self.recent.front_mut() {
             step.fold = Fold::Done(written);
         }
-    }
-
-    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
-    /// what is there already.
-    fn finished(&self, step: &Step) -> Finished {
-        let kept = |seq: &&SeqNo| {
-            self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
-        };
-        let seqs = step.asked.iter().chain(&step.wave).filter(kept);
-        let message = |seq: &SeqNo| Some((*seq, Arc::clone(&self.raw.get(*seq)?.message)));
-        Finished { number: step.number, messages: seqs.filter_map(message).collect() }
-    }
-
-    /// The work of summing L up, as it stands now.
-    fn sum_up_job(
-        &self,
-        compressor: Arc<dyn Compressor>,
-    ) -> impl FnOnce() -> Written + Send + use<> {
-        let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
-        let (scene, counters) = (self.config.scene.clone(), self.counters.clone());
-        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), &counters)
     }
 
     fn take_summary(&mut self, count: usize, written: Written) {
@@ -406,86 +331,6 @@ impl ContextManager for StmLtm {
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         Some(self)
     }
-}
-
-impl SideCalls for StmLtm {
-    fn take(&mut self) -> Vec<SideCall> {
-        std::mem::take(&mut self.side_calls)
-    }
-}
-
-impl BackgroundWork for StmLtm {
-    /// A job for the oldest finished step that none has; else, when L is over its limit, one that
-    /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        let token = Arc::new(());
-        if let Some(at) = self.recent.iter().position(|step| step.fold.is_free()) {
-            let finished = self.recent.get(at).map(|step| self.finished(step))?;
-            self.recent.get_mut(at)?.fold = Fold::Out(Arc::downgrade(&token));
-            let StmLtmConfig { scene, compressor, .. } = self.config.clone();
-            let counters = self.counters.clone();
-            return Some(job(token, move || {
-                Work::Folded(fold(&finished, &scene, compressor.as_ref(), &counters))
-            }));
-        }
-        let is_over = self.memory.tokens() > self.config.memory_tokens;
-        if !is_over || self.summing.strong_count() > 0 {
-            return None;
-        }
-        self.summing = Arc::downgrade(&token);
-        let count = self.memory.notes().len();
-        let sum_up = self.sum_up_job(Arc::clone(&self.config.compressor));
-        Some(job(token, move || Work::SummedUp(count, sum_up())))
-    }
-
-    /// Takes what a job has written. What the rule has done in the meantime stands.
-    ///
-    /// # Errors
-    /// When it is not of a job that such a policy gave out.
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
-        let done = done.0.downcast::<Done>();
-        let Done { token, work } = *done.map_err(|_| {
-            error("this is not the result of work that the policy stm-ltm gave out".to_owned())
-        })?;
-        let token = Arc::downgrade(&token);
-        match work {
-            Work::Folded(mut written) => {
-                self.side_calls.extend(written.call.take());
-                let is_its =
-                    |step: &&mut Step| matches!(&step.fold, Fold::Out(out) if out.ptr_eq(&token));
-                if let Some(step) = self.recent.iter_mut().find(is_its) {
-                    step.fold = Fold::Done(written);
-                }
-            }
-            Work::SummedUp(count, written) if self.summing.ptr_eq(&token) => {
-                self.take_summary(count, written);
-            }
-            Work::SummedUp(_, written) => self.side_calls.extend(written.call),
-        }
-        self.settle();
-        Ok(())
-    }
-}
-
-fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Maintenance {
-    Maintenance(Box::new(move || MaintenanceDone(Box::new(Done { work: work(), token }))))
-}
-
-/// Folds a step: what the compressor makes of it, or where that fails the rule, and the fields of
-/// the schema that it gives.
-fn fold(
-    step: &Finished,
-    scene: &Scene,
-    compressor: &dyn Compressor,
-    counters: &Counters,
-) -> Written {
-    let mut written = compressor
-        .fold(step, counters)
-        .unwrap_or_else(|_| Written { notes: trim(step, counters), call: None });
-    let texts: Vec<_> = step.messages.iter().map(|(_, message)| message.text()).collect();
-    let sizes = counters.sizes.as_ref();
-    written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), sizes));
-    written
 }
 
 fn error(message: String) -> ContextError {

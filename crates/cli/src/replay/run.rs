@@ -1,12 +1,15 @@
 //! One conversation through a live session.
 
+mod again;
+
 use super::beside::own_tools;
 use super::proof::prove;
 use super::{Beside, Report};
 use crate::error::CliError;
 use crate::sources::Sourced;
 use crate::walk;
-use foldback::{Close, ErrorKind, Memory, Options, Session};
+use again::Again;
+use foldback::{Close, ErrorKind, Memory, Session};
 use foldback_backend_store::Meta;
 use foldback_bench::{Calls, Counts, Meter, Policy};
 use foldback_core::{
@@ -183,31 +186,6 @@ fn check_held(run: &Run<'_>, session: &Session, from: usize) -> Result<usize, Cl
     let held = usize::try_from(range.end).unwrap_or(usize::MAX);
     run.memory.conversations().check_exact(&run.todo, range, &run.sourced.conversation)?;
     Ok(held)
-}
-
-/// A conversation recorded once more, beside a todo that holds it already, to find the prompts that
-/// it had at each message.
-struct Again {
-    session: Session,
-    /// How many messages it has taken.
-    taken: usize,
-}
-
-impl Again {
-    fn new(run: &Run<'_>) -> Result<Self, CliError> {
-        let options = Options::default().with_secret(run.memory.secret());
-        let memory = Memory::in_memory(run.policy.options(options))?;
-        Ok(Self { session: memory.session(&run.todo)?, taken: 0 })
-    }
-
-    /// The prompt behind the message `at`.
-    fn prompt_behind(&mut self, messages: &[Message], at: usize) -> Result<Prompt, CliError> {
-        for message in messages.get(self.taken..=at).unwrap_or_default() {
-            self.session.record(message.clone())?;
-            self.taken += 1;
-        }
-        Ok(self.session.prompt(&Budget::default()))
-    }
 }
 
 /// What a replay keeps while it goes on.

@@ -1,0 +1,127 @@
+//! What is written beside the loop: steps folded, and the memory summed up.
+
+use super::compressor::{Compressor, Finished, Written, trim};
+use super::config::StmLtmConfig;
+use super::scene::Scene;
+use super::step::{Fold, Step};
+use super::{StmLtm, error, fields, memory};
+use crate::Counters;
+use foldback_core::{
+    BackgroundWork, ContextError, Maintenance, MaintenanceDone, SeqNo, SideCall, SideCalls,
+};
+use std::sync::Arc;
+
+impl SideCalls for StmLtm {
+    fn take(&mut self) -> Vec<SideCall> {
+        std::mem::take(&mut self.side_calls)
+    }
+}
+
+impl BackgroundWork for StmLtm {
+    /// A job for the oldest finished step that none has; else, when L is over its limit, one that
+    /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
+    fn maintenance(&mut self) -> Option<Maintenance> {
+        let token = Arc::new(());
+        if let Some(at) = self.recent.iter().position(|step| step.fold.is_free()) {
+            let finished = self.recent.get(at).map(|step| self.finished(step))?;
+            self.recent.get_mut(at)?.fold = Fold::Out(Arc::downgrade(&token));
+            let StmLtmConfig { scene, compressor, .. } = self.config.clone();
+            let counters = self.counters.clone();
+            return Some(job(token, move || {
+                Work::Folded(fold(&finished, &scene, compressor.as_ref(), &counters))
+            }));
+        }
+        let is_over = self.memory.tokens() > self.config.memory_tokens;
+        if !is_over || self.summing.strong_count() > 0 {
+            return None;
+        }
+        self.summing = Arc::downgrade(&token);
+        let count = self.memory.notes().len();
+        let sum_up = self.sum_up_job(Arc::clone(&self.config.compressor));
+        Some(job(token, move || Work::SummedUp(count, sum_up())))
+    }
+
+    /// Takes what a job has written. What the rule has done in the meantime stands.
+    ///
+    /// # Errors
+    /// When it is not of a job that such a policy gave out.
+    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+        let done = done.0.downcast::<Done>();
+        let Done { token, work } = *done.map_err(|_| {
+            error("this is not the result of work that the policy stm-ltm gave out".to_owned())
+        })?;
+        let token = Arc::downgrade(&token);
+        match work {
+            Work::Folded(mut written) => {
+                self.side_calls.extend(written.call.take());
+                let is_its =
+                    |step: &&mut Step| matches!(&step.fold, Fold::Out(out) if out.ptr_eq(&token));
+                if let Some(step) = self.recent.iter_mut().find(is_its) {
+                    step.fold = Fold::Done(written);
+                }
+            }
+            Work::SummedUp(count, written) if self.summing.ptr_eq(&token) => {
+                self.take_summary(count, written);
+            }
+            Work::SummedUp(_, written) => self.side_calls.extend(written.call),
+        }
+        self.settle();
+        Ok(())
+    }
+}
+
+/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
+pub(super) struct Done {
+    token: Arc<()>,
+    work: Work,
+}
+
+enum Work {
+    Folded(Written),
+    /// A summary of so many of the oldest notes.
+    SummedUp(usize, Written),
+}
+
+fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Maintenance {
+    Maintenance(Box::new(move || MaintenanceDone(Box::new(Done { work: work(), token }))))
+}
+
+/// Folds a step: what the compressor makes of it, or where that fails the rule, and the fields of
+/// the schema that it gives.
+pub(super) fn fold(
+    step: &Finished,
+    scene: &Scene,
+    compressor: &dyn Compressor,
+    counters: &Counters,
+) -> Written {
+    let mut written = compressor
+        .fold(step, counters)
+        .unwrap_or_else(|_| Written { notes: trim(step, counters), call: None });
+    let texts: Vec<_> = step.messages.iter().map(|(_, message)| message.text()).collect();
+    let sizes = counters.sizes.as_ref();
+    written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), sizes));
+    written
+}
+
+impl StmLtm {
+    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
+    /// what is there already.
+    pub(super) fn finished(&self, step: &Step) -> Finished {
+        let kept = |seq: &&SeqNo| {
+            self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
+        };
+        let seqs = step.asked.iter().chain(&step.wave).filter(kept);
+        let message = |seq: &SeqNo| Some((*seq, Arc::clone(&self.raw.get(*seq)?.message)));
+        Finished { number: step.number, messages: seqs.filter_map(message).collect() }
+    }
+
+    /// The work of summing L up, as it stands now.
+    pub(super) fn sum_up_job(
+        &self,
+        compressor: Arc<dyn Compressor>,
+    ) -> impl FnOnce() -> Written + Send + use<> {
+        let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
+        let (scene, counters) = (self.config.scene.clone(), self.counters.clone());
+        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), &counters)
+    }
+}
