@@ -1,12 +1,14 @@
 //! TD2, TD4: a plan of sub-tasks, each in a todo of its own; what one returns can be loaded by its
 //! parent and by those that wait for it, and by nobody else.
 
+mod forgetting;
+mod lists;
+
 use crate::crash::spawn;
-use crate::story::{engines, exchange, in_memory, open, open_on, options, todo};
+use crate::story::{exchange, in_memory, open, options, todo};
 use foldback::core::{ItemState, Reference, TodoItem, TodoList};
-use foldback::{Close, Engine, Error, ErrorKind, Grant, Memory, Mode, Outcome, Session};
+use foldback::{Close, Engine, Error, ErrorKind, Grant, Memory, Outcome, Session};
 use foldback_core::{Budget, Message, Role, TodoId, ToolCall, ToolCallId};
-use foldback_kv::{Batch, Key, Space};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -256,24 +258,6 @@ fn td2_a_grant_is_for_what_it_names() {
     }
 }
 
-/// S9, TD2: what was granted goes with either todo, down to the bytes.
-#[test]
-fn s9_grants_go_with_a_forgotten_todo() {
-    for (from, to) in [("canaryzq77", "stays"), ("stays", "canaryzq77")] {
-        let dir = tempfile::tempdir().unwrap();
-        let memory = open(dir.path());
-        let own = work(&mut memory.session(&todo(from)).unwrap(), "数据");
-        memory.session(&todo(to)).unwrap().record(Message::user("你好")).unwrap();
-        memory.grants().grant(&todo(from), &todo(to), &own).unwrap();
-        check_loads(&memory, &todo(to), &own);
-        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
-        memory.maintenance().compact().unwrap();
-        assert_eq!(memory.grants().list(&todo("stays")).unwrap(), []);
-        drop(memory);
-        check_no_canary(dir.path());
-    }
-}
-
 /// TD2: the same text may stand in many blocks: it is one payload, and comes with any of them.
 #[test]
 fn td2_a_payload_comes_with_any_block_that_it_stands_in() {
@@ -292,113 +276,6 @@ fn td2_a_payload_comes_with_any_block_that_it_stands_in() {
         memory.grants().revoke(&a, &b, block).unwrap();
     }
     check_not_found(&memory, &b, &payload);
-}
-
-/// S9: a parent's name goes with the parent, from its children too.
-#[test]
-fn s9_a_forgotten_parent_is_named_nowhere() {
-    for engine in engines() {
-        let dir = tempfile::tempdir().unwrap();
-        let memory = open_on(engine, dir.path());
-        let mut parent = memory.session(&todo("canaryzq77")).unwrap();
-        parent.record(Message::user("你好")).unwrap();
-        let mut child = parent.child_session(&todo("stays")).unwrap();
-        child.record(Message::user("好")).unwrap();
-        drop(parent);
-        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
-        assert_eq!(child.parent().unwrap(), None);
-        // Nor is one that takes its name taken for it.
-        memory.session(&todo("canaryzq77")).unwrap();
-        assert_eq!(child.parent().unwrap(), None);
-        memory.maintenance().forget(&todo("canaryzq77")).unwrap();
-        drop(child);
-        memory.maintenance().compact().unwrap();
-        drop(memory);
-        check_no_canary(dir.path());
-    }
-}
-
-/// S9: grants and returns that are made beside a forgetting go too, whichever comes first.
-#[test]
-fn s9_nothing_is_granted_beside_a_forgetting() {
-    let dir = tempfile::tempdir().unwrap();
-    let memory = open(dir.path());
-    let stays = todo("stays");
-    memory.session(&stays).unwrap().record(Message::user("你好")).unwrap();
-    for n in 0..40_u64 {
-        let canary = todo(&format!("canaryzq77-{n}"));
-        let own = work(&mut memory.session(&canary).unwrap(), "数据");
-        let others = work(&mut memory.session(&stays).unwrap(), "数据");
-        let start = std::sync::Barrier::new(2);
-        std::thread::scope(|scope| {
-            let granting = scope.spawn(|| {
-                start.wait();
-                std::thread::sleep(Duration::from_micros(n * 60));
-                for (from, to, what) in
-                    [(&canary, &stays, &own[..]), (&stays, &canary, &others[..1])]
-                {
-                    // Which comes first is the machine's to say.
-                    match memory.grants().grant(from, to, what) {
-                        Ok(_) => {}
-                        Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
-                    }
-                }
-            });
-            start.wait();
-            memory.maintenance().forget(&canary).unwrap();
-            granting.join().unwrap();
-        });
-    }
-    memory.maintenance().compact().unwrap();
-    assert_eq!(memory.grants().list(&todo("stays")).unwrap(), []);
-    drop(memory);
-    check_no_canary(dir.path());
-}
-
-/// S9: what a killed process has left of a grant goes when the store is repaired.
-#[test]
-fn s9_grants_of_todos_that_are_gone_are_swept() {
-    let dir = tempfile::tempdir().unwrap();
-    let memory = open(dir.path());
-    let own = work(&mut memory.session(&todo("canaryzq77")).unwrap(), "数据");
-    memory.session(&todo("stays")).unwrap().record(Message::user("你好")).unwrap();
-    memory.grants().grant(&todo("canaryzq77"), &todo("stays"), &own).unwrap();
-    let no = memory.find(&todo("canaryzq77")).unwrap().no();
-    let stays = memory.find(&todo("stays")).unwrap().no();
-    drop(memory);
-    let kv = foldback_kv::open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap();
-    let kept = |todo| kv.scan(Space::Grant, todo, 0..Key::N_END, 99).unwrap();
-    let records: Vec<_> = [no, stays]
-        .into_iter()
-        .flat_map(|todo| {
-            let key = move |n| Key { space: Space::Grant, todo, n };
-            kept(todo).into_iter().map(move |(n, bytes)| (key(n), bytes))
-        })
-        .collect();
-    assert_eq!(records.len(), 4);
-    open(dir.path()).maintenance().forget(&todo("canaryzq77")).unwrap();
-    assert_eq!((kept(no).len(), kept(stays).len()), (0, 0));
-    // As if they had been written a moment later.
-    kv.commit(Batch { put: records, ..Batch::default() }).unwrap();
-    let memory = open(dir.path());
-    assert_eq!(memory.grants().list(&todo("stays")).unwrap(), [], "they hold no more");
-    assert_eq!(memory.maintenance().repair().unwrap().findings, Vec::<String>::new());
-    assert_eq!((kept(no).len(), kept(stays).len()), (0, 0));
-    memory.maintenance().compact().unwrap();
-    drop((memory, kv));
-    check_no_canary(dir.path());
-}
-
-fn check_no_canary(dir: &Path) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_dir() {
-            check_no_canary(&entry.path());
-            continue;
-        }
-        let bytes = std::fs::read(entry.path()).unwrap_or_default();
-        let found = bytes.windows(10).any(|window| window == b"canaryzq77");
-        assert!(!found, "{:?} still names it", entry.path());
-    }
 }
 
 /// Nothing passes between a todo and one that is not its child.
@@ -440,171 +317,6 @@ fn td2_what_makes_no_sense_is_not_granted() {
     let both = [own[0].clone(), "b_a_099".parse().unwrap()];
     assert!(memory.grants().grant(&a, &c, &both).is_err());
     assert_eq!(memory.grants().list(&c).unwrap(), [], "all or none");
-}
-
-/// TD4: a list that a model wrote grants nothing: not by claiming references, not by naming the todo
-/// of somebody else as an item.
-#[test]
-fn td4_a_list_grants_nothing_by_itself() {
-    let memory = in_memory();
-    let secret = work(&mut memory.session(&todo("stranger")).unwrap(), "机密");
-    let mut parent = memory.session(&todo("plan")).unwrap();
-    let mut item = TodoItem::new(todo("stranger"), "看看别人的东西");
-    item.references = secret.to_vec();
-    let claims = TodoList::new(vec![item.clone()]).unwrap();
-    let refused = parent.set_todo_list(&claims).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
-    assert!(refused.to_string().starts_with("item stranger has not returned"), "{refused}");
-    assert!(parent.todo_list().items().is_empty());
-
-    item.references.clear();
-    let send = TodoItem::new(todo("send"), "发送").after([todo("stranger")]);
-    parent.set_todo_list(&TodoList::new(vec![item, send]).unwrap()).unwrap();
-    let child = parent.child_session(&todo("stranger")).unwrap();
-    assert_eq!(child.parent().unwrap(), None, "a todo with a life of its own is nobody's child");
-    let outcome = completed(&secret);
-    check_not_child(parent.finish_item(&todo("stranger"), &outcome));
-    let refused = child.return_to_parent(&outcome).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
-    assert!(refused.to_string().contains("was not begun as a child of a todo that"), "{refused}");
-    for reference in &secret {
-        check_not_found(&memory, &todo("plan"), &reference.to_string());
-    }
-    assert_eq!(memory.grants().list(&todo("stranger")).unwrap(), []);
-    assert_eq!(parent.todo_list().open(), 2, "what is refused changes nothing");
-
-    // Nor is anything pushed at a todo that is not of the family; the others get what they wait for.
-    let mut list = parent.todo_list().items().to_vec();
-    list.push(TodoItem::new(todo("mine"), "自己的"));
-    list.push(TodoItem::new(todo("next"), "然后").after([todo("mine")]));
-    list[0] = TodoItem::new(todo("stranger"), "等着").after([todo("mine")]);
-    parent.set_todo_list(&TodoList::new(list).unwrap()).unwrap();
-    let own = work(&mut parent.child_session(&todo("mine")).unwrap(), "自己");
-    let came = parent.finish_item(&todo("mine"), &completed(&own)).unwrap();
-    assert_eq!(came.left_out, [todo("stranger")]);
-    assert_eq!(came.grants.len(), 4, "{:?}", names(&came.grants));
-    check_loads(&memory, &todo("plan"), &own);
-    check_loads(&memory, &todo("next"), &own);
-    check_not_found(&memory, &todo("stranger"), &own[0].to_string());
-    parent.child_session(&todo("stranger")).unwrap();
-    check_not_found(&memory, &todo("stranger"), &own[0].to_string());
-}
-
-/// TD4: a todo that its own host has begun belongs to nobody because a list names it; its host's word
-/// makes it a child, and then it gets what it waited for.
-#[test]
-fn td4_a_list_adopts_no_todo_that_is_there() {
-    for engine in engines() {
-        let dir = tempfile::tempdir().unwrap();
-        let memory = open_on(engine, dir.path());
-        let mut victim = memory.session(&todo("victim")).unwrap();
-        let mut parent = memory.session(&todo("plan")).unwrap();
-        let waits = TodoItem::new(todo("victim"), "等着").after([todo("research")]);
-        let list = vec![TodoItem::new(todo("research"), "调研"), waits];
-        parent.set_todo_list(&TodoList::new(list).unwrap()).unwrap();
-        let mut child = parent.child_session(&todo("research")).unwrap();
-        let returned = work(&mut child, "潮汐");
-        let came = child.return_to_parent(&completed(&returned)).unwrap();
-        assert_eq!((came.grants.len(), came.left_out), (2, vec![todo("victim")]));
-        assert_eq!(victim.parent().unwrap(), None);
-        check_not_found(&memory, &todo("victim"), &returned[0].to_string());
-
-        let mut begun = memory.session(&todo("other-plan")).unwrap();
-        begun.child_session(&todo("hers")).unwrap();
-        check_not_child(parent.child_session(&todo("hers")));
-        parent.refresh().unwrap();
-        let same = parent.child_session(&todo("victim")).unwrap();
-        assert_eq!(same.parent().unwrap(), Some(todo("plan")));
-        check_loads(&memory, &todo("victim"), &returned);
-        assert_eq!(names(&memory.grants().list(&todo("victim")).unwrap()).len(), 2);
-        // The session that was open meanwhile goes on.
-        victim.record(Message::user("继续")).unwrap();
-        assert_eq!(victim.parent().unwrap(), Some(todo("plan")));
-        // Beginning it once more gives nothing back that was taken.
-        memory.grants().revoke(&todo("research"), &todo("victim"), &returned[0]).unwrap();
-        memory.grants().revoke(&todo("research"), &todo("victim"), &returned[1]).unwrap();
-        parent.child_session(&todo("victim")).unwrap();
-        check_not_found(&memory, &todo("victim"), &returned[0].to_string());
-        assert_eq!(memory.maintenance().doctor().unwrap().findings, Vec::<String>::new());
-    }
-}
-
-/// TD4: of two that begin the same todo at once, one is its parent, and the other is told.
-#[test]
-fn td4_a_todo_has_one_parent() {
-    let memory = in_memory();
-    for n in 0..50 {
-        let begin = |parent: String| {
-            let memory = memory.clone();
-            let child = todo(&format!("child-{n}"));
-            std::thread::spawn(move || {
-                let mut parent = memory.session(&todo(&parent)).unwrap();
-                match parent.child_session(&child) {
-                    Ok(child) => {
-                        assert_eq!(child.parent().unwrap().as_ref(), Some(parent.todo()));
-                        true
-                    }
-                    not_child => {
-                        check_not_child(not_child);
-                        false
-                    }
-                }
-            })
-        };
-        let won = ["a", "b"].map(|name| begin(format!("{name}-{n}"))).map(|t| t.join().unwrap());
-        assert_eq!(won.iter().filter(|won| **won).count(), 1);
-    }
-}
-
-/// TD4: what an item has returned is gone with the item; what was granted is not.
-#[test]
-fn td4_an_item_that_is_left_out_is_gone_with_what_it_returned() {
-    let memory = in_memory();
-    let mut parent = memory.session(&todo("plan")).unwrap();
-    parent.set_todo_list(&plan()).unwrap();
-    let returned = work(&mut parent.child_session(&todo("research")).unwrap(), "潮汐");
-    parent.finish_item(&todo("research"), &completed(&returned)).unwrap();
-    let other = TodoItem::new(todo("other"), "别的");
-    parent.set_todo_list(&TodoList::new(vec![other]).unwrap()).unwrap();
-    parent.set_todo_list(&plan()).unwrap();
-    let item = parent.todo_list().item(&todo("research")).unwrap();
-    assert_eq!((item.state, item.references.len()), (ItemState::Pending, 0));
-    check_loads(&memory, &todo("plan"), &returned);
-}
-
-/// TD4: states follow each other; what waits later for an item that is done gets its references too.
-#[test]
-fn td4_the_list_goes_on_and_later_items_get_what_they_depend_on() {
-    let memory = in_memory();
-    let mut parent = memory.session(&todo("plan")).unwrap();
-    parent.set_todo_list(&plan()).unwrap();
-    let early = parent.set_item_state(&todo("draft"), ItemState::InProgress).unwrap_err();
-    assert_eq!(
-        early.to_string(),
-        "item draft cannot become in_progress: it waits for research, which is not completed"
-    );
-    let returned = work(&mut parent.child_session(&todo("research")).unwrap(), "潮汐");
-    parent.finish_item(&todo("research"), &completed(&returned)).unwrap();
-
-    // The model writes the list anew, without what came back, and with one more item.
-    let mut items = plan().items().to_vec();
-    items[0].state = ItemState::Completed;
-    items.push(TodoItem::new(todo("figures"), "画图").after([todo("research")]));
-    parent.set_todo_list(&TodoList::new(items.clone()).unwrap()).unwrap();
-    let item = parent.todo_list().item(&todo("research")).unwrap();
-    assert_eq!(item.references, returned, "what was returned stays with its item");
-    assert_eq!(item.result.as_deref(), Some("潮位 3.2 米"));
-    check_loads(&memory, &todo("figures"), &returned);
-    // A grant that was taken back is not given again by writing the list again.
-    memory.grants().revoke(&todo("research"), &todo("figures"), &returned[0]).unwrap();
-    parent.set_todo_list(&TodoList::new(items.clone()).unwrap()).unwrap();
-    check_not_found(&memory, &todo("figures"), &returned[0].to_string());
-
-    items[0].state = ItemState::Pending;
-    let back = parent.set_todo_list(&TodoList::new(items).unwrap()).unwrap_err();
-    assert_eq!(back.to_string(), "item research is completed and cannot become pending");
-    parent.set_todo_list(&TodoList::default()).unwrap();
-    assert!(!prompt(&parent).1.contains("Todo list"));
 }
 
 /// LV7: ticking an item moves nothing but the end of the prompt.
