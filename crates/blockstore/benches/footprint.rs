@@ -24,10 +24,11 @@ mod workload;
 
 use foldback_blockstore::{IndexConfig, SearchRequest};
 use foldback_core::SeqNo;
+use foldback_testkit::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use workload::{DIM, Given, Place, Random, question};
+use workload::{DIM, Given, Place, question, vector};
 
 /// How many vectors two blocks have together: one each, and as in conversations.
 const SHAPES: [usize; 2] = [2, 7];
@@ -153,7 +154,7 @@ fn recall(place: &Place, vectors: &[f32], questions: usize) -> f64 {
     let mut random = Random::new(5);
     let (mut same, mut all) = (0, 0);
     for _ in 0..questions {
-        let vector = random.vector();
+        let vector = vector(&mut random);
         let mut best: Vec<(f32, u32)> = vectors
             .chunks_exact(DIM)
             .zip(&place.block_of)

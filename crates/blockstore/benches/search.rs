@@ -14,12 +14,13 @@ mod workload;
 
 use divan::Bencher;
 use foldback_blockstore::{IndexConfig, SearchRequest};
+use foldback_testkit::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use tempfile::TempDir;
-use workload::{Place, Random, question};
+use workload::{Place, question};
 
 fn main() {
     divan::main();
@@ -77,7 +78,7 @@ fn by_words_on_disk(bencher: Bencher<'_, '_>, blocks: u32) {
     let place = open(blocks, ONE, IndexConfig::default());
     let mut random = Random::new(99);
     place.search(&question(&mut random));
-    bencher.with_inputs(|| random.text(6)).bench_local_refs(|text| {
+    bencher.with_inputs(|| random.words(6)).bench_local_refs(|text| {
         place.searcher().search(&SearchRequest::new(text).k(10)).unwrap().len()
     });
 }

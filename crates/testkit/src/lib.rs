@@ -5,6 +5,7 @@
 //! - [`data`] walks over recorded conversations where the folder is there, and says so where not.
 //! - [`engine`] is the suite that every storage engine passes, one from outside as well.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
+//! - [`Random`] makes up numbers and words, the same on every run.
 //! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
 //!
 //! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
@@ -30,6 +31,8 @@ pub mod cassette;
 pub mod data;
 pub mod engine;
 pub mod generate;
+mod random;
 pub mod script;
 
+pub use random::Random;
 pub use script::transcript;

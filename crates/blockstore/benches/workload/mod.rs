@@ -9,6 +9,7 @@ use foldback_core::{
     SeqNo, SeqRange, StoredMessage, TodoId, Vectors,
 };
 use foldback_kv::{Engine, Mode, Registry, Todo};
+use foldback_testkit::Random;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ pub(crate) const DIM: usize = 256;
 const WORDS: usize = 70;
 
 /// How many topics vectors gather around.
-const TOPICS: u64 = 300;
+const TOPICS: usize = 300;
 
 /// Names the model; vectors are given.
 pub(crate) struct Given;
@@ -41,50 +42,14 @@ impl Embedder for Given {
     }
 }
 
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
-    }
-
-    fn unit(&mut self) -> f32 {
-        (self.next() % 1_000_000) as f32 / 1_000_000.0
-    }
-
-    pub(crate) fn text(&mut self, words: usize) -> String {
-        const PARTS: [&str; 27] = [
-            "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "cha", "pe", "do", "fi",
-            "gre", "hu", "jo", "ny", "qui", "wa", "xe", "yl", "sto", "bri", "cle", "dan", "mer",
-        ];
-        let mut text = String::new();
-        for _ in 0..words {
-            let mut rank = (20_000f32.powf(self.unit()) - 1.0) as usize;
-            for _ in 0..3 {
-                text.push_str(PARTS[rank % PARTS.len()]);
-                rank /= PARTS.len();
-            }
-            text.push(' ');
-        }
-        text
-    }
-
-    /// A unit vector that is as far from its topic as a text is.
-    pub(crate) fn vector(&mut self) -> Vec<f32> {
-        let mut topic = Self::new(1_000_000 + self.next() % TOPICS);
-        let mut noise = || self.unit() + self.unit() - 1.0;
-        let mut near = || 0.7 * (topic.unit() + topic.unit() - 1.0) + noise();
-        let values: Vec<f32> = (0..DIM).map(|_| near()).collect();
-        let norm = values.iter().map(|v| v * v).sum::<f32>().sqrt();
-        values.iter().map(|v| v / norm).collect()
-    }
+/// A unit vector that is as far from its topic as a text is.
+pub(crate) fn vector(random: &mut Random) -> Vec<f32> {
+    let mut topic = Random::new(1_000_000 + random.below(TOPICS) as u64);
+    let mut noise = || random.unit() + random.unit() - 1.0;
+    let mut near = || 0.7 * (topic.unit() + topic.unit() - 1.0) + noise();
+    let values: Vec<f32> = (0..DIM).map(|_| near()).collect();
+    let norm = values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    values.iter().map(|v| v / norm).collect()
 }
 
 /// The store in a folder, open.
@@ -168,7 +133,7 @@ impl Place {
     }
 
     fn message(&mut self, words: usize) -> NewMessage {
-        let text = self.random.text(words);
+        let text = self.random.words(words);
         self.text_bytes += text.len();
         let message = Message::user(&text);
         let stored = StoredMessage {
@@ -177,7 +142,7 @@ impl Place {
             recall: false,
             recorded_at: 0,
         };
-        let vector = self.random.vector();
+        let vector = vector(&mut self.random);
         self.block_of.push(self.blocks);
         NewMessage { stored, vectors: Vectors::new(DIM, vector).unwrap() }
     }
@@ -194,5 +159,5 @@ impl Place {
 
 /// A question by words and by meaning.
 pub(crate) fn question(random: &mut Random) -> (String, Vec<f32>) {
-    (random.text(6), random.vector())
+    (random.words(6), vector(random))
 }

@@ -7,6 +7,7 @@ use foldback_core::{
     TodoId, Vectors,
 };
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
+pub(crate) use foldback_testkit::Random;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,38 +46,6 @@ impl Embedder for Bag {
 }
 
 pub(crate) const MODEL: Bag = Bag("bag-48");
-
-/// A small generator of numbers, the same on every machine.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
-    }
-
-    pub(crate) fn unit(&mut self) -> f32 {
-        (self.next() % 1_000_000) as f32 / 1_000_000.0
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// A line of words whose frequencies fall as in language.
-    pub(crate) fn line(&mut self, words: usize) -> String {
-        let words: Vec<String> = (0..words)
-            .map(|_| format!("word{}", (3_000f32.powf(self.unit()) - 1.0) as usize))
-            .collect();
-        words.join(" ")
-    }
-}
 
 /// A todo that is being written.
 pub(crate) struct Writer {

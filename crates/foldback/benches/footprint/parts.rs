@@ -1,10 +1,11 @@
 //! The parts of the benchmark; each prints a few lines.
 
 use crate::machine::{self, Times};
-use crate::messages::{Random, chat, large_result};
+use crate::messages::{chat, large_result};
 use foldback::core::{Budget, Embedder as _, Message, TodoId, TokenCounter as _};
 use foldback::{Memory, Options, SearchRequest, Session};
 use foldback_embedder::StaticEmbedder;
+use foldback_testkit::Random;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
