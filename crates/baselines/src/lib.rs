@@ -7,8 +7,9 @@
 //! rule for all policies and at most 2,000 tokens; what that model would be sent and would write is
 //! told by [`ContextManager::side_calls`].
 //!
-//! A policy repairs nothing: its prompts are valid requests where what was recorded is one, and it
-//! parts no call from its results that came together.
+//! It is **not** a measurement (`foldback-bench` compares policies), and nothing of foldback's memory
+//! is in it. A policy repairs nothing: its prompts are valid requests where what was recorded is one,
+//! and it parts no call from its results that came together.
 //!
 //! Each policy has settings of its own type: [`SlidingWindow`], [`SummaryTopN`], [`DeepAgents`],
 //! [`ClearToolResults`], [`MaskObservations`], [`stm_ltm::StmLtmConfig`]. Their defaults are those of

@@ -28,8 +28,8 @@ impl TokenCounter for Estimate {
 }
 
 /// The tokens that a message takes in a request: its texts, the names and arguments of its calls,
-/// and [`MESSAGE_OVERHEAD`] for the message itself. A part of an unknown kind counts by its
-/// length, an image as [`IMAGE`] however large its data are.
+/// and four for the message itself. A part of an unknown kind counts by its length, an image as 765
+/// however large its data are.
 #[must_use]
 pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> usize {
     let content = match message.content() {

@@ -9,6 +9,8 @@
 //! context. It knows English; of other languages it knows the letters and some common characters,
 //! so that there the lexical side of a search carries the weight.
 //!
+//! The crate keeps no vector and searches for none; what a text is for is its caller's business.
+//!
 //! ```
 //! use foldback_core::Embedder;
 //! use foldback_embedder::StaticEmbedder;
@@ -25,7 +27,7 @@
 //! # Ok::<(), foldback_core::EmbedError>(())
 //! ```
 //!
-//! With the feature `fastembed`, a [`ModelEmbedder`] runs a sentence-embedding model of the user's
+//! With the feature `fastembed`, a `ModelEmbedder` runs a sentence-embedding model of the user's
 //! own. A [`Choice`] names one or the other, and [`calibrate`] measures what a model's cosines mean.
 
 mod choice;

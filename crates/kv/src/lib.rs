@@ -9,8 +9,14 @@
 //! it is read.
 //!
 //! It is **not** a query language, not a cache, and not a place for large files: a value is
-//! copied whole on its way in and out. It knows nothing of messages or blocks, starts no async
-//! runtime, and holds no read transaction while its caller works.
+//! copied whole on its way in and out. It reads no message and no block, starts no async runtime,
+//! and holds no read transaction while its caller works.
+//!
+//! Two things here are named for what they mean above, on purpose. A [`Space`] is a table on disk, so
+//! the set of them is a part of the format, and the format is this crate's. And the [`Registry`] of
+//! todos is here because the number of a todo is a part of every key: only the registry makes a
+//! [`Todo`], so that no record can be read without the todo's id, and it gives out and retires the
+//! numbers in the same transactions as any writer. Its own records are all that it reads.
 //!
 //! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine, and [`retry`] repeats a write
 //! that came second.

@@ -1,11 +1,11 @@
 //! Exact token counts of o200k, the vocabulary of the GPT-4o and later models.
 //!
-//! [`O200k`] counts what [`foldback_core::Estimate`] estimates. It is for measurements, reports
-//! and whoever asks; the running system does not need it. Its tables take about 129 ms to load
-//! and 48 MB of memory, once in a process and at the first count.
+//! [`O200k`] counts what [`foldback_core::Estimate`] estimates, for measurements and reports. Its
+//! tables take about 129 ms to load and 48 MB of memory, once in a process and at the first count.
 //!
-//! It counts the text of messages, not what a provider adds around them
-//! ([`foldback_core::message_tokens`] does), and it does not know other vocabularies.
+//! It is **not** what the running system counts with: that estimates. It counts the text of
+//! messages, not what a provider adds around them ([`foldback_core::message_tokens`] does), and it
+//! does not know other vocabularies.
 //!
 //! ```
 //! use foldback_core::TokenCounter;

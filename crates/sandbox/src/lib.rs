@@ -4,6 +4,9 @@
 //! environment it is given and how much it may use. Nothing is granted that was not named. Where the
 //! system cannot hold a command to that, nothing is run: see [`SandboxError::Unavailable`].
 //!
+//! It is **not** a container: it has no image, no file system of its own and no namespaces. Nor does it
+//! decide what is granted; it holds a command to what its caller named.
+//!
 //! ```
 //! use foldback_sandbox::{Command, Sandbox, SandboxError};
 //!
