@@ -6,8 +6,11 @@ use foldback_embedder::WordPiece;
 
 static VOCABULARY: &str = include_str!("../../assets/vocab.txt");
 
+/// Makes texts.
+type Texts = fn() -> Vec<String>;
+
 /// Texts that are read alike, by what they are; and the hash of the ids that `tokenizers` gives them.
-const RECORDED: [(fn() -> Vec<String>, &str); 4] = [
+const RECORDED: [(Texts, &str); 4] = [
     (
         accents_scripts_emoji_and_control_characters,
         "7e23bc3ea2d55fe871b5d037ddec04cff9aa8f4305d0e0b896014cb1dc124d07",
@@ -142,6 +145,7 @@ mod reference {
         encoding.get_ids().iter().map(|&id| id as u16).collect()
     }
 
+    #[expect(clippy::panic, reason = "a test fails by panicking")]
     #[track_caller]
     fn check(text: &str) {
         let ours = WordPiece::new().ids(text);
