@@ -25,10 +25,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/agent/src/trajectory/mod.rs", "several things still"),
     ("crates/cli/src/run/lines.rs::of", "a match: what each event of a run looks like"),
     ("crates/cli/src/run/settings.rs", "several things still"),
-    ("crates/providers/src/anthropic_request.rs::body", "several things still"),
-    ("crates/providers/src/config.rs", "several things still"),
-    ("crates/providers/src/door.rs", "several things still"),
-    ("crates/providers/src/remote_model.rs", "several things still"),
     ("crates/sandbox/src/linux/calls.rs", "lists: every system call, by what is done about it"),
 ];
 
