@@ -15,9 +15,9 @@
 //! A measurement gives the same figures each time, times aside:
 //!
 //! ```
-//! use foldback_bench::Policy;
 //! use foldback_core::Prices;
 //! use foldback_lab::agent::{Config, measure};
+//! use foldback_policies::Policy;
 //!
 //! let policies = vec![Policy::named("foldback").ok_or("no such policy")?];
 //! let config = Config { policies, services: 2, seed: 7, prices: Prices::default() };

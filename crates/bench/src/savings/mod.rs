@@ -51,8 +51,9 @@ pub use figures::{ByPolicy, FactCounts, Fate, Figures};
 pub use group::Group;
 pub use targets::{Target, Worst};
 
-use crate::{BenchError, Case, Kind, Policy};
+use crate::{BenchError, Case, Kind};
 use foldback_core::Prices;
+use foldback_policies::Policy;
 use rayon::prelude::*;
 use run::Subject;
 use serde::Serialize;

@@ -6,8 +6,9 @@ mod lengths;
 use super::targets::{CACHE_AWARE, STRICT};
 use super::{ByPolicy, Comparison, Curve, Group, Length, Savings, Spread};
 use crate::report::{Axis, Lines, Page, Section, Series};
-use crate::{BenchError, Policy, Sheet};
+use crate::{BenchError, Sheet};
 use foldback_core::thousands;
+use foldback_policies::Policy;
 
 /// What all are held against.
 const FULL: &str = "full";

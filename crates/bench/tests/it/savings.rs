@@ -4,7 +4,8 @@ use foldback::{Conversation, Envelope};
 use foldback_bench::savings::{
     Config, FactCounts, Fate, Figures, Group, PRICE_MOST, Savings, measure,
 };
-use foldback_bench::{Case, Counts, Kind, Policy};
+use foldback_bench::{Case, Counts, Kind};
+use foldback_policies::Policy;
 use foldback_testkit::transcript;
 use std::fmt::Write as _;
 

@@ -17,8 +17,8 @@ use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use foldback::{KNOWN_SECRET, Memory, Options};
-use foldback_bench::Policy;
 use foldback_core::{Prompt, Timestamp, TodoId, thousands};
+use foldback_policies::Policy;
 use rayon::prelude::*;
 use std::path::PathBuf;
 

@@ -4,8 +4,9 @@ use super::proof::Proof;
 use super::{Beside, BesideUsage};
 use crate::output::text;
 use crate::sources::Sourced;
-use foldback_bench::{Policy, Usage};
+use foldback_bench::Usage;
 use foldback_core::{TodoId, thousands};
+use foldback_policies::Policy;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

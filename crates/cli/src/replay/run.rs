@@ -11,13 +11,14 @@ use crate::walk;
 use again::Again;
 use foldback::{Close, ErrorKind, Memory, Session};
 use foldback_backend_store::Meta;
-use foldback_bench::{Calls, Counts, Meter, Policy};
+use foldback_bench::{Calls, Counts, Meter};
 use foldback_core::{
     Block, BlockId, Budget, Estimate, Message, Prompt, SeqNo, TodoId, TokenCounter, ToolCallId,
     check_request, thousands,
 };
 use foldback_disclosure::ledger_line;
 use foldback_kv::Todo;
+use foldback_policies::Policy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use crate::output::block;
 use crate::output::title::INDENT;
 use crate::output::{Output, style, text};
 use crate::sources::Sourced;
-use foldback_bench::Policy;
 use foldback_core::thousands;
+use foldback_policies::Policy;
 
 /// Prints what happens to one conversation.
 pub(crate) struct Screen<'a> {

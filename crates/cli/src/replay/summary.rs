@@ -5,8 +5,9 @@ use crate::error::CliError;
 use crate::output::table::{Column, Table};
 use crate::output::{Output, style, text};
 use foldback_baselines::BASELINES;
-use foldback_bench::{Policy, Usage};
+use foldback_bench::Usage;
 use foldback_core::thousands;
+use foldback_policies::Policy;
 use std::collections::BTreeMap;
 
 /// The reports of one or many conversations, added up.

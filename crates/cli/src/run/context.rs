@@ -3,10 +3,10 @@
 use super::meter::{LookingBack, Meter};
 use crate::error::CliError;
 use foldback::Memory;
-use foldback_bench::Policy;
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Estimate, Message, Recorded, TodoId,
 };
+use foldback_policies::Policy;
 use std::sync::Arc;
 
 /// A context whose messages are counted, and its children's.

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::{DeepSearch, Effort};
 use foldback_agent::{Resource, SpendLimits, StrategyName};
-use foldback_bench::Policy;
+use foldback_policies::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};

@@ -16,10 +16,10 @@ use foldback_agent::{
     Adaptive, Agent, AgentError, AskPerson, Executor, Journal, React, Strategy, SubAgents,
     TokenPrices, memory_share, reference_system_prompt, think, todo_write,
 };
-use foldback_bench::Policy;
 use foldback_core::Prices;
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
+use foldback_policies::Policy;
 use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
 use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{Permissions, PermissionsError, toolset};

@@ -15,8 +15,9 @@ pub use model::FactCounts;
 
 use billed::Billed;
 use foldback_agent::{Agent, Executor, React, ReactSettings, Stop, Task};
-use foldback_bench::{BenchError, Policy, Sheet, Usage};
+use foldback_bench::{BenchError, Sheet, Usage, measured_context};
 use foldback_core::{Prices, TodoId, thousands};
+use foldback_policies::Policy;
 use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, toolset};
 use model::Acting;
@@ -107,7 +108,7 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
     let react = React::new(ReactSettings { max_steps, ..ReactSettings::default() });
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
-    let context = policy.start(todo, prices)?;
+    let context = measured_context(policy, todo, prices)?;
     let mut context = Billed { context, model: Arc::clone(&model) };
     let report = agent.run(&react, &mut context, &Task::new("records", REQUEST)).await;
     let report = report.map_err(|error| failed(error.to_string()))?;

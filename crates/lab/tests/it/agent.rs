@@ -1,8 +1,8 @@
 //! One task under several policies.
 
-use foldback_bench::Policy;
 use foldback_core::Prices;
 use foldback_lab::agent::{Agents, Config, Figures, measure};
+use foldback_policies::Policy;
 
 fn measured(policies: &[&str]) -> Agents {
     let policies = policies.iter().map(|name| Policy::named(name).unwrap()).collect();

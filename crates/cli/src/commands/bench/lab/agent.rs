@@ -6,9 +6,9 @@ use crate::commands::bench::{Outputs, print};
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Args;
-use foldback_bench::Policy;
 use foldback_core::Prices;
 use foldback_lab::agent::{Config, POLICIES, measure};
+use foldback_policies::Policy;
 
 /// Have one agent do one task under several context policies
 ///

@@ -1,9 +1,9 @@
 //! The policies that decide what a model is sent, by their names.
 
-use crate::{BenchError, Driven};
-use foldback::{CacheAware, FoldPolicy, KNOWN_SECRET, Memory, Options, ViewConfig};
+use foldback::{CacheAware, FoldPolicy, Memory, Options, ViewConfig};
 use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
-use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
+use foldback_core::{ContextManager, Estimate, Prices, TodoId};
+use std::sync::Arc;
 
 /// A policy that decides what a model is sent.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,12 @@ impl Policy {
     pub fn named(name: &str) -> Option<Self> {
         let own = [Self::Foldback, Self::CacheAware].into_iter().find(|own| own.name() == name);
         own.or_else(|| baseline(name).map(Self::Baseline))
+    }
+
+    /// The policy of the memory that costs less at these prices of input tokens.
+    #[must_use]
+    pub fn own_at(prices: Prices) -> Self {
+        if prices.read < prices.plain { Self::CacheAware } else { Self::Foldback }
     }
 
     /// The name as it is given and reported.
@@ -93,30 +99,21 @@ impl Policy {
         self.is_foldback().then(|| self.view().window_bound())
     }
 
-    /// A context of this policy that holds nothing yet, for a provider with these prices.
+    /// The context of a todo under this policy. Of foldback's own it is the todo's session in `memory`,
+    /// which goes on where it stood, and whose view is that of the memory's [options](Self::options);
+    /// of any other it is a new one, and `memory` is not used.
     ///
     /// # Errors
-    /// When a memory cannot be made, or the prices are none.
-    pub fn start(
+    /// When the memory fails.
+    pub fn open(
         self,
-        todo: TodoId,
-        prices: Prices,
-    ) -> Result<Box<dyn ContextManager>, BenchError> {
-        let view = match self {
-            Self::Baseline(baseline) => return Ok(baseline.start(todo, Driven::counters())),
-            Self::Foldback => self.view(),
-            Self::CacheAware => {
-                let priced = CacheAware::default().with_prices(prices);
-                let priced = priced.map_err(|error| BenchError::Input(error.to_string()))?;
-                self.view().with_fold_policy(FoldPolicy::CacheAware(priced))
-            }
-        };
-        // Same input, same figures: a message without a time gets no time of today.
-        let options = Options::default()
-            .with_view(view)
-            .with_clock(|| Timestamp(0))
-            .with_secret(KNOWN_SECRET);
-        Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))
+        todo: &TodoId,
+        memory: &Memory,
+    ) -> Result<Box<dyn ContextManager>, foldback::Error> {
+        match self {
+            Self::Baseline(baseline) => Ok(baseline.start(todo.clone(), Arc::new(Estimate))),
+            Self::Foldback | Self::CacheAware => Ok(Box::new(memory.session(todo)?)),
+        }
     }
 }
 
