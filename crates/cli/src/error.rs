@@ -1,9 +1,11 @@
 //! What a command can end with.
 
+use crate::run::NO_DOCUMENTS;
 use foldback::ErrorKind;
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
+use foldback_reference_agent::ReferenceAgentError;
 use foldback_tools::PermissionsError;
 use std::error::Error as _;
 use std::io::{self, Write as _};
@@ -149,6 +151,17 @@ fn memory_code(error: &foldback::Error) -> u8 {
 impl From<foldback::embedder::LoadError> for CliError {
     fn from(error: foldback::embedder::LoadError) -> Self {
         Self::Usage(error.to_string())
+    }
+}
+
+impl From<ReferenceAgentError> for CliError {
+    fn from(error: ReferenceAgentError) -> Self {
+        match error {
+            ReferenceAgentError::Permissions(error) => Self::Permissions(error),
+            ReferenceAgentError::Setting(error) => Self::Agent(error.into()),
+            ReferenceAgentError::NoDocuments => Self::Usage(NO_DOCUMENTS.to_owned()),
+            error => Self::Usage(error.to_string()),
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) const MONEY: TokenPrices =
     TokenPrices { input: 3.0, output: 15.0, cached_read: 3.0, cached_write: 3.0 };
 
 /// The tool that runs commands.
-pub(crate) const SHELL: &str = "shell_run";
+const SHELL: &str = "shell_run";
 
 /// A shell that refuses: it stands where no sandbox can be had, so that the demo shows what that is like.
 pub(crate) fn refused_shell() -> Arc<dyn Tool> {

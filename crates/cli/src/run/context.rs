@@ -3,9 +3,7 @@
 use super::meter::{LookingBack, Meter};
 use crate::error::CliError;
 use foldback::Memory;
-use foldback_core::{
-    ContextError, ContextLayer, ContextManager, Estimate, Message, Recorded, TodoId,
-};
+use foldback_core::{ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId};
 use foldback_policies::Policy;
 use std::sync::Arc;
 
@@ -29,13 +27,8 @@ impl MeteredContext {
         memory: &Memory,
         meter: Arc<Meter>,
     ) -> Result<Self, CliError> {
-        let (context, memory): (Box<dyn ContextManager>, _) = match policy {
-            Policy::Foldback | Policy::CacheAware => {
-                (Box::new(memory.session(todo)?), Some(memory.clone()))
-            }
-            Policy::Baseline(baseline) => (baseline.start(todo.clone(), Arc::new(Estimate)), None),
-        };
-        Ok(Self::around(context, meter, memory)?)
+        let kept = policy.is_foldback().then(|| memory.clone());
+        Ok(Self::around(policy.open(todo, memory)?, meter, kept)?)
     }
 
     fn around(

@@ -18,13 +18,12 @@ mod record;
 mod screen;
 mod settings;
 mod setup;
-mod strategies;
 mod summary;
 
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use meter::Account;
 pub(crate) use record::{RunRecord, RunState};
-pub(crate) use settings::{Limits, RunSettings};
+pub(crate) use settings::{Limits, NO_DOCUMENTS, RunSettings};
 
 use crate::cli::Globals;
 use crate::demo;
@@ -196,8 +195,6 @@ fn work(
         let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
         let servers = setup::servers(&record.settings, &screen).await?;
         let documents = documents::documents(&record.settings, globals, &screen)?;
-        let strategy = record.settings.strategy()?;
-        let strategy = strategies::strategy(&strategy, record.limits, documents.as_ref())?;
         let parts = setup::Parts {
             model: model.model,
             meter: meter.clone(),
@@ -217,7 +214,7 @@ fn work(
             spend: spend.clone(),
         };
         screen.say(&summary::head(&record));
-        let working = agent.run(&*strategy, &mut context, &task);
+        let working = agent.run(&mut context, &task);
         let watching = interrupt::watch(&record.id, &cancelled, &screen);
         let report = tokio::select! {
             report = working => report,

@@ -1,14 +1,14 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
 use super::meter::Account;
-use super::strategies::STRATEGIES;
 use crate::error::CliError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::deep_search::{DeepSearch, Effort};
-use foldback_agent::{Resource, SpendLimits, StrategyName};
+use foldback_agent::{FlowSettings, Resource, SpendLimits, StrategyName};
 use foldback_policies::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
+use foldback_reference_agent::{ReferenceAgent, STRATEGIES, strategy_name};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -145,9 +145,6 @@ pub(crate) struct Limits {
     sub_agent_share: Option<u8>,
 }
 
-/// No sub-agent can spend all that is left: those that come after it have something as well.
-const SUB_AGENT_SHARE: u8 = 50;
-
 /// The environment variable that names the settings file.
 const SETTINGS: &str = "FOLDBACK_SETTINGS";
 
@@ -181,11 +178,7 @@ impl RunSettings {
     pub(crate) fn strategy(&self) -> Result<StrategyName, CliError> {
         let [default, ..] = &STRATEGIES;
         let Some(name) = &self.strategy else { return Ok(default.clone()) };
-        let known = STRATEGIES.iter().find(|strategy| strategy.as_str() == name);
-        known.cloned().ok_or_else(|| {
-            let names = STRATEGIES.iter().map(StrategyName::as_str).collect::<Vec<_>>().join(", ");
-            CliError::Usage(format!("there is no strategy {name:?}; there are {names}"))
-        })
+        Ok(strategy_name(name)?)
     }
 
     /// How thoroughly a deep search looks.
@@ -298,7 +291,8 @@ impl Limits {
 
     /// The part of what is left that a sub-agent may spend.
     pub(crate) fn sub_agent_share(self) -> f64 {
-        f64::from(self.sub_agent_share.unwrap_or(SUB_AGENT_SHARE)) / 100.0
+        let part = |percent| f64::from(percent) / 100.0;
+        self.sub_agent_share.map_or(ReferenceAgent::SUB_AGENT_SHARE, part)
     }
 
     /// The bound on something, as it was given.
@@ -330,6 +324,15 @@ impl Limits {
     /// Whether the run's time is bounded.
     pub(crate) fn bounds_time(self) -> bool {
         self.max_time.is_some()
+    }
+
+    /// A flow has an hour, unless the run says otherwise: then it may spend whatever the run may.
+    pub(crate) fn flow_settings(self) -> FlowSettings {
+        let settings = FlowSettings::default();
+        match self.bounds_time() {
+            true => FlowSettings { limits: SpendLimits::default(), ..settings },
+            false => settings,
+        }
     }
 
     /// What may be spent.

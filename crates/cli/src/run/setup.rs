@@ -11,18 +11,16 @@ use super::screen::Screen;
 use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
-use foldback_agent::deep_search::{DeepSearch, research};
-use foldback_agent::{
-    Adaptive, Agent, AgentError, AskPerson, Executor, Journal, React, Strategy, SubAgents,
-    TokenPrices, memory_share, reference_system_prompt, think, todo_write,
-};
+use foldback_agent::deep_search::DeepSearch;
+use foldback_agent::{AskPerson, Journal, React, TokenPrices};
 use foldback_core::Prices;
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
 use foldback_policies::Policy;
 use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
-use foldback_tool::{Tool, Toolbox};
-use foldback_tools::{Permissions, PermissionsError, toolset};
+use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
+use foldback_tool::Tool;
+use foldback_tools::Permissions;
 use std::sync::Arc;
 
 /// A model, and what is known of its prices.
@@ -71,8 +69,7 @@ fn is_named(sources: &ModelSources) -> bool {
 /// The context policy of a run: the one that was named, or foldback's own with the fold policy that is
 /// cheaper at these prices.
 pub(crate) fn policy(settings: &RunSettings, prices: Prices) -> Result<Policy, CliError> {
-    let own = if prices.read < prices.plain { Policy::CacheAware } else { Policy::Foldback };
-    Ok(settings.context()?.unwrap_or(own))
+    Ok(settings.context()?.unwrap_or_else(|| Policy::own_at(prices)))
 }
 
 /// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.
@@ -97,71 +94,36 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// The agent of a run: it works in the run's workspace, and may have others work for it.
-    pub(crate) fn agent(self, record: &RunRecord) -> Result<Agent, CliError> {
-        let person = AtTerminal::find(&self.screen);
-        let mut tools = own_tools(record, &self.screen, person.clone())?;
-        tools.extend(self.foreign.iter().cloned());
-        let approvals = Arc::new(Approvals::new(record.limits.yes, person));
-        let share = record.limits.sub_agent_share();
-        let executor = |tools: &[Arc<dyn Tool>]| {
-            let toolbox = Toolbox::new(tools.iter().cloned());
-            let toolbox = toolbox.map_err(|error| CliError::Usage(error.to_string()))?;
-            let executor = Executor::new(toolbox).with_journal(Arc::clone(&self.journal));
-            Ok::<_, CliError>(executor.with_approver(approvals.clone()))
-        };
+    pub(crate) fn agent(self, record: &RunRecord) -> Result<ReadyAgent, CliError> {
+        let RunRecord { settings, limits, .. } = record;
         let model = Arc::new(MeteredModel { model: self.model, meter: self.meter });
-        let system_prompt = reference_system_prompt();
-        let agent = |tools: &[Arc<dyn Tool>]| {
-            let agent = Agent::new(model.clone(), executor(tools)?);
-            Ok::<_, CliError>(agent.with_system_prompt(system_prompt))
-        };
-        if let Some(documents) = self.documents {
-            let searchers = SubAgents::new(agent(&[])?).with_share(share);
-            tools.push(research(documents, searchers.map_err(AgentError::from)?));
-        }
-        let template = agent(&tools)?;
-        let strategy: Arc<dyn Strategy> = match record.demo {
-            // The recording has their turns one by one.
-            true => Arc::new(React::default()),
-            false => Arc::new(Adaptive::default()),
-        };
-        let sub_agents = SubAgents::new(template).with_strategy(strategy);
-        let sub_agents = sub_agents.with_share(share).map_err(AgentError::from)?;
-        let all: Vec<_> =
-            tools.into_iter().chain([sub_agents.delegate(), memory_share()]).collect();
-        agent(&all)
-    }
-}
-
-/// The tools that the agent of a run and its sub-agents share: those for its workspace, and those by
-/// which an agent keeps its mind in order. Where no sandbox can be had there is no shell.
-fn own_tools(
-    record: &RunRecord,
-    screen: &Screen,
-    person: Option<AtTerminal>,
-) -> Result<Vec<Arc<dyn Tool>>, CliError> {
-    let permissions = permissions(&record.settings);
-    let mut tools = match toolset(&permissions) {
-        Err(PermissionsError::Unavailable { tool: demo::SHELL, reason }) => {
-            screen.note(&format!("commands cannot be run: {reason}"));
-            let mut without = permissions;
-            without.shell.allow = false;
-            toolset(&without)?
-        }
-        tools => tools?,
-    };
-    if record.demo && !tools.iter().any(|tool| tool.spec().name() == demo::SHELL) {
-        tools.push(demo::refused_shell());
-    }
-    let person = match person {
-        Some(person) => {
+        let person = AtTerminal::find(&self.screen);
+        let mut agent = ReferenceAgent::new(model)
+            .in_workspace(permissions(settings))
+            .with_tools(self.foreign)
+            .with_journal(self.journal)
+            .with_approver(Arc::new(Approvals::new(limits.yes, person.clone())))
+            .with_strategy_named(settings.strategy()?.as_str())
+            .with_flow(limits.flow_settings())
+            .with_sub_agent_share(limits.sub_agent_share());
+        if let Some(person) = person {
             let turn = Arc::clone(&person.turn);
-            AskPerson::new(Arc::new(person)).with_turn(turn)
+            agent = agent.with_person(AskPerson::new(Arc::new(person)).with_turn(turn));
         }
-        None => AskPerson::nobody(),
-    };
-    tools.extend([todo_write(), think(), Arc::new(person) as Arc<dyn Tool>]);
-    Ok(tools)
+        if let Some(documents) = self.documents {
+            agent = agent.with_documents(documents);
+        }
+        if record.demo {
+            // The recording has the turns of sub-agents one by one.
+            agent = agent.with_sub_agent_strategy(Arc::new(React::default()));
+            agent = agent.with_shell_substitute(demo::refused_shell());
+        }
+        let agent = agent.build()?;
+        if let Some(reason) = agent.no_shell() {
+            self.screen.note(&format!("commands cannot be run: {reason}"));
+        }
+        Ok(agent)
+    }
 }
 
 /// The MCP servers of a run, started. One that does not start is told of, and the run goes on without.
