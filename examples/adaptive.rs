@@ -46,7 +46,7 @@ fn tide_table() -> Arc<dyn Tool> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let model = ScriptedModel::new([
         // The first request: one plan, two calls beside each other, the answer.
         r#"{"action_plan": {

@@ -33,7 +33,7 @@ const PLAN: &str = r#"{
 }"#;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("(a script stands in the model's place; the tools really run)\n");
     // The plan, then the answer: a plan in which nothing fails takes these two calls.
     let model = Arc::new(ScriptedModel::new([

@@ -43,7 +43,7 @@ const DOCUMENTS: [(&str, &str); 3] = [
 const QUESTION: &str = "Why do some notices arrive twice? 为什么有的通知会送达两次？";
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("(a script stands in the model's place; the documents are really searched)\n");
     let folder = tempfile::tempdir()?;
     for (name, text) in DOCUMENTS {

@@ -33,7 +33,7 @@ const CHANGES: [(&str, Option<&str>); 3] = [
 ];
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("(a script stands in the model's place; the tools look into small tables)\n");
     let model = Arc::new(ScriptedModel::answering(script));
     let agent = |tool| -> Result<Agent, Box<dyn Error>> {

@@ -11,7 +11,7 @@ use foldback_chunker::{Chunker, ChunkerConfig, Described, Event, Input, describe
 use foldback_core::{BlockId, Message, Timestamp, TodoId, ToolCall, ToolCallId};
 use std::error::Error;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let conversation = conversation();
     let todo = TodoId::new("holiday")?;
     let mut chunker = Chunker::new(ChunkerConfig::default());

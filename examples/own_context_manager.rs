@@ -84,7 +84,7 @@ impl ContextManager for LastTurns {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let todo = TodoId::new("interview")?;
     let memory = Memory::in_memory(Options::default())?;
     // The line in which policies are exchanged.

@@ -42,7 +42,7 @@ const ONE_AFTER_THE_OTHER: &str = r#"<execute_tools>
 </execute_tools>"#;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "(a script stands in the model's place; the searches look into a small table, and the Python really runs)\n"
     );

@@ -12,7 +12,7 @@ use foldback::{Memory, Options};
 use std::error::Error;
 use std::path::PathBuf;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // A folder makes the memory durable; without one it lives as long as the program.
     let memory = match std::env::args_os().nth(1).map(PathBuf::from) {
         Some(folder) => Memory::open(&folder, Options::default())?,

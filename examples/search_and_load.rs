@@ -11,7 +11,7 @@ use foldback::core::{Message, TodoId, ToolCall, ToolCallId};
 use foldback::{Memory, Options, SearchRequest, Session};
 use std::error::Error;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let memory = Memory::in_memory(Options::default())?;
     let todo = TodoId::new("support-4711")?;
     let mut session = memory.session(&todo)?;

@@ -23,7 +23,7 @@ fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("retry.toml"), "limit = 3\nwait_ms = 200\n")?;
     fs::write(folder.path().join("说明.md"), "# 重试\n\n重试上限应当是 5 次。\n")?;

@@ -22,7 +22,7 @@ const REQUEST: &str =
     "帮我查一下杭州今天下午 6 点的天气，如果晴朗就订西湖餐厅，下雨就点黄焖鸡外卖。";
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("(a script stands in the model's place; the tools really run)\n");
     for forecast in ["小雨，18 °C", "晴，24 °C"] {
         println!("== the forecast is {forecast} ==\n");

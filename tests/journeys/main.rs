@@ -14,6 +14,7 @@ mod agent_search;
 mod cjk;
 mod context_engineering;
 mod crash;
+mod examples;
 mod golden;
 mod grants;
 mod hand_over;
