@@ -39,10 +39,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod background;
 mod compressor;
 mod config;
 mod fields;
+mod jobs;
 mod memory;
 mod raw;
 mod scene;
@@ -57,11 +57,11 @@ pub use scene::{Mode, Scene};
 use crate::Counters;
 use crate::refusal::{no_message, no_tool, over_budget};
 use crate::tool::tool_tokens;
-use background::fold;
 use foldback_core::{
     BackgroundWork, Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo,
     SideCall, SideCalls, TodoId, ToolAnswer, ToolCall, ToolDefinition, message_tokens,
 };
+use jobs::fold;
 use memory::Memory;
 use raw::{Raw, RawStore};
 use std::collections::{BTreeSet, VecDeque};
@@ -206,6 +206,27 @@ impl StmLtm {
         }
     }
 
+    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
+    /// what is there already.
+    fn finished(&self, step: &Step) -> Finished {
+        let kept = |seq: &&SeqNo| {
+            self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
+        };
+        let seqs = step.asked.iter().chain(&step.wave).filter(kept);
+        let message = |seq: &SeqNo| Some((*seq, Arc::clone(&self.raw.get(*seq)?.message)));
+        Finished { number: step.number, messages: seqs.filter_map(message).collect() }
+    }
+
+    /// The work of summing L up, as it stands now.
+    fn sum_up_job(
+        &self,
+        compressor: Arc<dyn Compressor>,
+    ) -> impl FnOnce() -> Written + Send + use<> {
+        let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
+        let (scene, counters) = (self.config.scene.clone(), self.counters.clone());
+        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), &counters)
+    }
+
     fn take_summary(&mut self, count: usize, written: Written) {
         self.side_calls.extend(written.call);
         self.memory.replace(count, written.notes, self.counters.sizes.as_ref());
@@ -330,6 +351,12 @@ impl ContextManager for StmLtm {
 
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         Some(self)
+    }
+}
+
+impl SideCalls for StmLtm {
+    fn take(&mut self) -> Vec<SideCall> {
+        std::mem::take(&mut self.side_calls)
     }
 }
 

@@ -1,8 +1,7 @@
 //! How the memory is kept.
 
-use super::StmLtm;
 use super::compressor::{Compressor, Extractive};
-use super::scene::Scene;
+use super::{Scene, StmLtm};
 use crate::Counters;
 use crate::extractive::SUMMARY_TOKENS;
 use foldback_core::{ContextManager, TodoId};

@@ -2,6 +2,8 @@
 //! now: measuring what a model would be sent, and proving that everything comes back.
 
 mod beside;
+mod event;
+mod player;
 mod proof;
 mod report;
 mod run;
@@ -10,8 +12,9 @@ mod screen;
 mod summary;
 
 pub(crate) use beside::{Beside, BesideUsage, Forgot, replay_baseline, rivals};
+pub(crate) use event::Event;
 pub(crate) use report::Report;
-pub(crate) use run::{Event, Run, Stop, replay};
+pub(crate) use run::{Run, Stop, replay};
 pub(crate) use sample::{Sample, samples};
 pub(crate) use screen::{Many, Screen};
 pub(crate) use summary::{Totals, summary};

@@ -1,7 +1,7 @@
 //! A replay as a person watches it.
 
 use super::Report;
-use super::run::Event;
+use super::event::Event;
 use crate::error::CliError;
 use crate::output::block;
 use crate::output::title::INDENT;

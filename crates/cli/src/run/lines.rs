@@ -61,16 +61,12 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         AgentEvent::CallEnded {
             tool, success, exit_code, excerpt, took_us, from_journal, ..
         } => {
-            let came = match *from_journal {
-                true => "known from before".to_owned(),
-                false => elapsed(Duration::from_micros(*took_us)),
-            };
             let exit = exit_code.filter(|code| *code != 0);
             let is_good = *success && exit.is_none();
             let (sign, style) = if is_good { ("✓", style::GOOD) } else { ("✗", style::BAD) };
-            let exit = exit.map(|code| format!("exit {code}  ")).unwrap_or_default();
+            let end = ending(exit, (!from_journal).then(|| Duration::from_micros(*took_us)));
             let call = text::fit(beside.call.unwrap_or(tool).trim_end(), room / 2);
-            line(sign, style, format!("{call}  {exit}{came}  {}", text::one_line(excerpt)))
+            line(sign, style, format!("{call}  {end}  {}", text::one_line(excerpt)))
         }
         AgentEvent::CallSkipped { step, because, .. } => {
             dim("-", format!("step {} skipped, because of step {}", step.0, because.0))
@@ -89,15 +85,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
             );
             line("▣", style::NAME, words)
         }
-        AgentEvent::Todos { list } => {
-            // What stands as it stood needs no line.
-            let is_new = |item: &&TodoItem| {
-                let before = beside.list.items().iter().find(|before| before.id == item.id);
-                before.is_none_or(|before| before.state != item.state)
-            };
-            let items = list.items().iter().filter(is_new);
-            items.map(|item| format!("  {}", todo(item, room))).collect()
-        }
+        AgentEvent::Todos { list } => changes(beside.list, list, room),
         AgentEvent::Delegated { item, request } => {
             line("↘", style::HEAD, format!("a sub-agent takes {item}: {}", text::one_line(request)))
         }
@@ -115,6 +103,23 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         AgentEvent::Noted { text: words } => dim("·", text::one_line(words)),
         _ => Vec::new(),
     }
+}
+
+/// How a call has ended: `exit 1  7 ms`. One that took no time is known from a journal.
+fn ending(exit: Option<i64>, took: Option<Duration>) -> String {
+    let exit = exit.map(|code| format!("exit {code}  ")).unwrap_or_default();
+    let came = took.map_or_else(|| "known from before".to_owned(), elapsed);
+    exit + &came
+}
+
+/// The items of a todo list that do not stand as they stood before, a line each.
+fn changes(before: &TodoList, list: &TodoList, width: usize) -> Vec<String> {
+    let is_new = |item: &&TodoItem| {
+        let before = before.items().iter().find(|before| before.id == item.id);
+        before.is_none_or(|before| before.state != item.state)
+    };
+    let items = list.items().iter().filter(is_new);
+    items.map(|item| format!("  {}", todo(item, width))).collect()
 }
 
 /// An item of a todo list, on a line.

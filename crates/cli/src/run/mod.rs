@@ -11,6 +11,7 @@ mod documents;
 mod failures;
 mod folder;
 mod interrupt;
+mod limits;
 mod lines;
 mod meter;
 mod person;
@@ -21,9 +22,10 @@ mod setup;
 mod summary;
 
 pub(crate) use folder::{RunFolder, Runs};
+pub(crate) use limits::Limits;
 pub(crate) use meter::Account;
 pub(crate) use record::{RunRecord, RunState};
-pub(crate) use settings::{Limits, NO_DOCUMENTS, RunSettings};
+pub(crate) use settings::{NO_DOCUMENTS, RunSettings};
 
 use crate::cli::Globals;
 use crate::demo;

@@ -1,7 +1,8 @@
 //! What is known of a run: kept in its folder, and listed by `foldback sessions`.
 
+use super::limits::Limits;
 use super::meter::Account;
-use super::settings::{Limits, RunSettings};
+use super::settings::RunSettings;
 use foldback_agent::{Report, Resource, SpendTracker, Stop, TerminateStatus};
 use foldback_core::{Timestamp, TodoId};
 use serde::{Deserialize, Serialize};

@@ -1,18 +1,16 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
-use super::meter::Account;
 use crate::error::CliError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use foldback_agent::StrategyName;
 use foldback_agent::deep_search::{DeepSearch, Effort};
-use foldback_agent::{FlowSettings, Resource, SpendLimits, StrategyName};
 use foldback_policies::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
-use foldback_reference_agent::{ReferenceAgent, STRATEGIES, strategy_name};
+use foldback_reference_agent::{STRATEGIES, strategy_name};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// How a run is to go about its task. It is kept with the run, so that it goes on in the same way, unless
 /// it is given another model.
@@ -110,40 +108,6 @@ pub(crate) const NO_DOCUMENTS: &str =
 
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
-
-/// What a run may do and spend. Given with --resume, it takes the place of what was given before.
-#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Limits {
-    /// Approve of everything that changes something, without asking
-    #[arg(long)]
-    pub(crate) yes: bool,
-
-    /// Ask the model so often at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    max_calls: Option<u64>,
-
-    /// Use so many of the model's tokens at most, in and out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    max_tokens: Option<u64>,
-
-    /// Spend so much at most; the model's prices must be known
-    #[arg(long, value_name = "MONEY", value_parser = money)]
-    max_cost: Option<f64>,
-
-    /// Work so long at most, from each beginning and going on: 90s, 10m, 2h
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    #[serde(rename = "max_seconds")]
-    max_time: Option<u64>,
-
-    /// A sub-agent may spend this part of what is left of these bounds when it begins, at most [default: 50]
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        value_parser = clap::value_parser!(u8).range(1..=100),
-    )]
-    sub_agent_share: Option<u8>,
-}
 
 /// The environment variable that names the settings file.
 const SETTINGS: &str = "FOLDBACK_SETTINGS";
@@ -266,87 +230,6 @@ impl RunSettings {
     }
 }
 
-impl Limits {
-    /// Everything is approved of, and nothing bounded.
-    pub(crate) fn approving() -> Self {
-        Self { yes: true, ..Self::default() }
-    }
-
-    /// These, with what `newer` says in their place.
-    pub(crate) fn overlaid(self, newer: Self) -> Self {
-        Self {
-            yes: self.yes || newer.yes,
-            max_calls: newer.max_calls.or(self.max_calls),
-            max_tokens: newer.max_tokens.or(self.max_tokens),
-            max_cost: newer.max_cost.or(self.max_cost),
-            max_time: newer.max_time.or(self.max_time),
-            sub_agent_share: newer.sub_agent_share.or(self.sub_agent_share),
-        }
-    }
-
-    /// Whether a sum of money bounds the run.
-    pub(crate) fn bounds_cost(self) -> bool {
-        self.max_cost.is_some()
-    }
-
-    /// The part of what is left that a sub-agent may spend.
-    pub(crate) fn sub_agent_share(self) -> f64 {
-        let part = |percent| f64::from(percent) / 100.0;
-        self.sub_agent_share.map_or(ReferenceAgent::SUB_AGENT_SHARE, part)
-    }
-
-    /// The bound on something, as it was given.
-    pub(crate) fn reached(self, resource: Resource) -> Option<String> {
-        match resource {
-            Resource::ModelCalls => self.max_calls.map(|calls| format!("--max-calls {calls}")),
-            Resource::Tokens => self.max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
-            Resource::Cost => self.max_cost.map(|cost| format!("--max-cost {cost}")),
-            Resource::Time => self.max_time.map(|seconds| format!("--max-time {}", time(seconds))),
-            Resource::ToolCalls => None,
-        }
-    }
-
-    /// A bound on something that lets a run go on that has spent this: with as much again, and at least
-    /// twice what it was. Time begins anew by itself.
-    pub(crate) fn raised(self, resource: Resource, account: &Account) -> Option<String> {
-        let more = |bound: u64, spent: u64| bound.saturating_add(bound.max(spent));
-        let tokens = account.usage.input.saturating_add(account.usage.output);
-        let cost = account.cost.unwrap_or_default();
-        let raised = Self {
-            max_calls: self.max_calls.map(|bound| more(bound, account.calls)),
-            max_tokens: self.max_tokens.map(|bound| more(bound, tokens)),
-            max_cost: self.max_cost.map(|bound| rounded_up(bound + bound.max(cost))),
-            ..self
-        };
-        if resource == Resource::Time { None } else { raised.reached(resource) }
-    }
-
-    /// Whether the run's time is bounded.
-    pub(crate) fn bounds_time(self) -> bool {
-        self.max_time.is_some()
-    }
-
-    /// A flow has an hour, unless the run says otherwise: then it may spend whatever the run may.
-    pub(crate) fn flow_settings(self) -> FlowSettings {
-        let settings = FlowSettings::default();
-        match self.bounds_time() {
-            true => FlowSettings { limits: SpendLimits::default(), ..settings },
-            false => settings,
-        }
-    }
-
-    /// What may be spent.
-    pub(crate) fn spend_limits(self) -> SpendLimits {
-        SpendLimits {
-            model_calls: self.max_calls,
-            tool_calls: None,
-            tokens: self.max_tokens,
-            cost: self.max_cost,
-            time: self.max_time.map(Duration::from_secs),
-        }
-    }
-}
-
 /// Whether an address is the one of a provider, and the model's name tells of another.
 fn is_of_another(base_url: &str, model: &str) -> bool {
     let bare = |url: &str| url.trim_end_matches('/').to_owned();
@@ -355,14 +238,6 @@ fn is_of_another(base_url: &str, model: &str) -> bool {
     };
     let at = Provider::ALL.iter().find(|provider| is_at(provider));
     at.is_some_and(|at| Provider::of_name(model).is_some_and(|other| other != *at))
-}
-
-/// A sum of money, a little more, with few digits.
-fn rounded_up(sum: f64) -> f64 {
-    // Sums are small, and prices are given for a million tokens.
-    let (digits, more) = (1e6, 1e-9);
-    let rounded = ((sum - more) * digits).ceil() / digits;
-    if rounded.is_finite() { rounded } else { sum }
 }
 
 /// The full path of something that is there.
@@ -385,54 +260,9 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-fn money(text: &str) -> Result<f64, String> {
-    let money = text.parse::<f64>().ok().filter(|money| money.is_finite() && *money > 0.0);
-    money.ok_or_else(|| "expected a number above 0, as 1.50".to_owned())
-}
-
-/// Seconds as a time is given: `90s`, `10m`, `2h`.
-fn time(seconds: u64) -> String {
-    match seconds {
-        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
-        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
-        _ => format!("{seconds}s"),
-    }
-}
-
-/// A time in seconds: `90`, `90s`, `10m`, `2h`.
-fn seconds(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, &text[number.len()..]),
-        None => (text, "s"),
-    };
-    let each = match unit {
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
-    let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(each));
-    seconds
-        .filter(|seconds| *seconds > 0)
-        .ok_or_else(|| "expected a time such as 90s, 10m or 2h".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_llm::Usage;
-
-    #[test]
-    fn times_and_sums_are_read() {
-        let read = ["90", "90s", "10m", "2h"].map(|text| seconds(text).unwrap());
-        assert_eq!(read, [90, 90, 600, 7_200]);
-        for bad in ["", "0", "s", "-1m", "1d", "1.5h", "99999999999999999999h", "二m"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
-        assert_eq!(money("1.50"), Ok(1.5));
-        for bad in ["0", "-1", "NaN", "inf", "1€"] {
-            assert!(money(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn hosts_are_hosts() {
@@ -443,35 +273,6 @@ mod tests {
         assert!(
             ["http://docs.rs", "", "a b", "docs.rs/x", "a:80"].map(host).iter().all(Result::is_err)
         );
-    }
-
-    #[test]
-    fn a_bound_is_named_as_it_was_given_and_can_be_raised() {
-        let limits = Limits { max_calls: Some(3), max_cost: Some(0.25), ..Limits::default() };
-        let spent = Account { calls: 3, cost: Some(0.25), ..Account::default() };
-        let told = |resource| (limits.reached(resource), limits.raised(resource, &spent));
-        let both = |one: &str, other: &str| (Some(one.to_owned()), Some(other.to_owned()));
-        assert_eq!(told(Resource::ModelCalls), both("--max-calls 3", "--max-calls 6"));
-        assert_eq!(told(Resource::Cost), both("--max-cost 0.25", "--max-cost 0.5"));
-        assert_eq!(told(Resource::Tokens), (None, None));
-        let timed = Limits { max_time: Some(90), ..Limits::default() };
-        assert_eq!(timed.reached(Resource::Time).as_deref(), Some("--max-time 90s"));
-        assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
-        let of = |seconds| Limits { max_time: Some(seconds), ..Limits::default() };
-        let written = [60, 61, 5_400, 10_800].map(|seconds| of(seconds).reached(Resource::Time));
-        let named = ["1m", "61s", "90m", "3h"].map(|time| Some(format!("--max-time {time}")));
-        assert_eq!(written, named);
-    }
-
-    /// What the first call took may be ten times what was allowed.
-    #[test]
-    fn a_raised_bound_lets_a_run_go_on_that_went_far_beyond() {
-        let limits = Limits { max_tokens: Some(1_000), max_cost: Some(0.01), ..Limits::default() };
-        let usage = Usage { input: 9_000, output: 1_000, ..Usage::default() };
-        let spent = Account { calls: 1, usage, cost: Some(0.1), ..Account::default() };
-        let raised = |resource| limits.raised(resource, &spent).unwrap();
-        assert_eq!(raised(Resource::Tokens), "--max-tokens 11000");
-        assert_eq!(raised(Resource::Cost), "--max-cost 0.11");
     }
 
     /// What was inferred from the name of one model is no place for one of another provider.
@@ -511,15 +312,5 @@ mod tests {
             RunSettings { settings: Some("not-there.toml".into()), ..RunSettings::default() };
         let error = kept.clone().with_newer_model(nowhere).unwrap_err().to_string();
         assert!(error.contains("the settings file not-there.toml cannot be used"), "{error}");
-    }
-
-    #[test]
-    fn newer_limits_take_the_place_of_older_ones() {
-        let older =
-            Limits { yes: true, max_calls: Some(3), max_time: Some(60), ..Limits::default() };
-        let newer = Limits { max_calls: Some(9), ..Limits::default() };
-        let both = older.overlaid(newer);
-        assert_eq!((both.yes, both.max_calls, both.max_time), (true, Some(9), Some(60)));
-        assert_eq!(both.spend_limits().time, Some(Duration::from_secs(60)));
     }
 }

@@ -1,6 +1,6 @@
-//! `foldback embedder calibrate`: what a model's cosines mean.
+//! `foldback embedder calibrate`.
 
-use super::{failed, on_own_texts, sample};
+use super::scale::{failed, on_own_texts, sample};
 use crate::cli::{self, Globals};
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
@@ -32,6 +32,27 @@ pub(super) struct Calibrate {
     /// Files or folders of conversations, or - for standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct CalibrationJson<'a> {
+    model_id: &'a str,
+    same_topic: f32,
+    answering: f32,
+    balanced_accuracy: f64,
+    within: PairsJson,
+    across: PairsJson,
+    answers: PairsJson,
+    others: PairsJson,
+    stored: bool,
+}
+
+#[derive(Serialize)]
+struct PairsJson {
+    pairs: usize,
+    p10: f32,
+    p50: f32,
+    p90: f32,
 }
 
 impl Calibrate {
@@ -67,37 +88,8 @@ impl Calibrate {
     }
 }
 
-#[derive(Serialize)]
-struct CalibrationJson<'a> {
-    model_id: &'a str,
-    same_topic: f32,
-    answering: f32,
-    balanced_accuracy: f64,
-    within: PairsJson,
-    across: PairsJson,
-    answers: PairsJson,
-    others: PairsJson,
-    stored: bool,
-}
-
-#[derive(Serialize)]
-struct PairsJson {
-    pairs: usize,
-    p10: f32,
-    p50: f32,
-    p90: f32,
-}
-
-impl From<&Distribution> for PairsJson {
-    fn from(found: &Distribution) -> Self {
-        let [p10, p50, p90] = [0.1, 0.5, 0.9].map(|share| found.at(share));
-        Self { pairs: found.len(), p10, p50, p90 }
-    }
-}
-
 /// So many messages are read to measure a model, and of each so many characters: more tell no more.
 const MOST_MESSAGES: usize = 20_000;
-
 const MOST_CHARS: usize = 3_000;
 
 /// The conversations of the files, up to [`MOST_MESSAGES`].
@@ -185,4 +177,11 @@ fn print_calibration(out: &Output, measured: &Calibration, stored: bool) -> Resu
         out.line(format!("  {name:<17} {found}"))?;
     }
     out.line(if stored { "  kept in the store" } else { "  not kept: there is no store" })
+}
+
+impl From<&Distribution> for PairsJson {
+    fn from(found: &Distribution) -> Self {
+        let [p10, p50, p90] = [0.1, 0.5, 0.9].map(|share| found.at(share));
+        Self { pairs: found.len(), p10, p50, p90 }
+    }
 }

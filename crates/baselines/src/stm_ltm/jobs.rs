@@ -1,20 +1,22 @@
-//! What is written beside the loop: steps folded, and the memory summed up.
+//! The work beside the loop: folding steps, and summing L up.
 
 use super::compressor::{Compressor, Finished, Written, trim};
-use super::config::StmLtmConfig;
-use super::scene::Scene;
 use super::step::{Fold, Step};
-use super::{StmLtm, error, fields, memory};
+use super::{Scene, StmLtm, StmLtmConfig, error, fields};
 use crate::Counters;
-use foldback_core::{
-    BackgroundWork, ContextError, Maintenance, MaintenanceDone, SeqNo, SideCall, SideCalls,
-};
+use foldback_core::{BackgroundWork, ContextError, Maintenance, MaintenanceDone};
 use std::sync::Arc;
 
-impl SideCalls for StmLtm {
-    fn take(&mut self) -> Vec<SideCall> {
-        std::mem::take(&mut self.side_calls)
-    }
+/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
+struct Done {
+    token: Arc<()>,
+    work: Work,
+}
+
+enum Work {
+    Folded(Written),
+    /// A summary of so many of the oldest notes.
+    SummedUp(usize, Written),
 }
 
 impl BackgroundWork for StmLtm {
@@ -70,18 +72,6 @@ impl BackgroundWork for StmLtm {
     }
 }
 
-/// What comes back from a job. It keeps the token of the job alive until it is absorbed.
-pub(super) struct Done {
-    token: Arc<()>,
-    work: Work,
-}
-
-enum Work {
-    Folded(Written),
-    /// A summary of so many of the oldest notes.
-    SummedUp(usize, Written),
-}
-
 fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Maintenance {
     Maintenance(Box::new(move || MaintenanceDone(Box::new(Done { work: work(), token }))))
 }
@@ -101,27 +91,4 @@ pub(super) fn fold(
     let sizes = counters.sizes.as_ref();
     written.notes.extend(fields::find(&scene.schema, texts.iter().map(AsRef::as_ref), sizes));
     written
-}
-
-impl StmLtm {
-    /// A step as a compressor gets it: without what the memory need not hold, because it repeats
-    /// what is there already.
-    pub(super) fn finished(&self, step: &Step) -> Finished {
-        let kept = |seq: &&SeqNo| {
-            self.first_ask != Some(**seq) && self.raw.get(**seq).is_some_and(|raw| !raw.is_recalled)
-        };
-        let seqs = step.asked.iter().chain(&step.wave).filter(kept);
-        let message = |seq: &SeqNo| Some((*seq, Arc::clone(&self.raw.get(*seq)?.message)));
-        Finished { number: step.number, messages: seqs.filter_map(message).collect() }
-    }
-
-    /// The work of summing L up, as it stands now.
-    pub(super) fn sum_up_job(
-        &self,
-        compressor: Arc<dyn Compressor>,
-    ) -> impl FnOnce() -> Written + Send + use<> {
-        let (notes, max) = (self.memory.notes().to_vec(), self.config.summary_tokens);
-        let (scene, counters) = (self.config.scene.clone(), self.counters.clone());
-        move || memory::sum_up(&notes, max, &scene, compressor.as_ref(), &counters)
-    }
 }
