@@ -1,7 +1,7 @@
 //! The work that a context's policy has done beside the loop: started as it comes up, and not waited for
 //! while there is something else to do.
 
-use foldback_core::{ContextError, ContextManager, MaintenanceDone};
+use foldback_core::{BackgroundJobDone, ContextError, ContextManager};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
@@ -23,7 +23,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// policy gives it out again when the context is gone on with.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
-    running: JoinSet<MaintenanceDone>,
+    running: JoinSet<BackgroundJobDone>,
     /// How often it broke off.
     lost: usize,
 }
@@ -35,7 +35,7 @@ impl Upkeep {
             self.take(context, done)?;
         }
         while self.running.len() < MOST && self.lost < MOST_LOST {
-            let work = context.background_work().and_then(|policy| policy.maintenance());
+            let work = context.background_work().and_then(|policy| policy.next_job());
             let Some(work) = work else { break };
             self.running.spawn_blocking(work.0);
         }
@@ -57,7 +57,7 @@ impl Upkeep {
     fn take(
         &mut self,
         context: &mut dyn ContextManager,
-        done: Result<MaintenanceDone, JoinError>,
+        done: Result<BackgroundJobDone, JoinError>,
     ) -> Result<(), ContextError> {
         match done {
             Ok(done) => context.background_work().map_or(Ok(()), |policy| policy.absorb(done)),

@@ -5,7 +5,7 @@
 //! long-term memory L of every step up to s-2, and step s-1 word for word, its results in the order
 //! of their calls.
 //!
-//! L is written beside the loop. [`maintenance`](BackgroundWork::maintenance) gives a job for each
+//! L is written beside the loop. [`next_job`](BackgroundWork::next_job) gives a job for each
 //! finished step, from the moment that it is finished: the tool of the next step may run meanwhile.
 //! What comes back early waits until its step is no longer the last one; what comes back late leaves
 //! its step in the prompt as it was, and the prompt says so. L is appended to until it is over its
@@ -27,7 +27,7 @@
 //!     context.record(Message::user(&format!("Which gate has flight {n}?")))?;
 //!     context.record(Message::assistant(&format!("Gate {n}.")))?;
 //!     // On any thread, beside whatever the agent does.
-//!     while let Some(job) = context.maintenance() {
+//!     while let Some(job) = context.next_job() {
 //!         context.absorb((job.0)())?;
 //!     }
 //! }

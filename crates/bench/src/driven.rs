@@ -3,7 +3,7 @@
 use crate::Meter;
 use foldback_baselines::Counters;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Estimate, MaintenanceDone, Message, Prompt, ToolAnswer,
+    BackgroundJobDone, Budget, ContextError, ContextManager, Estimate, Message, Prompt, ToolAnswer,
     ToolCall,
 };
 use foldback_o200k::O200k;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// comes back one message late, and the model calls that it makes for its own ends are metered.
 pub struct Driven {
     context: Box<dyn ContextManager>,
-    jobs: Vec<MaintenanceDone>,
+    jobs: Vec<BackgroundJobDone>,
     side_calls: u64,
     side_output_tokens: u64,
 }
@@ -42,7 +42,7 @@ impl Driven {
             for done in std::mem::take(&mut self.jobs) {
                 policy.absorb(done)?;
             }
-            self.jobs.extend(policy.maintenance().map(|job| (job.0)()));
+            self.jobs.extend(policy.next_job().map(|job| (job.0)()));
         }
         for call in self.context.take_side_calls() {
             meter.apart(call.input_tokens as u64);

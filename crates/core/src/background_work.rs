@@ -8,17 +8,17 @@ use std::any::Any;
 pub trait BackgroundWork: Send {
     /// The next piece of work, if there is any. Its result comes back by [`absorb`](Self::absorb). Work
     /// whose result never comes back may be given out again.
-    fn maintenance(&mut self) -> Option<Maintenance>;
+    fn next_job(&mut self) -> Option<BackgroundJob>;
 
-    /// Takes the result of work that [`maintenance`](Self::maintenance) gave out.
+    /// Takes the result of work that [`next_job`](Self::next_job) gave out.
     ///
     /// # Errors
     /// When the work failed in a way that the policy cannot pass over, or it is not the policy's.
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError>;
+    fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError>;
 }
 
 /// Work that may run beside the loop, on any thread.
-pub struct Maintenance(pub Box<dyn FnOnce() -> MaintenanceDone + Send>);
+pub struct BackgroundJob(pub Box<dyn FnOnce() -> BackgroundJobDone + Send>);
 
 /// The result of such work; only the policy that gave the work out can read it.
-pub struct MaintenanceDone(pub Box<dyn Any + Send>);
+pub struct BackgroundJobDone(pub Box<dyn Any + Send>);

@@ -52,7 +52,7 @@ mod tokens;
 mod tool_call;
 mod trust;
 
-pub use background_work::{BackgroundWork, Maintenance, MaintenanceDone};
+pub use background_work::{BackgroundJob, BackgroundJobDone, BackgroundWork};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};
 pub use content::{Content, Part};
 pub use context::{

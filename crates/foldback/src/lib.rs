@@ -67,7 +67,7 @@ mod maintenance;
 mod error;
 mod options;
 
-pub use conversations::{Conversations, TodoInfo, without_lines};
+pub use conversations::{Conversations, TodoInfo};
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
 };

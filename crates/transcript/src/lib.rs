@@ -69,6 +69,7 @@ mod object;
 mod options;
 mod record;
 mod scan;
+mod source_lines;
 
 pub use conversation::Conversation;
 pub use conversations::{Conversations, read_bytes, read_file};
@@ -79,3 +80,4 @@ pub use format::{Format, anthropic, chat};
 pub use limits::Limits;
 pub use message_line::{MessageLines, read_message_line};
 pub use options::Options;
+pub use source_lines::without_lines;

@@ -6,7 +6,7 @@ use crate::keeping::{Watching, calling};
 use crate::script::{agent, full, model, says, task};
 use foldback_agent::{AgentEvent, React, Task};
 use foldback_core::{
-    BackgroundWork, ContextError, ContextLayer, ContextManager, Maintenance, MaintenanceDone,
+    BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError, ContextLayer, ContextManager,
 };
 use foldback_llm::{Answer, ScriptedModel};
 use serde_json::json;
@@ -47,16 +47,16 @@ impl ContextLayer for Busy {
 }
 
 impl BackgroundWork for Busy {
-    fn maintenance(&mut self) -> Option<Maintenance> {
+    fn next_job(&mut self) -> Option<BackgroundJob> {
         let work = (self.next)(self.inner.recorded())?;
         self.given.fetch_add(1, Ordering::SeqCst);
-        Some(Maintenance(Box::new(move || {
+        Some(BackgroundJob(Box::new(move || {
             work();
-            MaintenanceDone(Box::new(()))
+            BackgroundJobDone(Box::new(()))
         })))
     }
 
-    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
+    fn absorb(&mut self, _done: BackgroundJobDone) -> Result<(), ContextError> {
         self.done.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::compressor::{Compressor, Finished, Written, trim};
 use super::step::{Fold, Step};
 use super::{Scene, StmLtm, StmLtmConfig, error, fields};
 use crate::Counters;
-use foldback_core::{BackgroundWork, ContextError, Maintenance, MaintenanceDone};
+use foldback_core::{BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError};
 use std::sync::Arc;
 
 /// What comes back from a job. It keeps the token of the job alive until it is absorbed.
@@ -22,7 +22,7 @@ enum Work {
 impl BackgroundWork for StmLtm {
     /// A job for the oldest finished step that none has; else, when L is over its limit, one that
     /// sums it up. Jobs may run in any order and at once. One that is dropped is given out again.
-    fn maintenance(&mut self) -> Option<Maintenance> {
+    fn next_job(&mut self) -> Option<BackgroundJob> {
         let token = Arc::new(());
         if let Some(at) = self.recent.iter().position(|step| step.fold.is_free()) {
             let finished = self.recent.get(at).map(|step| self.finished(step))?;
@@ -47,7 +47,7 @@ impl BackgroundWork for StmLtm {
     ///
     /// # Errors
     /// When it is not of a job that such a policy gave out.
-    fn absorb(&mut self, done: MaintenanceDone) -> Result<(), ContextError> {
+    fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError> {
         let done = done.0.downcast::<Done>();
         let Done { token, work } = *done.map_err(|_| {
             error("this is not the result of work that the policy stm-ltm gave out".to_owned())
@@ -72,8 +72,8 @@ impl BackgroundWork for StmLtm {
     }
 }
 
-fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> Maintenance {
-    Maintenance(Box::new(move || MaintenanceDone(Box::new(Done { work: work(), token }))))
+fn job(token: Arc<()>, work: impl FnOnce() -> Work + Send + 'static) -> BackgroundJob {
+    BackgroundJob(Box::new(move || BackgroundJobDone(Box::new(Done { work: work(), token }))))
 }
 
 /// Folds a step: what the compressor makes of it, or where that fails the rule, and the fields of

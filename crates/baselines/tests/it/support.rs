@@ -37,7 +37,7 @@ pub(crate) fn record(
     messages: impl IntoIterator<Item = Message>,
 ) {
     for message in messages {
-        let job = context.background_work().and_then(|policy| policy.maintenance());
+        let job = context.background_work().and_then(|policy| policy.next_job());
         let done = job.map(|job| (job.0)());
         context.record(message).unwrap();
         if let Some(done) = done {

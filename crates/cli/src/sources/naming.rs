@@ -1,8 +1,8 @@
 //! Names for conversations that have one id, or none: each gets one that no other has.
 
 use super::folder::stem;
-use foldback::without_lines;
 use foldback_core::{Message, TodoId};
+use foldback_transcript::without_lines;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use xxhash_rust::xxh3::Xxh3;
 

@@ -1,7 +1,7 @@
 //! A layer forwards what it does not change.
 
 use super::*;
-use crate::{BlockId, ItemState, Maintenance, MaintenanceDone, Reference, SideCall, TodoList};
+use crate::{BackgroundJob, BackgroundJobDone, BlockId, ItemState, Reference, SideCall, TodoList};
 use std::sync::{Arc, Mutex};
 
 /// What the context inside was asked for, in order.
@@ -117,11 +117,11 @@ impl SubTasks for Inside {
 }
 
 impl BackgroundWork for Inside {
-    fn maintenance(&mut self) -> Option<Maintenance> {
-        Some(Maintenance(Box::new(|| MaintenanceDone(Box::new(())))))
+    fn next_job(&mut self) -> Option<BackgroundJob> {
+        Some(BackgroundJob(Box::new(|| BackgroundJobDone(Box::new(())))))
     }
 
-    fn absorb(&mut self, _done: MaintenanceDone) -> Result<(), ContextError> {
+    fn absorb(&mut self, _done: BackgroundJobDone) -> Result<(), ContextError> {
         Ok(())
     }
 }
@@ -159,7 +159,7 @@ fn everything(context: &mut dyn ContextManager) -> String {
         context.pin(SeqNo(40)).unwrap_err().to_string(),
         context.child(child).map(|child| child.todo().clone()).unwrap(),
         context.sub_tasks().map(|kept| kept.conclude().unwrap()),
-        context.background_work().map(|work| work.maintenance().is_some()),
+        context.background_work().map(|work| work.next_job().is_some()),
         context.take_side_calls(),
     );
     format!("{answers:#?}")

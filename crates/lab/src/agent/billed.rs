@@ -27,7 +27,7 @@ impl ContextLayer for Billed {
     fn record(&mut self, message: Message) -> Result<Recorded, ContextError> {
         let recorded = self.context.record(message)?;
         if let Some(policy) = self.context.background_work() {
-            while let Some(work) = policy.maintenance() {
+            while let Some(work) = policy.next_job() {
                 policy.absorb((work.0)())?;
             }
         }

@@ -2,7 +2,7 @@
 
 use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
 use foldback_core::{
-    BackgroundWork, Budget, ContextManager, Estimate, MaintenanceDone, Message, Prompt, TodoId,
+    BackgroundJobDone, BackgroundWork, Budget, ContextManager, Estimate, Message, Prompt, TodoId,
     ToolCall, ToolCallId,
 };
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub(super) struct Loop {
     back: Back,
     recorded: usize,
     /// What jobs have written, with how often it is passed over before it is absorbed.
-    written: VecDeque<(usize, MaintenanceDone)>,
+    written: VecDeque<(usize, BackgroundJobDone)>,
 }
 
 impl Loop {
@@ -61,7 +61,7 @@ impl Loop {
         if self.back == Back::OneRecordLater {
             self.pass();
         }
-        while let Some(job) = self.context.maintenance() {
+        while let Some(job) = self.context.next_job() {
             let wait = usize::from(self.back != Back::AtOnce);
             self.written.push_back((wait, (job.0)()));
             if self.back == Back::AtOnce {

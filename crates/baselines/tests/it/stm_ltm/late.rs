@@ -6,7 +6,7 @@ use foldback_baselines::stm_ltm::{
     Compression, Compressor, Extractive, Finished, StmLtmConfig, Written,
 };
 use foldback_core::{
-    BackgroundWork, ContextError, ContextManager, MaintenanceDone, Message, SideCalls,
+    BackgroundJobDone, BackgroundWork, ContextError, ContextManager, Message, SideCalls,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,7 @@ async fn run(takes: Duration, beside: bool) -> Seen {
         let result = messages.pop().unwrap();
         context.record(messages.pop().unwrap()).unwrap();
         pay(&owed).await;
-        while let Some(job) = context.maintenance() {
+        while let Some(job) = context.next_job() {
             let owed = Arc::clone(&owed);
             jobs.spawn(async move {
                 let done = (job.0)();
@@ -154,17 +154,17 @@ fn a_job_that_is_lost_is_given_out_again_and_one_that_is_foreign_is_refused() {
     for message in step("a", "", &[("read", "{}", "one")]) {
         context.record(message).unwrap();
     }
-    let job = context.maintenance().unwrap();
-    assert!(context.maintenance().is_none(), "one job for one step");
+    let job = context.next_job().unwrap();
+    assert!(context.next_job().is_none(), "one job for one step");
     drop(job);
-    let done = (context.maintenance().unwrap().0)();
-    assert!(context.maintenance().is_none(), "it is done, but not absorbed");
+    let done = (context.next_job().unwrap().0)();
+    assert!(context.next_job().is_none(), "it is done, but not absorbed");
     for message in step("b", "", &[("read", "{}", "two")]) {
         context.record(message).unwrap();
     }
     assert_eq!(context.late_steps(), 1);
     context.absorb(done).unwrap();
     assert_eq!(context.late_steps(), 0);
-    let error = context.absorb(MaintenanceDone(Box::new(7))).unwrap_err().to_string();
+    let error = context.absorb(BackgroundJobDone(Box::new(7))).unwrap_err().to_string();
     assert!(error.contains("not the result of work that the policy stm-ltm gave out"), "{error}");
 }
