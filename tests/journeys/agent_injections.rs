@@ -6,7 +6,6 @@
 #[expect(dead_code, reason = "a part of it is used here")]
 mod in_process;
 
-use crate::injections::payloads::payloads;
 use crate::injections::{escaped, misplaced, name, page, reference, wipe};
 use crate::story::{in_memory, todo};
 use foldback::{Close, Session};
@@ -18,6 +17,7 @@ use foldback_agent::{
 use foldback_core::{Budget, Message, Role, ToolCall};
 use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
+use foldback_testkit::agent::payloads::payloads;
 use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use futures::FutureExt;

@@ -1,17 +1,14 @@
 //! Texts that an attacker wrote go through a memory: brought by a tool, folded away, found and loaded
 //! again. Whatever they say, they stay the results of tools.
 
-#[path = "../../crates/agent/tests/it/payloads.rs"]
-pub(crate) mod payloads;
-
 use crate::story::{in_memory, todo};
 use foldback::Session;
 use foldback_agent::{Agent, CallForm, Executor, React, ReactSettings, Task};
 use foldback_core::{Message, Role, ToolCall, ToolDefinition, check_request};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_planner::{StepResult, render_tool_results};
+use foldback_testkit::agent::payloads::payloads;
 use foldback_tool::{Data, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
-use payloads::payloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -7,6 +7,7 @@
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] makes up numbers and words, the same on every run.
 //! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
+//! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
 //!
 //! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
 //! the test with a panic that says what was wrong.
@@ -26,6 +27,8 @@
 //! assert_eq!(foldback_core::check_request(&messages), []);
 //! ```
 
+#[cfg(feature = "agent")]
+pub mod agent;
 #[cfg(feature = "cassette")]
 pub mod cassette;
 pub mod data;

@@ -1,12 +1,10 @@
 //! Settings that make no sense are refused before anything is asked, searched or recorded.
 
-use crate::script::{agent, full, model, task};
+use crate::script::{agent, is_refused, model};
 use foldback_agent::deep_search::{
     DeepSearch, DeepSearchSettings, Found, SearchBackend, Temperatures,
 };
-use foldback_agent::{
-    AgentError, Flow, FlowSettings, OnePlan, OnePlanSettings, SettingError, StepExecutor, Strategy,
-};
+use foldback_agent::{Flow, FlowSettings, OnePlan, OnePlanSettings, SettingError, StepExecutor};
 use foldback_llm::Sampling;
 use foldback_tool::ToolError;
 use futures::FutureExt;
@@ -24,18 +22,6 @@ impl SearchBackend for Untouched {
     ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
         async move { panic!("{query} is searched") }.boxed()
     }
-}
-
-/// A run by a strategy is refused, with this sentence; nothing was asked or recorded.
-async fn is_refused(strategy: &dyn Strategy, told: &str) {
-    let model = model([]);
-    let agent = agent(&model, vec![]);
-    let mut context = full();
-    let run = agent.run(strategy, context.as_mut(), &task("How is it?")).await;
-    let error = run.map(|report| report.trajectory.outcome).unwrap_err();
-    assert!(matches!(&error, AgentError::Setting(_)), "{error:?}");
-    assert_eq!(error.to_string(), told);
-    assert_eq!((model.calls(), context.recorded()), (0, 0), "{told}");
 }
 
 /// DS3: a search in which nothing could be asked, found, read or said is refused, with the setting, what it

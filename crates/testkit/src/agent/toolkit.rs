@@ -15,19 +15,22 @@ use std::time::Duration;
 
 /// A number that tools and tests share.
 #[derive(Clone, Default)]
-pub(crate) struct Counter(Arc<AtomicUsize>);
+pub struct Counter(Arc<AtomicUsize>);
 
 impl Counter {
-    pub(crate) fn add(&self) -> usize {
+    /// One more; how many there are now.
+    pub fn add(&self) -> usize {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    pub(crate) fn get(&self) -> usize {
+    /// How many there are.
+    pub fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-pub(crate) fn spec(name: &str, effect: Effect) -> ToolSpec {
+/// A tool of this name and effect, which takes any object.
+pub fn spec(name: &str, effect: Effect) -> ToolSpec {
     ToolSpec {
         effect,
         ..ToolSpec::new(ToolDefinition {
@@ -38,11 +41,13 @@ pub(crate) fn spec(name: &str, effect: Effect) -> ToolSpec {
     }
 }
 
-pub(crate) fn exclusive(name: &str) -> ToolSpec {
+/// A tool that runs beside no other call.
+pub fn exclusive(name: &str) -> ToolSpec {
     ToolSpec { concurrency: Concurrency::Exclusive, ..spec(name, Effect::ReadOnly) }
 }
 
-pub(crate) fn tool<F, A>(spec: ToolSpec, function: F) -> Arc<dyn Tool>
+/// A tool that is a function.
+pub fn tool<F, A>(spec: ToolSpec, function: F) -> Arc<dyn Tool>
 where
     F: Fn(String, CallContext) -> A + Send + Sync + 'static,
     A: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
@@ -51,12 +56,12 @@ where
 }
 
 /// Answers its arguments after `{"ms": ..}` milliseconds, or at once.
-pub(crate) fn wait() -> Arc<dyn Tool> {
+pub fn wait() -> Arc<dyn Tool> {
     waiting(spec("wait", Effect::ReadOnly))
 }
 
 /// The same with another spec.
-pub(crate) fn waiting(spec: ToolSpec) -> Arc<dyn Tool> {
+pub fn waiting(spec: ToolSpec) -> Arc<dyn Tool> {
     tool(spec, |arguments, _| async move {
         let ms = milliseconds(&arguments);
         if ms > 0 {
@@ -66,52 +71,58 @@ pub(crate) fn waiting(spec: ToolSpec) -> Arc<dyn Tool> {
     })
 }
 
-pub(crate) fn milliseconds(arguments: &str) -> u64 {
+/// The `ms` of a call; without it, 0.
+pub fn milliseconds(arguments: &str) -> u64 {
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap();
     arguments["ms"].as_u64().unwrap_or(0)
 }
 
 /// Fails for good.
-pub(crate) fn broken() -> Arc<dyn Tool> {
+pub fn broken() -> Arc<dyn Tool> {
     tool(spec("broken", Effect::ReadOnly), |_, _| async {
         Err(ToolError::permanent("断网: the network is down"))
     })
 }
 
-pub(crate) fn executor(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Executor {
+/// An executor with these tools.
+pub fn executor(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Executor {
     Executor::new(Toolbox::new(tools).unwrap())
 }
 
 /// Runs a plan with default options.
-pub(crate) async fn run(executor: &Executor, steps: Vec<Step>) -> Outcome {
+pub async fn run(executor: &Executor, steps: Vec<Step>) -> Outcome {
     executor.run(&plan(steps), options("run")).await.unwrap()
 }
 
-pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
+/// The default settings, changed.
+pub fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
     let mut settings = Settings::default();
     change(&mut settings);
     settings
 }
 
-pub(crate) fn options(id: &str) -> RunOptions {
+/// A run of this name.
+pub fn options(id: &str) -> RunOptions {
     RunOptions { id: id.to_owned(), ..RunOptions::default() }
 }
 
-pub(crate) fn plan(steps: Vec<Step>) -> Plan {
+/// A plan of these steps.
+pub fn plan(steps: Vec<Step>) -> Plan {
     Plan { form: Form::OnePlan, steps }
 }
 
 /// A step that calls a tool without arguments.
-pub(crate) fn step(id: u32, function: &str, after: &[u32]) -> Step {
+pub fn step(id: u32, function: &str, after: &[u32]) -> Step {
     call(id, function, Template::Object(vec![]), after)
 }
 
 /// A step that calls `wait`.
-pub(crate) fn pause(id: u32, ms: u64, after: &[u32]) -> Step {
+pub fn pause(id: u32, ms: u64, after: &[u32]) -> Step {
     call(id, "wait", object(&[("ms", Template::Literal(ms.to_string()))]), after)
 }
 
-pub(crate) fn call(id: u32, function: &str, arguments: Template, after: &[u32]) -> Step {
+/// A step that calls a tool.
+pub fn call(id: u32, function: &str, arguments: Template, after: &[u32]) -> Step {
     Step {
         id: StepId(id),
         action: Action::Call { function: function.to_owned(), arguments },
@@ -120,38 +131,43 @@ pub(crate) fn call(id: u32, function: &str, arguments: Template, after: &[u32]) 
     }
 }
 
-pub(crate) fn anchor(id: u32, after: &[u32]) -> Step {
+/// A step from which the plan is made anew.
+pub fn anchor(id: u32, after: &[u32]) -> Step {
     let action =
         Action::Anchor { task: "若晴朗则订餐厅，若下雨则点外卖".to_owned() };
     Step { action, ..step(id, "", after) }
 }
 
-pub(crate) fn object(members: &[(&str, Template)]) -> Template {
+/// An object of templates.
+pub fn object(members: &[(&str, Template)]) -> Template {
     Template::Object(
         members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
     )
 }
 
-pub(crate) fn text(text: &str) -> Template {
+/// A text without references.
+pub fn text(text: &str) -> Template {
     Template::Text(text.to_owned())
 }
 
 /// A reference to all of a step's result.
-pub(crate) fn whole(id: u32) -> Template {
+pub fn whole(id: u32) -> Template {
     Template::Whole(Reference { step: StepId(id), path: Vec::new() })
 }
 
-pub(crate) fn ms(ms: u64) -> Duration {
+/// So many milliseconds.
+pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-pub(crate) fn result(outcome: &Outcome, id: u32) -> &StepResult {
+/// What a step came to.
+pub fn result(outcome: &Outcome, id: u32) -> &StepResult {
     &outcome.results[&StepId(id)]
 }
 
 /// What a step answered.
 #[track_caller]
-pub(crate) fn answer(outcome: &Outcome, id: u32) -> &str {
+pub fn answer(outcome: &Outcome, id: u32) -> &str {
     match result(outcome, id) {
         StepResult::Success { data } => &data.text,
         other => panic!("step{id}: {other:?}"),
@@ -160,7 +176,7 @@ pub(crate) fn answer(outcome: &Outcome, id: u32) -> &str {
 
 /// The kind of a step's failure, and what was said.
 #[track_caller]
-pub(crate) fn failure(outcome: &Outcome, id: u32) -> (FailureKind, &str) {
+pub fn failure(outcome: &Outcome, id: u32) -> (FailureKind, &str) {
     match result(outcome, id) {
         StepResult::Error { failure } => (failure.kind, &failure.message),
         other => panic!("step{id}: {other:?}"),
@@ -168,11 +184,12 @@ pub(crate) fn failure(outcome: &Outcome, id: u32) -> (FailureKind, &str) {
 }
 
 /// When a step's call started and ended.
-pub(crate) fn times(outcome: &Outcome, id: u32) -> (Duration, Duration) {
+pub fn times(outcome: &Outcome, id: u32) -> (Duration, Duration) {
     let report = &outcome.calls[&StepId(id)];
     (report.started, report.ended)
 }
 
-pub(crate) fn skipped(because: u32) -> StepResult {
+/// What a step came to that was skipped because of another.
+pub fn skipped(because: u32) -> StepResult {
     StepResult::Skipped { because: StepId(because) }
 }

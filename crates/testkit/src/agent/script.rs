@@ -1,8 +1,9 @@
 //! Agents with a scripted model, and what their runs leave.
 
-use crate::toolkit::{spec, tool};
+use super::toolkit::{spec, tool};
 use foldback_agent::{
-    Agent, Executor, OnePlan, OnePlanSettings, React, ReactSettings, Report, Task, Trace,
+    Agent, AgentError, Executor, OnePlan, OnePlanSettings, React, ReactSettings, Report, Strategy,
+    Task, Trace,
 };
 use foldback_baselines::Full;
 use foldback_core::{
@@ -20,20 +21,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A model that gives these answers in order, kept for what it saw.
-pub(crate) fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<ScriptedModel> {
+pub fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::new(answers))
 }
 
-pub(crate) fn texts(answers: &[&str]) -> Arc<ScriptedModel> {
+/// A model that answers these texts in order.
+pub fn texts(answers: &[&str]) -> Arc<ScriptedModel> {
     model(answers.iter().map(|text| Answer::text(text)))
 }
 
-pub(crate) fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {
+/// An agent with these tools, whose model is asked only what chat APIs take.
+pub fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {
     running(model, Executor::new(Toolbox::new(tools).unwrap()))
 }
 
 /// An agent whose model is asked only what chat APIs take.
-pub(crate) fn running(model: &Arc<ScriptedModel>, executor: Executor) -> Agent {
+pub fn running(model: &Arc<ScriptedModel>, executor: Executor) -> Agent {
     Agent::new(Arc::new(Strict(model.clone())), executor)
 }
 
@@ -80,55 +83,70 @@ impl ChatModel for Strict {
     }
 }
 
-pub(crate) fn full() -> Box<dyn ContextManager> {
+/// A context that shows everything, of the todo `task`.
+pub fn full() -> Box<dyn ContextManager> {
     Full.start(TodoId::new("task").unwrap(), Arc::new(Estimate))
 }
 
-pub(crate) fn task(request: &str) -> Task {
+/// The run `run` of a request.
+pub fn task(request: &str) -> Task {
     Task::new("run", request)
 }
 
 /// Works on "go" by one plan, in a context of its own.
-pub(crate) async fn plan_and_run(agent: &Agent) -> Report {
+pub async fn plan_and_run(agent: &Agent) -> Report {
     plan_and_run_by(agent, OnePlanSettings::default()).await
 }
 
 /// The same with other settings.
-pub(crate) async fn plan_and_run_by(agent: &Agent, settings: OnePlanSettings) -> Report {
+pub async fn plan_and_run_by(agent: &Agent, settings: OnePlanSettings) -> Report {
     agent.run(&OnePlan::new(settings), full().as_mut(), &task("go")).await.unwrap()
 }
 
 /// Works on "go" step by step, in a context of its own; the conversation stays a valid request.
-pub(crate) async fn walk(agent: &Agent) -> (Report, Vec<Arc<Message>>) {
+pub async fn walk(agent: &Agent) -> (Report, Vec<Arc<Message>>) {
     walk_by(agent, ReactSettings::default()).await
 }
 
 /// The same with other settings.
-pub(crate) async fn walk_by(agent: &Agent, settings: ReactSettings) -> (Report, Vec<Arc<Message>>) {
+pub async fn walk_by(agent: &Agent, settings: ReactSettings) -> (Report, Vec<Arc<Message>>) {
     let mut context = full();
     let report = agent.run(&React::new(settings), context.as_mut(), &task("go")).await.unwrap();
     (report, conversation(context.as_ref()))
 }
 
+/// A run by a strategy is refused with this sentence, before anything is asked or recorded.
+pub async fn is_refused(strategy: &dyn Strategy, told: &str) {
+    let model = model([]);
+    let agent = agent(&model, vec![]);
+    let mut context = full();
+    let run = agent.run(strategy, context.as_mut(), &task("How is it?")).await;
+    let error = run.map(|report| report.trajectory.outcome).unwrap_err();
+    assert!(matches!(&error, AgentError::Setting(_)), "{error:?}");
+    assert_eq!(error.to_string(), told);
+    assert_eq!((model.calls(), context.recorded()), (0, 0), "{told}");
+}
+
 /// All messages of a context that shows everything; chat APIs would take them.
 #[track_caller]
-pub(crate) fn conversation(context: &dyn ContextManager) -> Vec<Arc<Message>> {
+pub fn conversation(context: &dyn ContextManager) -> Vec<Arc<Message>> {
     let messages = context.prompt(&Budget::default()).messages;
     assert_eq!(check_request(messages.iter().map(AsRef::as_ref)), []);
     messages
 }
 
 /// The last message of a request.
-pub(crate) fn asked(request: &ChatRequest) -> String {
+pub fn asked(request: &ChatRequest) -> String {
     request.messages.last().unwrap().text().into_owned()
 }
 
 /// A tool that answers a text, after a while.
-pub(crate) fn says(name: &str, ms: u64, text: &str) -> Arc<dyn Tool> {
+pub fn says(name: &str, ms: u64, text: &str) -> Arc<dyn Tool> {
     answering(spec(name, Effect::ReadOnly), ms, text)
 }
 
-pub(crate) fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
+/// The same with another spec.
+pub fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
     let text = text.to_owned();
     tool(spec, move |_, _| {
         let text = text.clone();
@@ -140,7 +158,7 @@ pub(crate) fn answering(spec: ToolSpec, ms: u64, text: &str) -> Arc<dyn Tool> {
 }
 
 /// A tool that fails for good, after a while.
-pub(crate) fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
+pub fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
     tool(spec(name, Effect::ReadOnly), move |_, _| async move {
         tokio::time::sleep(Duration::from_millis(ms)).await;
         Err(ToolError::permanent("断网: the network is down"))
@@ -149,7 +167,7 @@ pub(crate) fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
 
 /// When a step's call started and ended, since the beginning of the run, in milliseconds.
 #[track_caller]
-pub(crate) fn times(report: &Report, step: u32) -> (u64, u64) {
+pub fn times(report: &Report, step: u32) -> (u64, u64) {
     let record = &report.trajectory;
     let place = record.calls.iter().position(|call| match call {
         foldback_agent::CallRecord::Tool(call) => call.step == StepId(step),
@@ -161,12 +179,13 @@ pub(crate) fn times(report: &Report, step: u32) -> (u64, u64) {
 
 /// What a step of the first turn came to.
 #[track_caller]
-pub(crate) fn result(report: &Report, step: u32) -> &StepResult {
+pub fn result(report: &Report, step: u32) -> &StepResult {
     report.trajectory.result(0, StepId(step)).unwrap()
 }
 
+/// What a step of the first turn answered.
 #[track_caller]
-pub(crate) fn text(report: &Report, step: u32) -> &str {
+pub fn text(report: &Report, step: u32) -> &str {
     match result(report, step) {
         StepResult::Success { data } => &data.text,
         other => panic!("step{step}: {other:?}"),
@@ -174,19 +193,23 @@ pub(crate) fn text(report: &Report, step: u32) -> &str {
 }
 
 /// The lines of a trace.
-pub(crate) fn lines(trace: &Trace) -> Vec<String> {
+pub fn lines(trace: &Trace) -> Vec<String> {
     trace.to_string().lines().map(str::to_owned).collect()
 }
 
 /// A context with a memory tool that answers what it was told to.
-pub(crate) struct Remembering {
-    pub(crate) inner: Box<dyn ContextManager>,
-    pub(crate) tools: Vec<ToolDefinition>,
-    pub(crate) answer: String,
+pub struct Remembering {
+    /// The context that shows everything.
+    pub inner: Box<dyn ContextManager>,
+    /// Its tools: `load`.
+    pub tools: Vec<ToolDefinition>,
+    /// What `load` answers.
+    pub answer: String,
 }
 
 impl Remembering {
-    pub(crate) fn new(answer: &str) -> Self {
+    /// A context whose tool `load` answers this.
+    pub fn new(answer: &str) -> Self {
         let load = ToolDefinition {
             name: "load".to_owned(),
             description: "Loads what was said.".to_owned(),

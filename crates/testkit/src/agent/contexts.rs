@@ -1,6 +1,6 @@
 //! Contexts that show less than all, fail, or remember what they were asked.
 
-use crate::script::full;
+use super::script::full;
 use foldback_core::{
     Budget, ContextError, ContextLayer, ContextManager, Prompt, ToolAnswer, ToolCall,
     ToolDefinition,
@@ -8,13 +8,14 @@ use foldback_core::{
 use std::sync::Mutex;
 
 /// A context that shows everything, altered.
-pub(crate) struct Altered {
-    pub(crate) inner: Box<dyn ContextManager>,
+pub struct Altered {
+    /// The context that shows everything.
+    pub inner: Box<dyn ContextManager>,
     tools: Vec<ToolDefinition>,
     shown: fn(&mut Prompt),
     answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>,
     /// The bounds of the prompts that were asked for.
-    pub(crate) bounds: Mutex<Vec<Option<usize>>>,
+    pub bounds: Mutex<Vec<Option<usize>>>,
 }
 
 impl Altered {
@@ -29,17 +30,17 @@ impl Altered {
     }
 
     /// Remembers the bounds of its prompts.
-    pub(crate) fn bounded() -> Self {
+    pub fn bounded() -> Self {
         Self::new()
     }
 
     /// Shows no message but those that `shown` leaves.
-    pub(crate) fn showing(shown: fn(&mut Prompt)) -> Self {
+    pub fn showing(shown: fn(&mut Prompt)) -> Self {
         Self { shown, ..Self::new() }
     }
 
     /// Has a tool `load`, which answers so.
-    pub(crate) fn loading(answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>) -> Self {
+    pub fn loading(answer: fn(&ToolCall) -> Result<ToolAnswer, ContextError>) -> Self {
         let load = ToolDefinition {
             name: "load".to_owned(),
             description: "Loads what was said.".to_owned(),

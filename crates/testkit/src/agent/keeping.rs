@@ -1,7 +1,7 @@
 //! Contexts that keep todo lists, what sub-tasks hand back, and every conversation; and a model with a
 //! script for each of them.
 
-use crate::script::full;
+use super::script::full;
 use foldback_agent::{AgentEvent, Observer};
 use foldback_baselines::Full;
 use foldback_core::{
@@ -15,38 +15,40 @@ use std::sync::Arc;
 
 /// What all contexts of one family keep.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub struct Kept {
     lists: BTreeMap<TodoId, TodoList>,
     conversations: BTreeMap<TodoId, Vec<Message>>,
     /// Who may read what: `from -> to: reference`.
-    pub(crate) grants: Vec<String>,
+    pub grants: Vec<String>,
     /// How often something was handed back.
-    pub(crate) finished: usize,
+    pub finished: usize,
     /// A todo whose conversation takes the request, and nothing more.
-    pub(crate) broken: Option<TodoId>,
+    pub broken: Option<TodoId>,
 }
 
 /// A context that shows everything, and keeps what a store would. Each todo has the blocks 1 to 9 and no
 /// others; the last message stands in block 1.
-pub(crate) struct Keeping {
+pub struct Keeping {
     inner: Box<dyn ContextManager>,
-    pub(crate) kept: Arc<Mutex<Kept>>,
+    /// What it keeps, with the contexts of its sub-tasks.
+    pub kept: Arc<Mutex<Kept>>,
     /// Whether it keeps references.
     shares: bool,
 }
 
 impl Keeping {
-    pub(crate) fn new() -> Self {
+    /// A context without a conversation.
+    pub fn new() -> Self {
         Self { inner: full(), kept: Arc::default(), shares: true }
     }
 
     /// Keeps lists, and nothing that could be granted.
-    pub(crate) fn words_only() -> Self {
+    pub fn words_only() -> Self {
         Self { shares: false, ..Self::new() }
     }
 
     /// The same as another process finds it.
-    pub(crate) fn reopened(self) -> Self {
+    pub fn reopened(self) -> Self {
         let mut inner = full();
         for message in self.kept.lock().conversations.get(inner.todo()).into_iter().flatten() {
             inner.record(message.clone()).unwrap();
@@ -54,12 +56,13 @@ impl Keeping {
         Self { inner, ..self }
     }
 
-    pub(crate) fn list(&self) -> TodoList {
+    /// The todo list of its todo.
+    pub fn list(&self) -> TodoList {
         self.kept.lock().lists.get(self.inner.todo()).cloned().unwrap_or_default()
     }
 
     /// What was said in a todo, as `role: text` or the calls' arguments.
-    pub(crate) fn said(&self, id: &str) -> Vec<String> {
+    pub fn said(&self, id: &str) -> Vec<String> {
         let kept = self.kept.lock();
         let said = kept.conversations.get(&todo(id)).into_iter().flatten();
         said.map(|message| {
@@ -71,8 +74,14 @@ impl Keeping {
     }
 
     /// The todos that were begun.
-    pub(crate) fn todos(&self) -> Vec<String> {
+    pub fn todos(&self) -> Vec<String> {
         self.kept.lock().conversations.keys().map(ToString::to_string).collect()
+    }
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -179,12 +188,13 @@ impl SubTasks for Keeping {
     }
 }
 
-pub(crate) fn todo(id: &str) -> TodoId {
+/// The todo of this name.
+pub fn todo(id: &str) -> TodoId {
     TodoId::new(id).unwrap()
 }
 
 /// A model that answers each session by a script of its own, in order.
-pub(crate) fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<ScriptedModel> {
+pub fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<ScriptedModel> {
     let scripts = scripts.map(|(session, answers)| (session.to_owned(), VecDeque::from(answers)));
     let scripts = Mutex::new(BTreeMap::from(scripts));
     Arc::new(ScriptedModel::answering(move |request| {
@@ -195,19 +205,19 @@ pub(crate) fn scripts<const N: usize>(scripts: [(&str, Vec<Answer>); N]) -> Arc<
 }
 
 /// The last result of a tool that a request shows; behind it, the todo list may be recited.
-pub(crate) fn last_result(request: &ChatRequest) -> String {
+pub fn last_result(request: &ChatRequest) -> String {
     let result = request.messages.iter().rfind(|message| message.tool_call_id().is_some());
     result.map(|message| message.text().into_owned()).unwrap_or_default()
 }
 
 /// An answer that calls one tool.
-pub(crate) fn calling(tool: &str, arguments: serde_json::Value) -> Answer {
+pub fn calling(tool: &str, arguments: serde_json::Value) -> Answer {
     ToolCall::new(&format!("call-{tool}"), tool, &arguments.to_string()).into()
 }
 
-/// Keeps what it is told, as lines.
+/// Keeps what it is told: todos and events, in order.
 #[derive(Default)]
-pub(crate) struct Watching(pub(crate) Mutex<Vec<(String, AgentEvent)>>);
+pub struct Watching(pub Mutex<Vec<(String, AgentEvent)>>);
 
 impl Observer for Watching {
     fn observe(&self, todo: &TodoId, event: &AgentEvent) {
@@ -217,7 +227,7 @@ impl Observer for Watching {
 
 impl Watching {
     /// The states of the todo list, as often as it changed: `read=completed draft=pending`.
-    pub(crate) fn lists(&self, id: &str) -> Vec<String> {
+    pub fn lists(&self, id: &str) -> Vec<String> {
         let mut lists: Vec<String> = Vec::new();
         for (todo, event) in &*self.0.lock() {
             let AgentEvent::Todos { list } = event else { continue };

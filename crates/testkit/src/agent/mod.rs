@@ -1,0 +1,28 @@
+//! Agents for tests: models with a script, tools that wait or fail, contexts that keep or change what
+//! they show.
+//!
+//! - [`script`] has agents whose model answers from a script, and refuses what a chat API refuses.
+//! - [`toolkit`] has tools, plans and what an executor made of them.
+//! - [`contexts`] has contexts that show less than all, fail, or remember what they were asked.
+//! - [`keeping`] has contexts that keep todo lists and what sub-tasks hand back, and an observer.
+//! - [`payloads`] has texts by which a tool's result would give orders.
+//!
+//! ```
+//! use foldback_testkit::agent::script::{agent, says, texts, walk};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let model = texts(&["It rains in 杭州."]);
+//! let (report, conversation) = walk(&agent(&model, vec![says("weather", 1, "小雨")])).await;
+//! assert_eq!(report.answer(), Some("It rains in 杭州."));
+//! assert_eq!((model.calls(), conversation.len()), (1, 2));
+//! # }
+//! ```
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
+
+pub mod contexts;
+pub mod keeping;
+pub mod payloads;
+pub mod script;
+pub mod toolkit;
