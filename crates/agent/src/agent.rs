@@ -194,6 +194,16 @@ impl Agent {
         &self.system_prompt
     }
 
+    /// The standing instructions with others after them: those of a strategy, say.
+    #[must_use]
+    pub fn system_prompt_with(&self, instructions: &str) -> String {
+        if self.system_prompt.is_empty() {
+            instructions.to_owned()
+        } else {
+            format!("{}\n\n{instructions}", self.system_prompt)
+        }
+    }
+
     /// Checks plans against the agent's tools, within the executor's limits.
     pub(crate) fn validator(&self) -> Validator<'_> {
         let limits = self.executor.settings().quota.plan;

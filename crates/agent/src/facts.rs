@@ -2,10 +2,9 @@
 //! text, for tools that see all of it.
 
 use crate::CallReport;
-use crate::excerpt::{excerpt, shares};
-use crate::json_line::{compact, quoted};
+use crate::json_line::compact;
 use crate::spans::error_type;
-use foldback_core::{Estimate, Message, TokenCounter};
+use foldback_core::{Estimate, Message, TokenCounter, excerpt, fair_shares, quoted};
 use foldback_planner::{Action, Executed, Progress, StepId, StepResult, StepState};
 use foldback_tool::Data;
 use std::borrow::Cow;
@@ -49,7 +48,7 @@ pub(crate) fn facts(
     let shown = || lines.iter().zip(&is_shown).filter(|(_, shown)| **shown).map(|(line, _)| line);
     let frames: usize = shown().map(Line::frame).sum();
     let sizes: Vec<usize> = shown().flat_map(|line| line.sizes).collect();
-    let shares = shares(&sizes, budget.saturating_sub(frames));
+    let shares = fair_shares(&sizes, budget.saturating_sub(frames));
     let mut out = String::new();
     for (line, shares) in shown().zip(shares.chunks_exact(2)) {
         line.write(shares, &mut out);

@@ -1,16 +1,5 @@
 //! JSON on one line, its values kept as they are written.
 
-use foldback_core::{Escape, escape_into};
-
-/// A text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    escape_into(text, Escape::Minimal, &mut out);
-    out.push('"');
-    out
-}
-
 /// JSON text without the white space between its tokens: numbers, escapes and the order of keys stay.
 pub(crate) fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -36,10 +25,5 @@ mod tests {
         let pretty = "{\n \"b\": \"x \\\" \\\\\",\r\n\t\"a\": [ 1.50, \"两 个\" ] }";
         assert_eq!(compact(pretty), r#"{"b":"x \" \\","a":[1.50,"两 个"]}"#);
         assert_eq!(compact(&compact(pretty)), compact(pretty));
-    }
-
-    #[test]
-    fn et16_a_text_is_one_line() {
-        assert_eq!(quoted("a\n\"b\" 晴"), r#""a\n\"b\" 晴""#);
     }
 }

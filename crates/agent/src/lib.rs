@@ -68,7 +68,6 @@ mod agent_event;
 mod approval;
 mod call_ids;
 pub mod deep_search;
-mod excerpt;
 mod executor;
 mod facts;
 mod flow;

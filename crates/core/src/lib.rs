@@ -63,7 +63,7 @@ pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use excerpt::{abbreviated, beginning, first_chars, last_chars};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use line::one_line;
-pub use literal::{Escape, decode_literal, escape_into};
+pub use literal::{Escape, decode_literal, escape_into, quoted};
 pub use message::{Message, MessageError};
 pub use numeral::thousands;
 pub use object::Object;
@@ -78,6 +78,8 @@ pub use stored::{Offload, Piece, Site, Source, StoredMessage, argument_text};
 pub use sub_tasks::{SubTasks, sub_tasks_of};
 pub use time::Timestamp;
 pub use todo_list::{ItemState, TodoItem, TodoList, TodoListError};
-pub use tokens::{Estimate, TokenCounter, message_tokens};
+pub use tokens::{
+    Estimate, Excerpt, TokenCounter, excerpt, fair_shares, first_tokens, message_tokens,
+};
 pub use tool_call::ToolCall;
 pub use trust::{OBSERVATIONS, Trust};

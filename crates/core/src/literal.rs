@@ -74,6 +74,16 @@ pub fn escape_into(text: &str, escape: Escape, out: &mut String) {
     out.push_str(&text[plain_from..]);
 }
 
+/// A text as a JSON string on one line, with its quotes.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    escape_into(text, Escape::Minimal, &mut out);
+    out.push('"');
+    out
+}
+
 /// Reads the inside of a JSON string literal. Half of a surrogate pair, which JavaScript writes
 /// when it cuts a string in the middle of a character, becomes U+FFFD. `literal` must be a valid
 /// literal without its quotes, as a JSON parser hands it over; what is not is left as it stands.
@@ -138,6 +148,11 @@ mod tests {
             assert_eq!(decode_literal(literal), text);
         }
         assert_eq!(Escape::detect("ab", "\\u0061b"), None);
+    }
+
+    #[test]
+    fn et16_a_text_is_one_line() {
+        assert_eq!(quoted("a\n\"b\" 晴"), r#""a\n\"b\" 晴""#);
     }
 
     #[test]

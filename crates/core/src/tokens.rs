@@ -2,6 +2,9 @@
 
 mod costs;
 mod estimate;
+mod excerpt;
+
+pub use excerpt::{Excerpt, excerpt, fair_shares, first_tokens};
 
 use crate::{Content, Message, Part};
 

@@ -8,10 +8,9 @@ use super::{
 };
 use crate::SettingError;
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::json_line::quoted;
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
 use crate::trajectory::{Ending, Purpose, Stop};
-use foldback_core::{Budget, ContextManager, Message};
+use foldback_core::{Budget, ContextManager, Message, quoted};
 use foldback_tool::Toolbox;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};

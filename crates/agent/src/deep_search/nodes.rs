@@ -13,11 +13,10 @@ use super::{
 };
 use crate::Executor;
 use crate::agent::AgentError;
-use crate::json_line::quoted;
 use crate::model_caller::Reply;
 use crate::strategy::StrategyRun;
 use crate::trajectory::{Purpose, Stop};
-use foldback_core::Message;
+use foldback_core::{Message, quoted};
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
 use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
 use foldback_tool::FailureKind;

@@ -1,9 +1,7 @@
 //! What each node tells its model: the node's own inputs, and nothing of the others.
 
 use super::{DeepSearchSettings, Found, Marks, Query, Research, Source};
-use crate::excerpt::excerpt;
-use crate::json_line::quoted;
-use foldback_core::{Estimate, Message, Role, message_tokens};
+use foldback_core::{Estimate, Message, Role, excerpt, first_tokens, message_tokens, quoted};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -214,6 +212,5 @@ const WHY_TOKENS: usize = 100;
 
 /// The longest beginning of a text of at most so many tokens.
 pub(super) fn head(text: &str, tokens: usize) -> &str {
-    let end = crate::excerpt::longest_head(text, tokens, &Estimate);
-    text.get(..end).unwrap_or(text)
+    first_tokens(text, tokens, &Estimate)
 }

@@ -1,7 +1,6 @@
 //! How deep a search goes.
 
 use crate::SettingError;
-use crate::setting::FROM_ONE;
 use serde::{Deserialize, Serialize};
 
 /// How deep a search goes, and how it cites.
@@ -154,7 +153,7 @@ impl DeepSearchSettings {
         let number = |name, own| {
             let Some(value) = given(name) else { return Ok(own) };
             let number = value.trim().parse().ok().filter(|number: &u32| *number > 0);
-            number.ok_or_else(|| SettingError::new(name, value, FROM_ONE))
+            number.ok_or_else(|| SettingError::new(name, value, SettingError::FROM_ONE))
         };
         Ok(Self {
             number_of_initial_queries: number(

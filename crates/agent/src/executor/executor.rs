@@ -247,7 +247,8 @@ impl Executor {
     }
 
     /// The journal, where there is one.
-    pub(crate) fn journal(&self) -> Option<&Arc<dyn Journal>> {
+    #[must_use]
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.shared.journal.as_ref()
     }
 

@@ -2,9 +2,8 @@
 
 use super::requests::{blocked, lines};
 use crate::agent::Report;
-use crate::excerpt::excerpt;
 use crate::trajectory::{Purpose, Stop, TerminateStatus};
-use foldback_core::{Estimate, ItemState};
+use foldback_core::{Estimate, ItemState, excerpt};
 use foldback_llm::ModelErrorKind;
 
 /// How much is told of why an attempt failed.

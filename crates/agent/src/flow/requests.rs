@@ -3,10 +3,8 @@
 use super::executors::StepExecutor;
 use super::settings::{FlowSettings, PlanShown};
 use crate::agent::Agent;
-use crate::excerpt::{excerpt, shares};
-use crate::one_plan::request::under;
 use crate::{PlanCommand, PlanningTool, TextPlan};
-use foldback_core::{Estimate, Message, Reference, TokenCounter};
+use foldback_core::{Estimate, Message, Reference, TokenCounter, excerpt, fair_shares};
 use foldback_llm::{ChatRequest, ChatResponse, ToolChoice};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -56,8 +54,8 @@ impl<'a> Requests<'a> {
         session: String,
     ) -> Self {
         let instructions = format!("{}{}", PLANNER, who(agent, &settings.executors));
-        let planner = under(agent.system_prompt(), instructions.trim_end());
-        let writer = under(agent.system_prompt(), SUMMARY.trim_end());
+        let planner = agent.system_prompt_with(instructions.trim_end());
+        let writer = agent.system_prompt_with(SUMMARY.trim_end());
         let [planner, writer] = [planner, writer].map(|text| Arc::new(Message::system(&text)));
         Self { planner, writer, request, settings, session }
     }
@@ -321,7 +319,7 @@ fn told(results: &Results, budget: usize) -> String {
     if left_out > 0 {
         let _ = writeln!(text, "({left_out} earlier results are not shown)");
     }
-    for ((at, result), share) in shown.into_iter().zip(shares(&sizes, budget)) {
+    for ((at, result), share) in shown.into_iter().zip(fair_shares(&sizes, budget)) {
         // Indented, no line of a result can pass for one of ours.
         let shown = excerpt(&result.text, share, &Estimate).text.replace('\n', "\n  ");
         let _ = write!(text, "Step {at}: {shown}");

@@ -2,10 +2,9 @@
 
 use super::history::Round;
 use crate::Outcome;
-use crate::excerpt::excerpt;
 use crate::facts::names;
 use crate::trajectory::{DegradeReason, Degraded};
-use foldback_core::Estimate;
+use foldback_core::{Estimate, excerpt};
 use foldback_planner::{Action, StepId, StepResult};
 use foldback_tool::FailureKind;
 use std::collections::BTreeSet;

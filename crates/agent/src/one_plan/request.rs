@@ -2,10 +2,8 @@
 
 use super::settings::OnePlanSettings;
 use crate::agent::Agent;
-use crate::excerpt::excerpt;
 use crate::facts::names;
-use crate::json_line::quoted;
-use foldback_core::{Estimate, Message, TokenCounter};
+use foldback_core::{Estimate, Message, TokenCounter, excerpt, quoted};
 use foldback_llm::{ChatRequest, Sampling, ToolChoice};
 use foldback_planner::StepId;
 use foldback_tool::{Language, ToolSpec, canonical_schema};
@@ -89,12 +87,12 @@ impl<'a> Requests<'a> {
         let instructions = PLANNER
             .replace("{steps}", &steps)
             .replace("{replans}", &settings.max_replans.to_string());
-        let mut planner = under(&agent.system_prompt, &instructions);
+        let mut planner = agent.system_prompt_with(&instructions);
         for tool in agent.executor.toolbox().specs() {
             planner.push_str(&tool_line(tool));
         }
         let planner = Arc::new(Message::system(&planner));
-        let writer = Arc::new(Message::system(under(&agent.system_prompt, ANSWER).trim_end()));
+        let writer = Arc::new(Message::system(agent.system_prompt_with(ANSWER).trim_end()));
         Self { planner, writer, request, session, sampling: &settings.sampling }
     }
 
@@ -202,15 +200,6 @@ impl<'a> Requests<'a> {
             session: Some(self.session.to_owned()),
             ..ChatRequest::default()
         }
-    }
-}
-
-/// Instructions of the task under those of the agent.
-pub(crate) fn under(system_prompt: &str, instructions: &str) -> String {
-    if system_prompt.is_empty() {
-        instructions.to_owned()
-    } else {
-        format!("{system_prompt}\n\n{instructions}")
     }
 }
 

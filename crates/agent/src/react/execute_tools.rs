@@ -1,22 +1,21 @@
 //! A turn whose calls stand in the model's message, as an `<execute_tools>` block.
 
 use super::react_loop::ReactLoop;
-use crate::agent::AgentError;
+use crate::agent::{Agent, AgentError};
 use crate::observation;
-use crate::one_plan::request::{tool_line, under};
+use crate::one_plan::request::tool_line;
 use foldback_core::ContextManager;
 use foldback_planner::{
     Catalog, ExecuteTools, Finding, Findings, Form, ParseError, Plan, StepResult,
     parse_execute_tools, render_tool_results,
 };
-use foldback_tool::Toolbox;
 
 const INSTRUCTIONS: &str = include_str!("../prompts/execute_tools.md");
 
 /// The instructions of a run whose calls are written as blocks, with the tools.
-pub(crate) fn instructions(system_prompt: &str, toolbox: &Toolbox) -> String {
-    let mut text = under(system_prompt, INSTRUCTIONS);
-    for tool in toolbox.specs() {
+pub(crate) fn instructions(agent: &Agent) -> String {
+    let mut text = agent.system_prompt_with(INSTRUCTIONS);
+    for tool in agent.executor.toolbox().specs() {
         text.push_str(&tool_line(tool));
     }
     text.trim_end().to_owned()

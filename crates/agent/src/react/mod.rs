@@ -60,9 +60,7 @@ impl Strategy for React {
     fn system_prompt(&self, agent: &Agent) -> String {
         match self.settings.calls {
             CallForm::Native => agent.system_prompt.clone(),
-            CallForm::ExecuteTools => {
-                execute_tools::instructions(&agent.system_prompt, agent.executor.toolbox())
-            }
+            CallForm::ExecuteTools => execute_tools::instructions(agent),
         }
     }
 

@@ -2,11 +2,10 @@
 
 use crate::RunError;
 use crate::agent::{Agent, AgentError, Report};
-use crate::json_line::quoted;
 use crate::todo::short_name;
 use crate::trajectory::{Stop, TerminateStatus};
 use foldback_core::{
-    ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, abbreviated,
+    ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, abbreviated, quoted,
 };
 use foldback_tool::ToolError;
 

@@ -1,7 +1,6 @@
 //! What is handed on of a sub-agent's last message: a short conclusion, and the references it names.
 
-use crate::excerpt::excerpt;
-use foldback_core::{Estimate, PayloadRef, Reference, TodoId, TodoList};
+use foldback_core::{Estimate, PayloadRef, Reference, TodoId, TodoList, excerpt};
 
 /// The most references that are taken from one conclusion.
 const MOST_REFERENCES: usize = 32;

@@ -1,9 +1,8 @@
 //! What `delegate` answers: each item with what came of it.
 
 use super::assignment::Assignment;
-use crate::json_line::quoted;
 use crate::todo::short_name;
-use foldback_core::{ItemState, TodoId, TodoItem};
+use foldback_core::{ItemState, TodoId, TodoItem, quoted};
 use foldback_tool::{ToolError, ToolOutput};
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use super::SubAgents;
 use super::assignment::ended;
 use super::conclusion::conclusion;
-use crate::json_line::{compact, quoted};
+use crate::json_line::compact;
 use crate::own_tool::{context_of, read};
 use crate::todo::{child_id, failed};
-use foldback_core::ItemState;
+use foldback_core::{ItemState, quoted};
 use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -1,22 +1,31 @@
-//! Long results, shown within a bound: what is left out is counted, never lost.
+//! Texts within a number of tokens: what is left out is counted, never lost.
 
-use foldback_core::TokenCounter;
+use super::TokenCounter;
 
 /// A text as far as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Excerpt {
+pub struct Excerpt {
     /// The text, or its beginning and its end around a mark.
-    pub(crate) text: String,
+    pub text: String,
     /// How many characters are not shown.
-    pub(crate) left_out: usize,
+    pub left_out: usize,
     /// How many characters the text has.
-    pub(crate) of: usize,
+    pub of: usize,
 }
 
 /// `text` in about `max` tokens: whole where it fits, else two thirds from its beginning and one
 /// third from its end. Cuts between characters, never inside one; a mark of its own (some 15
 /// tokens) stands where the middle was.
-pub(crate) fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> Excerpt {
+///
+/// ```
+/// use foldback_core::{Estimate, excerpt};
+///
+/// assert_eq!(excerpt("杭州天气", 20, &Estimate).text, "杭州天气");
+/// let shown = excerpt(&"天气 ".repeat(300), 12, &Estimate);
+/// assert!(shown.text.contains(&format!("[… {} of 900 characters left out …]", shown.left_out)));
+/// ```
+#[must_use]
+pub fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> Excerpt {
     let head = longest_head(text, max, counter);
     if head == text.len() {
         return Excerpt { text: text.to_owned(), left_out: 0, of: text.chars().count() };
@@ -33,7 +42,8 @@ pub(crate) fn excerpt(text: &str, max: usize, counter: &dyn TokenCounter) -> Exc
 
 /// Divides `budget` between texts of these sizes: whoever needs less than an equal share leaves the
 /// rest to the others.
-pub(crate) fn shares(sizes: &[usize], budget: usize) -> Vec<usize> {
+#[must_use]
+pub fn fair_shares(sizes: &[usize], budget: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|&at| sizes.get(at));
     let mut shares = vec![0; sizes.len()];
@@ -53,8 +63,14 @@ pub(crate) fn shares(sizes: &[usize], budget: usize) -> Vec<usize> {
 /// counted as a whole.
 const BYTES_A_TOKEN: usize = 16;
 
+/// The longest beginning of a text of at most `max` tokens.
+#[must_use]
+pub fn first_tokens<'t>(text: &'t str, max: usize, counter: &dyn TokenCounter) -> &'t str {
+    text.get(..longest_head(text, max, counter)).unwrap_or(text)
+}
+
 /// Where the longest beginning of at most `max` tokens ends.
-pub(crate) fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
+fn longest_head(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
     let bound = text.floor_char_boundary(max.saturating_mul(BYTES_A_TOKEN));
     let fits = |end: usize| text.get(..end).is_none_or(|head| counter.count(head) <= max);
     if fits(bound) {
@@ -88,7 +104,7 @@ fn longest_tail(text: &str, max: usize, counter: &dyn TokenCounter) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_core::Estimate;
+    use crate::Estimate;
 
     #[test]
     fn a_short_text_is_shown_whole() {
@@ -120,9 +136,9 @@ mod tests {
 
     #[test]
     fn shares_leave_to_the_large_what_the_small_do_not_need() {
-        assert_eq!(shares(&[10, 1000, 20, 500], 630), [10, 300, 20, 300]);
-        assert_eq!(shares(&[1, 2], 100), [1, 2]);
-        assert_eq!(shares(&[], 100), Vec::<usize>::new());
-        assert_eq!(shares(&[5, 5], 0), [0, 0]);
+        assert_eq!(fair_shares(&[10, 1000, 20, 500], 630), [10, 300, 20, 300]);
+        assert_eq!(fair_shares(&[1, 2], 100), [1, 2]);
+        assert_eq!(fair_shares(&[], 100), Vec::<usize>::new());
+        assert_eq!(fair_shares(&[5, 5], 0), [0, 0]);
     }
 }
