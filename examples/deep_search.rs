@@ -8,10 +8,10 @@
 //! A folder of a few documents, Chinese and English, is written and really searched. A script stands in
 //! the model's place: it copies sentences out of what it is shown, and marks where they stand.
 
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflection};
 use foldback_agent::{Agent, AgentEvent, Executor, Observer, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
+use foldback_deep_search::{DeepSearch, DeepSearchSettings, Effort, Reflection};
 use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::Toolbox;

@@ -9,12 +9,12 @@ mod in_process;
 use crate::injections::{escaped, misplaced, name, page, reference, wipe};
 use crate::story::{in_memory, todo};
 use foldback::{Close, Session};
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_agent::{
     Agent, AskPerson, CallForm, Executor, Person, Question, React, ReactSettings, Report,
     SubAgents, Task, reference_system_prompt, todo_write,
 };
 use foldback_core::{Budget, Message, Role, ToolCall};
+use foldback_deep_search::{DeepSearch, DeepSearchSettings, Effort, research};
 use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_testkit::agent::payloads::payloads;

@@ -2,12 +2,12 @@
 //! the policy of the context wrote around it.
 
 use crate::story::{exchange, in_memory_showing, todo, views};
-use foldback_agent::deep_search::{DeepSearch, Found, SearchBackend};
 use foldback_agent::{Adaptive, Agent, Executor, Task};
 use foldback_baselines::{Full, SlidingWindow, SummaryTopN, baseline};
 use foldback_core::{
     Budget, ContextManager, Estimate, ItemState, Message, Role, SeqNo, TodoItem, TodoList,
 };
+use foldback_deep_search::{DeepSearch, Passage, SearchBackend};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{ToolError, Toolbox};
 use futures::FutureExt;
@@ -26,7 +26,7 @@ impl SearchBackend for Empty {
         &'a self,
         _query: &'a str,
         _k: usize,
-    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         async { Ok(Vec::new()) }.boxed()
     }
 }

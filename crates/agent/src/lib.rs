@@ -10,7 +10,7 @@
 //! | [`React`] | step by step: the model calls tools, and sees what came of them |
 //! | [`OnePlan`] | all steps planned in one call; it asks again where the plan says so, or where something failed |
 //! | [`Flow`] | a list of steps, each worked on by itself |
-//! | [`DeepSearch`](deep_search::DeepSearch) | queries, searches beside each other, an answer with its sources |
+//! | `DeepSearch` in `foldback-deep-search` | queries, searches beside each other, an answer with its sources |
 //!
 //! - A [`Tool`](foldback_tool::Tool) is something that a model can call; a
 //!   [`Toolbox`](foldback_tool::Toolbox) holds them.
@@ -25,6 +25,10 @@
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
 //! - A [`Report`] is what became of a task: the answer, and its [`Trajectory`], which tells every plan,
 //!   call, result, time and token. [`judge`] rates it, [`Replay`] does it once more.
+//!
+//! It is **not** a set of tools, a provider of models or a context policy: it holds what implements
+//! `foldback_tool::Tool`, `foldback_llm::ChatModel` and `foldback_core::ContextManager`. It knows no other
+//! strategies than its own; those of other crates use what is public here.
 //!
 //! ```
 //! use foldback_agent::{Agent, Executor, OnePlan, SpendLimits, SpendTracker, Task};
@@ -67,7 +71,6 @@ mod agent;
 mod agent_event;
 mod approval;
 mod call_ids;
-pub mod deep_search;
 mod executor;
 mod facts;
 mod flow;

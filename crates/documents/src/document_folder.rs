@@ -1,11 +1,11 @@
 //! A folder of documents, to be searched.
 
 use crate::files::Folder;
-use crate::index::{Index, Passage};
+use crate::index::{Index, IndexedPassage};
 use crate::{DocumentSettings, PassageUrl, PassageUrlError, Skipped, passage_url};
 use foldback::core::TodoId;
 use foldback::{Memory, Options};
-use foldback_agent::deep_search::{Found, SearchBackend};
+use foldback_deep_search::{Passage, SearchBackend};
 use foldback_tool::ToolError;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -151,7 +151,7 @@ impl DocumentFolder {
     /// # Errors
     /// When it is no such URL, there is no such passage, the document has changed behind it, or the store
     /// fails.
-    pub fn read(&self, url: &str) -> Result<Found, DocumentsError> {
+    pub fn read(&self, url: &str) -> Result<Passage, DocumentsError> {
         let nowhere = || DocumentsError::NoPassage(url.to_owned());
         let place = url.strip_prefix(&*self.prefix).ok_or_else(nowhere)?.parse()?;
         let passage = self.shared.state.read().index.passage_at(&place)?.ok_or_else(nowhere)?;
@@ -191,7 +191,7 @@ impl Shared {
     }
 
     /// The passages that answer best, as they stand in their files now.
-    fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, DocumentsError> {
+    fn search(&self, query: &str, k: usize) -> Result<Vec<IndexedPassage>, DocumentsError> {
         let found = || self.state.read().index.search(query, k);
         let mut passages = found()?;
         if !passages.iter().all(|passage| self.holds(passage)) {
@@ -203,16 +203,16 @@ impl Shared {
     }
 
     /// Whether a passage stands in its file.
-    fn holds(&self, passage: &Passage) -> bool {
+    fn holds(&self, passage: &IndexedPassage) -> bool {
         self.folder.holds(&passage.path, &passage.bytes, &passage.text)
     }
 }
 
-impl Passage {
-    fn found(self, prefix: &str) -> Found {
+impl IndexedPassage {
+    fn found(self, prefix: &str) -> Passage {
         let Self { path, title, bytes, text } = self;
         let url = format!("{prefix}{}", PassageUrl { path, bytes: bytes.clone() });
-        Found { url, title, text, bytes: Some(bytes) }
+        Passage { url, title, text, bytes: Some(bytes) }
     }
 }
 
@@ -221,7 +221,7 @@ impl SearchBackend for DocumentFolder {
         &'a self,
         query: &'a str,
         k: usize,
-    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         let (shared, query) = (Arc::clone(&self.shared), query.to_owned());
         async move {
             // Files and the store are waited for on another thread.

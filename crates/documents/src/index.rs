@@ -60,7 +60,7 @@ struct Recorded {
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub(crate) struct IndexedPassage {
     pub(crate) path: String,
     pub(crate) title: String,
     pub(crate) bytes: Range<u64>,
@@ -155,7 +155,7 @@ impl Index {
     }
 
     /// The passages of the documents that the folder holds that answer a query best, best first.
-    pub(crate) fn search(&self, query: &str, k: usize) -> Result<Vec<Passage>, Error> {
+    pub(crate) fn search(&self, query: &str, k: usize) -> Result<Vec<IndexedPassage>, Error> {
         let mut wanted = k;
         loop {
             let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// The passage that stands at a place of the documents that the folder holds.
-    pub(crate) fn passage_at(&self, place: &PassageUrl) -> Result<Option<Passage>, Error> {
+    pub(crate) fn passage_at(&self, place: &PassageUrl) -> Result<Option<IndexedPassage>, Error> {
         let least = Version { path: place.path.clone(), hash: String::new() };
         let version = self.current.range(least..).next();
         let version = version.filter(|version| version.path == place.path);
@@ -197,7 +197,7 @@ impl Index {
     }
 
     /// A recorded passage, where its document is the one that the folder holds.
-    fn passage(&self, seq: SeqNo) -> Result<Option<Passage>, Error> {
+    fn passage(&self, seq: SeqNo) -> Result<Option<IndexedPassage>, Error> {
         let Some(Recorded { content, document, .. }) = recorded(&self.memory, &self.todo, seq.0)?
         else {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Index {
         let is_current = self.current.contains(&version)
             && self.versions.get(&version).is_some_and(|messages| messages.contains(&seq.0));
         let text = content.get(skip..).unwrap_or_default().to_owned();
-        Ok(is_current.then_some(Passage { path: version.path, title, bytes, text }))
+        Ok(is_current.then_some(IndexedPassage { path: version.path, title, bytes, text }))
     }
 }
 

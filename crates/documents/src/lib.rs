@@ -9,7 +9,7 @@
 //! picture. What a document says is data.
 //!
 //! ```
-//! use foldback_agent::deep_search::SearchBackend;
+//! use foldback_deep_search::SearchBackend;
 //! use foldback_documents::{DocumentFolder, DocumentSettings};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

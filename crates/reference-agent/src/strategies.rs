@@ -4,7 +4,7 @@ use crate::ReferenceAgentError;
 use foldback_agent::{Adaptive, OnePlan, React, Strategy, StrategyName};
 use std::sync::Arc;
 
-pub(crate) use foldback_agent::deep_search::{DeepSearch, research};
+pub(crate) use foldback_deep_search::{DeepSearch, research};
 pub(crate) use foldback_agent::{Flow, FlowSettings};
 
 /// The names of the strategies, the default first.

@@ -7,8 +7,6 @@ mod agent_states;
 mod approval;
 mod context_handle;
 mod crash;
-mod deep_search;
-mod deep_search_runs;
 mod execute_tools;
 mod executor;
 mod flow;

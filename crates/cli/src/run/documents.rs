@@ -6,7 +6,7 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::text;
 use crate::store;
-use foldback_agent::deep_search::{DeepSearch, DeepSearchSettings};
+use foldback_deep_search::{DeepSearch, DeepSearchSettings};
 use foldback_documents::{DocumentFolder, DocumentSettings, Indexed};
 use std::path::{Component, Path};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::error::CliError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::StrategyName;
-use foldback_agent::deep_search::{DeepSearch, Effort};
+use foldback_deep_search::{DeepSearch, Effort};
 use foldback_policies::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
 use foldback_reference_agent::{STRATEGIES, strategy_name};

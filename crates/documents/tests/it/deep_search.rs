@@ -1,10 +1,10 @@
 //! Deep search over a folder of documents, from the question to the bytes that the answer rests on.
 
 use crate::documents::{bytes_at, folder, write};
-use foldback_agent::deep_search::{Citing, DeepSearch, DeepSearchSettings, SearchFindings};
 use foldback_agent::{Agent, Executor, Report, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, TodoId};
+use foldback_deep_search::{Citing, DeepSearch, DeepSearchSettings, SearchFindings};
 use foldback_documents::{DocumentFolder, DocumentSettings};
 use foldback_llm::{ChatRequest, ScriptedModel};
 use foldback_tool::Toolbox;

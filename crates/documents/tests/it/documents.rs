@@ -1,6 +1,6 @@
 //! Folders of documents: what is found stands in its file, byte for byte.
 
-use foldback_agent::deep_search::{Found, SearchBackend};
+use foldback_deep_search::{Passage, SearchBackend};
 use foldback_documents::{DocumentFolder, DocumentSettings, Indexed, PassageUrl, SkipReason};
 use proptest::prelude::*;
 use std::fs;
@@ -54,7 +54,7 @@ fn open(folder: &Path) -> DocumentFolder {
     DocumentFolder::open(folder, DocumentSettings::default()).unwrap()
 }
 
-async fn search(documents: &DocumentFolder, query: &str) -> Vec<Found> {
+async fn search(documents: &DocumentFolder, query: &str) -> Vec<Passage> {
     documents.search(query, 3).await.unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! What a link of an answer points at, read back by a program; and what a folder holds beside documents.
 
 use crate::documents::{DOCUMENTS, bytes_at, folder, write};
-use foldback_agent::deep_search::SearchBackend;
+use foldback_deep_search::SearchBackend;
 use foldback_documents::{
     DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, SkipReason, Skipped,
 };

@@ -1,6 +1,6 @@
 //! What a search knows, node by node, and where it goes on.
 
-use super::{Citation, Marks, Reflection, Source, insert_citations};
+use crate::{Citation, Marks, Reflection, Source, insert_citations};
 use foldback_core::{Message, first_chars};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -167,7 +167,7 @@ impl DeepSearchState {
 
 /// Queries with their numbers behind those of `ran` others: without those that are blank or stand there
 /// twice, at most `most`.
-pub(super) fn numbered<'q>(
+pub(crate) fn numbered<'q>(
     queries: impl IntoIterator<Item = &'q str>,
     ran: u32,
     most: u32,
@@ -232,7 +232,7 @@ impl Summary {
     }
 
     /// The text with marks instead: each source has the number that `number` gives it.
-    pub(super) fn with_marks(&self, marks: &Marks, number: impl Fn(&Source) -> usize) -> String {
+    pub(crate) fn with_marks(&self, marks: &Marks, number: impl Fn(&Source) -> usize) -> String {
         let mut grounding: Vec<&Grounding> = self.grounding.iter().collect();
         grounding.sort_by_key(|grounding| grounding.segment.end);
         let mut out = String::with_capacity(self.text.len());

@@ -1,5 +1,5 @@
-//! Deep search: queries, searches beside each other, a look at what is missing, and an answer whose
-//! links lead to the words that it rests on.
+//! Deep search: a strategy that makes queries, searches beside each other, looks at what is missing, and
+//! gives an answer whose links lead to the words that it rests on.
 //!
 //! ```text
 //! generate_query ─> web_research (one for each query, beside each other) ─> reflection ─┬─> finalize_answer
@@ -15,6 +15,58 @@
 //!   a model made up is reported.
 //! - Citations are [byte ranges](Grounding) of what was written and of the documents.
 //! - With a journal, a run that was killed goes on: no query, search or summary is made again.
+//!
+//! It is **not** a search engine, and has no documents: whoever links it brings a backend, as
+//! `foldback-documents` does for folders. It uses of the agent what any strategy from outside can use.
+//!
+//! ```
+//! use foldback_agent::{Agent, Executor, Task};
+//! use foldback_baselines::Full;
+//! use foldback_core::{Estimate, TodoId};
+//! use foldback_deep_search::{DeepSearch, Passage, SearchBackend, ShortUrls};
+//! use foldback_llm::ScriptedModel;
+//! use foldback_tool::{ToolError, Toolbox};
+//! use futures::FutureExt;
+//! use futures::future::BoxFuture;
+//! use std::sync::Arc;
+//!
+//! /// A library of one page.
+//! struct Library;
+//!
+//! impl SearchBackend for Library {
+//!     fn search<'a>(
+//!         &'a self,
+//!         _query: &'a str,
+//!         _k: usize,
+//!     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+//!         let (url, title) = ("docs/tides.md".to_owned(), "Tides".to_owned());
+//!         let text = "杭州湾的潮差约六米。".to_owned();
+//!         async { Ok(vec![Passage { url, title, text, bytes: None }]) }.boxed()
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let task = Task::new("tides", "How high is the tide at 杭州湾?");
+//! // A script stands in for the model. What it writes are short URLs; the answer has the real ones.
+//! let short = ShortUrls::of_run(&task.run, &task.request).resolve(1, ["docs/tides.md"]);
+//! let model = ScriptedModel::new([
+//!     r#"{"rationale": "one page says it", "query": ["杭州湾 潮差"]}"#.into(),
+//!     "The tidal range is about six metres.[citation:1]".into(),
+//!     r#"{"is_sufficient": true, "knowledge_gap": "", "follow_up_queries": []}"#.into(),
+//!     format!("About six metres [Tides]({}).", short[0]).as_str().into(),
+//! ]);
+//! let agent = Agent::new(Arc::new(model), Executor::new(Toolbox::default()));
+//! let mut context = Full.start(TodoId::new("tides")?, Arc::new(Estimate));
+//! let search = DeepSearch::new(Arc::new(Library));
+//! let report = agent.run(&search, context.as_mut(), &task).await?;
+//! assert_eq!(
+//!     report.answer(),
+//!     Some("About six metres [Tides](docs/tides.md).\n\nSources:\n1. [Tides](docs/tides.md)"),
+//! );
+//! # Ok(())
+//! # }
+//! ```
 
 mod afterwards;
 mod backend;
@@ -23,6 +75,7 @@ mod cleared;
 mod drive;
 mod marks;
 mod nodes;
+mod questions;
 mod requests;
 mod research_tool;
 mod settings;
@@ -31,7 +84,7 @@ mod state;
 mod structured;
 
 pub use afterwards::{CitationList, Located, QuotedCitation, locate};
-pub use backend::{Found, SearchBackend};
+pub use backend::{Passage, SearchBackend};
 pub use citations::{Citation, Link, insert_citations, label, link_safe};
 pub use drive::SearchFindings;
 pub use marks::{Mark, Marked, Marks};

@@ -1,6 +1,6 @@
 //! What each node tells its model: the node's own inputs, and nothing of the others.
 
-use super::{DeepSearchSettings, Found, Marks, Query, Research, Source};
+use crate::{DeepSearchSettings, Marks, Passage, Query, Research, Source};
 use foldback_core::{Estimate, Message, Role, excerpt, first_tokens, message_tokens, quoted};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const TITLE_TOKENS: usize = 120;
 
 /// Instructions, and what they are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Prompt {
-    pub(super) system: String,
-    pub(super) user: String,
+pub(crate) struct Prompt {
+    pub(crate) system: String,
+    pub(crate) user: String,
 }
 
 /// What is asked about: the question, or a conversation that ends with it, as its parts are spoken:
@@ -32,7 +32,7 @@ pub(super) struct Prompt {
 /// standing instructions, and turns from long ago stay out; of a last turn that is too long a part is told.
 ///
 /// ```
-/// use foldback_agent::deep_search::research_topic;
+/// use foldback_deep_search::research_topic;
 /// use foldback_core::Message;
 ///
 /// assert_eq!(research_topic(&[], "杭州天气?"), "杭州天气?");
@@ -80,24 +80,24 @@ pub fn research_topic(before: &[Arc<Message>], question: &str) -> String {
 
 /// Writes the requests of a run.
 #[derive(Debug)]
-pub(super) struct Prompts<'a> {
-    pub(super) settings: &'a DeepSearchSettings,
+pub(crate) struct Prompts<'a> {
+    pub(crate) settings: &'a DeepSearchSettings,
     /// The agent's standing instructions; whoever writes the answer follows them.
-    pub(super) system_prompt: &'a str,
-    pub(super) topic: &'a str,
+    pub(crate) system_prompt: &'a str,
+    pub(crate) topic: &'a str,
 }
 
 impl Prompts<'_> {
-    pub(super) fn queries(&self, most: u32) -> Prompt {
+    pub(crate) fn queries(&self, most: u32) -> Prompt {
         let system = self.dated(&QUERIES.replace("{most}", &most.to_string()));
         Prompt { system, user: self.topic.to_owned() }
     }
 
     /// `marks`: how the summary marks its sources, where it does.
-    pub(super) fn research(
+    pub(crate) fn research(
         &self,
         query: &Query,
-        found: &[(usize, &Found)],
+        found: &[(usize, &Passage)],
         marks: Option<&Marks>,
     ) -> Prompt {
         let citing = match marks {
@@ -114,13 +114,13 @@ impl Prompts<'_> {
     }
 
     /// A source with its text, on one line.
-    fn source_line(&self, (number, found): &(usize, &Found)) -> String {
+    fn source_line(&self, (number, found): &(usize, &Passage)) -> String {
         let text = head(&found.text, self.settings.passage_tokens);
         let (title, text) = (quoted(head(&found.title, TITLE_TOKENS)), quoted(text));
         format!("\n{{\"number\":{number},\"title\":{title},\"text\":{text}}}")
     }
 
-    pub(super) fn reflection(&self, results: &[Research]) -> Prompt {
+    pub(crate) fn reflection(&self, results: &[Research]) -> Prompt {
         let most = self.settings.max_follow_up_queries.to_string();
         let system = self.dated(&REFLECTION.replace("{most}", &most));
         let told = results.iter().map(|result| {
@@ -130,7 +130,7 @@ impl Prompts<'_> {
         Prompt { system, user: self.with_summaries(told) }
     }
 
-    pub(super) fn answer(&self, results: &[Research], gap: Option<&str>, links: bool) -> Prompt {
+    pub(crate) fn answer(&self, results: &[Research], gap: Option<&str>, links: bool) -> Prompt {
         let citing = if links { LINKING } else { NO_MARKING };
         let instructions = self.dated(&format!("{ANSWER}{citing}"));
         let parts = [self.system_prompt.trim_end(), &instructions];
@@ -146,14 +146,14 @@ impl Prompts<'_> {
     }
 
     /// Citations for the summary of a query.
-    pub(super) fn citations_of_summary(&self, draft: &str, found: &[(usize, &Found)]) -> Prompt {
+    pub(crate) fn citations_of_summary(&self, draft: &str, found: &[(usize, &Passage)]) -> Prompt {
         let mut user = format!("The draft: {}\n\nThe sources:", quoted(draft));
         found.iter().for_each(|found| user.push_str(&self.source_line(found)));
         Prompt { system: AFTERWARDS.trim_end().to_owned(), user }
     }
 
     /// Citations for the answer, from summaries that have their own.
-    pub(super) fn citations_of_answer(
+    pub(crate) fn citations_of_answer(
         &self,
         draft: &str,
         results: &[Research],
@@ -197,7 +197,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 }
 
 /// What came of a query, in words.
-fn told(result: &Research, summary: impl Fn(&super::Summary) -> String) -> String {
+fn told(result: &Research, summary: impl Fn(&crate::Summary) -> String) -> String {
     match &result.outcome {
         Ok(found) => summary(found),
         Err(why) => {
@@ -211,6 +211,6 @@ fn told(result: &Research, summary: impl Fn(&super::Summary) -> String) -> Strin
 const WHY_TOKENS: usize = 100;
 
 /// The longest beginning of a text of at most so many tokens.
-pub(super) fn head(text: &str, tokens: usize) -> &str {
+pub(crate) fn head(text: &str, tokens: usize) -> &str {
     first_tokens(text, tokens, &Estimate)
 }

@@ -1,15 +1,15 @@
 //! The graph of a search: which node comes when.
 
-use super::backend::SearchTool;
-use super::nodes::{Answered, Nodes, Trouble};
-use super::requests::Prompts;
-use super::{
+use crate::backend::SearchTool;
+use crate::nodes::{Answered, Nodes, Trouble};
+use crate::requests::Prompts;
+use crate::{
     DeepSearch, DeepSearchState, Query, Research, Route, ShortUrls, Source, Update, research_topic,
 };
-use crate::SettingError;
-use crate::agent::{Agent, AgentError, Report, Task};
-use crate::strategy::{Strategy, StrategyName, StrategyRun};
-use crate::trajectory::{Ending, Purpose, Stop};
+use foldback_agent::{
+    Agent, AgentError, Ending, Purpose, Report, SettingError, Stop, Strategy, StrategyName,
+    StrategyRun, Task,
+};
 use foldback_core::{Budget, ContextManager, Message, quoted};
 use foldback_tool::Toolbox;
 use futures::future::BoxFuture;

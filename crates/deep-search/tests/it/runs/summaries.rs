@@ -1,8 +1,8 @@
 //! Summaries and their sources: bounded, and each source once.
 
 use super::{Library, afterwards, agent, found, model, node, plain, search, sufficient, usual};
-use foldback_agent::deep_search::{DeepSearchSettings, SearchQueryList};
 use foldback_core::{Estimate, TokenCounter};
+use foldback_deep_search::{DeepSearchSettings, SearchQueryList};
 use foldback_llm::Answer;
 
 /// DS9: a summary of any length is kept in part, with the citations of that part; the same source is cited

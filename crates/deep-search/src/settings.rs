@@ -1,6 +1,6 @@
 //! How deep a search goes.
 
-use crate::SettingError;
+use foldback_agent::SettingError;
 use serde::{Deserialize, Serialize};
 
 /// How deep a search goes, and how it cites.

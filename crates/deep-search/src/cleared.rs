@@ -1,16 +1,16 @@
 //! Links of an answer that lead to no source: they lose where they lead.
 
-use super::Source;
+use crate::Source;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
 /// A text whose links lead to sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cleared {
+pub(crate) struct Cleared {
     /// The text: of other links the words are left, other URLs are code, and marks are gone.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Where those led, and the marks, each once, in the order of the text.
-    pub(super) invented: Vec<String>,
+    pub(crate) invented: Vec<String>,
 }
 
 /// What becomes of a stretch of the text.
@@ -24,7 +24,7 @@ type OpenLink = (Range<usize>, Option<Range<usize>>);
 
 /// Goes through every link, URL and mark of a text, as Markdown reads it: what is no short URL of a
 /// source is invented. What stands in code is no link.
-pub(super) fn cleared(text: &str, sources: &[Source]) -> Cleared {
+pub(crate) fn cleared(text: &str, sources: &[Source]) -> Cleared {
     let is_source = |url: &str| sources.iter().any(|source| source.short_url == url);
     let mut invented: Vec<(usize, String)> = Vec::new();
     let mut edits: Vec<Edit> = Vec::new();

@@ -47,7 +47,7 @@ pub struct ShapeError {
 }
 
 /// A shape that a model is asked for.
-pub(super) trait Shape: DeserializeOwned {
+pub(crate) trait Shape: DeserializeOwned {
     const NAME: &'static str;
     const EXAMPLE: &'static str;
 

@@ -40,7 +40,7 @@ impl Link {
 /// that end together stand in the order of their beginnings.
 ///
 /// ```
-/// use foldback_agent::deep_search::{Citation, Link, insert_citations};
+/// use foldback_deep_search::{Citation, Link, insert_citations};
 ///
 /// let source = Link { label: "gaode".into(), url: "https://id/1-0".into() };
 /// let sky = Citation { start: None, end: Some("天是蓝的".len()), links: vec![source] };

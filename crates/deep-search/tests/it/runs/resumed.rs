@@ -4,8 +4,8 @@ use super::{
     Library, Searcher, afterwards, citing_afterwards, model, nodes, plain, search, two, usual,
 };
 use crate::script::running;
-use foldback_agent::deep_search::{Citing, DeepSearch, Found};
 use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record};
+use foldback_deep_search::{Citing, DeepSearch, Passage};
 use foldback_tool::{ToolError, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ async fn ds1_a_killed_run_goes_on() {
             Citing::Afterwards => citing_afterwards,
         };
         let run = async |journal: &Arc<Log>,
-                         searched: fn(&str) -> Result<Vec<Found>, ToolError>| {
+                         searched: fn(&str) -> Result<Vec<Passage>, ToolError>| {
             let (model, library) = (model(answer), Library::new(searched));
             let executor = Executor::new(Toolbox::default()).with_journal(journal.clone());
             let deep = DeepSearch::new(library.clone()).with_settings(settings.clone());

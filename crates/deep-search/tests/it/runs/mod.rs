@@ -10,12 +10,12 @@ mod retries;
 mod summaries;
 
 use crate::script::{full, running};
-use foldback_agent::deep_search::{
-    Citing, DeepSearch, DeepSearchSettings, DeepSearchState, Found, SearchBackend, SearchFindings,
-    Source,
-};
 use foldback_agent::{Agent, Executor, Report, Task};
 use foldback_core::ContextManager;
+use foldback_deep_search::{
+    Citing, DeepSearch, DeepSearchSettings, DeepSearchState, Passage, SearchBackend,
+    SearchFindings, Source,
+};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{ToolError, Toolbox};
 use futures::FutureExt;
@@ -33,11 +33,11 @@ struct Library {
 }
 
 /// What a search brings.
-type Answering = dyn Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync;
+type Answering = dyn Fn(&str) -> Result<Vec<Passage>, ToolError> + Send + Sync;
 
 impl Library {
     fn new(
-        answer: impl Fn(&str) -> Result<Vec<Found>, ToolError> + Send + Sync + 'static,
+        answer: impl Fn(&str) -> Result<Vec<Passage>, ToolError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (asked, going) = (Mutex::default(), Mutex::default());
         Arc::new(Self { answer: Box::new(answer), wait: Duration::from_millis(100), asked, going })
@@ -53,7 +53,7 @@ impl SearchBackend for Library {
         &'a self,
         query: &'a str,
         _k: usize,
-    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         async move {
             self.asked.lock().unwrap().push(query.to_owned());
             {
@@ -69,12 +69,17 @@ impl SearchBackend for Library {
     }
 }
 
-fn found(url: &str, title: &str, text: &str) -> Found {
-    Found { url: url.to_owned(), title: title.to_owned(), text: text.to_owned(), bytes: Some(0..9) }
+fn found(url: &str, title: &str, text: &str) -> Passage {
+    Passage {
+        url: url.to_owned(),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        bytes: Some(0..9),
+    }
 }
 
 /// Two passages about whatever is asked.
-fn two(query: &str) -> Result<Vec<Found>, ToolError> {
+fn two(query: &str) -> Result<Vec<Passage>, ToolError> {
     let url = |n| format!("docs/{}.md#bytes=0-{n}", query.replace(' ', "_"));
     Ok(vec![
         found(&url(9), "tides.md", &format!("{query}: three metres.")),

@@ -3,9 +3,9 @@
 use super::{
     Library, agent, links, model, node, plain, queries, search, sufficient, two, user_text, usual,
 };
-use foldback_agent::deep_search::DeepSearchSettings;
 use foldback_agent::{AgentEvent, Observer, Stop, Task};
 use foldback_core::{Role, TodoId};
+use foldback_deep_search::DeepSearchSettings;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::ToolError;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Citations for a text that is written already: found by its own words, so that nothing of it changes.
 
-use super::structured::Shape;
+use crate::structured::Shape;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

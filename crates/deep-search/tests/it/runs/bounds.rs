@@ -5,8 +5,8 @@ use super::{
     usual,
 };
 use crate::script::{full, running};
-use foldback_agent::deep_search::{DeepSearch, Effort};
 use foldback_agent::{Executor, Resource, SpendLimits, SpendTracker, Stop, Task};
+use foldback_deep_search::{DeepSearch, Effort};
 use foldback_llm::{ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::Toolbox;
 use std::sync::{Arc, Mutex};

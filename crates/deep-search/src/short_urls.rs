@@ -1,6 +1,6 @@
 //! Short URLs that stand for sources while models write: fewer tokens, fewer slips in copying.
 
-use super::{Link, link_safe};
+use crate::{Link, link_safe};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,12 +28,12 @@ pub struct Source {
 
 impl Source {
     /// A link to the short URL.
-    pub(super) fn short_link(&self) -> Link {
+    pub(crate) fn short_link(&self) -> Link {
         Link { label: self.label.clone(), url: self.short_url.clone() }
     }
 
     /// A link to the source itself.
-    pub(super) fn link(&self) -> Link {
+    pub(crate) fn link(&self) -> Link {
         Link { label: self.label.clone(), url: link_safe(&self.url) }
     }
 }
@@ -72,7 +72,7 @@ impl ShortUrls {
     /// of the place where it stands first.
     ///
     /// ```
-    /// use foldback_agent::deep_search::ShortUrls;
+    /// use foldback_deep_search::ShortUrls;
     ///
     /// let short = ShortUrls::under("https://host");
     /// let found = ["https://a.com/1", "https://b.com/", "https://a.com/1"];
@@ -123,7 +123,7 @@ impl ShortUrls {
 
     /// Whatever begins like a short URL in a text is made a plain word, and given: nobody who wrote the
     /// text knows one.
-    pub(super) fn disarm(&self, text: &str) -> (String, Vec<String>) {
+    pub(crate) fn disarm(&self, text: &str) -> (String, Vec<String>) {
         let mut out = String::with_capacity(text.len());
         let mut invented = Vec::new();
         let mut from = 0;

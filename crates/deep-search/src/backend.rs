@@ -18,12 +18,12 @@ pub trait SearchBackend: Send + Sync {
         &'a self,
         query: &'a str,
         k: usize,
-    ) -> BoxFuture<'a, Result<Vec<Found>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
 }
 
 /// A passage that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct Passage {
     /// Where it is. Two passages with one URL are one source.
     pub url: String,
     /// The title of its document.
@@ -36,24 +36,24 @@ pub struct Found {
 }
 
 /// The name of the tool.
-pub(super) const SEARCH: &str = "search";
+pub(crate) const SEARCH: &str = "search";
 
 /// A search as a tool: that way it is written down before and after, tried again, and bounded like any
 /// other call, and a run that was killed finds the same passages.
-pub(super) struct SearchTool {
+pub(crate) struct SearchTool {
     backend: Arc<dyn SearchBackend>,
     spec: ToolSpec,
 }
 
 /// What the tool is called with.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SearchArguments {
-    pub(super) query: String,
-    pub(super) k: usize,
+pub(crate) struct SearchArguments {
+    pub(crate) query: String,
+    pub(crate) k: usize,
 }
 
 impl SearchTool {
-    pub(super) fn new(backend: Arc<dyn SearchBackend>) -> Self {
+    pub(crate) fn new(backend: Arc<dyn SearchBackend>) -> Self {
         let definition = ToolDefinition {
             name: SEARCH.to_owned(),
             description: "The passages of documents that answer a query best.".to_owned(),

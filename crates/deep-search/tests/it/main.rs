@@ -1,0 +1,13 @@
+//! What deep search promises, from outside.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
+
+mod citations;
+mod marks;
+mod runs;
+mod settings;
+mod shapes;
+mod short_urls;
+mod state;
+
+use foldback_testkit::agent::script;
