@@ -1,7 +1,7 @@
 //! A flow: a plan whose steps are worked on one after the other, each by an agent of its own.
 //!
 //! ```text
-//! cargo run -p foldback-agent --example flow
+//! cargo run -p foldback-flow --example flow
 //! ```
 //!
 //! Three changes are to be released. One agent reads, another checks; each step begins with an empty
@@ -9,11 +9,10 @@
 //! rest of the plan is made anew. A script stands in the model's place, and acts on what it is shown; the
 //! tools look into small tables.
 
-use foldback_agent::{
-    Agent, AgentEvent, Executor, Flow, FlowSettings, Observer, StepExecutor, Task,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, Observer, Task};
 use foldback_baselines::Full;
 use foldback_core::{Estimate, ItemState, TodoId, TodoList, ToolCall, ToolDefinition};
+use foldback_flow::{Flow, FlowSettings, StepExecutor};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_planner::StepId;
 use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};

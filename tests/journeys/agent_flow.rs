@@ -4,9 +4,10 @@
 use crate::story::{open, todo};
 use foldback::Memory;
 use foldback_agent::{
-    Agent, Executor, FileJournal, Flow, Journal, JournalError, Record, Report, Stop, Task,
+    Agent, Executor, FileJournal, Journal, JournalError, Record, Report, Stop, Task,
 };
 use foldback_core::{ItemState, Message, ToolCall, ToolDefinition};
+use foldback_flow::Flow;
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Effect, FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use futures::future::BoxFuture;

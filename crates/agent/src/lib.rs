@@ -9,7 +9,7 @@
 //! | [`Adaptive`] | by one plan or step by step, whichever the request allows |
 //! | [`React`] | step by step: the model calls tools, and sees what came of them |
 //! | [`OnePlan`] | all steps planned in one call; it asks again where the plan says so, or where something failed |
-//! | [`Flow`] | a list of steps, each worked on by itself |
+//! | `Flow` in `foldback-flow` | a list of steps, each worked on by itself |
 //! | `DeepSearch` in `foldback-deep-search` | queries, searches beside each other, an answer with its sources |
 //!
 //! - A [`Tool`](foldback_tool::Tool) is something that a model can call; a
@@ -73,7 +73,6 @@ mod approval;
 mod call_ids;
 mod executor;
 mod facts;
-mod flow;
 mod journal;
 mod json_line;
 mod maintenance;
@@ -84,7 +83,6 @@ mod observer;
 mod one_plan;
 mod own_tool;
 mod person;
-mod planning;
 mod react;
 mod reciting;
 mod resumed;
@@ -111,14 +109,12 @@ pub use executor::{
     CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
     Trace, Trigger,
 };
-pub use flow::{Flow, FlowSettings, PlanShown, StepContext, StepExecutor};
 pub use foldback_llm::TokenPrices;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
 pub use model_caller::Reply;
 pub use observer::Observer;
 pub use one_plan::{OnePlan, OnePlanSettings};
 pub use person::{AskPerson, Person, Question};
-pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
 pub use react::{CallForm, React, ReactSettings};
 pub use rewards::{
     CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,

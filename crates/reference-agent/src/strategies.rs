@@ -5,7 +5,7 @@ use foldback_agent::{Adaptive, OnePlan, React, Strategy, StrategyName};
 use std::sync::Arc;
 
 pub(crate) use foldback_deep_search::{DeepSearch, research};
-pub(crate) use foldback_agent::{Flow, FlowSettings};
+pub(crate) use foldback_flow::{Flow, FlowSettings};
 
 /// The names of the strategies, the default first.
 pub static STRATEGIES: [StrategyName; 5] =

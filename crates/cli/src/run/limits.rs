@@ -2,7 +2,8 @@
 
 use super::meter::Account;
 use clap::Args;
-use foldback_agent::{FlowSettings, Resource, SpendLimits};
+use foldback_agent::{Resource, SpendLimits};
+use foldback_flow::FlowSettings;
 use foldback_reference_agent::ReferenceAgent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

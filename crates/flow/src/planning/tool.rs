@@ -2,7 +2,7 @@
 
 use super::command::{PlanCommand, PlanError};
 use super::plans::Plans;
-use crate::{Journal, JournalError, Record};
+use foldback_agent::{Journal, JournalError, Record};
 use foldback_core::ToolDefinition;
 use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use futures::FutureExt;

@@ -28,7 +28,7 @@ impl Plans {
     /// Carries a command out, and says what whoever gave it is told.
     ///
     /// ```
-    /// use foldback_agent::{PlanCommand, Plans};
+    /// use foldback_flow::{PlanCommand, Plans};
     ///
     /// let mut plans = Plans::default();
     /// let create = r#"{"command": "create", "plan_id": "p", "title": "T", "steps": ["一", "二"]}"#;
@@ -36,7 +36,7 @@ impl Plans {
     /// let mark = r#"{"command": "mark_step", "step_index": 0, "step_status": "completed"}"#;
     /// let told = plans.apply(&PlanCommand::from_json(mark)?)?;
     /// assert!(told.contains("0. [✓] 一\n1. [ ] 二\n"), "{told}");
-    /// # Ok::<(), foldback_agent::PlanError>(())
+    /// # Ok::<(), foldback_flow::PlanError>(())
     /// ```
     ///
     /// # Errors

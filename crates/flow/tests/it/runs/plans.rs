@@ -3,7 +3,8 @@
 use super::{agent, by_name, calls, few_turns, names, notes, page, planning, request, run, update};
 use crate::keeping::{Watching, calling};
 use crate::script::{full, task};
-use foldback_agent::{Flow, FlowSettings, PlanShown, Stop};
+use foldback_agent::Stop;
+use foldback_flow::{Flow, FlowSettings, PlanShown};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;

@@ -1,24 +1,26 @@
 //! A flow while it goes on: one step after the other, until none is open.
 
-use super::Flow;
-use super::attempt::{Attempt, told_of};
-use super::executors::{StepExecutor, executor_of, unknown};
-use super::progress::{finish, show, step_todo, todo_list};
-use super::requests::{MAX_STEPS, Requests, Results, StepResult, planned};
-use super::settings::{FlowSettings, StepContext};
-use crate::agent::{Agent, AgentError, Report, Task};
-use crate::model_caller::Reply;
-use crate::strategy::{Strategy, StrategyRun};
-use crate::trajectory::{Ending, Purpose, Stop, TerminateStatus};
-use crate::{Resource, RunEvent, StepStatus, TextPlan};
-use foldback_core::{ContextError, ContextManager, Message, Reference, TodoId, TodoList, quoted};
+mod step_work;
+
+use crate::attempt::told_of;
+use crate::executors::StepExecutor;
+use crate::progress::{show, step_todo, todo_list};
+use crate::requests::{MAX_STEPS, Requests, Results, planned};
+use crate::settings::FlowSettings;
+
+use crate::{Flow, TextPlan};
+use foldback_agent::{
+    Agent, AgentError, Ending, Purpose, Reply, Resource, RunEvent, Stop, StrategyRun,
+    TerminateStatus,
+};
+use foldback_core::{ContextError, ContextManager, Message, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use step_work::RefusedStep;
 
 /// A flow while it goes on.
-pub(super) struct Drive<'a> {
+pub(crate) struct Drive<'a> {
     settings: &'a FlowSettings,
     /// The run as it was given.
     whole: &'a StrategyRun<'a>,
@@ -26,7 +28,7 @@ pub(super) struct Drive<'a> {
     run: StrategyRun<'a>,
     executors: Vec<StepExecutor>,
     /// The attempts that the model refused in earlier lives.
-    refused: Vec<Refused>,
+    refused: Vec<RefusedStep>,
     requests: Requests<'a>,
     plan: TextPlan,
     /// What came of the steps that are done, and why others are blocked.
@@ -34,24 +36,6 @@ pub(super) struct Drive<'a> {
     /// How often each step was tried.
     tries: BTreeMap<usize, u32>,
     replans: u32,
-}
-
-/// What an attempt that the model refused is noted as.
-const KIND: &str = "refused_step";
-
-/// An attempt that the model refused to go on with: it is not made again when the run is resumed, for what
-/// came after it stands.
-#[derive(Debug, Serialize, Deserialize)]
-struct Refused {
-    at: usize,
-    number: u32,
-    reason: String,
-}
-
-impl Refused {
-    fn is_like(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
 }
 
 /// Why a flow does not go on.
@@ -64,7 +48,7 @@ enum Halt {
 
 impl<'a> Drive<'a> {
     /// Goes through a flow. `run` is `whole` within the bounds of the flow.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         settings: &'a FlowSettings,
         whole: &'a StrategyRun<'a>,
         run: StrategyRun<'a>,
@@ -79,7 +63,7 @@ impl<'a> Drive<'a> {
             settings,
             whole,
             executors: executors(settings, agent),
-            refused: run.noted(KIND),
+            refused: run.noted(RefusedStep::KIND),
             requests: Requests::new(settings, agent, &whole.task().request, run.todo().to_string()),
             plan: TextPlan::new(&run.task().run, "", [""; 0]),
             results: Results::new(),
@@ -130,146 +114,6 @@ impl<'a> Drive<'a> {
         self.plan = TextPlan::new(&self.run.task().run, &title, steps);
         self.show(context)?;
         self.record(context, &self.plan.to_string())
-    }
-
-    /// Works on a step until it is done, or as often as it may be tried; the error is why it cannot be
-    /// done.
-    async fn work_on(
-        &mut self,
-        context: &mut dyn ContextManager,
-        at: usize,
-    ) -> Result<Result<(), String>, Halt> {
-        if let Some(step) = self.plan.steps.get(at)
-            && let Some((tag, first)) = unknown(&step.text, &self.executors)
-        {
-            let (tag, first) = (quoted(tag), &first.name);
-            self.note(format_args!(
-                "step {at} calls {tag}, and nobody has that name; {first} works on it"
-            ));
-        }
-        let mut failed: Option<String> = None;
-        for number in 1..=self.settings.max_retries.saturating_add(1) {
-            self.tries.insert(at, number);
-            self.mark(at, StepStatus::InProgress, None);
-            self.show(context)?;
-            let (attempt, reference) = self.attempt(context, at, number, failed.as_deref()).await?;
-            match attempt {
-                Attempt::Done(summary) => {
-                    let before = failed.map(|reason| format!("failed before: {reason}"));
-                    self.mark(at, StepStatus::Completed, before);
-                    let result = StepResult::of(&summary);
-                    let shown = told_of(&summary);
-                    let mut told = format!("Step {at} is done: {shown}");
-                    if shown != result.text
-                        && let Some(reference) = &reference
-                    {
-                        told.push_str(&format!(" (the end of the work on it is {reference})"));
-                    }
-                    self.results.insert(at, result);
-                    self.ended(context, at, reference)?;
-                    self.record_result(context, &told)?;
-                    return Ok(Ok(()));
-                }
-                Attempt::Failed(reason) => {
-                    self.note(format_args!("step {at} failed: {reason}"));
-                    self.mark(at, StepStatus::Blocked, Some(reason.clone()));
-                    self.results.insert(at, StepResult::of(&format!("not done: {reason}")));
-                    self.ended(context, at, None)?;
-                    self.record_result(context, &format!("Step {at} failed: {reason}"))?;
-                    failed = Some(reason);
-                }
-                Attempt::Refused(reason) => {
-                    return Err(Halt::Over(Stop::ModelFailed { message: reason }));
-                }
-                Attempt::Over(stop) => return Err(self.over(stop)),
-            }
-        }
-        Ok(Err(failed.unwrap_or_default()))
-    }
-
-    /// Tries a step once. Of a context of its own, the end can be referred to where it is kept.
-    async fn attempt(
-        &mut self,
-        context: &mut dyn ContextManager,
-        at: usize,
-        number: u32,
-        failed: Option<&str>,
-    ) -> Result<(Attempt, Option<Reference>), Halt> {
-        let step = self.plan.steps.get(at).map_or("", |step| &step.text);
-        let executor = executor_of(step, &self.executors);
-        let agent = executor.map_or(self.run.agent(), |executor| &executor.agent);
-        let strategy = executor.and_then(|executor| executor.strategy.as_ref());
-        let strategy = &**strategy.unwrap_or(&self.settings.by);
-        // What came of the step itself so far is told beside the others' results.
-        let others = self.results.iter().filter(|(other, _)| **other != at);
-        let others = others.map(|(at, result)| (*at, result.clone())).collect();
-        let task = Task {
-            request: self.requests.step(&self.plan, &others, at, failed),
-            run: format!("{}/step-{}.{number}", self.run.task().run, at + 1),
-            depth: self.run.task().depth + 1,
-            ..self.run.task().clone()
-        };
-        let refused = Refused { at, number, reason: String::new() };
-        if let Some(refused) = self.refused.iter().find(|known| known.is_like(&refused)) {
-            return Ok((Attempt::Failed(refused.reason.clone()), None));
-        }
-        let (report, reference) = match self.settings.context {
-            StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
-            // The whole flow is one conversation, begun and gone on with by whoever began the flow.
-            StepContext::Shared => {
-                (self.run.run_part(agent, strategy, context, &task).await?, None)
-            }
-        };
-        let mut attempt = Attempt::of(&report);
-        // In a shared context, what would be tried again has the same conversation.
-        if let (Attempt::Refused(reason), StepContext::Isolated) = (&attempt, self.settings.context)
-        {
-            let reason = reason.clone();
-            self.run.note(KIND, &Refused { reason: reason.clone(), ..refused })?;
-            attempt = Attempt::Failed(reason);
-        }
-        self.run.absorb(report);
-        Ok((attempt, reference))
-    }
-
-    /// Has an agent work on a step in a context of its own. What was done there can be read by its last
-    /// block, where there is one.
-    async fn isolated(
-        &self,
-        context: &mut dyn ContextManager,
-        at: usize,
-        (agent, strategy): (&Agent, &dyn Strategy),
-        task: &Task,
-    ) -> Result<(Report, Option<Reference>), Halt> {
-        let item = self.step_todo(at);
-        let mut child = context.child(item.clone())?;
-        let request = self.plan.steps.get(at).map_or("", |step| &step.text);
-        self.run.log().emit(RunEvent::Delegated { item: &item, request });
-        let report = agent.run(strategy, child.as_mut(), task).await?;
-        let reference =
-            child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
-        if self.run.log().is_watched() {
-            let (state, result) = Attempt::of(&report).handed_back();
-            self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });
-        }
-        Ok((report, reference))
-    }
-
-    /// Gives the context what a step came to.
-    fn ended(
-        &mut self,
-        context: &mut dyn ContextManager,
-        at: usize,
-        reference: Option<Reference>,
-    ) -> Result<(), ContextError> {
-        let list = self.list()?;
-        if let Some(item) = list.item(&self.step_todo(at))
-            && finish(context, item, reference.as_ref())?
-            && let Some(result) = self.results.get_mut(&at)
-        {
-            result.reference = reference;
-        }
-        self.show(context)
     }
 
     /// Has the rest of the plan made anew behind a step that cannot be done, and says whether it was.
@@ -385,15 +229,6 @@ impl<'a> Drive<'a> {
         format!("{}{}", self.plan, results.collect::<String>())
     }
 
-    fn mark(&mut self, at: usize, status: StepStatus, notes: Option<String>) {
-        if let Some(step) = self.plan.steps.get_mut(at) {
-            step.status = status;
-            if let Some(notes) = notes {
-                step.notes = notes;
-            }
-        }
-    }
-
     /// Gives the context, and whoever watches, the plan as it stands.
     fn show(&self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
         let list = self.list()?;
@@ -409,14 +244,6 @@ impl<'a> Drive<'a> {
     fn step_todo(&self, at: usize) -> TodoId {
         let tries = self.tries.get(&at).copied().unwrap_or(1);
         step_todo(&self.run, at, tries)
-    }
-
-    /// Records what a step came to, where it was not worked on in the same context.
-    fn record_result(&self, context: &mut dyn ContextManager, text: &str) -> Result<(), Halt> {
-        match self.settings.context {
-            StepContext::Isolated => self.record(context, text),
-            StepContext::Shared => Ok(()),
-        }
     }
 
     fn record(&self, context: &mut dyn ContextManager, text: &str) -> Result<(), Halt> {

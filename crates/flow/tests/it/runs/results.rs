@@ -3,9 +3,10 @@
 use super::{agent, by_name, few_turns, name, page, planning, request, run};
 use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
-use foldback_agent::{AgentEvent, Executor, Flow, FlowSettings, StepContext, Stop};
+use foldback_agent::{AgentEvent, Executor, Stop};
 use foldback_baselines::baseline;
 use foldback_core::{Estimate, Role, TodoId, TokenCounter, check_request};
+use foldback_flow::{Flow, FlowSettings, StepContext};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::Toolbox;
 use serde_json::json;

@@ -1,15 +1,15 @@
 //! The plan of a flow as the todo list of its context.
 
-use super::requests::Results;
-use crate::strategy::StrategyRun;
+use crate::requests::Results;
 use crate::{StepStatus, TextPlan};
+use foldback_agent::StrategyRun;
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, abbreviated,
     sub_tasks_of,
 };
 
 /// The todo of an attempt at a step: where it is worked on, and meanwhile the step's item in the list.
-pub(super) fn step_todo(run: &StrategyRun<'_>, at: usize, attempt: u32) -> TodoId {
+pub(crate) fn step_todo(run: &StrategyRun<'_>, at: usize, attempt: u32) -> TodoId {
     run.child_todo(&step_name(run.todo(), &run.task().run, at, attempt))
 }
 
@@ -22,7 +22,7 @@ fn step_name(todo: &TodoId, run: &str, at: usize, attempt: u32) -> String {
 
 /// The plan as a todo list, with what came of its steps. What is worked on waits for all that is done
 /// before it: so it may read what that returned.
-pub(super) fn todo_list(
+pub(crate) fn todo_list(
     plan: &TextPlan,
     todo: impl Fn(usize) -> TodoId,
     results: &Results,
@@ -56,7 +56,7 @@ pub(super) fn todo_list(
 
 /// Gives the context the list. One that a killed run left further on is not taken back; the run comes
 /// there again.
-pub(super) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<(), ContextError> {
+pub(crate) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<(), ContextError> {
     let kept = sub_tasks_of(context)?;
     if list.check_change(&kept.todo_list()).is_ok() {
         kept.set_todo_list(list)?;
@@ -66,7 +66,7 @@ pub(super) fn show(context: &mut dyn ContextManager, list: &TodoList) -> Result<
 
 /// Gives the context what an item came to, and says whether it keeps the reference. What a killed run
 /// left there is not taken back.
-pub(super) fn finish(
+pub(crate) fn finish(
     context: &mut dyn ContextManager,
     item: &TodoItem,
     reference: Option<&Reference>,
@@ -85,7 +85,7 @@ pub(super) fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::requests::StepResult;
+    use crate::requests::StepResult;
 
     #[test]
     fn om9_a_plan_is_a_todo_list_whatever_its_texts_are() {

@@ -1,17 +1,17 @@
 //! What a flow asks: for a plan, for the rest of one, for a step, for the answer.
 
-use super::executors::StepExecutor;
-use super::settings::{FlowSettings, PlanShown};
-use crate::agent::Agent;
+use crate::executors::StepExecutor;
+use crate::settings::{FlowSettings, PlanShown};
 use crate::{PlanCommand, PlanningTool, TextPlan};
+use foldback_agent::Agent;
 use foldback_core::{Estimate, Message, Reference, TokenCounter, excerpt, fair_shares};
 use foldback_llm::{ChatRequest, ChatResponse, ToolChoice};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-const PLANNER: &str = include_str!("../prompts/flow.md");
-const SUMMARY: &str = include_str!("../prompts/flow_summary.md");
+const PLANNER: &str = include_str!("prompts/planner.md");
+const SUMMARY: &str = include_str!("prompts/summary.md");
 
 /// How many characters of a request stand in the title of a plan that nobody gave one.
 const TITLE_CHARS: usize = 50;
@@ -20,25 +20,25 @@ const TITLE_CHARS: usize = 50;
 const LEAST_TOKENS: usize = 40;
 
 /// What came of steps, by their numbers.
-pub(super) type Results = BTreeMap<usize, StepResult>;
+pub(crate) type Results = BTreeMap<usize, StepResult>;
 
 /// What came of a step.
 #[derive(Clone, Debug)]
-pub(super) struct StepResult {
+pub(crate) struct StepResult {
     /// Its summary, or why it is not done.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// What can be read of the work, where the steps after it may.
-    pub(super) reference: Option<Reference>,
+    pub(crate) reference: Option<Reference>,
 }
 
 impl StepResult {
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         Self { text: lines(text), reference: None }
     }
 }
 
 /// Writes the requests of one flow.
-pub(super) struct Requests<'a> {
+pub(crate) struct Requests<'a> {
     planner: Arc<Message>,
     writer: Arc<Message>,
     request: &'a str,
@@ -47,7 +47,7 @@ pub(super) struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         settings: &'a FlowSettings,
         agent: &Agent,
         request: &'a str,
@@ -61,12 +61,12 @@ impl<'a> Requests<'a> {
     }
 
     /// A plan for the whole task.
-    pub(super) fn plan(&self) -> ChatRequest {
+    pub(crate) fn plan(&self) -> ChatRequest {
         self.planning(format!("Make a plan for this task: {}", self.request))
     }
 
     /// The rest of a plan of which a step cannot be done.
-    pub(super) fn replan(
+    pub(crate) fn replan(
         &self,
         plan: &TextPlan,
         results: &Results,
@@ -86,7 +86,7 @@ impl<'a> Requests<'a> {
     }
 
     /// The rest of a plan of which a step is done: whether it is still right.
-    pub(super) fn review(&self, plan: &TextPlan, results: &Results, done: usize) -> ChatRequest {
+    pub(crate) fn review(&self, plan: &TextPlan, results: &Results, done: usize) -> ChatRequest {
         let mut text = self.so_far(plan, results);
         let _ = write!(
             text,
@@ -98,13 +98,13 @@ impl<'a> Requests<'a> {
     }
 
     /// The answer.
-    pub(super) fn summary(&self, plan: &TextPlan, results: &Results) -> ChatRequest {
+    pub(crate) fn summary(&self, plan: &TextPlan, results: &Results) -> ChatRequest {
         let text = self.so_far(plan, results);
         ChatRequest { tool_choice: ToolChoice::ReplyOnly, ..self.of(&self.writer, text.trim_end()) }
     }
 
     /// What whoever works on a step is asked.
-    pub(super) fn step(
+    pub(crate) fn step(
         &self,
         plan: &TextPlan,
         results: &Results,
@@ -140,7 +140,7 @@ impl<'a> Requests<'a> {
     }
 
     /// The title of a plan that nobody gave one.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let cut = self.request.char_indices().nth(TITLE_CHARS).map(|(at, _)| at);
         match cut.and_then(|at| self.request.get(..at)) {
             Some(beginning) => format!("Plan for: {}...", one_line(beginning)),
@@ -174,12 +174,12 @@ impl<'a> Requests<'a> {
 }
 
 /// How an answer begins that says that a step cannot be done.
-pub(super) const BLOCKED: &str = "BLOCKED:";
+pub(crate) const BLOCKED: &str = "BLOCKED:";
 
 /// Why a step cannot be done, where its answer says so: at its beginning, or at that of its last line.
 /// Upper and lower case are one, and a dash is as good as the colon. That nothing is blocked (`Blocked: 0`,
 /// as in a list of what became of what) is no reason.
-pub(super) fn blocked(answer: &str) -> Option<&str> {
+pub(crate) fn blocked(answer: &str) -> Option<&str> {
     let answer = answer.trim();
     let last = answer.lines().next_back().unwrap_or_default();
     blocked_here(answer).or_else(|| blocked_here(last))
@@ -226,11 +226,11 @@ fn is_work(word: &str) -> bool {
 }
 
 /// No plan has more steps; with what was done before it was made anew, twice as many.
-pub(super) const MAX_STEPS: usize = 50;
+pub(crate) const MAX_STEPS: usize = 50;
 
 /// The title and the steps that an answer plans: those of its first call of the planning tool that has
 /// any, each on one line. Steps without words are none.
-pub(super) fn planned(response: &ChatResponse) -> Option<(Option<String>, Vec<String>)> {
+pub(crate) fn planned(response: &ChatResponse) -> Option<(Option<String>, Vec<String>)> {
     let calls = response.message.tool_calls().iter();
     let mut commands = calls
         .filter(|call| call.name == PlanningTool::definition().name)
@@ -245,13 +245,13 @@ pub(super) fn planned(response: &ChatResponse) -> Option<(Option<String>, Vec<St
 }
 
 /// A text without white space around, and one space where more stands inside.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A text of several lines, whatever ends them there: at most one is empty between others, and white
 /// space inside a line is 40 characters wide at most.
-pub(super) fn lines(text: &str) -> String {
+pub(crate) fn lines(text: &str) -> String {
     let ends_line =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut out = String::new();

@@ -1,8 +1,7 @@
 //! One attempt at a step, and what is made of how it ended.
 
-use super::requests::{blocked, lines};
-use crate::agent::Report;
-use crate::trajectory::{Purpose, Stop, TerminateStatus};
+use crate::requests::{blocked, lines};
+use foldback_agent::{Purpose, Report, Stop, TerminateStatus};
 use foldback_core::{Estimate, ItemState, excerpt};
 use foldback_llm::ModelErrorKind;
 
@@ -14,7 +13,7 @@ const TOLD_TOKENS: usize = 2_000;
 
 /// What an attempt came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     /// The step is done; its summary.
     Done(String),
     /// It is not, and why. A run that is resumed comes to the same.
@@ -27,7 +26,7 @@ pub(super) enum Attempt {
 
 impl Attempt {
     /// What is made of how a run of the agent ended. Only what says that it is done is done.
-    pub(super) fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report) -> Self {
         let ending = &report.trajectory.outcome;
         let words = ending.told();
         let words = words.trim();
@@ -62,7 +61,7 @@ impl Attempt {
     }
 
     /// Where the step's item stands, and what is told of it.
-    pub(super) fn handed_back(&self) -> (ItemState, String) {
+    pub(crate) fn handed_back(&self) -> (ItemState, String) {
         match self {
             Self::Done(summary) => (ItemState::Completed, told_of(summary)),
             Self::Failed(reason) | Self::Refused(reason) => (ItemState::Failed, reason.clone()),
@@ -72,7 +71,7 @@ impl Attempt {
 }
 
 /// A summary as far as it is recorded, and told to whoever watches.
-pub(super) fn told_of(summary: &str) -> String {
+pub(crate) fn told_of(summary: &str) -> String {
     excerpt(&lines(summary), TOLD_TOKENS, &Estimate).text
 }
 

@@ -1,6 +1,6 @@
 //! Who works on a step.
 
-use crate::{Agent, SettingError, Strategy};
+use foldback_agent::{Agent, SettingError, Strategy};
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
@@ -33,14 +33,14 @@ impl StepExecutor {
     }
 
     /// The name as a plan writes it.
-    pub(super) fn tag(&self) -> String {
+    pub(crate) fn tag(&self) -> String {
         self.name.to_uppercase()
     }
 }
 
 /// Whom a step's text calls: the first name in brackets that one of them has. A step that calls nobody is
 /// the first one's.
-pub(super) fn executor_of<'a>(
+pub(crate) fn executor_of<'a>(
     step: &str,
     executors: &'a [StepExecutor],
 ) -> Option<&'a StepExecutor> {
@@ -48,7 +48,7 @@ pub(super) fn executor_of<'a>(
 }
 
 /// The name that a step's text begins with, where nobody has it, and who works on the step then.
-pub(super) fn unknown<'s, 'e>(
+pub(crate) fn unknown<'s, 'e>(
     step: &'s str,
     executors: &'e [StepExecutor],
 ) -> Option<(&'s str, &'e StepExecutor)> {
@@ -58,7 +58,7 @@ pub(super) fn unknown<'s, 'e>(
 }
 
 /// Refuses names by which nobody could be called.
-pub(super) fn check(executors: &[StepExecutor]) -> Result<(), SettingError> {
+pub(crate) fn check(executors: &[StepExecutor]) -> Result<(), SettingError> {
     for (at, StepExecutor { name, .. }) in executors.iter().enumerate() {
         let wrong = |expected| Err(SettingError::new("the name of an executor", name, expected));
         if name.trim().is_empty() || name.contains(char::is_control) {

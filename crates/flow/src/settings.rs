@@ -1,8 +1,7 @@
 //! How a flow goes.
 
-use super::executors::{self, StepExecutor};
-use crate::react::React;
-use crate::{SettingError, SpendLimits, Strategy};
+use crate::executors::{self, StepExecutor};
+use foldback_agent::{React, SettingError, SpendLimits, Strategy};
 use foldback_llm::Sampling;
 use std::sync::Arc;
 use std::time::Duration;

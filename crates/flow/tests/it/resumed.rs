@@ -1,14 +1,14 @@
 //! Flows that are killed and gone on with: nothing that was answered is asked again, nothing that ran runs
 //! again, and the conversations become those of a flow that nobody killed.
 
-use crate::flow::{name, names, planning};
 use crate::keeping::{Keeping, calling};
+use crate::runs::{name, names, planning};
 use crate::script::{running, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Executor, Flow, FlowSettings, Journal, JournalError, MemoryJournal, React, ReactSettings,
-    Record, Report, StepContext, StepExecutor, Stop,
+    Executor, Journal, JournalError, MemoryJournal, React, ReactSettings, Record, Report, Stop,
 };
+use foldback_flow::{Flow, FlowSettings, StepContext, StepExecutor};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use futures::future::BoxFuture;

@@ -1,20 +1,60 @@
-//! A flow: a plan whose steps are texts, each worked on by an agent in a context of its own.
+//! Flow: a strategy by which a model makes a plan of texts, and each step is worked on by itself; and the
+//! tool by which a model keeps such plans.
+//!
+//! - A [`Flow`] goes through the steps in order. Each is worked on in a context of its own, by the
+//!   [executor](StepExecutor) that the step names and by any strategy; what fails is tried again, then
+//!   planned anew.
+//! - A [`TextPlan`] is a plan whose steps are texts. [`Plans`] are several, which change by a
+//!   [`PlanCommand`]; the [`PlanningTool`] lets a model of any strategy keep them.
+//!
+//! It is **not** the planner of tool calls: plans whose steps are calls with arguments, which a program can
+//! check and run beside each other, are `foldback-planner`'s, and `OnePlan` in `foldback-agent` goes by
+//! them. It uses of the agent what any strategy from outside can use.
+//!
+//! ```
+//! use foldback_agent::{Agent, Executor, Task};
+//! use foldback_baselines::Full;
+//! use foldback_core::{Estimate, TodoId, ToolCall};
+//! use foldback_flow::Flow;
+//! use foldback_llm::ScriptedModel;
+//! use foldback_tool::Toolbox;
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A script stands in for the model: it plans, works on two steps, and answers from what came of them.
+//! let plan = r#"{"command": "create", "plan_id": "trip", "title": "杭州", "steps": ["Find the weather", "Choose a day"]}"#;
+//! let model = ScriptedModel::new([
+//!     vec![ToolCall::new("c1", "planning", plan)].into(),
+//!     "小雨 on Saturday, dry on Sunday.".into(),
+//!     "Sunday.".into(),
+//!     "Go on Sunday: it stays dry.".into(),
+//! ]);
+//! let agent = Agent::new(Arc::new(model), Executor::new(Toolbox::default()));
+//! let mut context = Full.start(TodoId::new("trip")?, Arc::new(Estimate));
+//! let task = Task::new("trip", "On which day shall I visit 杭州?");
+//! let report = agent.run(&Flow::default(), context.as_mut(), &task).await?;
+//! assert_eq!(report.answer(), Some("Go on Sunday: it stays dry."));
+//! # Ok(())
+//! # }
+//! ```
 
 mod attempt;
 mod drive;
 mod executors;
+mod planning;
 mod progress;
 mod requests;
 mod settings;
 
 pub use executors::StepExecutor;
+pub use planning::{PlanCommand, PlanError, PlanningTool, Plans, StepStatus, TextPlan, TextStep};
 pub use settings::{FlowSettings, PlanShown, StepContext};
 
-use crate::SettingError;
-use crate::agent::{Agent, AgentError};
-use crate::strategy::{Strategy, StrategyName, StrategyRun};
-use crate::trajectory::{Ending, Purpose};
 use drive::Drive;
+use foldback_agent::{
+    Agent, AgentError, Ending, Purpose, SettingError, Strategy, StrategyName, StrategyRun,
+};
 use foldback_core::ContextManager;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -30,7 +70,7 @@ use tokio::time::Instant;
 ///
 /// A step that cannot be done is marked as blocked, with the reason, and tried again; when that does
 /// not help, the model makes the rest of the plan anew; and when that does not help, the run ends
-/// with [`Stop::Terminated`](crate::Stop::Terminated) and an answer that says how far it came. What
+/// with [`Stop::Terminated`](foldback_agent::Stop::Terminated) and an answer that says how far it came. What
 /// only ran out of turns is not done.
 ///
 /// The request, the plan, what came of each step and the answer are recorded in the context; in a

@@ -8,9 +8,8 @@ mod results;
 
 use crate::keeping::{Watching, calling};
 use crate::script::{full, running, task};
-use foldback_agent::{
-    Agent, AgentEvent, Executor, Flow, FlowSettings, Purpose, React, ReactSettings, Report,
-};
+use foldback_agent::{Agent, AgentEvent, Executor, Purpose, React, ReactSettings, Report};
+use foldback_flow::{Flow, FlowSettings};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
 use foldback_tool::{Tool, Toolbox};
 use parking_lot::Mutex;

@@ -4,8 +4,9 @@ use super::{agent, by_name, few_turns, name, names, page, planning, request, run
 use crate::keeping::{Keeping, Watching};
 use crate::script::{conversation, full, says, task};
 use crate::toolkit::ms;
-use foldback_agent::{AgentEvent, Flow, FlowSettings, StepContext, StepExecutor, Stop};
+use foldback_agent::{AgentEvent, Stop};
 use foldback_core::{Estimate, ItemState, TokenCounter};
+use foldback_flow::{Flow, FlowSettings, StepContext, StepExecutor};
 use foldback_llm::{Answer, ScriptedModel, ToolChoice};
 use std::sync::Arc;
 

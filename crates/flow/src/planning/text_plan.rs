@@ -8,7 +8,7 @@ use std::fmt;
 /// Shown, it is a page with a title, the progress and a line a step:
 ///
 /// ```
-/// use foldback_agent::{StepStatus, TextPlan};
+/// use foldback_flow::{StepStatus, TextPlan};
 ///
 /// let mut plan = TextPlan::new("trip", "杭州两日游", ["查天气", "Book a hotel"]);
 /// plan.steps[0].status = StepStatus::Completed;

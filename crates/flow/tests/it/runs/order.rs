@@ -4,11 +4,9 @@ use super::{agent, by_name, calls, few_turns, name, names, notes, page, planning
 use crate::keeping::{Keeping, Watching, calling};
 use crate::script::{conversation, full, running, says, task};
 use crate::toolkit::{ms, spec, tool};
-use foldback_agent::{
-    AgentEvent, Executor, Flow, FlowSettings, OnePlan, Purpose, Replay, Resource, SpendLimits,
-    StepContext, StepExecutor, Stop,
-};
+use foldback_agent::{AgentEvent, Executor, OnePlan, Purpose, Replay, Resource, SpendLimits, Stop};
 use foldback_core::Role;
+use foldback_flow::{Flow, FlowSettings, StepContext, StepExecutor};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Effect, Toolbox};
 use serde_json::json;

@@ -1,0 +1,189 @@
+//! A step: worked on, tried again where it fails, and what the flow makes of how that ended.
+
+use super::{Drive, Halt};
+use crate::StepStatus;
+use crate::attempt::{Attempt, told_of};
+use crate::executors::{executor_of, unknown};
+use crate::progress::finish;
+use crate::requests::StepResult;
+use crate::settings::StepContext;
+use foldback_agent::{Agent, Report, RunEvent, Stop, Strategy, Task};
+use foldback_core::{ContextError, ContextManager, Reference, quoted};
+use serde::{Deserialize, Serialize};
+
+/// An attempt that the model refused to go on with: it is not made again when the run is resumed, for what
+/// came after it stands.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RefusedStep {
+    at: usize,
+    number: u32,
+    reason: String,
+}
+
+impl RefusedStep {
+    /// What it is noted as.
+    pub(super) const KIND: &str = "refused_step";
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Drive<'_> {
+    /// Works on a step until it is done, or as often as it may be tried; the error is why it cannot be
+    /// done.
+    pub(super) async fn work_on(
+        &mut self,
+        context: &mut dyn ContextManager,
+        at: usize,
+    ) -> Result<Result<(), String>, Halt> {
+        if let Some(step) = self.plan.steps.get(at)
+            && let Some((tag, first)) = unknown(&step.text, &self.executors)
+        {
+            let (tag, first) = (quoted(tag), &first.name);
+            self.note(format_args!(
+                "step {at} calls {tag}, and nobody has that name; {first} works on it"
+            ));
+        }
+        let mut failed: Option<String> = None;
+        for number in 1..=self.settings.max_retries.saturating_add(1) {
+            self.tries.insert(at, number);
+            self.mark(at, StepStatus::InProgress, None);
+            self.show(context)?;
+            let (attempt, reference) = self.attempt(context, at, number, failed.as_deref()).await?;
+            match attempt {
+                Attempt::Done(summary) => {
+                    let before = failed.map(|reason| format!("failed before: {reason}"));
+                    self.mark(at, StepStatus::Completed, before);
+                    let result = StepResult::of(&summary);
+                    let shown = told_of(&summary);
+                    let mut told = format!("Step {at} is done: {shown}");
+                    if shown != result.text
+                        && let Some(reference) = &reference
+                    {
+                        told.push_str(&format!(" (the end of the work on it is {reference})"));
+                    }
+                    self.results.insert(at, result);
+                    self.ended(context, at, reference)?;
+                    self.record_result(context, &told)?;
+                    return Ok(Ok(()));
+                }
+                Attempt::Failed(reason) => {
+                    self.note(format_args!("step {at} failed: {reason}"));
+                    self.mark(at, StepStatus::Blocked, Some(reason.clone()));
+                    self.results.insert(at, StepResult::of(&format!("not done: {reason}")));
+                    self.ended(context, at, None)?;
+                    self.record_result(context, &format!("Step {at} failed: {reason}"))?;
+                    failed = Some(reason);
+                }
+                Attempt::Refused(reason) => {
+                    return Err(Halt::Over(Stop::ModelFailed { message: reason }));
+                }
+                Attempt::Over(stop) => return Err(self.over(stop)),
+            }
+        }
+        Ok(Err(failed.unwrap_or_default()))
+    }
+
+    /// Tries a step once. Of a context of its own, the end can be referred to where it is kept.
+    async fn attempt(
+        &mut self,
+        context: &mut dyn ContextManager,
+        at: usize,
+        number: u32,
+        failed: Option<&str>,
+    ) -> Result<(Attempt, Option<Reference>), Halt> {
+        let step = self.plan.steps.get(at).map_or("", |step| &step.text);
+        let executor = executor_of(step, &self.executors);
+        let agent = executor.map_or(self.run.agent(), |executor| &executor.agent);
+        let strategy = executor.and_then(|executor| executor.strategy.as_ref());
+        let strategy = &**strategy.unwrap_or(&self.settings.by);
+        // What came of the step itself so far is told beside the others' results.
+        let others = self.results.iter().filter(|(other, _)| **other != at);
+        let others = others.map(|(at, result)| (*at, result.clone())).collect();
+        let task = Task {
+            request: self.requests.step(&self.plan, &others, at, failed),
+            run: format!("{}/step-{}.{number}", self.run.task().run, at + 1),
+            depth: self.run.task().depth + 1,
+            ..self.run.task().clone()
+        };
+        let refused = RefusedStep { at, number, reason: String::new() };
+        if let Some(refused) = self.refused.iter().find(|known| known.is_like(&refused)) {
+            return Ok((Attempt::Failed(refused.reason.clone()), None));
+        }
+        let (report, reference) = match self.settings.context {
+            StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
+            // The whole flow is one conversation, begun and gone on with by whoever began the flow.
+            StepContext::Shared => {
+                (self.run.run_part(agent, strategy, context, &task).await?, None)
+            }
+        };
+        let mut attempt = Attempt::of(&report);
+        // In a shared context, what would be tried again has the same conversation.
+        if let (Attempt::Refused(reason), StepContext::Isolated) = (&attempt, self.settings.context)
+        {
+            let reason = reason.clone();
+            self.run.note(RefusedStep::KIND, &RefusedStep { reason: reason.clone(), ..refused })?;
+            attempt = Attempt::Failed(reason);
+        }
+        self.run.absorb(report);
+        Ok((attempt, reference))
+    }
+
+    /// Has an agent work on a step in a context of its own. What was done there can be read by its last
+    /// block, where there is one.
+    async fn isolated(
+        &self,
+        context: &mut dyn ContextManager,
+        at: usize,
+        (agent, strategy): (&Agent, &dyn Strategy),
+        task: &Task,
+    ) -> Result<(Report, Option<Reference>), Halt> {
+        let item = self.step_todo(at);
+        let mut child = context.child(item.clone())?;
+        let request = self.plan.steps.get(at).map_or("", |step| &step.text);
+        self.run.log().emit(RunEvent::Delegated { item: &item, request });
+        let report = agent.run(strategy, child.as_mut(), task).await?;
+        let reference =
+            child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
+        if self.run.log().is_watched() {
+            let (state, result) = Attempt::of(&report).handed_back();
+            self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });
+        }
+        Ok((report, reference))
+    }
+
+    /// Gives the context what a step came to.
+    fn ended(
+        &mut self,
+        context: &mut dyn ContextManager,
+        at: usize,
+        reference: Option<Reference>,
+    ) -> Result<(), ContextError> {
+        let list = self.list()?;
+        if let Some(item) = list.item(&self.step_todo(at))
+            && finish(context, item, reference.as_ref())?
+            && let Some(result) = self.results.get_mut(&at)
+        {
+            result.reference = reference;
+        }
+        self.show(context)
+    }
+
+    fn mark(&mut self, at: usize, status: StepStatus, notes: Option<String>) {
+        if let Some(step) = self.plan.steps.get_mut(at) {
+            step.status = status;
+            if let Some(notes) = notes {
+                step.notes = notes;
+            }
+        }
+    }
+
+    /// Records what a step came to, where it was not worked on in the same context.
+    fn record_result(&self, context: &mut dyn ContextManager, text: &str) -> Result<(), Halt> {
+        match self.settings.context {
+            StepContext::Isolated => self.record(context, text),
+            StepContext::Shared => Ok(()),
+        }
+    }
+}
