@@ -30,15 +30,14 @@ impl Observer for Choices {
 }
 
 fn tide_table() -> Arc<dyn Tool> {
-    let spec = ToolSpec {
-        effect: Effect::ReadOnly,
-        ..ToolSpec::new(ToolDefinition {
-            name: "tide".to_owned(),
-            description: "High water at a station, in metres.".to_owned(),
-            parameters: r#"{"type":"object","properties":{"station":{"type":"string"}},"required":["station"]}"#
+    let spec = ToolSpec::new(ToolDefinition {
+        name: "tide".to_owned(),
+        description: "High water at a station, in metres.".to_owned(),
+        parameters:
+            r#"{"type":"object","properties":{"station":{"type":"string"}},"required":["station"]}"#
                 .to_owned(),
-        })
-    };
+    })
+    .with_effect(Effect::ReadOnly);
     Arc::new(FunctionTool::new(spec, |arguments, _| async move {
         let metres = if arguments.contains("杭州湾") { "6.4" } else { "2.1" };
         Ok(ToolOutput::text(metres))
@@ -74,7 +73,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     ];
     for (run, request) in ["first", "second", "third"].into_iter().zip(requests) {
         println!("\n{request}");
-        let task = Task { observer: Some(Arc::new(Choices)), ..Task::new(run, request) };
+        let task = Task::new(run, request).with_observer(Arc::new(Choices));
         let report = agent.run(&Adaptive::default(), context.as_mut(), &task).await?;
         println!("  => {}", report.answer().unwrap_or("(no answer)"));
         println!("  the model was asked {} times", report.trajectory.spent().calls);

@@ -112,7 +112,7 @@ fn tool(
         description: description.to_owned(),
         parameters: schema.to_owned(),
     };
-    let spec = ToolSpec { effect, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(effect);
     Arc::new(FunctionTool::new(spec, move |arguments, _context| async move {
         tokio::time::sleep(takes).await;
         let arguments = serde_json::from_str(&arguments)

@@ -64,8 +64,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let model = Arc::new(ScriptedModel::answering(script));
     let agent = Agent::new(model, Executor::new(Toolbox::default()));
     let mut context = Full.start(TodoId::new("notices")?, Arc::new(Estimate));
-    let task =
-        Task { observer: Some(Arc::new(Printed::default())), ..Task::new("notices", QUESTION) };
+    let task = Task::new("notices", QUESTION).with_observer(Arc::new(Printed::default()));
     let (report, found) = deep.search_in_full(&agent, context.as_mut(), &task).await?;
 
     println!("\n{}", report.answer().unwrap_or("no answer"));

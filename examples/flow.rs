@@ -190,7 +190,7 @@ fn tool(
         description: description.to_owned(),
         parameters: r#"{"type": "object"}"#.to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::ReadOnly, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
     Arc::new(FunctionTool::new(spec, move |arguments, _context| {
         let answer = answer.clone();
         async move {

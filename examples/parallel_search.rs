@@ -17,7 +17,6 @@ use foldback_tool::{
     Effect, FunctionTool, Language, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::Command;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         Answer::text(ONE_AFTER_THE_OTHER),
         Answer::text("Apple stands at $170, the root of 16 is 4, and he will be 64."),
     ]));
-    let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_calls(CallForm::ExecuteTools);
     let agent = Agent::new(model.clone(), Executor::new(tools()?));
     let mut context = Full.start(TodoId::new("parallel-search")?, Arc::new(Estimate));
     let request =
@@ -72,12 +71,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn tools() -> Result<Toolbox, Box<dyn Error>> {
-    let search = ToolSpec {
-        server: Some("deepsearch_server".to_owned()),
-        primary: Some("query".to_owned()),
-        effect: Effect::ReadOnly,
-        ..spec("search", "Searches the web.", "query")
-    };
+    let search = spec("search", "Searches the web.", "query")
+        .with_server("deepsearch_server")
+        .with_primary("query")
+        .with_effect(Effect::ReadOnly);
     let search = FunctionTool::new(search, |arguments, _context| async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let query = argument(&arguments, "query")?;
@@ -86,12 +83,10 @@ fn tools() -> Result<Toolbox, Box<dyn Error>> {
         let (_, text) = found.ok_or_else(|| ToolError::permanent("nothing found"))?;
         Ok(ToolOutput::text(*text))
     });
-    let python = ToolSpec {
-        server: Some("microsandbox_server".to_owned()),
-        primary: Some("code".to_owned()),
-        languages: BTreeMap::from([("code".to_owned(), Language::Python)]),
-        ..spec("execute_python", "Runs Python and answers what it prints.", "code")
-    };
+    let python = spec("execute_python", "Runs Python and answers what it prints.", "code")
+        .with_server("microsandbox_server")
+        .with_primary("code")
+        .with_language("code", Language::Python);
     let python = FunctionTool::new(python, |arguments, _context| async move {
         let code = argument(&arguments, "code")?;
         let run = move || Command::new("python3").args(["-I", "-c", &code]).output();

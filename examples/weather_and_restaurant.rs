@@ -138,7 +138,7 @@ fn tool(
         description: description.to_owned(),
         parameters: schema.to_string(),
     };
-    let spec = ToolSpec { effect, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(effect);
     Arc::new(FunctionTool::new(spec, move |arguments, _context| {
         let answer = answer.clone();
         async move {

@@ -53,7 +53,7 @@ fn tides(calls: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
         description: "The tides.".to_owned(),
         parameters: r#"{"type": "object"}"#.to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::ReadOnly, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
     Arc::new(FunctionTool::new(spec, move |_, _| {
         calls.fetch_add(1, Ordering::SeqCst);
         let line = |n: usize| match n {

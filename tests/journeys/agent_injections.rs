@@ -299,7 +299,7 @@ impl Journey {
         let script = Arc::new(Script { form, reads, said });
         let answers = Arc::clone(&script);
         let model = Arc::new(ScriptedModel::answering(move |request| answers.answer(request)));
-        let react = React::new(ReactSettings { calls: form, ..ReactSettings::default() });
+        let react = React::new(ReactSettings::default().with_calls(form));
         let agent = world.agent(&model, &react);
         let session = in_memory().session(&todo("inbox")).unwrap();
         Self { world, script, model, agent, react, session }

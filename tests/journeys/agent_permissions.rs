@@ -17,7 +17,7 @@ async fn told(permissions: &Permissions, form: CallForm, calls: &[(&str, Value)]
     let answers = answers.chain([Answer::text("Done.")]);
     let model = Arc::new(ScriptedModel::new(answers));
     let executor = Executor::new(Toolbox::new(toolset(permissions).unwrap()).unwrap());
-    let settings = ReactSettings { calls: form, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_calls(form);
     let agent = Agent::new(model.clone(), executor);
     let mut session = in_memory().session(&todo("work")).unwrap();
     let task = Task::new("run", "Do it.");

@@ -73,7 +73,7 @@ fn write_article(dir: &Path) -> Arc<dyn Tool> {
         description: "Writes an article.".to_owned(),
         parameters: r#"{"type": "object"}"#.to_owned(),
     };
-    let spec = ToolSpec { global_context: true, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_global_context(true);
     let file = dir.join("work/article.txt");
     Arc::new(FunctionTool::new(spec, move |_, context| {
         let file = file.clone();

@@ -99,7 +99,7 @@ fn file_read(story: Story, reads: &Arc<AtomicUsize>) -> Arc<dyn Tool> {
         description: "Reads a file.".to_owned(),
         parameters: r#"{"type": "object", "required": ["path"]}"#.to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::ReadOnly, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
     let reads = Arc::clone(reads);
     Arc::new(FunctionTool::new(spec, move |_, _| {
         reads.fetch_add(1, Ordering::SeqCst);

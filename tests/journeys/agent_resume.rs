@@ -166,7 +166,7 @@ fn tool(name: &str, effect: Effect, life: &Arc<Life>, done: &Done) -> Arc<dyn To
         description: format!("Does {name}."),
         parameters: r#"{"type": "object"}"#.to_owned(),
     };
-    let spec = ToolSpec { effect, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(effect);
     let (life, calls, name) = (Arc::clone(life), Arc::clone(&done.calls), name.to_owned());
     Arc::new(FunctionTool::new(spec, move |arguments, context| {
         let (life, calls, name) = (Arc::clone(&life), Arc::clone(&calls), name.clone());

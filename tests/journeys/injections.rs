@@ -58,11 +58,7 @@ fn tool(name: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> 
         description: format!("Does {name}."),
         parameters: r#"{"type":"object","properties":{"q":{"type":"string"}}}"#.to_owned(),
     };
-    let spec = ToolSpec {
-        server: Some("s".to_owned()),
-        primary: Some("q".to_owned()),
-        ..ToolSpec::new(definition)
-    };
+    let spec = ToolSpec::new(definition).with_server("s").with_primary("q");
     Arc::new(FunctionTool::new(spec, move |arguments, _context| {
         let text = answer(&arguments);
         async move { Ok(ToolOutput::text(text)) }
@@ -106,7 +102,7 @@ async fn run(
 ) -> (Vec<ChatRequest>, Vec<String>) {
     let model = Arc::new(ScriptedModel::new(answers));
     let tools = Toolbox::new([wipe(wiped), fetch()]).unwrap();
-    let settings = ReactSettings { calls: form, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_calls(form);
     let agent = Agent::new(model.clone(), Executor::new(tools));
     let agent = agent.with_system_prompt(HEAD);
     let task = Task::new(request, request);
@@ -233,8 +229,7 @@ fn s6_control_a_changed_role_is_found() {
                 Message::tool_result(&call.id, &page(1, payload)),
             ];
             change(&mut messages, payload);
-            let messages = messages.into_iter().map(Arc::new).collect();
-            misplaced(&ChatRequest { messages, ..ChatRequest::default() }, &said, payload)
+            misplaced(&ChatRequest::new(messages), &said, payload)
         };
         assert_eq!(found(|_, _| {}), Vec::<String>::new());
         let changes: [fn(&mut Vec<Message>, &str); 4] = [

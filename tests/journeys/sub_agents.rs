@@ -36,7 +36,7 @@ fn spec(name: &str, effect: Effect) -> ToolSpec {
         description: format!("Does {name}."),
         parameters: r#"{"type": "object"}"#.to_owned(),
     };
-    ToolSpec { effect, ..ToolSpec::new(definition) }
+    ToolSpec::new(definition).with_effect(effect)
 }
 
 /// Answers a table that is too large for a conversation.
@@ -471,7 +471,7 @@ async fn worker() {
     let agent = agent(Arc::new(model), executor, vec![Arc::new(work)]);
     let memory = open(&folder);
     let mut session = memory.session(&todo("plan")).unwrap();
-    let task = Task { observer: Some(Arc::new(Says)), ..Task::new("run", "比较两个港口") };
+    let task = Task::new("run", "比较两个港口").with_observer(Arc::new(Says));
     let report = agent.run(&React::default(), &mut session, &task).await.unwrap();
     assert_eq!(report.answer(), Some("完成"));
 }

@@ -33,10 +33,10 @@ fn executor(effect: Effect) -> Executor {
         description: "Does nothing.".to_owned(),
         parameters: r#"{"type":"object","properties":{"city":{"type":"string"}}}"#.to_owned(),
     };
-    let spec = ToolSpec { effect, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(effect);
     let tool = FunctionTool::new(spec, |_, _| async { Ok(ToolOutput::text("done")) });
-    let mut settings = Settings { max_parallel: usize::MAX, ..Settings::default() };
-    settings.quota.plan = Limits { steps: usize::MAX, ..Limits::default() };
+    let mut settings = Settings::default().with_max_parallel(usize::MAX);
+    settings.quota.plan = Limits::default().with_steps(usize::MAX);
     settings.quota.calls = usize::MAX;
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(tool)];
     Executor::new(Toolbox::new(tools).unwrap()).with_settings(settings)
@@ -88,7 +88,7 @@ fn bench(bencher: Bencher<'_, '_>, runtime_name: &str, plan: &Plan, executor: &E
     let mut run = 0;
     bencher.counter(divan::counter::ItemsCount::new(plan.steps.len())).bench_local(|| {
         run += 1;
-        let options = RunOptions { id: format!("run {run}"), ..RunOptions::default() };
+        let options = RunOptions::new(&format!("run {run}"));
         // As a task, the way an agent runs: on a worker of the runtime, not beside it.
         let (executor, plan) = (executor.clone(), plan.clone());
         let task = runtime.spawn(async move { executor.run(&plan, options).await });

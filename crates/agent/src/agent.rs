@@ -29,6 +29,7 @@ pub struct Agent {
 
 /// One piece of work.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Task {
     /// What is asked.
     pub request: String,
@@ -49,6 +50,30 @@ impl Task {
     #[must_use]
     pub fn new(run: &str, request: &str) -> Self {
         Self { request: request.to_owned(), run: run.to_owned(), ..Self::default() }
+    }
+
+    /// The same, cancelled by this token.
+    #[must_use]
+    pub fn with_cancelled(self, cancelled: CancellationToken) -> Self {
+        Self { cancelled, ..self }
+    }
+
+    /// The same, inside this many runs.
+    #[must_use]
+    pub fn with_depth(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+
+    /// The same, watched by this observer.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// The same, charged to this tracker.
+    #[must_use]
+    pub fn with_spend(self, spend: SpendTracker) -> Self {
+        Self { spend, ..self }
     }
 }
 
@@ -117,6 +142,9 @@ pub enum AgentError {
         /// What the journal says of it.
         found: String,
     },
+    /// A strategy cannot go on, for a reason of its own.
+    #[error(transparent)]
+    Strategy(Box<dyn std::error::Error + Send + Sync>),
     /// The context does not stand where the run left it.
     #[error(
         "todo {todo} does not stand where run {run:?} left it: {detail}; begin a run of another name"
@@ -132,6 +160,12 @@ pub enum AgentError {
 }
 
 impl AgentError {
+    /// A strategy's own error, or a sentence that says what was wrong and what was expected.
+    #[must_use]
+    pub fn strategy(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Strategy(error.into())
+    }
+
     /// As the failure of a context, from which [`out_of_context`](Self::out_of_context) brings it back.
     pub(crate) fn into_context(self) -> ContextError {
         ContextError { message: self.to_string(), source: Some(Box::new(self)) }
@@ -225,11 +259,8 @@ impl Agent {
     /// like one of the agent's.
     pub(crate) fn check(&self, context: &dyn ContextManager) -> Result<(), AgentError> {
         let toolbox = self.executor.toolbox();
-        check_clocks(&ChatRequest {
-            messages: vec![Arc::new(Message::system(&self.system_prompt))],
-            tools: toolbox.specs().map(|spec| spec.definition.clone()).collect(),
-            ..ChatRequest::default()
-        })?;
+        let tools = toolbox.specs().map(|spec| spec.definition.clone()).collect();
+        check_clocks(&ChatRequest::new([Message::system(&self.system_prompt)]).with_tools(tools))?;
         match context.tools().iter().find(|tool| toolbox.get(&tool.name).is_some()) {
             Some(tool) => Err(AgentError::SameName { name: tool.name.clone() }),
             None => Ok(()),

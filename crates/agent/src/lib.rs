@@ -57,8 +57,8 @@
 //! ]);
 //! let agent = Agent::new(Arc::new(model), Executor::new(toolbox));
 //! let mut context = Full.start(TodoId::new("trip")?, Arc::new(Estimate));
-//! let few = SpendLimits { model_calls: Some(10), ..SpendLimits::default() };
-//! let task = Task { spend: SpendTracker::new(few, None)?, ..Task::new("trip", "杭州天气?") };
+//! let few = SpendLimits::default().with_model_calls(10);
+//! let task = Task::new("trip", "杭州天气?").with_spend(SpendTracker::new(few, None)?);
 //! let report = agent.run(&OnePlan::default(), context.as_mut(), &task).await?;
 //! assert_eq!(report.answer(), Some("It rains in Hangzhou."));
 //! assert_eq!((task.spend.spent().model_calls, task.spend.spent().tool_calls), (2, 1));

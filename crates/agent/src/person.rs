@@ -73,8 +73,7 @@ impl AskPerson {
     #[must_use]
     pub fn nobody() -> Self {
         // A question may be asked again, and is not asked before its time.
-        let spec =
-            ToolSpec { effect: Effect::Idempotent, ..spec("ask_person", DESCRIPTION, PARAMETERS) };
+        let spec = spec("ask_person", DESCRIPTION, PARAMETERS).with_effect(Effect::Idempotent);
         Self { spec, person: None, timeout: Self::TIMEOUT, turn: Arc::default() }
     }
 

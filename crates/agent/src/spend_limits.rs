@@ -12,6 +12,7 @@ use std::time::Duration;
 /// what the last call takes, and by what the answers that were under way beside it come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SpendLimits {
     /// Calls of the model.
     pub model_calls: Option<u64>,
@@ -61,6 +62,36 @@ impl SpendLimits {
             cost: self.cost.map(|cost| cost * part),
             time: self.time.map(|time| timed(time).unwrap_or(time)),
         }
+    }
+
+    /// The same, with at most this many calls of the model; `None` for any number.
+    #[must_use]
+    pub fn with_model_calls(self, model_calls: impl Into<Option<u64>>) -> Self {
+        Self { model_calls: model_calls.into(), ..self }
+    }
+
+    /// The same, with at most this many calls of tools; `None` for any number.
+    #[must_use]
+    pub fn with_tool_calls(self, tool_calls: impl Into<Option<u64>>) -> Self {
+        Self { tool_calls: tool_calls.into(), ..self }
+    }
+
+    /// The same, with at most this many tokens; `None` for any number.
+    #[must_use]
+    pub fn with_tokens(self, tokens: impl Into<Option<u64>>) -> Self {
+        Self { tokens: tokens.into(), ..self }
+    }
+
+    /// The same, costing at most this much; `None` for any amount.
+    #[must_use]
+    pub fn with_cost(self, cost: impl Into<Option<f64>>) -> Self {
+        Self { cost: cost.into(), ..self }
+    }
+
+    /// The same, taking at most this long; `None` for any time.
+    #[must_use]
+    pub fn with_time(self, time: impl Into<Option<Duration>>) -> Self {
+        Self { time: time.into(), ..self }
     }
 }
 

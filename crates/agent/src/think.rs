@@ -1,7 +1,7 @@
 //! `think`: the model says in a fixed form whether it knows enough.
 
 use crate::own_tool::{read, spec};
-use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec};
+use foldback_tool::{Effect, FunctionTool, Tool, ToolError, ToolOutput};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ struct Reflection {
 /// what to do about it. It changes nothing; the reflection stands in the conversation as a call.
 #[must_use]
 pub fn think() -> Arc<dyn Tool> {
-    let spec = ToolSpec { effect: Effect::ReadOnly, ..spec("think", DESCRIPTION, PARAMETERS) };
+    let spec = spec("think", DESCRIPTION, PARAMETERS).with_effect(Effect::ReadOnly);
     Arc::new(FunctionTool::new(spec, |arguments, _| async move {
         reflected(&read(&arguments)?).map(ToolOutput::text)
     }))

@@ -4,6 +4,7 @@ use crate::Error;
 
 /// How a [`BackendStore`](crate::BackendStore) keeps payloads. Checked when the store is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BackendConfig {
     /// Payloads of at most this many bytes live in the store's records, larger ones in files of
     /// their own: 64 KiB, up to which a record was measured to be cheaper than a file. At most
@@ -35,6 +36,24 @@ impl BackendConfig {
             return wrong(format!("level is {}, and may be 1 to 19", self.level));
         }
         Ok(self)
+    }
+
+    /// The same, with payloads of at most this many bytes in the records.
+    #[must_use]
+    pub fn with_inline_max(self, inline_max: usize) -> Self {
+        Self { inline_max, ..self }
+    }
+
+    /// The same, with payloads of at most this many bytes.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: u64) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// The same, with this level of zstd.
+    #[must_use]
+    pub fn with_level(self, level: i32) -> Self {
+        Self { level, ..self }
     }
 }
 

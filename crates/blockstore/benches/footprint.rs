@@ -271,14 +271,14 @@ fn graph() {
     );
     for blocks in [20_000, 100_000, 250_000] {
         let dir = tempfile::tempdir().unwrap();
-        let scan = IndexConfig { hnsw_after_vectors: usize::MAX, ..IndexConfig::default() };
+        let scan = IndexConfig::default().with_hnsw_after_vectors(usize::MAX);
         let mut place = Place::open(dir.path(), scan, 2);
         place.fill(blocks, 500);
         let vectors = stored(&place);
         let (scanned, exact) = (times(&place).p50, recall(&place, &vectors, 40));
         let block_of = std::mem::take(&mut place.block_of);
         drop(place);
-        let config = IndexConfig { hnsw_after_vectors: 0, ..IndexConfig::default() };
+        let config = IndexConfig::default().with_hnsw_after_vectors(0);
         let place = Place::open(dir.path(), config.clone(), 2);
         let begin = Instant::now();
         assert!(place.store.build_graph(&place.todo).unwrap().graph_built);

@@ -62,7 +62,7 @@ fn opened(mib: usize, index_after_passages: u32) -> (TempDir, BlockStore, Todo) 
         tokens: 0,
         preview: String::new(),
     };
-    let config = IndexConfig { index_after_passages, ..IndexConfig::default() };
+    let config = IndexConfig::default().with_index_after_passages(index_after_passages);
     let index = Some(dir.path().join("index"));
     let store = BlockStore::open_with_payloads(kv, Arc::new(Log(log)), index, config).unwrap();
     let message = Message::user("the log");

@@ -47,7 +47,7 @@ fn open(blocks: u32, vectors_of_two: usize, config: IndexConfig) -> Place {
 }
 
 fn never() -> IndexConfig {
-    IndexConfig { index_after_blocks: u32::MAX, ..IndexConfig::default() }
+    IndexConfig::default().with_index_after_blocks(u32::MAX)
 }
 
 fn run(bencher: Bencher<'_, '_>, place: &Place) {

@@ -52,6 +52,7 @@ pub struct BlockStore {
 
 /// When a todo gets indexes on disk, and how much memory searching may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexConfig {
     /// A todo of more blocks than this gets an index on disk; smaller ones are searched in memory.
     pub index_after_blocks: u32,
@@ -85,6 +86,38 @@ impl Default for IndexConfig {
             hnsw_after_vectors: 400_000,
             cache_bytes: 64 << 20,
         }
+    }
+}
+
+impl IndexConfig {
+    /// The same, with an index on disk for todos of more blocks than this.
+    #[must_use]
+    pub fn with_index_after_blocks(self, index_after_blocks: u32) -> Self {
+        Self { index_after_blocks, ..self }
+    }
+
+    /// The same, with an index on disk for todos of more passages than this.
+    #[must_use]
+    pub fn with_index_after_passages(self, index_after_passages: u32) -> Self {
+        Self { index_after_passages, ..self }
+    }
+
+    /// The same, with an index that catches up when it is this many blocks behind.
+    #[must_use]
+    pub fn with_batch_blocks(self, batch_blocks: u32) -> Self {
+        Self { batch_blocks, ..self }
+    }
+
+    /// The same, with a graph for todos of more vectors than this.
+    #[must_use]
+    pub fn with_hnsw_after_vectors(self, hnsw_after_vectors: usize) -> Self {
+        Self { hnsw_after_vectors, ..self }
+    }
+
+    /// The same, with this much memory for recently searched todos.
+    #[must_use]
+    pub fn with_cache_bytes(self, cache_bytes: usize) -> Self {
+        Self { cache_bytes, ..self }
     }
 }
 

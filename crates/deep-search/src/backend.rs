@@ -63,7 +63,7 @@ impl SearchTool {
             )
             .to_owned(),
         };
-        let spec = ToolSpec { effect: Effect::ReadOnly, ..ToolSpec::new(definition) };
+        let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
         Self { backend, spec }
     }
 }

@@ -82,12 +82,9 @@ impl Nodes<'_> {
         messages: Vec<Arc<Message>>,
     ) -> Result<(String, StopReason), Trouble> {
         let (model, temperature) = self.model(&purpose);
-        let request = ChatRequest {
-            messages,
-            sampling: Sampling { temperature, ..Sampling::default() },
-            session: Some(self.run.todo().to_string()),
-            ..ChatRequest::default()
-        };
+        let request = ChatRequest::new(messages)
+            .with_sampling(Sampling::default().with_temperature(temperature))
+            .with_session(self.run.todo().to_string());
         let mut failures = 0;
         loop {
             let (purpose, request) = (purpose.clone(), request.clone());

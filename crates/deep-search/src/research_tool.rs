@@ -24,7 +24,7 @@ pub fn research(search: DeepSearch, searchers: SubAgents) -> Arc<dyn Tool> {
             "properties": {"question": {"type": "string", "description": "What is to be found out, in one or a few sentences."}}}"#
             .to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::Idempotent, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::Idempotent);
     let searchers =
         searchers.with_strategy(Arc::new(search)).with_conclusion_tokens(CONCLUSION_TOKENS);
     Arc::new(SubAgentTool::new(spec, searchers, "{question}"))

@@ -100,7 +100,7 @@ impl<'a> Requests<'a> {
     /// The answer.
     pub(crate) fn summary(&self, plan: &TextPlan, results: &Results) -> ChatRequest {
         let text = self.so_far(plan, results);
-        ChatRequest { tool_choice: ToolChoice::ReplyOnly, ..self.of(&self.writer, text.trim_end()) }
+        self.of(&self.writer, text.trim_end()).with_tool_choice(ToolChoice::ReplyOnly)
     }
 
     /// What whoever works on a step is asked.
@@ -154,22 +154,15 @@ impl<'a> Requests<'a> {
     }
 
     fn planning(&self, text: String) -> ChatRequest {
-        ChatRequest {
-            tools: vec![PlanningTool::definition()],
-            tool_choice: ToolChoice::Auto,
-            ..self.of(&self.planner, &text)
-        }
+        self.of(&self.planner, &text).with_tools(vec![PlanningTool::definition()])
     }
 
     fn of(&self, system: &Arc<Message>, text: &str) -> ChatRequest {
-        ChatRequest {
-            messages: vec![Arc::clone(system), Arc::new(Message::user(text))],
+        ChatRequest::new([Arc::clone(system), Arc::new(Message::user(text))])
             // The instructions are the same in each request of a kind.
-            cache_marks: vec![0],
-            sampling: self.settings.sampling.clone(),
-            session: Some(self.session.clone()),
-            ..ChatRequest::default()
-        }
+            .with_cache_marks(vec![0])
+            .with_sampling(self.settings.sampling.clone())
+            .with_session(&self.session)
     }
 }
 

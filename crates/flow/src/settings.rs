@@ -49,10 +49,7 @@ impl Default for FlowSettings {
             replan_after_each: false,
             results_tokens: 4_000,
             summary_tokens: 12_000,
-            limits: SpendLimits {
-                time: Some(Duration::from_secs(3_600)),
-                ..SpendLimits::default()
-            },
+            limits: SpendLimits::default().with_time(Duration::from_secs(3_600)),
             sampling: Sampling::default(),
         }
     }

@@ -57,8 +57,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ModelError> {
-//! let messages = vec![Message::user("high water at 杭州湾").into()];
-//! let request = ChatRequest { messages, ..ChatRequest::default() };
+//! let request = ChatRequest::new([Message::user("high water at 杭州湾")]);
 //! assert_eq!(Shouting.complete(&request).await?.message.text(), "HIGH WATER AT 杭州湾");
 //! assert!(Shouting.complete(&ChatRequest::default()).await.is_err());
 //! # Ok(())

@@ -44,6 +44,7 @@ pub trait ChatModel: Send + Sync {
 
 /// What a provider offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// The last assistant message may be given the beginning of, for the model to go on from.
     pub prefill: bool,
@@ -51,6 +52,26 @@ pub struct Capabilities {
     pub allowed_tools: bool,
     /// Marks say where a cached prefix ends.
     pub cache_marks: bool,
+}
+
+impl Capabilities {
+    /// The same, going on from the beginning of an answer, or not.
+    #[must_use]
+    pub fn with_prefill(self, prefill: bool) -> Self {
+        Self { prefill, ..self }
+    }
+
+    /// The same, taking a set of allowed tools, or not.
+    #[must_use]
+    pub fn with_allowed_tools(self, allowed_tools: bool) -> Self {
+        Self { allowed_tools, ..self }
+    }
+
+    /// The same, taking cache marks, or not.
+    #[must_use]
+    pub fn with_cache_marks(self, cache_marks: bool) -> Self {
+        Self { cache_marks, ..self }
+    }
 }
 
 impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {

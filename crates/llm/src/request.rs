@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 /// A request to a model, neutral between providers.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ChatRequest {
     /// The messages, in order.
     pub messages: Vec<Arc<Message>>,
@@ -23,6 +24,73 @@ pub struct ChatRequest {
     pub session: Option<String>,
     /// A name for this call, the same when the call is made again after its process was killed.
     pub id: Option<String>,
+}
+
+impl ChatRequest {
+    /// A request of these messages, everything else as the provider likes.
+    ///
+    /// ```
+    /// use foldback_core::Message;
+    /// use foldback_llm::{ChatRequest, Sampling};
+    ///
+    /// let request = ChatRequest::new([Message::system("Be brief."), Message::user("你好")])
+    ///     .with_sampling(Sampling::default().with_temperature(0.0));
+    /// assert_eq!(request.messages.len(), 2);
+    /// ```
+    pub fn new(messages: impl IntoIterator<Item = impl Into<Arc<Message>>>) -> Self {
+        Self::default().with_messages(messages)
+    }
+
+    /// The same, with these messages.
+    #[must_use]
+    pub fn with_messages(
+        self,
+        messages: impl IntoIterator<Item = impl Into<Arc<Message>>>,
+    ) -> Self {
+        Self { messages: messages.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The same, declaring these tools.
+    #[must_use]
+    pub fn with_tools(self, tools: Vec<ToolDefinition>) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// The same, with this choice of tools.
+    #[must_use]
+    pub fn with_tool_choice(self, tool_choice: ToolChoice) -> Self {
+        Self { tool_choice, ..self }
+    }
+
+    /// The same, with these [cache marks](Self::cache_marks).
+    #[must_use]
+    pub fn with_cache_marks(self, cache_marks: Vec<usize>) -> Self {
+        Self { cache_marks, ..self }
+    }
+
+    /// The same, with this many messages at the end that change from call to call.
+    #[must_use]
+    pub fn with_volatile(self, volatile: usize) -> Self {
+        Self { volatile, ..self }
+    }
+
+    /// The same, with an answer drawn in this way.
+    #[must_use]
+    pub fn with_sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
+
+    /// The same, in this session.
+    #[must_use]
+    pub fn with_session(self, session: impl Into<String>) -> Self {
+        Self { session: Some(session.into()), ..self }
+    }
+
+    /// The same, under this name.
+    #[must_use]
+    pub fn with_id(self, id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
 }
 
 /// Which tools the model may call.
@@ -52,6 +120,7 @@ pub struct AllowedTools {
 
 /// How an answer is drawn. What is not set is the provider's own choice.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Sampling {
     /// 0 for the likeliest, 1 as the model was trained.
     pub temperature: Option<f64>,
@@ -61,6 +130,32 @@ pub struct Sampling {
     pub stop: Vec<String>,
     /// For providers that draw the same answer for the same seed.
     pub seed: Option<u64>,
+}
+
+impl Sampling {
+    /// The same, drawn at this temperature; `None` for the provider's own.
+    #[must_use]
+    pub fn with_temperature(self, temperature: impl Into<Option<f64>>) -> Self {
+        Self { temperature: temperature.into(), ..self }
+    }
+
+    /// The same, of at most this many tokens; `None` for the provider's own bound.
+    #[must_use]
+    pub fn with_max_tokens(self, max_tokens: impl Into<Option<u32>>) -> Self {
+        Self { max_tokens: max_tokens.into(), ..self }
+    }
+
+    /// The same, ended by these texts.
+    #[must_use]
+    pub fn with_stop(self, stop: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { stop: stop.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The same, drawn with this seed; `None` for none.
+    #[must_use]
+    pub fn with_seed(self, seed: impl Into<Option<u64>>) -> Self {
+        Self { seed: seed.into(), ..self }
+    }
 }
 
 impl From<Prompt> for ChatRequest {

@@ -30,6 +30,7 @@ type Told = dyn Fn(&ModelError, Duration) + Send + Sync;
 /// [`total_wait`](Self::total_wait), or end later than [`total_time`](Self::total_time) after the
 /// first attempt began, is not waited for: the error is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// How often a request is sent, the first time included.
     pub attempts: u32,
@@ -72,6 +73,42 @@ impl RetryPolicy {
         // The upper 32 bits as a part of one: 0.5 up to 1.0.
         let part = 0.5 + (draw >> 32) as f64 / 2.0_f64.powi(33);
         full.mul_f64(part)
+    }
+
+    /// The same, sending a request at most this often.
+    #[must_use]
+    pub fn with_attempts(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// The same, waiting this long after the first failure.
+    #[must_use]
+    pub fn with_first_wait(self, first_wait: Duration) -> Self {
+        Self { first_wait, ..self }
+    }
+
+    /// The same, waiting at most this long between two attempts.
+    #[must_use]
+    pub fn with_longest_wait(self, longest_wait: Duration) -> Self {
+        Self { longest_wait, ..self }
+    }
+
+    /// The same, waiting at most this long in all.
+    #[must_use]
+    pub fn with_total_wait(self, total_wait: Duration) -> Self {
+        Self { total_wait, ..self }
+    }
+
+    /// The same, beginning no attempt later than this after the first one.
+    #[must_use]
+    pub fn with_total_time(self, total_time: Duration) -> Self {
+        Self { total_time, ..self }
+    }
+
+    /// The same, with waits spread by this seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 }
 

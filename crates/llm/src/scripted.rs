@@ -32,7 +32,7 @@ use tokio::time::Instant;
 ///     ToolCall::new("c1", "weather", r#"{"city": "杭州"}"#).into(),
 ///     "It rains.".into(),
 /// ]);
-/// let request = ChatRequest { messages: vec![Message::user("杭州天气?").into()], ..ChatRequest::default() };
+/// let request = ChatRequest::new([Message::user("杭州天气?")]);
 /// assert_eq!(model.complete(&request).await?.message.tool_calls()[0].name, "weather");
 /// assert_eq!(model.complete(&request).await?.message.text(), "It rains.");
 /// assert_eq!(model.calls(), 2);

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// How large a plan may be. What is over a bound is refused before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Steps, counting all plans of a run together.
     pub steps: usize,
@@ -77,6 +78,36 @@ impl Limits {
             Quantity::Depth => self.depth,
         };
         if found <= limit { Ok(()) } else { Err(LimitError { quantity, found, limit, step }) }
+    }
+
+    /// The same, with at most this many steps.
+    #[must_use]
+    pub fn with_steps(self, steps: usize) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// The same, with steps that wait for at most this many others.
+    #[must_use]
+    pub fn with_dependences(self, dependences: usize) -> Self {
+        Self { dependences, ..self }
+    }
+
+    /// The same, with at most this many bytes of arguments as they are written.
+    #[must_use]
+    pub fn with_argument_bytes(self, argument_bytes: usize) -> Self {
+        Self { argument_bytes, ..self }
+    }
+
+    /// The same, with at most this many bytes of arguments as they are bound.
+    #[must_use]
+    pub fn with_bound_bytes(self, bound_bytes: usize) -> Self {
+        Self { bound_bytes, ..self }
+    }
+
+    /// The same, nested at most this deep.
+    #[must_use]
+    pub fn with_depth(self, depth: usize) -> Self {
+        Self { depth, ..self }
     }
 }
 

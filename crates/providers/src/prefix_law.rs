@@ -130,13 +130,11 @@ proptest! {
             let config = ModelConfig::new(provider, "http://127.0.0.1/v1", name);
             let mut before: Option<(String, String)> = None;
             for (end, (mark, count)) in ends.iter().zip(&marks) {
-                let request = ChatRequest {
-                    messages: messages[..*end].to_vec(),
-                    tools: tools.to_vec(),
-                    // The last one always, so that they are not now there and now not.
-                    cache_marks: (0..*count).map(|n| (mark.index(*end) + n) % end).chain([end - 1]).collect(),
-                    ..ChatRequest::default()
-                };
+                // The last one always, so that they are not now there and now not.
+                let marks = (0..*count).map(|n| (mark.index(*end) + n) % end).chain([end - 1]);
+                let request = ChatRequest::new(messages[..*end].to_vec())
+                    .with_tools(tools.to_vec())
+                    .with_cache_marks(marks.collect());
                 let now = read_first(&config, &request);
                 if let Some((messages, rest)) = &before {
                     prop_assert!(now.0.starts_with(messages), "{messages}\n{}", now.0);

@@ -40,8 +40,7 @@ use std::sync::Arc;
 ///
 /// let config = ModelConfig::load(&ModelSources::of_process(Default::default(), None))?;
 /// let model = Retrying::new(RemoteModel::new(config.clone())?, config.retry);
-/// let messages = vec![Message::user("What is a ski rental problem?").into()];
-/// let answer = model.complete(&ChatRequest { messages, ..ChatRequest::default() }).await?;
+/// let answer = model.complete(&ChatRequest::new([Message::user("What is a ski rental problem?")])).await?;
 /// println!("{} ({} tokens)", answer.message.text(), answer.usage.output);
 /// # Ok(())
 /// # }
@@ -152,11 +151,10 @@ impl ChatModel for RemoteModel {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            prefill: self.config.prefill,
-            allowed_tools: self.config.allowed_tools || self.config.grammar,
-            cache_marks: self.config.cache_marks,
-        }
+        Capabilities::default()
+            .with_prefill(self.config.prefill)
+            .with_allowed_tools(self.config.allowed_tools || self.config.grammar)
+            .with_cache_marks(self.config.cache_marks)
     }
 
     fn complete<'a>(

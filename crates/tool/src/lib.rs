@@ -22,7 +22,7 @@
 //!
 //! impl CountLetters {
 //!     fn new() -> Self {
-//!         let mut spec = ToolSpec::new(ToolDefinition {
+//!         let spec = ToolSpec::new(ToolDefinition {
 //!             name: "count_letters".into(),
 //!             description: "How many letters a text has.".into(),
 //!             parameters: r#"{
@@ -31,9 +31,9 @@
 //!                 "required": ["text"]
 //!             }"#
 //!             .into(),
-//!         });
+//!         })
 //!         // It changes nothing in the world: it may be tried again, and beside other calls.
-//!         spec.effect = Effect::ReadOnly;
+//!         .with_effect(Effect::ReadOnly);
 //!         Self { spec }
 //!     }
 //! }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// What is known of a tool: what a model is told, and what a loop or a plan has to know to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name, the description and the schema of the arguments, as a model is told.
     pub definition: ToolDefinition,
@@ -85,5 +86,54 @@ impl ToolSpec {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// The same, of this server.
+    #[must_use]
+    pub fn with_server(self, server: impl Into<String>) -> Self {
+        Self { server: Some(server.into()), ..self }
+    }
+
+    /// The same, with answers of this JSON schema.
+    #[must_use]
+    pub fn with_output(self, output: impl Into<String>) -> Self {
+        Self { output: Some(output.into()), ..self }
+    }
+
+    /// The same, with this argument for the body of a `<tool>` block.
+    #[must_use]
+    pub fn with_primary(self, primary: impl Into<String>) -> Self {
+        Self { primary: Some(primary.into()), ..self }
+    }
+
+    /// The same, with code of this language in an argument.
+    #[must_use]
+    pub fn with_language(mut self, argument: &str, language: Language) -> Self {
+        self.languages.insert(argument.to_owned(), language);
+        self
+    }
+
+    /// The same, with this effect on the world.
+    #[must_use]
+    pub fn with_effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// The same, beside these calls.
+    #[must_use]
+    pub fn with_concurrency(self, concurrency: Concurrency) -> Self {
+        Self { concurrency, ..self }
+    }
+
+    /// The same, given the whole context, or not.
+    #[must_use]
+    pub fn with_global_context(self, global_context: bool) -> Self {
+        Self { global_context, ..self }
+    }
+
+    /// The same, answering data that somebody else wrote, or not.
+    #[must_use]
+    pub fn with_answers_data(self, answers_data: bool) -> Self {
+        Self { answers_data, ..self }
     }
 }

@@ -47,7 +47,7 @@ use tokio::sync::mpsc;
 ///     "step2": {"function": "book_flight", "args": {"to": "$$step1.result$$"}, "dependence": [1]}
 /// }}"#;
 /// let Intent::Plan(plan) = parse_one_plan(written)?.intent else { return Ok(()) };
-/// let options = RunOptions { id: "trip".to_owned(), ..RunOptions::default() };
+/// let options = RunOptions::new("trip");
 /// let outcome = Executor::new(toolbox).run(&plan, options).await?;
 /// let StepResult::Success { data } = &outcome.results[&StepId(2)] else { return Ok(()) };
 /// assert_eq!(data.text, r#"booked {"to":"沈阳 {}"}"#);
@@ -71,6 +71,7 @@ pub(super) struct Shared {
 
 /// One run among others.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Its name: unique in the journal, and the same when a run is resumed. Idempotency keys are
     /// derived from it, so two runs that share a name share the keys of equal calls. With a journal it
@@ -91,6 +92,12 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// A run of this name, everything else as usual.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+
     /// A run that a tool makes for a call: named after it, cancelled with it, seeing what it sees.
     #[must_use]
     pub fn inside(call: &CallContext) -> Self {
@@ -103,6 +110,42 @@ impl RunOptions {
             log: RunLog::of(call),
             turn: None,
         }
+    }
+
+    /// The same, cancelled by this token.
+    #[must_use]
+    pub fn with_cancelled(self, cancelled: CancellationToken) -> Self {
+        Self { cancelled, ..self }
+    }
+
+    /// The same, with this text for tools that see the whole context.
+    #[must_use]
+    pub fn with_global_context(self, global_context: impl Into<Arc<str>>) -> Self {
+        Self { global_context: Some(global_context.into()), ..self }
+    }
+
+    /// The same, inside this many runs.
+    #[must_use]
+    pub fn with_depth(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+
+    /// The same, lending this context to the tools.
+    #[must_use]
+    pub fn with_context(self, context: ContextHandle) -> Self {
+        Self { context: Some(context), ..self }
+    }
+
+    /// The same, telling this log.
+    #[must_use]
+    pub fn with_log(self, log: RunLog) -> Self {
+        Self { log, ..self }
+    }
+
+    /// The same, with steps that belong to this turn of the log.
+    #[must_use]
+    pub fn with_turn(self, turn: impl Into<Option<u32>>) -> Self {
+        Self { turn: turn.into(), ..self }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// How an executor runs calls.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// How many calls of one run run at once; at least one does. Runs beside each other do not know of
     /// each other, nor do their exclusive calls. A call that waits for its next attempt does not count.
@@ -41,6 +42,56 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The same, with at most this many calls at once.
+    #[must_use]
+    pub fn with_max_parallel(self, max_parallel: usize) -> Self {
+        Self { max_parallel, ..self }
+    }
+
+    /// The same, with this time for an attempt; `None` for as long as it takes.
+    #[must_use]
+    pub fn with_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
+        Self { timeout: timeout.into(), ..self }
+    }
+
+    /// The same, with this time for calls to end once the run is cancelled.
+    #[must_use]
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// The same, with this time for an approval; `None` for as long as it takes.
+    #[must_use]
+    pub fn with_approval_timeout(self, approval_timeout: impl Into<Option<Duration>>) -> Self {
+        Self { approval_timeout: approval_timeout.into(), ..self }
+    }
+
+    /// The same, with calls tried again in this way.
+    #[must_use]
+    pub fn with_retry(self, retry: Retry) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// The same, starting these calls while the plan is being written.
+    #[must_use]
+    pub fn with_eager(self, eager: Eager) -> Self {
+        Self { eager, ..self }
+    }
+
+    /// The same, within these bounds.
+    #[must_use]
+    pub fn with_quota(self, quota: Quota) -> Self {
+        Self { quota, ..self }
+    }
+
+    /// The same, with or without arguments and results in the spans.
+    #[must_use]
+    pub fn with_trace_content(self, trace_content: bool) -> Self {
+        Self { trace_content, ..self }
+    }
+}
+
 /// What may start before the plan has been written to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eager {
@@ -55,6 +106,7 @@ pub enum Eager {
 
 /// The bounds of a run. Reaching one is a typed error: a step's `FailureKind::Quota`, or the run's.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Quota {
     /// How large plans may be; its number of steps is of all plans of a run together.
     pub plan: Limits,
@@ -86,9 +138,48 @@ impl Default for Quota {
     }
 }
 
+impl Quota {
+    /// The same, with plans of at most this size.
+    #[must_use]
+    pub fn with_plan(self, plan: Limits) -> Self {
+        Self { plan, ..self }
+    }
+
+    /// The same, with at most this many calls.
+    #[must_use]
+    pub fn with_calls(self, calls: usize) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// The same, with this time for a run; `None` for as long as it takes.
+    #[must_use]
+    pub fn with_wall_time(self, wall_time: impl Into<Option<Duration>>) -> Self {
+        Self { wall_time: wall_time.into(), ..self }
+    }
+
+    /// The same, with answers of at most this many bytes.
+    #[must_use]
+    pub fn with_output_bytes(self, output_bytes: usize) -> Self {
+        Self { output_bytes, ..self }
+    }
+
+    /// The same, with at most this many bytes of answers in a run.
+    #[must_use]
+    pub fn with_run_output_bytes(self, run_output_bytes: usize) -> Self {
+        Self { run_output_bytes, ..self }
+    }
+
+    /// The same, with at most this many runs inside each other.
+    #[must_use]
+    pub fn with_depth(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+}
+
 /// When a call is tried again: only where the tool is read-only or idempotent, and only after an
 /// error that the tool called transient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retry {
     /// How many attempts are made, the first one included.
     pub attempts: u32,
@@ -124,5 +215,23 @@ impl Retry {
         let share = f64::from(hasher.finalize().as_bytes()[0]) / 255.0;
         let wait = longest.as_secs_f64() * (0.5 + share / 2.0);
         Duration::try_from_secs_f64(wait).unwrap_or(longest)
+    }
+
+    /// The same, with this many attempts, the first one included.
+    #[must_use]
+    pub fn with_attempts(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// The same, waiting at most this long after the first attempt.
+    #[must_use]
+    pub fn with_first(self, first: Duration) -> Self {
+        Self { first, ..self }
+    }
+
+    /// The same, waiting at most this long after any attempt.
+    #[must_use]
+    pub fn with_most(self, most: Duration) -> Self {
+        Self { most, ..self }
     }
 }

@@ -11,7 +11,7 @@ const MARKS: MarkLimits = MarkLimits::OPENAI;
 /// The request with its cache marks: those of whoever wrote it first, and of the others as many as the
 /// provider takes. Where it takes none, the marks stay as they are.
 pub(super) fn marked(request: &ChatRequest, offered: Capabilities) -> ChatRequest {
-    let unmarked = ChatRequest { cache_marks: Vec::new(), ..request.clone() };
+    let unmarked = request.clone().with_cache_marks(Vec::new());
     let mut placed = place_cache_marks(unmarked, MARKS);
     let given = moved(request);
     if !offered.cache_marks {
@@ -40,9 +40,7 @@ fn moved(request: &ChatRequest) -> Vec<usize> {
     for message in &request.messages {
         end += if message.role().is_instruction() && message.text().contains(CACHE_BREAKPOINT) {
             let messages = vec![Arc::clone(message)];
-            place_cache_marks(ChatRequest { messages, ..ChatRequest::default() }, MARKS)
-                .messages
-                .len()
+            place_cache_marks(ChatRequest::new(messages), MARKS).messages.len()
         } else {
             1
         };

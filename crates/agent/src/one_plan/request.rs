@@ -191,15 +191,12 @@ impl<'a> Requests<'a> {
     }
 
     fn of(&self, messages: Vec<Arc<Message>>) -> ChatRequest {
-        ChatRequest {
-            messages,
-            tool_choice: ToolChoice::ReplyOnly,
+        ChatRequest::new(messages)
+            .with_tool_choice(ToolChoice::ReplyOnly)
             // The instructions and the tools are the same in each request of a kind.
-            cache_marks: vec![0],
-            sampling: self.sampling.clone(),
-            session: Some(self.session.to_owned()),
-            ..ChatRequest::default()
-        }
+            .with_cache_marks(vec![0])
+            .with_sampling(self.sampling.clone())
+            .with_session(self.session)
     }
 }
 

@@ -5,6 +5,7 @@ use foldback_llm::Sampling;
 
 /// How a run is planned.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct OnePlanSettings {
     /// How often the plan may be made anew in one run.
     pub max_replans: u32,
@@ -38,5 +39,29 @@ impl OnePlanSettings {
     pub fn check(&self) -> Result<(), SettingError> {
         SettingError::check_positive("results_tokens", self.results_tokens as u64)?;
         SettingError::check_sampling(&self.sampling)
+    }
+
+    /// The same, with at most this many new plans in one run.
+    #[must_use]
+    pub fn with_max_replans(self, max_replans: u32) -> Self {
+        Self { max_replans, ..self }
+    }
+
+    /// The same, starting steps while the plan is being written, or not.
+    #[must_use]
+    pub fn with_stream(self, stream: bool) -> Self {
+        Self { stream, ..self }
+    }
+
+    /// The same, with about this many tokens of steps in a request.
+    #[must_use]
+    pub fn with_results_tokens(self, results_tokens: usize) -> Self {
+        Self { results_tokens, ..self }
+    }
+
+    /// The same, with answers drawn in this way.
+    #[must_use]
+    pub fn with_sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
     }
 }

@@ -5,6 +5,7 @@ use foldback_llm::{Sampling, ToolChoice};
 
 /// How an agent goes step by step.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReactSettings {
     /// How often the model is asked at most. What it may take in sum is the bound of the task's
     /// [`SpendTracker`](crate::SpendTracker).
@@ -35,6 +36,61 @@ pub struct ReactSettings {
 impl ReactSettings {
     /// A usual bound for [`max_observe`](Self::max_observe).
     pub const MAX_OBSERVE: usize = 10_000;
+
+    /// The same, asking the model at most this often.
+    #[must_use]
+    pub fn with_max_steps(self, max_steps: u32) -> Self {
+        Self { max_steps, ..self }
+    }
+
+    /// The same, with prompts of at most this size.
+    #[must_use]
+    pub fn with_prompt(self, prompt: Budget) -> Self {
+        Self { prompt, ..self }
+    }
+
+    /// The same, with calls written in this form.
+    #[must_use]
+    pub fn with_calls(self, calls: CallForm) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// The same, with this choice of tools.
+    #[must_use]
+    pub fn with_tool_choice(self, tool_choice: ToolChoice) -> Self {
+        Self { tool_choice, ..self }
+    }
+
+    /// The same, with or without the tool `terminate`.
+    #[must_use]
+    pub fn with_terminate(self, terminate: bool) -> Self {
+        Self { terminate, ..self }
+    }
+
+    /// The same, showing at most this many characters of a [result](Self::max_observe); `None` for
+    /// all of them.
+    #[must_use]
+    pub fn with_max_observe(self, max_observe: impl Into<Option<usize>>) -> Self {
+        Self { max_observe: max_observe.into(), ..self }
+    }
+
+    /// The same, tolerating this many [repetitions](Self::stuck_after); `None` for any number.
+    #[must_use]
+    pub fn with_stuck_after(self, stuck_after: impl Into<Option<u32>>) -> Self {
+        Self { stuck_after: stuck_after.into(), ..self }
+    }
+
+    /// The same, ending after this many unusable answers in a row.
+    #[must_use]
+    pub fn with_max_unusable(self, max_unusable: u32) -> Self {
+        Self { max_unusable, ..self }
+    }
+
+    /// The same, with answers drawn in this way.
+    #[must_use]
+    pub fn with_sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
 }
 
 impl Default for ReactSettings {

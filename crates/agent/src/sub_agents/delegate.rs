@@ -108,12 +108,10 @@ pub(super) struct Delegate {
 
 impl Delegate {
     pub(super) fn new(sub_agents: SubAgents) -> Self {
-        let spec = ToolSpec {
+        let spec = spec(NAME, DESCRIPTION, PARAMETERS)
             // What a sub-agent does to the world stands in the journal of its own run.
-            effect: Effect::Idempotent,
-            output: Some(OUTPUT.to_owned()),
-            ..spec(NAME, DESCRIPTION, PARAMETERS)
-        };
+            .with_effect(Effect::Idempotent)
+            .with_output(OUTPUT);
         Self { spec, sub_agents, working: Mutex::default() }
     }
 

@@ -36,7 +36,7 @@ const INSTRUCTIONS: &str = include_str!("../prompts/sub_agent.md");
 /// let model = Arc::new(ScriptedModel::new([]));
 /// let template = Agent::new(model.clone(), Executor::new(Toolbox::new([todo_write()])?));
 /// let sub_agents = SubAgents::new(template)
-///     .with_limits(SpendLimits { model_calls: Some(20), ..SpendLimits::default() })
+///     .with_limits(SpendLimits::default().with_model_calls(20))
 ///     .with_max_parallel(3);
 /// let toolbox = Toolbox::new([todo_write(), sub_agents.delegate()])?;
 /// let agent = Agent::new(model, Executor::new(toolbox));

@@ -51,8 +51,8 @@ impl SubAgentTool {
             Effect::ReadOnly => Effect::ReadOnly,
             Effect::Idempotent | Effect::Effectful => Effect::Idempotent,
         };
-        let output = spec.output.clone().or_else(|| Some(OUTPUT.to_owned()));
-        let spec = ToolSpec { effect, output, ..spec };
+        let mut spec = spec.with_effect(effect);
+        spec.output.get_or_insert_with(|| OUTPUT.to_owned());
         Self { spec, sub_agents, template: template.to_owned() }
     }
 

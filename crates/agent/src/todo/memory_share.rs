@@ -4,7 +4,7 @@ use super::{as_told, failed, item_id, short_name};
 use crate::own_tool::{context_of, read, spec};
 use foldback_core::{Reference, TodoId, TodoList};
 use foldback_tool::{
-    CallContext, ContextHandle, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
+    CallContext, ContextHandle, Effect, FunctionTool, Tool, ToolError, ToolOutput,
 };
 use serde::Deserialize;
 use std::sync::Arc;
@@ -38,8 +38,7 @@ struct Arguments {
 /// the list.
 #[must_use]
 pub fn memory_share() -> Arc<dyn Tool> {
-    let spec =
-        ToolSpec { effect: Effect::Idempotent, ..spec("memory_share", DESCRIPTION, PARAMETERS) };
+    let spec = spec("memory_share", DESCRIPTION, PARAMETERS).with_effect(Effect::Idempotent);
     Arc::new(FunctionTool::new(
         spec,
         |arguments, call| async move { share(&arguments, &call).await },

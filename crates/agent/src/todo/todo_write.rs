@@ -4,9 +4,7 @@ use super::{as_told, failed, item_id, short_name};
 use crate::own_tool::{context_of, read, spec};
 use crate::{RunEvent, RunLog};
 use foldback_core::{ItemState, TodoId, TodoItem, TodoList, TodoListError};
-use foldback_tool::{
-    CallContext, Concurrency, Effect, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use foldback_tool::{CallContext, Concurrency, Effect, FunctionTool, Tool, ToolError, ToolOutput};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -68,12 +66,10 @@ struct Written {
 /// not follow from the one before, changes nothing, and the answer tells what was expected.
 #[must_use]
 pub fn todo_write() -> Arc<dyn Tool> {
-    let spec = ToolSpec {
-        effect: Effect::Idempotent,
+    let spec = spec("todo_write", DESCRIPTION, PARAMETERS)
+        .with_effect(Effect::Idempotent)
         // Nothing else may change the list meanwhile.
-        concurrency: Concurrency::Exclusive,
-        ..spec("todo_write", DESCRIPTION, PARAMETERS)
-    };
+        .with_concurrency(Concurrency::Exclusive);
     Arc::new(FunctionTool::new(
         spec,
         |arguments, call| async move { write(&arguments, &call).await },

@@ -94,20 +94,19 @@ impl From<&ToolRecord> for ToolSpec {
     fn from(record: &ToolRecord) -> Self {
         let record = record.clone();
         let languages = record.languages.into_iter();
-        Self {
-            output: record.output,
-            server: record.server,
-            primary: record.primary,
-            languages: languages.map(|(name, LanguageRecord(of))| (name, of)).collect(),
-            effect: record.effect,
-            concurrency: record.concurrency,
-            global_context: record.global_context,
-            answers_data: record.answers_data,
-            ..Self::new(ToolDefinition {
-                name: record.name,
-                description: record.description,
-                parameters: record.parameters,
-            })
-        }
+        let mut spec = Self::new(ToolDefinition {
+            name: record.name,
+            description: record.description,
+            parameters: record.parameters,
+        });
+        spec.output = record.output;
+        spec.server = record.server;
+        spec.primary = record.primary;
+        spec.languages = languages.map(|(name, LanguageRecord(of))| (name, of)).collect();
+        spec.effect = record.effect;
+        spec.concurrency = record.concurrency;
+        spec.global_context = record.global_context;
+        spec.answers_data = record.answers_data;
+        spec
     }
 }

@@ -5,7 +5,7 @@ use crate::script::{agent, asked, conversation, full, model, running, says, task
 use crate::toolkit::ms;
 use foldback_agent::{
     Adaptive, AgentEvent, DegradeReason, Executor, MemoryJournal, OnePlan, React, Report,
-    StrategyName, Task,
+    StrategyName,
 };
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
@@ -27,7 +27,7 @@ async fn adapt(
     let model = model(answers);
     let agent = agent(&model, vec![says("look", 1, "晴")]);
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task(request) };
+    let task = task(request).with_observer(watching.clone());
     let report = agent.run(&Adaptive::default(), context, &task).await.unwrap();
     let events = watching.0.lock();
     let chosen = events.iter().filter_map(|(_, event)| match event {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 
 fn terminating() -> ReactSettings {
-    ReactSettings { terminate: true, ..ReactSettings::default() }
+    ReactSettings::default().with_terminate(true)
 }
 
 fn terminate(id: &str, status: &str) -> ToolCall {
@@ -156,7 +156,7 @@ async fn om12_a_run_out_of_steps_says_so() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
     let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
     let agent_ = with_journal(&script, vec![says("read", 1, "ok")], &journal);
-    let short = ReactSettings { max_steps: 1, ..ReactSettings::default() };
+    let short = ReactSettings::default().with_max_steps(1);
     let report = agent_.run(&React::new(short), full().as_mut(), &task("go")).await.unwrap();
     assert_eq!(report.trajectory.outcome.stop, Stop::MaxSteps);
     assert_eq!(report.trajectory.outcome.told(), "Terminated: Reached max steps");

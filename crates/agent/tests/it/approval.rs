@@ -55,7 +55,7 @@ fn paying() -> (Executor, Counter) {
         description: "付款".to_owned(),
         parameters: parameters.to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::Effectful, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::Effectful);
     let pay = tool(spec, move |arguments, _| {
         counter.add();
         async move { Ok(ToolOutput::json(arguments)) }

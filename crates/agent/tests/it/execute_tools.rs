@@ -11,7 +11,7 @@ use foldback_tool::{Effect, ToolOutput, ToolSpec};
 use std::sync::Arc;
 
 fn in_blocks() -> ReactSettings {
-    ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() }
+    ReactSettings::default().with_calls(CallForm::ExecuteTools)
 }
 
 /// A tool of a server, with a text for its main argument.
@@ -20,7 +20,7 @@ fn served(server: &str, name: &str, argument: &str) -> ToolSpec {
     spec.definition.parameters = format!(
         r#"{{"type":"object","properties":{{"{argument}":{{"type":"string"}}}},"required":["{argument}"]}}"#
     );
-    ToolSpec { server: Some(server.to_owned()), primary: Some(argument.to_owned()), ..spec }
+    spec.with_server(server).with_primary(argument)
 }
 
 fn seed_tools() -> Vec<Arc<dyn foldback_tool::Tool>> {

@@ -6,18 +6,14 @@ use crate::toolkit::{Counter, spec, tool};
 use foldback_agent::{Agent, CallForm, OnePlan, React, ReactSettings};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::{Answer, ChatRequest, ScriptedModel};
-use foldback_tool::{Effect, Tool, ToolOutput, ToolSpec};
+use foldback_tool::{Effect, Tool, ToolOutput};
 use std::sync::Arc;
 
 /// The tools of an attacked agent: one that is never asked for, and one that brings the payload.
 fn tools(payload: &str) -> (Vec<Arc<dyn Tool>>, Counter) {
     let counter = Counter::default();
     let count = counter.clone();
-    let in_server = |name| ToolSpec {
-        server: Some("s".to_owned()),
-        primary: Some("q".to_owned()),
-        ..spec(name, Effect::ReadOnly)
-    };
+    let in_server = |name| spec(name, Effect::ReadOnly).with_server("s").with_primary("q");
     let wipe = tool(in_server("wipe"), move |_, _| {
         count.add();
         async { Ok(ToolOutput::text("wiped")) }
@@ -64,10 +60,7 @@ fn check_roles(request: &ChatRequest, payload: &str, place: &Role) {
 #[test]
 fn s6_control_a_changed_role_is_found() {
     let call = ToolCall::new("c", "fetch", "{}");
-    let request = |messages: Vec<Message>| ChatRequest {
-        messages: messages.into_iter().map(Arc::new).collect(),
-        ..ChatRequest::default()
-    };
+    let request = |messages: Vec<Message>| ChatRequest::new(messages);
     let result = |text: &str| {
         vec![
             Message::system("You read."),
@@ -123,7 +116,7 @@ async fn s6_payloads_in_tool_results_stay_data() {
         let (tools, wiped) = tools(payload);
         let block = "<execute_tools><s><fetch>a</fetch></s></execute_tools>";
         let model = texts(&[block, "A page about weather."]);
-        let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
+        let settings = ReactSettings::default().with_calls(CallForm::ExecuteTools);
         let agent = agent(&model, tools);
         let report = agent.run(&React::new(settings), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), model.calls()), (0, 2), "{payload}");

@@ -9,7 +9,7 @@ use foldback_tool::Toolbox;
 use std::sync::Arc;
 
 fn bounded(max_observe: usize) -> ReactSettings {
-    ReactSettings { max_observe: Some(max_observe), ..ReactSettings::default() }
+    ReactSettings::default().with_max_observe(max_observe)
 }
 
 fn read(id: &str) -> ToolCall {
@@ -127,7 +127,7 @@ async fn om14_results_of_a_block_are_cut_as_well() {
     let text = "晴".repeat(100);
     let block = "<execute_tools><tools><read>{}</read></tools></execute_tools>";
     let script = model([block.into(), on("c", "0.1", 20).into(), "done".into()]);
-    let settings = ReactSettings { calls: CallForm::ExecuteTools, ..bounded(30) };
+    let settings = bounded(30).with_calls(CallForm::ExecuteTools);
     let agent = agent(&script, vec![says("read", 1, &text)]);
     let (_, messages) = walk_by(&agent, settings).await;
     assert!(messages[3].text().contains("70 of 100 characters left out"), "{}", messages[3].text());

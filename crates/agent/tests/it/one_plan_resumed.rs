@@ -29,7 +29,7 @@ impl Lives {
     ) -> (Arc<ScriptedModel>, Option<Report>) {
         let model = Arc::new(ScriptedModel::new(answers));
         let executor = Executor::new(Toolbox::new(self.tools.clone()).unwrap());
-        let settings = OnePlanSettings { stream: self.stream, ..OnePlanSettings::default() };
+        let settings = OnePlanSettings::default().with_stream(self.stream);
         let agent = running(&model, executor.with_journal(self.journal.clone()));
         let (mut context, task) = (full(), task("go"));
         let strategy: &dyn Strategy = match self.step_by_step {

@@ -12,7 +12,7 @@ use foldback_agent::{
 use foldback_core::{ContextManager, Estimate, TokenCounter};
 use foldback_llm::{Answer, StopReason};
 use foldback_planner::{StepId, StepResult};
-use foldback_tool::{Effect, Language, ToolError, ToolOutput, ToolSpec, Toolbox};
+use foldback_tool::{Effect, Language, ToolError, ToolOutput, Toolbox};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -129,15 +129,11 @@ async fn op12_running_and_planned_steps_are_not_asked_for_again() {
 /// it is told of references in code is what happens.
 #[tokio::test(start_paused = true)]
 async fn op1_the_planner_is_told_what_holds() {
-    let python = ToolSpec {
-        languages: BTreeMap::from([
-            ("code".to_owned(), Language::Python),
-            ("note".to_owned(), Language::Raw),
-        ]),
-        ..spec("python", Effect::ReadOnly)
-    };
+    let python = spec("python", Effect::ReadOnly)
+        .with_language("code", Language::Python)
+        .with_language("note", Language::Raw);
     let python = tool(python, |arguments, _| async move { Ok(ToolOutput::text(arguments)) });
-    let write = ToolSpec { global_context: true, ..spec("write", Effect::ReadOnly) };
+    let write = spec("write", Effect::ReadOnly).with_global_context(true);
     let plan = r#"{"action_plan": {"step1": {"function": "look", "args": {}},
         "step2": {"function": "python", "args": {"code": "x = $$step1.result$$"}, "dependence": [1]}}}"#;
     let model = texts(&[plan, "done"]);
@@ -161,11 +157,11 @@ async fn op1_the_planner_is_told_what_holds() {
 /// ET1, ET7: what the instructions of blocks say of tools without a server, and of escaping, is true.
 #[tokio::test(start_paused = true)]
 async fn et7_the_instructions_of_blocks_are_true() {
-    let echo = ToolSpec { primary: Some("q".to_owned()), ..spec("tool_c", Effect::ReadOnly) };
+    let echo = spec("tool_c", Effect::ReadOnly).with_primary("q");
     let echo = tool(echo, |arguments, _| async move { Ok(ToolOutput::text(arguments)) });
     let block = "<execute_tools>\n  <tools><tool_c>a < b && 晴</tool_c></tools>\n</execute_tools>";
     let model = texts(&[block, "done"]);
-    let react = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
+    let react = ReactSettings::default().with_calls(CallForm::ExecuteTools);
     let agent = agent(&model, vec![echo]);
     agent.run(&React::new(react), full().as_mut(), &task("go")).await.unwrap();
     let requests = model.requests();
@@ -322,7 +318,7 @@ async fn op14_a_cut_plan_is_repaired_with_more_room() {
 async fn op15_a_planned_tool_sees_the_conversation() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let see = Arc::clone(&seen);
-    let write = ToolSpec { global_context: true, ..spec("write", Effect::ReadOnly) };
+    let write = spec("write", Effect::ReadOnly).with_global_context(true);
     let write = tool(write, move |_, context| {
         see.lock().unwrap().push(context.global_context.unwrap().to_string());
         async { Ok(ToolOutput::text("写好了")) }

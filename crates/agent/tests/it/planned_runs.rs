@@ -60,7 +60,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 /// Goes through a run, and checks what holds in all of them.
 async fn check(answers: Vec<Option<Vec<Drawn>>>, max_replans: u32, stream: bool) -> Report {
     let model = planning(answers);
-    let settings = OnePlanSettings { max_replans, stream, ..OnePlanSettings::default() };
+    let settings = OnePlanSettings::default().with_max_replans(max_replans).with_stream(stream);
     let agent = agent(&model, tools());
     let mut context = full();
     let (task, one_plan) = (task("go"), OnePlan::new(settings));
@@ -135,7 +135,7 @@ async fn check_killed(lives: Vec<(Vec<Option<Vec<Drawn>>>, u64)>, stream: bool) 
     for (life, (answers, killed_after)) in lives.into_iter().enumerate() {
         let executor = Executor::new(Toolbox::new(all.clone()).unwrap());
         let agent = running(&planning(answers), executor.with_journal(journal.clone()));
-        let one_plan = OnePlan::new(OnePlanSettings { stream, ..OnePlanSettings::default() });
+        let one_plan = OnePlan::new(OnePlanSettings::default().with_stream(stream));
         let (mut context, task) = (full(), task("go"));
         let run = agent.run(&one_plan, context.as_mut(), &task);
         let time = Duration::from_millis(if life == last { 3_600_000 } else { killed_after });

@@ -6,7 +6,7 @@ use crate::toolkit::{
 };
 use foldback_agent::Outcome;
 use foldback_planner::{FailurePolicy, Step, StepId, StepResult, Template};
-use foldback_tool::{Concurrency, Effect, ToolSpec};
+use foldback_tool::{Concurrency, Effect};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,7 +75,7 @@ proptest! {
         exclusive in prop::collection::vec(any::<bool>(), 60),
         bound in 1..6_usize,
     ) {
-        let alone = ToolSpec { concurrency: Concurrency::Exclusive, ..spec("alone", Effect::ReadOnly) };
+        let alone = spec("alone", Effect::ReadOnly).with_concurrency(Concurrency::Exclusive);
         let steps: Vec<Step> = dag
             .iter()
             .enumerate()

@@ -7,7 +7,7 @@ use crate::script::{
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
     Agent, AgentError, Executor, OnePlan, Purpose, React, ReactSettings, Resource, Settings,
-    SpendLimits, SpendTracker, Stop, Task, TurnClass,
+    SpendLimits, SpendTracker, Stop, TurnClass,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,
@@ -15,7 +15,7 @@ use foldback_core::{
 };
 use foldback_llm::{Answer, Capabilities, ModelError, ModelErrorKind, ScriptedModel, StopReason};
 use foldback_planner::{Limits, StepId, StepResult};
-use foldback_tool::{Effect, FailureKind, ToolOutput, ToolSpec, Toolbox};
+use foldback_tool::{Effect, FailureKind, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -76,16 +76,9 @@ async fn mc15_errors_stay() {
 /// and the conversation stays a request that chat APIs take.
 #[tokio::test(start_paused = true)]
 async fn mc15_malformed_output_ends_in_an_observation() {
-    let typed = ToolSpec {
-        definition: foldback_core::ToolDefinition {
-            name: "typed".to_owned(),
-            description: String::new(),
-            parameters:
-                r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#
-                    .to_owned(),
-        },
-        ..spec("typed", Effect::ReadOnly)
-    };
+    let mut typed = spec("typed", Effect::ReadOnly);
+    typed.definition.parameters =
+        r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#.to_owned();
     let huge = format!(r#"{{"n": 1, "text": "{}"}}"#, "长".repeat(1 << 19));
     let cases: [(&str, Vec<ToolCall>, &[&str]); 12] = [
         ("truncated JSON", vec![call("a", "typed", r#"{"n": "#)], &["arguments"]),
@@ -139,7 +132,7 @@ async fn s10_too_many_calls_in_one_message_are_an_observation() {
     let calls: Vec<ToolCall> = (0..5).map(|n| call(&format!("c{n}"), "a", "{}")).collect();
     let model = model([calls.into(), "done".into()]);
     let mut settings = Settings::default();
-    settings.quota.plan = Limits { steps: 4, ..Limits::default() };
+    settings.quota.plan = Limits::default().with_steps(4);
     let executor = Executor::new(Toolbox::new([says("a", 1, "ok")]).unwrap());
     let agent = Agent::new(model, executor.with_settings(settings));
     let (report, messages) = walk(&agent).await;
@@ -155,7 +148,7 @@ async fn mc15_unusable_answers_are_asked_for_again() {
     let unreadable = || Answer::from(ModelError::new(ModelErrorKind::Response, "no JSON"));
     let cut = || Answer::text("The answer is").stopped(StopReason::Length);
     let rescued = model(["".into(), cut(), unreadable(), "42".into()]);
-    let settings = ReactSettings { max_unusable: 4, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_max_unusable(4);
     let (report, messages) = walk_by(&agent(&rescued, vec![]), settings).await;
     assert_eq!(report.answer(), Some("42"));
     assert!(messages.iter().any(|message| message.text() == "The answer is"));
@@ -181,15 +174,15 @@ async fn et10_runs_end_at_their_bounds() {
             call(&format!("c{}", request.messages.len()), "a", "{}").into()
         })
     };
-    let of_tokens = SpendLimits { tokens: Some(200), ..SpendLimits::default() };
+    let of_tokens = SpendLimits::default().with_tokens(200);
     for (max_steps, limits, stop) in [
         (4, SpendLimits::default(), Stop::MaxSteps),
         (30, of_tokens, Stop::Exhausted { resource: Resource::Tokens }),
     ] {
         let model = Arc::new(looping());
-        let settings = ReactSettings { max_steps, ..ReactSettings::default() };
+        let settings = ReactSettings::default().with_max_steps(max_steps);
         let agent = agent(&model, vec![says("a", 1, "ok")]);
-        let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task("go") };
+        let task = task("go").with_spend(SpendTracker::new(limits, None).unwrap());
         let mut context = full();
         let report = agent.run(&React::new(settings), context.as_mut(), &task).await.unwrap();
         assert_eq!((&report.trajectory.outcome.stop, report.answer()), (&stop, None));
@@ -314,7 +307,7 @@ async fn et10_tools_count_in_the_budget() {
         let tool = tool(long, |_, _| async { Ok(ToolOutput::text("ok")) });
         let prompt = Budget { tokens: Some(5_000) };
         let agent = agent(&model(["done".into()]), vec![tool]).with_system_prompt(head);
-        let react = React::new(ReactSettings { prompt, ..ReactSettings::default() });
+        let react = React::new(ReactSettings::default().with_prompt(prompt));
         agent.run(&react, &mut context, &task("go")).await.unwrap();
         let taken = tokens(&definition.name)
             + tokens(&definition.description)
@@ -330,7 +323,7 @@ async fn et10_tools_count_in_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn mc3_requests_are_marked() {
     let head = "You help.\n<!-- CACHE_BREAKPOINT -->\n你会说中文。";
-    let marks = Capabilities { cache_marks: true, ..Capabilities::default() };
+    let marks = Capabilities::default().with_cache_marks(true);
     let plan = r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#;
     for (calls, answers) in [
         (true, vec![call("c", "a", "{}").into(), "done".into()]),
@@ -387,7 +380,7 @@ async fn mc1_a_clock_in_the_head_is_refused_or_made_coarse() {
 /// OP15: step by step, a tool that sees the whole context is given the conversation.
 #[tokio::test(start_paused = true)]
 async fn op15_the_conversation_reaches_tools_that_see_everything() {
-    let write = ToolSpec { global_context: true, ..spec("write_article", Effect::ReadOnly) };
+    let write = spec("write_article", Effect::ReadOnly).with_global_context(true);
     let write = tool(write, |_, context| async move {
         Ok(ToolOutput::text(context.global_context.as_deref().unwrap_or("nothing")))
     });

@@ -9,7 +9,6 @@ use foldback_core::ToolCall;
 use foldback_llm::Answer;
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, Language, Tool, ToolOutput, ToolSpec};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Goes through single calls, one a turn, and answers.
@@ -35,7 +34,7 @@ fn plannable(record: &Trajectory) -> Vec<Vec<u32>> {
 }
 
 fn with_output(name: &str, schema: &str) -> ToolSpec {
-    ToolSpec { output: Some(schema.to_owned()), ..spec(name, Effect::ReadOnly) }
+    spec(name, Effect::ReadOnly).with_output(schema)
 }
 
 /// ET11: turns whose arguments were known from the request, or are an earlier result as a whole, could
@@ -100,10 +99,7 @@ async fn et11_declared_parts_can_be_foreseen() {
 /// ET11: code may have words of its own around a result that is taken as a whole.
 #[tokio::test(start_paused = true)]
 async fn et11_code_around_a_whole_result_can_be_foreseen() {
-    let python = ToolSpec {
-        languages: BTreeMap::from([("code".to_owned(), Language::Python)]),
-        ..spec("python", Effect::ReadOnly)
-    };
+    let python = spec("python", Effect::ReadOnly).with_language("code", Language::Python);
     let code = |age: &str| format!(r#"{{"code": "age = {age}\nprint(age + 10)"}}"#);
     for (result, expected) in [("54", true), ("He is 54 years old.", false)] {
         let tools = vec![says("search", 1, result), answering(python.clone(), 1, "64")];
@@ -193,8 +189,8 @@ async fn et11_a_promised_part_was_no_guess() {
                 "step2": {{"function": "echo", "args": {{"x": "$$step1.result{path}$$"}}, "dependence": [1]}}}}}}"#
         );
         let model = texts(&[&plan, r#"{"action_plan": {}}"#, "done"]);
-        let rates =
-            ToolSpec { output: output.map(str::to_owned), ..spec("rates", Effect::ReadOnly) };
+        let mut rates = spec("rates", Effect::ReadOnly);
+        rates.output = output.map(str::to_owned);
         let tools = vec![answering(rates, 1, r#"{"other": 1}"#), says("echo", 1, "ok")];
         let agent = agent(&model, tools);
         let record =

@@ -7,11 +7,11 @@ use foldback_llm::Sampling;
 /// OP14: a plan of which nothing could be told is refused, and so are answers that cannot be drawn.
 #[tokio::test]
 async fn op14_nonsense_is_refused() {
-    let none = OnePlanSettings { results_tokens: 0, ..OnePlanSettings::default() };
+    let none = OnePlanSettings::default().with_results_tokens(0);
     let told = "results_tokens is 0, but a whole number from 1 on is expected";
     is_refused(&OnePlan::new(none), told).await;
-    let sampling = Sampling { temperature: Some(f64::INFINITY), ..Sampling::default() };
-    let hot = OnePlanSettings { sampling, ..OnePlanSettings::default() };
+    let sampling = Sampling::default().with_temperature(f64::INFINITY);
+    let hot = OnePlanSettings::default().with_sampling(sampling);
     let told = "temperature is inf, but a number from 0 to 2, or none at all is expected";
     is_refused(&OnePlan::new(hot), told).await;
     let error = SettingError { name: "n", value: "0".to_owned(), expected: "1" };

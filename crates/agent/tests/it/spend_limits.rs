@@ -5,9 +5,6 @@ use foldback_agent::{Resource, SpendError, SpendLimits, SpendTracker, TokenPrice
 use foldback_llm::Usage;
 use tokio::time::Instant;
 
-const NONE: SpendLimits =
-    SpendLimits { model_calls: None, tool_calls: None, tokens: None, cost: None, time: None };
-
 const PRICES: TokenPrices =
     TokenPrices { input: 3.0, output: 15.0, cached_read: 0.3, cached_write: 3.75 };
 
@@ -18,11 +15,14 @@ fn usage(input: u64, output: u64) -> Usage {
 /// S10: what has reached its bound is gone: money, tokens in and out, time.
 #[tokio::test(start_paused = true)]
 async fn s10_what_has_reached_its_bound_is_gone() {
-    let cost = SpendTracker::new(NONE, Some(PRICES)).unwrap().model_called(usage(90, 10)).unwrap();
+    let cost = SpendTracker::new(SpendLimits::default(), Some(PRICES))
+        .unwrap()
+        .model_called(usage(90, 10))
+        .unwrap();
     for (limits, less, resource) in [
-        (SpendLimits { cost: Some(cost), ..NONE }, usage(90, 9), Resource::Cost),
-        (SpendLimits { tokens: Some(100), ..NONE }, usage(90, 9), Resource::Tokens),
-        (SpendLimits { tokens: Some(100), ..NONE }, usage(0, 99), Resource::Tokens),
+        (SpendLimits::default().with_cost(cost), usage(90, 9), Resource::Cost),
+        (SpendLimits::default().with_tokens(100), usage(90, 9), Resource::Tokens),
+        (SpendLimits::default().with_tokens(100), usage(0, 99), Resource::Tokens),
     ] {
         let spend = SpendTracker::new(limits, Some(PRICES)).unwrap();
         let _ = spend.model_called(less);
@@ -31,7 +31,7 @@ async fn s10_what_has_reached_its_bound_is_gone() {
         let _ = spend.model_called(Usage { output: less.output + 1, ..less });
         assert_eq!(spend.exhausted(), Some(resource), "{limits:?}");
     }
-    let spend = SpendTracker::new(SpendLimits { time: Some(ms(10)), ..NONE }, None).unwrap();
+    let spend = SpendTracker::new(SpendLimits::default().with_time(ms(10)), None).unwrap();
     tokio::time::advance(ms(9)).await;
     assert_eq!(spend.exhausted(), None);
     tokio::time::advance(ms(1)).await;
@@ -41,7 +41,7 @@ async fn s10_what_has_reached_its_bound_is_gone() {
 /// S10: a share has no more time than whoever gave it.
 #[tokio::test(start_paused = true)]
 async fn s10_a_share_ends_with_its_tracker() {
-    let of = |seconds: u64| SpendLimits { time: Some(ms(seconds * 1_000)), ..NONE };
+    let of = |seconds: u64| SpendLimits::default().with_time(ms(seconds * 1_000));
     for (outer, inner) in [(10, 20), (20, 10)] {
         let began = Instant::now();
         let share = SpendTracker::new(of(outer), None).unwrap().share(of(inner)).unwrap();
@@ -60,7 +60,7 @@ fn s10_each_price_is_checked() {
             TokenPrices { cached_read: wrong, ..PRICES },
             TokenPrices { cached_write: wrong, ..PRICES },
         ] {
-            let spend = SpendTracker::new(NONE, Some(prices));
+            let spend = SpendTracker::new(SpendLimits::default(), Some(prices));
             assert!(matches!(spend, Err(SpendError::Price(_))), "{prices:?}");
         }
     }

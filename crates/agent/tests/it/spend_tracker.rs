@@ -23,7 +23,7 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 fn with(spend: &SpendTracker) -> Task {
-    Task { spend: spend.clone(), ..task("go") }
+    task("go").with_spend(spend.clone())
 }
 
 /// A model that calls `read` for ever, for 90 tokens in and 10 out.
@@ -48,11 +48,11 @@ fn stopped(report: &Report) -> Resource {
 async fn s10_a_run_ends_when_it_may_spend_no_more() {
     let none = SpendLimits::default();
     for (limits, resource, calls) in [
-        (SpendLimits { model_calls: Some(3), ..none }, Resource::ModelCalls, 3),
-        (SpendLimits { tokens: Some(250), ..none }, Resource::Tokens, 3),
+        (none.with_model_calls(3), Resource::ModelCalls, 3),
+        (none.with_tokens(250), Resource::Tokens, 3),
         // 90 tokens in and 10 out are 0.00042.
-        (SpendLimits { cost: Some(0.001), ..none }, Resource::Cost, 3),
-        (SpendLimits { time: Some(ms(25)), ..none }, Resource::Time, 3),
+        (none.with_cost(0.001), Resource::Cost, 3),
+        (none.with_time(ms(25)), Resource::Time, 3),
     ] {
         let spend = SpendTracker::new(limits, Some(PRICES)).unwrap();
         let model = looping();
@@ -74,9 +74,7 @@ async fn s10_a_run_ends_when_it_may_spend_no_more() {
 async fn s10_a_refused_tool_call_says_what_is_exhausted() {
     let read = |id: &str| ToolCall::new(id, "read", "{}");
     let model = model([vec![read("c1"), read("c2"), read("c3")].into(), "够了".into()]);
-    let spend =
-        SpendTracker::new(SpendLimits { tool_calls: Some(2), ..SpendLimits::default() }, None)
-            .unwrap();
+    let spend = SpendTracker::new(SpendLimits::default().with_tool_calls(2), None).unwrap();
     let agent = agent(&model, vec![says("read", 1, "ok")]);
     let report = agent.run(&React::default(), full().as_mut(), &with(&spend)).await.unwrap();
     assert_eq!(report.answer(), Some("够了"));
@@ -91,10 +89,7 @@ async fn s10_a_refused_tool_call_says_what_is_exhausted() {
 /// S10: time that is up stops what is being called, and a question that is with the model.
 #[tokio::test(start_paused = true)]
 async fn s10_time_that_is_up_stops_what_is_under_way() {
-    let of_time = || {
-        SpendTracker::new(SpendLimits { time: Some(ms(100)), ..SpendLimits::default() }, None)
-            .unwrap()
-    };
+    let of_time = || SpendTracker::new(SpendLimits::default().with_time(ms(100)), None).unwrap();
     let hang = tool(spec("read", Effect::ReadOnly), |_, call| async move {
         call.cancelled.cancelled().await;
         Ok(ToolOutput::text("half"))
@@ -118,9 +113,7 @@ async fn s10_time_that_is_up_stops_what_is_under_way() {
 #[tokio::test(start_paused = true)]
 async fn s10_a_planned_run_keeps_the_bounds() {
     let plan = r#"{"action_plan": {"step1": {"function": "read", "args": {}}}}"#;
-    let spend =
-        SpendTracker::new(SpendLimits { model_calls: Some(1), ..SpendLimits::default() }, None)
-            .unwrap();
+    let spend = SpendTracker::new(SpendLimits::default().with_model_calls(1), None).unwrap();
     let model = texts(&[plan, "never"]);
     let agent = agent(&model, vec![says("read", 1, "小雨")]);
     let mut context = full();
@@ -132,12 +125,8 @@ async fn s10_a_planned_run_keeps_the_bounds() {
 /// S10: what a share spends, its parents have spent; the smallest bound of them holds.
 #[test]
 fn s10_shares_are_charged_to_whoever_gave_them() {
-    let all = SpendTracker::new(
-        SpendLimits { model_calls: Some(3), ..SpendLimits::default() },
-        Some(PRICES),
-    )
-    .unwrap();
-    let one = all.share(SpendLimits { model_calls: Some(2), ..SpendLimits::default() }).unwrap();
+    let all = SpendTracker::new(SpendLimits::default().with_model_calls(3), Some(PRICES)).unwrap();
+    let one = all.share(SpendLimits::default().with_model_calls(2)).unwrap();
     let other = all.counting();
     for spend in [&one, &one, &other] {
         spend.begin_model_call(0).unwrap().charge(usage(1_000, 100));
@@ -154,9 +143,7 @@ fn s10_shares_are_charged_to_whoever_gave_them() {
 /// S10: of calls that are begun at the same moment no more are made than there may be.
 #[test]
 fn s10_the_last_call_is_taken_once() {
-    let all =
-        SpendTracker::new(SpendLimits { tool_calls: Some(100), ..SpendLimits::default() }, None)
-            .unwrap();
+    let all = SpendTracker::new(SpendLimits::default().with_tool_calls(100), None).unwrap();
     let share = all.counting();
     let taken: usize = std::thread::scope(|scope| {
         let take = || (0..100).filter(|_| share.begin_tool_call().is_ok()).count();
@@ -175,10 +162,7 @@ async fn n3_what_was_spent_before_a_run_was_killed_is_spent() {
         let executor = Executor::new(Toolbox::new(tools).unwrap()).with_journal(journal.clone());
         Agent::new(model.clone(), executor)
     };
-    let of = |most| {
-        SpendTracker::new(SpendLimits { model_calls: Some(most), ..SpendLimits::default() }, None)
-            .unwrap()
-    };
+    let of = |most| SpendTracker::new(SpendLimits::default().with_model_calls(most), None).unwrap();
     let first = looping();
     agent(&first).run(&React::default(), full().as_mut(), &with(&of(2))).await.unwrap();
     let (second, spend) = (looping(), of(5));
@@ -249,10 +233,9 @@ async fn s10_only_what_was_spent_is_counted() {
 fn s10_calls_under_way_count_as_spent() {
     let none = SpendLimits::default();
     // 1,000 tokens of input are 0.003.
-    for (limits, resource) in [
-        (SpendLimits { tokens: Some(2_500), ..none }, Resource::Tokens),
-        (SpendLimits { cost: Some(0.0075), ..none }, Resource::Cost),
-    ] {
+    for (limits, resource) in
+        [(none.with_tokens(2_500), Resource::Tokens), (none.with_cost(0.0075), Resource::Cost)]
+    {
         let all = SpendTracker::new(limits, Some(PRICES)).unwrap();
         let shares = [(); 4].map(|()| all.counting());
         let begun: Vec<_> = shares.iter().map(|share| share.begin_model_call(1_000)).collect();
@@ -268,7 +251,7 @@ fn s10_calls_under_way_count_as_spent() {
 /// S10: a bound that would never hold is an error that says so.
 #[test]
 fn s10_a_bound_that_never_holds_is_refused() {
-    let of_money = |cost| SpendLimits { cost: Some(cost), ..SpendLimits::default() };
+    let of_money = |cost| SpendLimits::default().with_cost(cost);
     let error = SpendTracker::new(of_money(1.5), None).unwrap_err();
     assert_eq!(error, SpendError::NoPrices(1.5));
     assert!(error.to_string().contains("nothing says what tokens cost"), "{error}");

@@ -65,7 +65,7 @@ impl Lives {
     ) -> (Arc<ScriptedModel>, Result<Report, AgentError>) {
         let model = Arc::new(ScriptedModel::new(answers));
         let agent = self.agent(&model, slow_ms);
-        let task = Task { spend, ..Task::new("run", "发一次邮件 (send it once)") };
+        let task = Task::new("run", "发一次邮件 (send it once)").with_spend(spend);
         let cancelled = task.cancelled.clone();
         tokio::spawn(async move {
             tokio::time::sleep(ms(1_000)).await;
@@ -85,7 +85,7 @@ fn strategy(name: &StrategyName, calls: CallForm) -> Box<dyn Strategy> {
     if *name == OnePlan::NAME {
         return Box::new(OnePlan::default());
     }
-    Box::new(React::new(ReactSettings { calls, ..ReactSettings::default() }))
+    Box::new(React::new(ReactSettings::default().with_calls(calls)))
 }
 
 fn calls(names: &[&str]) -> Answer {
@@ -173,7 +173,7 @@ async fn mc15_another_run_answers_the_calls_of_a_stopped_one() {
 #[tokio::test(start_paused = true)]
 async fn r12_a_refused_call_is_not_made_unseen() {
     let allowed =
-        |model_calls| SpendLimits { model_calls, tool_calls: Some(0), ..SpendLimits::default() };
+        |model_calls| SpendLimits::default().with_model_calls(model_calls).with_tool_calls(0);
     let spend = |model_calls| SpendTracker::new(allowed(model_calls), None).unwrap();
     // Stopped behind the refusal.
     let mut run = Lives::react();

@@ -2,7 +2,7 @@
 
 use crate::keeping::Watching;
 use crate::script::{agent, conversation, full, model, says, task};
-use foldback_agent::{AgentEvent, React, ReactSettings, Task};
+use foldback_agent::{AgentEvent, React, ReactSettings};
 use foldback_core::{Role, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 async fn told(script: &Arc<ScriptedModel>, settings: ReactSettings) -> (Vec<usize>, usize) {
     let watching = Arc::new(Watching::default());
     let agent = agent(script, vec![says("read", 1, "同样")]);
-    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    let task = task("go").with_observer(watching.clone());
     let mut context = full();
     agent.run(&React::new(settings), context.as_mut(), &task).await.unwrap();
     let messages = conversation(context.as_ref());
@@ -56,6 +56,6 @@ async fn om15_a_new_episode_is_told_again() {
 async fn om15_other_arguments_are_no_repetition() {
     let different = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#];
     assert_eq!(told(&script(&different), ReactSettings::default()).await.0, Vec::<usize>::new());
-    let off = ReactSettings { stuck_after: None, ..ReactSettings::default() };
+    let off = ReactSettings::default().with_stuck_after(None);
     assert_eq!(told(&script(&["{}"; 6]), off).await.0, Vec::<usize>::new());
 }

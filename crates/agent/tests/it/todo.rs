@@ -44,7 +44,7 @@ fn states(list: &TodoList) -> Vec<String> {
 async fn td4_a_list_is_written() {
     let mut context = Keeping::new();
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    let task = task("go").with_observer(watching.clone());
     let first = json!({"items": [
         {"id": "read", "title": "读取报告 📄", "state": "in_progress"},
         {"id": "draft", "title": "撰写初稿", "depends_on": ["read"]},
@@ -146,7 +146,7 @@ async fn td4_chinese_ids_are_names_as_well() {
 #[tokio::test]
 async fn td4_a_context_without_lists_is_no_obstacle() {
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    let task = task("go").with_observer(watching.clone());
     let some = json!({"items": [{"id": "a", "title": "看"}]});
     let calls = [("todo_write", some), ("todo_write", json!({"items": []}))];
     let told = told(full().as_mut(), &task, &calls).await;

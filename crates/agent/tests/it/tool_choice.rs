@@ -8,7 +8,7 @@ use foldback_planner::{StepId, StepResult};
 use foldback_tool::FailureKind;
 
 fn choosing(tool_choice: ToolChoice) -> ReactSettings {
-    ReactSettings { tool_choice, terminate: true, ..ReactSettings::default() }
+    ReactSettings::default().with_tool_choice(tool_choice).with_terminate(true)
 }
 
 fn read(id: &str) -> ToolCall {

@@ -12,9 +12,7 @@ use foldback_agent::{
 use foldback_core::ToolCall;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_planner::StepResult;
-use foldback_tool::{
-    Effect, FailureKind, FunctionTool, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
-};
+use foldback_tool::{Effect, FailureKind, FunctionTool, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
 
 const KEYS: [&str; 9] =
@@ -114,11 +112,7 @@ async fn et10_a_planned_run_is_replayed_from_its_record() {
 /// ET10: the same for a run that goes step by step, with blocks, errors of the model and of tools.
 #[tokio::test(start_paused = true)]
 async fn et10_a_walk_is_replayed_from_its_record() {
-    let served = |name| ToolSpec {
-        server: Some("s".to_owned()),
-        primary: Some("q".to_owned()),
-        ..spec(name, Effect::ReadOnly)
-    };
+    let served = |name| spec(name, Effect::ReadOnly).with_server("s").with_primary("q");
     let block = "<execute_tools><sequential><s><look>杭州</look></s><s><look>{results[0].data}</look></s></sequential></execute_tools>";
     let model = model([
         Answer::text(block).after(ms(70)),
@@ -130,7 +124,7 @@ async fn et10_a_walk_is_replayed_from_its_record() {
         .after(ms(20)),
         Answer::text("done").after(ms(10)),
     ]);
-    let settings = ReactSettings { calls: CallForm::ExecuteTools, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_calls(CallForm::ExecuteTools);
     let react = React::new(settings);
     let agent_ = agent(&model, vec![answering(served("look"), 30, "小雨")]);
     let report = agent_.run(&react, full().as_mut(), &task("go")).await.unwrap();
@@ -249,7 +243,7 @@ async fn et16_a_streamed_run_has_a_record_as_well() {
     let mut records = Vec::new();
     for stream in [false, true] {
         let agent = agent(&texts(&[plan, "done"]), vec![says("look", 5, "晴"), act()]);
-        let settings = OnePlanSettings { stream, ..OnePlanSettings::default() };
+        let settings = OnePlanSettings::default().with_stream(stream);
         records.push(plan_and_run_by(&agent, settings).await.trajectory);
     }
     assert_eq!(records[0].results, records[1].results);

@@ -4,7 +4,7 @@
 use crate::contexts::Altered;
 use crate::keeping::{Watching, calling};
 use crate::script::{agent, full, model, says, task};
-use foldback_agent::{AgentEvent, React, Task};
+use foldback_agent::{AgentEvent, React};
 use foldback_core::{
     BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError, ContextLayer, ContextManager,
 };
@@ -135,7 +135,7 @@ async fn et10_what_is_left_out_is_told_once() {
     let turns = (0..3).map(|n| calling("look", json!({ "n": n })));
     let model = model(turns.chain(["done".into()]));
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("go") };
+    let task = task("go").with_observer(watching.clone());
     agent(&model, vec![says("look", 0, "ok")])
         .run(&React::default(), &mut context, &task)
         .await

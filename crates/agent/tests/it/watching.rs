@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 fn watched(watching: &Arc<Watching>) -> Task {
-    Task { observer: Some(watching.clone()), ..task("go") }
+    task("go").with_observer(watching.clone())
 }
 
 /// The kinds of the events, as their JSON names them.
@@ -186,7 +186,7 @@ async fn et10_an_observer_that_panics_breaks_nothing() {
     let model = model([read("c1").into(), "done".into()]);
     let agent = agent(&model, vec![says("read", 1, "ok")]);
     let observer: Arc<dyn Observer> = Arc::new(Panicking(counter.clone()));
-    let task = Task { observer: Some(observer), ..task("go") };
+    let task = task("go").with_observer(observer);
     let report = agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
     assert_eq!(report.answer(), Some("done"));
     assert_eq!(counter.get(), 9);
@@ -262,7 +262,7 @@ async fn et10_events_come_when_things_happen() {
     let calls = vec![ToolCall::new("c1", "slow", "{}"), ToolCall::new("c2", "quick", "{}")];
     let model = model([foldback_llm::Answer::from(calls).after(ms(100)), "done".into()]);
     let agent = agent(&model, vec![says("slow", 300, "ok"), says("quick", 20, "ok")]);
-    let task = Task { observer: Some(observer), ..task("go") };
+    let task = task("go").with_observer(observer);
     agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
     let told: Vec<(u64, String)> = clocked.1.lock().clone();
     let told: Vec<(u64, &str)> = told.iter().map(|(at, what)| (*at, what.as_str())).collect();

@@ -100,8 +100,7 @@ fn om14_the_window_is_one_of_a_hundred_messages() {
 /// all of it is.
 #[tokio::test(start_paused = true)]
 async fn om14_an_observation_has_ten_thousand_characters() {
-    let usual =
-        ReactSettings { max_observe: Some(ReactSettings::MAX_OBSERVE), ..ReactSettings::default() };
+    let usual = ReactSettings::default().with_max_observe(ReactSettings::MAX_OBSERVE);
     for (characters, is_whole) in [(10_000, true), (10_001, false)] {
         let text = "潮".repeat(characters);
         let model = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);

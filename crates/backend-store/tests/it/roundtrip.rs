@@ -162,7 +162,7 @@ fn p1_3_what_was_not_committed_is_used_by_the_next_try() {
 
 #[test]
 fn s10_a_payload_has_a_greatest_size() {
-    let world = World::with(BackendConfig { max_bytes: 100_000, ..BackendConfig::default() });
+    let world = World::with(BackendConfig::default().with_max_bytes(100_000));
     let mut pending = world.store.begin(&world.todo).unwrap();
     let bytes = noise(100_001, 5);
     for error in [
@@ -226,9 +226,9 @@ fn a_folder_that_cannot_be_one_is_a_typed_error() {
 fn settings_that_make_no_sense_are_refused() {
     let good = BackendConfig::default();
     for config in [
-        BackendConfig { inline_max: (1 << 20) + 1, ..good.clone() },
-        BackendConfig { max_bytes: 0, ..good.clone() },
-        BackendConfig { level: 0, ..good },
+        good.clone().with_inline_max((1 << 20) + 1),
+        good.clone().with_max_bytes(0),
+        good.with_level(0),
     ] {
         let opened =
             foldback_backend_store::BackendStore::open(foldback_kv::memory(), None, config);

@@ -7,11 +7,11 @@ use foldback_kv::Todo;
 use std::path::{Path, PathBuf};
 
 fn never() -> IndexConfig {
-    IndexConfig { index_after_blocks: u32::MAX, ..IndexConfig::default() }
+    IndexConfig::default().with_index_after_blocks(u32::MAX)
 }
 
 fn with_graph() -> IndexConfig {
-    IndexConfig { hnsw_after_vectors: 1_000, ..eager() }
+    eager().with_hnsw_after_vectors(1_000)
 }
 
 /// Every part of a hit, to the last bit.
@@ -141,7 +141,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 fn r11_any_damage_of_the_index_is_passed_over_and_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let index = dir.path().join("index");
-    let config = IndexConfig { hnsw_after_vectors: 50, ..eager() };
+    let config = eager().with_hnsw_after_vectors(50);
     let mut writer = Writer::on(foldback_kv::memory(), Some(&index), config.clone(), "t");
     writer.fill(31, 120);
     writer.store.maintain(&writer.todo).unwrap();

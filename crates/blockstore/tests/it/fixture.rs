@@ -193,7 +193,7 @@ impl Writer {
 
 /// A configuration that indexes everything at once.
 pub(crate) fn eager() -> IndexConfig {
-    IndexConfig { index_after_blocks: 0, batch_blocks: 1, ..IndexConfig::default() }
+    IndexConfig::default().with_index_after_blocks(0).with_batch_blocks(1)
 }
 
 pub(crate) fn stored(message: &Message) -> StoredMessage {

@@ -5,21 +5,22 @@ use foldback_blockstore::{BlockStore, FindingKind, Hit, IndexConfig};
 use foldback_kv::Registry;
 use std::path::Path;
 
-const GRAPH: IndexConfig = IndexConfig {
-    index_after_passages: 0,
-    index_after_blocks: 0,
-    batch_blocks: 1,
-    hnsw_after_vectors: 1_000,
-    cache_bytes: 64 << 20,
-};
+fn graph() -> IndexConfig {
+    IndexConfig::default()
+        .with_index_after_passages(0)
+        .with_index_after_blocks(0)
+        .with_batch_blocks(1)
+        .with_hnsw_after_vectors(1_000)
+        .with_cache_bytes(64 << 20)
+}
 
 fn without_graph() -> IndexConfig {
-    IndexConfig { hnsw_after_vectors: usize::MAX, ..eager() }
+    eager().with_hnsw_after_vectors(usize::MAX)
 }
 
 /// A todo of 1,500 vectors that is indexed, and whose graph is due.
 fn writer(dir: &Path) -> Writer {
-    let mut writer = Writer::on(foldback_kv::memory(), Some(dir), GRAPH, "t");
+    let mut writer = Writer::on(foldback_kv::memory(), Some(dir), graph(), "t");
     writer.fill(71, 1_500);
     let done = writer.store.maintain(&writer.todo).unwrap();
     assert!(done.graph_due && !done.graph_built, "{done:?}");
@@ -65,12 +66,12 @@ fn p5_a_graph_that_is_not_loaded_is_not_waited_for() {
     assert!(!writer.store.build_graph(&writer.todo).unwrap().graph_built, "it is there");
     // The first search of a process scans.
     for (question, scanned) in [(0, &scanned[0]), (1, &scanned[1])] {
-        let later = writer.reader(Some(dir.path()), GRAPH);
+        let later = writer.reader(Some(dir.path()), graph());
         let mut random = Random::new(4);
         let line = (0..=question).map(|_| random.line(5)).last().unwrap();
         assert_eq!(&ask(&later, &writer.todo, &line, 10), scanned);
     }
-    let later = writer.reader(Some(dir.path()), GRAPH);
+    let later = writer.reader(Some(dir.path()), graph());
     let searcher = later.searcher(&writer.todo).unwrap();
     assert!(searcher.load_graph() >= 1_500);
     let with_graph = answers(&writer, &later);
@@ -86,7 +87,7 @@ fn p5_searches_beside_the_loading_of_a_graph() {
     let writer = writer(dir.path());
     let scanned = answers(&writer, &writer.reader(None, without_graph()));
     writer.store.build_graph(&writer.todo).unwrap();
-    let later = writer.reader(Some(dir.path()), GRAPH);
+    let later = writer.reader(Some(dir.path()), graph());
     assert!(share(&scanned, &answers(&writer, &later)) >= 0.99);
     assert!(later.searcher(&writer.todo).unwrap().load_graph() >= 1_500);
     assert!(share(&scanned, &answers(&writer, &later)) >= 0.99);
@@ -102,7 +103,7 @@ fn a_graph_is_given_up_without_a_trace() {
     assert!(done.graph_due && !done.graph_built && !done.busy, "{done:?}");
     assert_eq!(graph_files(dir.path()), Vec::<String>::new());
     // In the middle of it, too.
-    let other = writer.reader(Some(dir.path()), GRAPH);
+    let other = writer.reader(Some(dir.path()), graph());
     let done = std::thread::scope(|scope| {
         let build = scope.spawn(|| other.build_graph(&writer.todo).unwrap());
         other.stop_building();
@@ -113,7 +114,7 @@ fn a_graph_is_given_up_without_a_trace() {
     // Appending is not stopped, and another process builds what was given up.
     writer.fill(72, 900);
     assert!(writer.store.maintain(&writer.todo).unwrap().indexed > 0);
-    let next = writer.reader(Some(dir.path()), GRAPH);
+    let next = writer.reader(Some(dir.path()), graph());
     assert!(next.build_graph(&writer.todo).unwrap().graph_built);
     assert!(next.searcher(&writer.todo).unwrap().load_graph() >= 2_400);
 }
@@ -133,12 +134,12 @@ fn r11_a_damaged_graph_is_passed_over_and_built_again() {
         bytes[middle] ^= 4;
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, bytes).unwrap();
-        let store = writer.reader(Some(dir.path()), GRAPH);
+        let store = writer.reader(Some(dir.path()), graph());
         assert_eq!(store.searcher(&writer.todo).unwrap().load_graph(), 0, "{name}");
         assert_eq!(answers(&writer, &store), scanned, "{name}");
         assert!(store.maintain(&writer.todo).unwrap().graph_due, "{name}");
         assert!(store.build_graph(&writer.todo).unwrap().graph_built, "{name}");
-        let later = writer.reader(Some(dir.path()), GRAPH);
+        let later = writer.reader(Some(dir.path()), graph());
         assert!(later.searcher(&writer.todo).unwrap().load_graph() >= 1_500, "{name}");
     }
 }
@@ -155,7 +156,7 @@ fn p5_a_graph_that_is_switched_off_is_not_used() {
     assert_eq!(without.searcher(&writer.todo).unwrap().load_graph(), 0);
     assert_eq!(answers(&writer, &without), scanned);
     assert!(!without.build_graph(&writer.todo).unwrap().graph_built);
-    let with = writer.reader(Some(dir.path()), GRAPH);
+    let with = writer.reader(Some(dir.path()), graph());
     assert!(with.searcher(&writer.todo).unwrap().load_graph() >= 1_500, "it is still there");
 }
 
@@ -212,7 +213,7 @@ fn a_graph_and_what_came_behind_it_are_searched_together() {
 fn s9_a_graph_of_a_forgotten_todo_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let writer = writer(dir.path());
-    let other = writer.reader(Some(dir.path()), GRAPH);
+    let other = writer.reader(Some(dir.path()), graph());
     assert!(other.searcher(&writer.todo).unwrap().blocks_on_disk() > 0);
     let delete = writer.store.forget(&writer.todo);
     Registry::new(writer.kv.clone()).remove(&writer.todo, delete).unwrap();

@@ -240,7 +240,7 @@ fn bs7_every_passage_that_is_found_holds_words_of_the_question() {
 #[test]
 fn bs7_a_few_blocks_with_much_payload_text_get_an_index() {
     let dir = tempfile::tempdir().unwrap();
-    let config = IndexConfig { index_after_passages: 100, ..IndexConfig::default() };
+    let config = IndexConfig::default().with_index_after_passages(100);
     let mut place = Place::new(Some(dir.path()), config.clone());
     place.block("little", 1, &log(100, 1));
     let done = place.writer.store.maintain(&place.writer.todo).unwrap();
@@ -386,7 +386,7 @@ fn bs7_a_payload_that_cannot_be_read_now_is_tried_again() {
 /// In memory passages take what they may, and the newest payloads are searched.
 #[test]
 fn bs7_where_memory_is_short_the_newest_payloads_are_searched() {
-    let config = IndexConfig { cache_bytes: 2 << 20, ..IndexConfig::default() };
+    let config = IndexConfig::default().with_cache_bytes(2 << 20);
     let mut place = Place::new(None, config);
     let unique = |n: u64| -> String {
         (0..4_000).map(|i| format!("request {n}x{i}y{} served\n", i * 7_919)).collect()
@@ -421,7 +421,7 @@ fn bs7_much_payload_text_is_indexed_in_batches() {
 #[test]
 fn bs7_an_index_catches_up_by_a_part_of_what_it_holds() {
     let dir = tempfile::tempdir().unwrap();
-    let config = IndexConfig { index_after_passages: 10, ..IndexConfig::default() };
+    let config = IndexConfig::default().with_index_after_passages(10);
     let mut place = Place::new(Some(dir.path()), config);
     place.block("much", 1, &log(20_000, 1));
     let indexed = |place: &Place| place.writer.store.maintain(&place.writer.todo).unwrap().indexed;

@@ -1,7 +1,6 @@
 //! R10: several processes on one store. Each open store stands for a process of its own.
 
 use crate::fixture::{Writer, ask, eager, numbers};
-use foldback_blockstore::IndexConfig;
 use std::sync::Barrier;
 use std::thread;
 
@@ -28,7 +27,7 @@ fn r10_a_block_of_another_process_is_found_at_once() {
 #[test]
 fn r10_writers_searchers_and_keepers_at_once() {
     let dir = tempfile::tempdir().unwrap();
-    let config = IndexConfig { index_after_blocks: 20, batch_blocks: 8, ..eager() };
+    let config = eager().with_index_after_blocks(20).with_batch_blocks(8);
     drop(Writer::on_disk(dir.path(), config.clone()));
     let begin = Barrier::new(4);
     thread::scope(|scope| {

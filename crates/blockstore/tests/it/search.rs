@@ -414,7 +414,7 @@ fn s2_no_search_crosses_todos() {
 #[test]
 fn the_cache_lets_go_of_what_was_not_searched_for_long() {
     let kv = foldback_kv::memory();
-    let config = foldback_blockstore::IndexConfig { cache_bytes: 50_000, ..Default::default() };
+    let config = foldback_blockstore::IndexConfig::default().with_cache_bytes(50_000);
     let store = foldback_blockstore::BlockStore::open(kv.clone(), None, config.clone()).unwrap();
     let todos: Vec<_> = (0..12)
         .map(|i| {

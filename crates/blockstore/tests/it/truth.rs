@@ -176,7 +176,7 @@ fn s9_what_is_forgotten_is_gone() {
 
 #[test]
 fn a_configuration_without_sense_is_refused() {
-    let config = IndexConfig { batch_blocks: 0, ..IndexConfig::default() };
+    let config = IndexConfig::default().with_batch_blocks(0);
     let error = BlockStore::open(foldback_kv::memory(), None, config).err().unwrap();
     assert!(error.to_string().contains("batch_blocks"), "{error}");
 }

@@ -225,16 +225,13 @@ mod tests {
 
     fn asked(session: &str, id: &str, results: &[&str]) -> Result<Message, String> {
         let script = Script::parse(TURNS, Duration::ZERO).unwrap();
-        let mut messages = vec![Message::user("Which one?").into()];
+        let mut messages = vec![Message::user("Which one?")];
         for (n, result) in results.iter().enumerate() {
             let id = format!("c{n}");
-            messages.push(
-                Message::calls("", vec![ToolCall::new(id.as_str(), "file_read", "{}")]).into(),
-            );
-            messages.push(Message::tool_result(&ToolCallId::new(&id), result).into());
+            messages.push(Message::calls("", vec![ToolCall::new(id.as_str(), "file_read", "{}")]));
+            messages.push(Message::tool_result(&ToolCallId::new(&id), result));
         }
-        let (session, id) = (Some(session.to_owned()), Some(id.to_owned()));
-        script.answer(&ChatRequest { messages, session, id, ..ChatRequest::default() })
+        script.answer(&ChatRequest::new(messages).with_session(session).with_id(id))
     }
 
     #[test]

@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn what_changes_something_is_asked_about() {
-        let tool = |name: &str, effect| ToolSpec {
-            effect,
-            ..ToolSpec::new(ToolDefinition {
+        let tool = |name: &str, effect| {
+            ToolSpec::new(ToolDefinition {
                 name: name.to_owned(),
                 description: String::new(),
                 parameters: "{}".to_owned(),
             })
+            .with_effect(effect)
         };
         let nobody = Approvals::new(false, None);
         let asked = |name, effect| nobody.needs(&tool(name, effect), "{}");

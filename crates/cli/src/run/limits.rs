@@ -113,13 +113,12 @@ impl Limits {
 
     /// What may be spent.
     pub(crate) fn spend_limits(self) -> SpendLimits {
-        SpendLimits {
-            model_calls: self.max_calls,
-            tool_calls: None,
-            tokens: self.max_tokens,
-            cost: self.max_cost,
-            time: self.max_time.map(Duration::from_secs),
-        }
+        SpendLimits::default()
+            .with_model_calls(self.max_calls)
+            .with_tool_calls(None)
+            .with_tokens(self.max_tokens)
+            .with_cost(self.max_cost)
+            .with_time(self.max_time.map(Duration::from_secs))
     }
 }
 

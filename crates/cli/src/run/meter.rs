@@ -118,7 +118,7 @@ fn full(state: &State, request: &ChatRequest) -> Option<u64> {
     }
     let todo = TodoId::new(request.session.as_deref()?).ok()?;
     let recorded = state.recorded.get(&todo)?;
-    let declared = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
+    let declared = ChatRequest::default().with_tools(request.tools.clone());
     Some(recorded + tokens(&declared, &state.recall))
 }
 
@@ -204,13 +204,10 @@ mod tests {
     }
 
     fn request(id: &str) -> ChatRequest {
-        ChatRequest {
-            messages: vec![Message::user("Which port?").into()],
-            tools: vec![tool("file_read"), tool("load")],
-            session: Some("trip".to_owned()),
-            id: Some(id.to_owned()),
-            ..ChatRequest::default()
-        }
+        ChatRequest::new([Message::user("Which port?")])
+            .with_tools(vec![tool("file_read"), tool("load")])
+            .with_session("trip")
+            .with_id(id)
     }
 
     /// A model behind a meter, whose context `trip` holds 10,000 tokens.
@@ -230,10 +227,8 @@ mod tests {
 
     #[test]
     fn a_turn_is_compared_with_everything_that_was_recorded() {
-        let own = tokens(
-            &ChatRequest { tools: vec![tool("file_read")], ..Default::default() },
-            &BTreeSet::new(),
-        );
+        let own =
+            tokens(&ChatRequest::default().with_tools(vec![tool("file_read")]), &BTreeSet::new());
         let spent = account("8443".into(), "trip/react/3");
         assert_eq!((spent.calls, spent.full), (1, 10_000 + own));
         assert_eq!(spent.sent, tokens(&request(""), &BTreeSet::new()));

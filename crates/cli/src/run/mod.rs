@@ -207,14 +207,10 @@ fn work(
         };
         let agent = parts.agent(&record)?;
         let cancelled = CancellationToken::new();
-        let task = Task {
-            request: record.task.clone(),
-            run: record.id.to_string(),
-            cancelled: cancelled.clone(),
-            depth: 0,
-            observer: Some(Arc::clone(&screen) as Arc<dyn Observer>),
-            spend: spend.clone(),
-        };
+        let task = Task::new(record.id.as_str(), &record.task)
+            .with_cancelled(cancelled.clone())
+            .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
+            .with_spend(spend.clone());
         screen.say(&summary::head(&record));
         let working = agent.run(&mut context, &task);
         let watching = interrupt::watch(&record.id, &cancelled, &screen);

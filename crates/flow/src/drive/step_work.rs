@@ -101,12 +101,10 @@ impl Drive<'_> {
         // What came of the step itself so far is told beside the others' results.
         let others = self.results.iter().filter(|(other, _)| **other != at);
         let others = others.map(|(at, result)| (*at, result.clone())).collect();
-        let task = Task {
-            request: self.requests.step(&self.plan, &others, at, failed),
-            run: format!("{}/step-{}.{number}", self.run.task().run, at + 1),
-            depth: self.run.task().depth + 1,
-            ..self.run.task().clone()
-        };
+        let mut task = self.run.task().clone();
+        task.request = self.requests.step(&self.plan, &others, at, failed);
+        task.run = format!("{}/step-{}.{number}", self.run.task().run, at + 1);
+        task.depth += 1;
         let refused = RefusedStep { at, number, reason: String::new() };
         if let Some(refused) = self.refused.iter().find(|known| known.is_like(&refused)) {
             return Ok((Attempt::Failed(refused.reason.clone()), None));

@@ -170,11 +170,9 @@ fn of_plan_error(error: PlanError) -> ToolError {
 }
 
 fn spec() -> ToolSpec {
-    ToolSpec {
-        effect: Effect::Idempotent,
-        concurrency: Concurrency::Exclusive,
-        ..ToolSpec::new(PlanningTool::definition())
-    }
+    ToolSpec::new(PlanningTool::definition())
+        .with_effect(Effect::Idempotent)
+        .with_concurrency(Concurrency::Exclusive)
 }
 
 impl Default for PlanningTool {

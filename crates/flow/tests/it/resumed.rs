@@ -101,7 +101,7 @@ impl Lives {
         let journal = Arc::new(Dying { kept: self.journal.clone(), left });
         let tools = || Toolbox::new([self.tool("look"), self.tool("book")]).unwrap();
         let agent = || running(&model, Executor::new(tools()));
-        let react = ReactSettings { terminate: true, ..ReactSettings::default() };
+        let react = ReactSettings::default().with_terminate(true);
         let executors = (0..2).map(|_| agent());
         let executors = StepExecutor::numbered(executors);
         let flow = FlowSettings {

@@ -106,7 +106,7 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     let max_steps = u32::try_from(turns.len()).unwrap_or(u32::MAX).saturating_mul(8);
     let model = Arc::new(Acting::new(Arc::clone(world), turns, prices));
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
-    let react = React::new(ReactSettings { max_steps, ..ReactSettings::default() });
+    let react = React::new(ReactSettings::default().with_max_steps(max_steps));
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
     let context = measured_context(policy, todo, prices)?;
     let mut context = Billed { context, model: Arc::clone(&model) };

@@ -134,7 +134,7 @@ impl World {
             description: "Takes the reading of a service's gauge, which resets it.".to_owned(),
             parameters: r#"{"type":"object","properties":{"service":{"type":"string"}},"required":["service"],"additionalProperties":false}"#.to_owned(),
         };
-        let spec = ToolSpec { effect: Effect::Effectful, ..ToolSpec::new(definition) };
+        let spec = ToolSpec::new(definition).with_effect(Effect::Effectful);
         Arc::new(FunctionTool::new(spec, move |arguments, _| {
             let asked: Option<Value> = serde_json::from_str(&arguments).ok();
             let service = asked.and_then(|asked| Some(asked.get("service")?.as_str()?.to_owned()));

@@ -136,7 +136,7 @@ pub fn climb(rung: Rung, again: &Again) -> Result<Step, BenchError> {
 
 /// The defaults, without a graph over vectors: see [`LADDER_NOTE`].
 fn options() -> Options {
-    let index = IndexConfig { hnsw_after_vectors: usize::MAX, ..IndexConfig::default() };
+    let index = IndexConfig::default().with_hnsw_after_vectors(usize::MAX);
     Options::default().with_index(index)
 }
 

@@ -105,7 +105,7 @@ fn run(gold: &GoldPlan, world: &World, form: Form) -> Result<Option<Ran>, BenchE
 
 /// An executor that holds nothing back.
 pub(crate) fn executor(toolbox: Toolbox) -> Executor {
-    let settings = Settings { max_parallel: usize::MAX >> 4, timeout: None, ..Settings::default() };
+    let settings = Settings::default().with_max_parallel(usize::MAX >> 4).with_timeout(None);
     Executor::new(toolbox).with_settings(settings)
 }
 

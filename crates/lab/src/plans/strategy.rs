@@ -79,7 +79,7 @@ fn run(
     answers.push(Answer::text(ANSWER));
     let answers = answers.into_iter().map(|answer| answer.after(model_time));
     let model = Arc::new(ScriptedModel::new(answers));
-    let steps = ReactSettings { max_steps: u32::MAX, ..ReactSettings::default() };
+    let steps = ReactSettings::default().with_max_steps(u32::MAX);
     let agent = Agent::new(Arc::clone(&model) as _, executor(toolbox));
     let agent = agent.with_system_prompt(SYSTEM_PROMPT);
     let way: &dyn foldback_agent::Strategy = match strategy {

@@ -40,8 +40,7 @@ impl MarkLimits {
 /// use foldback_llm::{ChatRequest, MarkLimits, place_cache_marks};
 ///
 /// let system = "Rules.\n<!-- CACHE_BREAKPOINT -->\nThe task of today.";
-/// let messages = vec![Message::system(system).into(), Message::user("go").into()];
-/// let request = ChatRequest { messages, ..ChatRequest::default() };
+/// let request = ChatRequest::new([Message::system(system), Message::user("go")]);
 /// let placed = place_cache_marks(request, MarkLimits::ANTHROPIC);
 /// let texts: Vec<_> = placed.messages.iter().map(|message| message.text()).collect();
 /// assert_eq!(texts, ["Rules.", "The task of today.", "go"]);

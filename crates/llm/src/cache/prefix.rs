@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// How a prefix cache behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheSettings {
     /// The tokens of a block: only whole blocks are kept. Where prefixes end at marks it says nothing.
     pub block: usize,
@@ -46,6 +47,43 @@ impl CacheSettings {
     #[must_use]
     pub fn openai() -> Self {
         Self { block: 128, least: 1_024, life: Some(FIVE_MINUTES), ..Self::default() }
+    }
+
+    /// The same, with blocks of this many tokens.
+    #[must_use]
+    pub fn with_block(self, block: usize) -> Self {
+        Self { block, ..self }
+    }
+
+    /// The same, with room for this many blocks or marked prefixes; `None` for no bound.
+    #[must_use]
+    pub fn with_capacity(self, capacity: impl Into<Option<usize>>) -> Self {
+        Self { capacity: capacity.into(), ..self }
+    }
+
+    /// The same, keeping no prefix of fewer tokens.
+    #[must_use]
+    pub fn with_least(self, least: usize) -> Self {
+        Self { least, ..self }
+    }
+
+    /// The same, keeping for this long what nobody reads; `None` until it is pushed out.
+    #[must_use]
+    pub fn with_life(self, life: impl Into<Option<Duration>>) -> Self {
+        Self { life: life.into(), ..self }
+    }
+
+    /// The same, with prefixes that end at marks, looked for over this many content blocks; `None`
+    /// where every block ends one.
+    #[must_use]
+    pub fn with_reach(self, reach: impl Into<Option<usize>>) -> Self {
+        Self { reach: reach.into(), ..self }
+    }
+
+    /// The same, with prefixes that depend on the choice of tools, or do not.
+    #[must_use]
+    pub fn with_by_choice(self, by_choice: bool) -> Self {
+        Self { by_choice, ..self }
     }
 }
 

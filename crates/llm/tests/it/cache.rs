@@ -9,13 +9,12 @@ use foldback_llm::{
 };
 use foldback_tool::canonical_tools;
 use proptest::prelude::*;
-use std::sync::Arc;
 use std::time::Duration;
 
 const NOW: Duration = Duration::ZERO;
 
 fn request(messages: Vec<Message>) -> ChatRequest {
-    ChatRequest { messages: messages.into_iter().map(Arc::new).collect(), ..Default::default() }
+    ChatRequest::new(messages)
 }
 
 fn tokens(n: u32) -> Vec<u32> {
@@ -86,7 +85,8 @@ fn marked(lengths: &[usize], marks: &[usize], choice: &ToolChoice) -> RequestTok
         _ => Message::user(&format!("{at} {}", "word ".repeat(*n))),
     });
     let (cache_marks, tool_choice) = (marks.to_vec(), choice.clone());
-    let request = ChatRequest { cache_marks, tool_choice, ..request(messages.collect()) };
+    let request =
+        request(messages.collect()).with_cache_marks(cache_marks).with_tool_choice(tool_choice);
     RequestTokens::of(&request, &Estimate)
 }
 
@@ -210,7 +210,7 @@ proptest! {
         requests in prop::collection::vec((0..2_usize, prop::collection::vec(0..2_u32, 0..40)), 1..20),
         block in 1..6_usize,
     ) {
-        let mut cache = PrefixCache::new(CacheSettings { block, ..CacheSettings::default() });
+        let mut cache = PrefixCache::new(CacheSettings::default().with_block(block));
         for (at, (tenant, tokens)) in requests.iter().enumerate() {
             let common = |other: &Vec<u32>| {
                 let same = other.iter().zip(tokens).take_while(|(a, b)| a == b).count();
@@ -231,9 +231,9 @@ proptest! {
         requests in prop::collection::vec(prop::collection::vec(0..2_u32, 0..40), 1..30),
         capacity in 0..12_usize,
     ) {
-        let settings = CacheSettings { block: 4, ..CacheSettings::default() };
+        let settings = CacheSettings::default().with_block(4);
         let mut unbounded = PrefixCache::new(settings);
-        let mut bounded = PrefixCache::new(CacheSettings { capacity: Some(capacity), ..settings });
+        let mut bounded = PrefixCache::new(settings.with_capacity(capacity));
         for tokens in &requests {
             let most = unbounded.call("t", tokens, tokens.len(), NOW).read;
             prop_assert!(bounded.call("t", tokens, tokens.len(), NOW).read <= most);
@@ -262,7 +262,7 @@ fn mc2_shuffled_tools_are_what_caches_die_of() {
             let mut tools = tools.clone();
             tools.rotate_left(turn * 7 % 30);
             let tools = if in_order { canonical_tools(&tools) } else { tools };
-            let request = ChatRequest { tools, ..request(messages.clone()) };
+            let request = request(messages.clone()).with_tools(tools);
             let tokens = RequestTokens::of(&request, &Estimate);
             sum += cache.call("t", &tokens.ids, tokens.kept, NOW);
         }
@@ -292,7 +292,7 @@ fn mc3_marks_stand_at_the_end_of_the_system_prompt_and_roll_at_the_tail() {
     assert_eq!(placed.cache_marks, [0, 3]);
     messages.extend(conversation(2, 1).drain(4..));
     messages.push(Message::user("todo: 1. 查询 2. 退款"));
-    let longer = ChatRequest { volatile: 1, ..request(messages) };
+    let longer = request(messages).with_volatile(1);
     let placed = place_cache_marks(longer, MarkLimits::ANTHROPIC);
     assert_eq!((placed.cache_marks.as_slice(), placed.volatile), (&[0, 5][..], 1));
     assert_eq!(placed.messages.len(), 7, "nothing is added");
@@ -300,7 +300,7 @@ fn mc3_marks_stand_at_the_end_of_the_system_prompt_and_roll_at_the_tail() {
     assert_eq!(again.cache_marks, placed.cache_marks);
     let nothing = place_cache_marks(ChatRequest::default(), MarkLimits::ANTHROPIC);
     assert!(nothing.cache_marks.is_empty());
-    let only_volatile = ChatRequest { volatile: 5, ..request(vec![Message::user("u")]) };
+    let only_volatile = request(vec![Message::user("u")]).with_volatile(5);
     assert!(place_cache_marks(only_volatile, MarkLimits::ANTHROPIC).cache_marks.is_empty());
 }
 
@@ -360,7 +360,7 @@ fn mc3_limits_are_kept() {
     let system = ["a", "b", "c", "d", "e"].join(CACHE_BREAKPOINT);
     let mut messages = vec![Message::system(&system)];
     messages.extend(conversation(40, 1).drain(1..));
-    let asked = ChatRequest { cache_marks: vec![3, 7, 9, 200], ..request(messages) };
+    let asked = request(messages).with_cache_marks(vec![3, 7, 9, 200]);
     let placed = place_cache_marks(asked, MarkLimits::ANTHROPIC);
     let tail = placed.messages.len() - 1;
     assert_eq!(placed.cache_marks, [2, 3, 4, tail], "the later markers first");
@@ -395,7 +395,7 @@ async fn mc5_a_scripted_model_tells_what_its_cache_served() {
         messages.push(Message::user(&format!("第{turn}轮 {}", "words ".repeat(100))));
         let todo = Message::user(&format!("todo {turn}"));
         let all = messages.iter().cloned().chain([todo]).collect();
-        let asked = ChatRequest { volatile: 1, ..request(all) };
+        let asked = request(all).with_volatile(1);
         let asked = place_cache_marks(asked, MarkLimits::ANTHROPIC);
         let usage = model.complete(&asked).await.unwrap().usage;
         assert_eq!(usage.cached_read, last, "turn {turn}: {usage:?}");

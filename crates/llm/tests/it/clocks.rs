@@ -111,14 +111,14 @@ fn mc1_no_false_alarm() {
 #[test]
 fn mc1_a_clock_in_the_prefix_is_refused() {
     let clock = "It is 2025-11-22T03:05:54Z.";
-    let request = |system: &str, description: &str| ChatRequest {
-        messages: vec![Message::system(system).into(), Message::user(clock).into()],
-        tools: vec![ToolDefinition {
-            name: "now".to_owned(),
-            description: description.to_owned(),
-            parameters: "{}".to_owned(),
-        }],
-        ..ChatRequest::default()
+    let request = |system: &str, description: &str| {
+        ChatRequest::new([Message::system(system), Message::user(clock)]).with_tools(vec![
+            ToolDefinition {
+                name: "now".to_owned(),
+                description: description.to_owned(),
+                parameters: "{}".to_owned(),
+            },
+        ])
     };
     assert_eq!(check_clocks(&request("You help.", "Tells the time.")), Ok(()));
     let error = check_clocks(&request(clock, "Tells the time.")).unwrap_err();

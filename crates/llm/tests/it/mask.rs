@@ -155,12 +155,7 @@ proptest! {
         let mut messages = vec![Arc::new(Message::system("shop")), Message::user("在吗?").into()];
         for (turn, event) in events.into_iter().enumerate() {
             session.fire(event).unwrap();
-            let request = ChatRequest {
-                messages: messages.clone(),
-                tools: session.tools().to_vec(),
-                tool_choice: session.choice(),
-                ..ChatRequest::default()
-            };
+            let request = ChatRequest::new(messages.clone()).with_tools(session.tools().to_vec()).with_tool_choice(session.choice());
             prop_assert_eq!(check_request(messages.iter().map(Arc::as_ref)), []);
             prop_assert_eq!(request.tools, tools(&SHOP));
             if let Some(name) = SHOP.iter().find(|name| session.allows(name)) {

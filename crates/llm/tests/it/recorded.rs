@@ -17,8 +17,7 @@ fn requests(messages: &[Message]) -> impl Iterator<Item = ChatRequest> {
     let shared: Vec<Arc<Message>> = messages.iter().cloned().map(Arc::new).collect();
     let answers = messages.iter().enumerate().filter(|(_, m)| *m.role() == Role::Assistant);
     let ends: Vec<usize> = answers.map(|(at, _)| at).filter(|at| *at > 0).collect();
-    ends.into_iter()
-        .map(move |end| ChatRequest { messages: shared[..end].to_vec(), ..ChatRequest::default() })
+    ends.into_iter().map(move |end| ChatRequest::new(shared[..end].to_vec()))
 }
 
 /// What all requests of a conversation come to, each ten seconds after the one before. With a clock,

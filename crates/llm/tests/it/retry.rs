@@ -93,14 +93,15 @@ fn after(seconds: u64) -> ModelError {
     ModelError { retry_after, ..failed(ModelErrorKind::RateLimit) }
 }
 
-const POLICY: RetryPolicy = RetryPolicy {
-    attempts: 4,
-    first_wait: Duration::from_secs(2),
-    longest_wait: Duration::from_secs(5),
-    total_wait: Duration::from_secs(100),
-    total_time: Duration::from_secs(1000),
-    seed: 3,
-};
+fn policy() -> RetryPolicy {
+    RetryPolicy::default()
+        .with_attempts(4)
+        .with_first_wait(Duration::from_secs(2))
+        .with_longest_wait(Duration::from_secs(5))
+        .with_total_wait(Duration::from_secs(100))
+        .with_total_time(Duration::from_secs(1000))
+        .with_seed(3)
+}
 
 async fn ask(
     model: Failing,
@@ -116,9 +117,9 @@ async fn ask(
 async fn transient_failures_are_asked_again_after_growing_waits() {
     use ModelErrorKind::{RateLimit, Timeout, Unavailable};
     let (answer, waits) =
-        ask(Failing::new([RateLimit, Unavailable, Timeout].map(failed)), POLICY).await;
+        ask(Failing::new([RateLimit, Unavailable, Timeout].map(failed)), policy()).await;
     assert!(answer.is_ok());
-    let expected: Vec<Duration> = (0..3).map(|n| POLICY.wait(n, None)).collect();
+    let expected: Vec<Duration> = (0..3).map(|n| policy().wait(n, None)).collect();
     let close = waits
         .iter()
         .zip(&expected)
@@ -130,17 +131,17 @@ async fn transient_failures_are_asked_again_after_growing_waits() {
 fn waits_double_up_to_the_longest_less_up_to_a_half() {
     for session in [None, Some("a"), Some("会话")] {
         for (failure, full) in [(0, 2), (1, 4), (2, 5), (3, 5), (4_000_000_000, 5)] {
-            let wait = POLICY.wait(failure, session);
+            let wait = policy().wait(failure, session);
             let full = Duration::from_secs(full);
             assert!(wait >= full / 2 && wait <= full, "{failure}: {wait:?}");
-            assert_eq!(wait, POLICY.wait(failure, session), "the same seed gives the same wait");
+            assert_eq!(wait, policy().wait(failure, session), "the same seed gives the same wait");
         }
     }
-    let other = RetryPolicy { seed: 4, ..POLICY };
-    assert_ne!(POLICY.wait(0, None), other.wait(0, None));
+    let other = policy().with_seed(4);
+    assert_ne!(policy().wait(0, None), other.wait(0, None));
     assert_ne!(
-        POLICY.wait(0, Some("a")),
-        POLICY.wait(0, Some("b")),
+        policy().wait(0, Some("a")),
+        policy().wait(0, Some("b")),
         "sessions do not come at once"
     );
 }
@@ -156,7 +157,7 @@ async fn what_does_not_pass_is_not_asked_again() {
         Kind::Response,
         Kind::Configuration,
     ] {
-        let (answer, waits) = ask(Failing::new([failed(kind)]), POLICY).await;
+        let (answer, waits) = ask(Failing::new([failed(kind)]), policy()).await;
         assert_eq!(answer.unwrap_err().kind, kind);
         assert_eq!(waits, [], "{kind:?}");
     }
@@ -165,19 +166,18 @@ async fn what_does_not_pass_is_not_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn attempts_and_waits_are_bounded() {
     let forever = || std::iter::repeat_n(failed(ModelErrorKind::Unavailable), 50);
-    let (answer, waits) = ask(Failing::new(forever()), POLICY).await;
+    let (answer, waits) = ask(Failing::new(forever()), policy()).await;
     assert_eq!(answer.unwrap_err(), failed(ModelErrorKind::Unavailable));
     assert_eq!(waits.len(), 3, "four attempts");
 
-    let short = RetryPolicy { attempts: 50, total_wait: Duration::from_secs(20), ..POLICY };
+    let short = policy().with_attempts(50).with_total_wait(Duration::from_secs(20));
     let (answer, waits) = ask(Failing::new(forever()), short).await;
     assert!(answer.is_err());
     let waited: Duration = waits.iter().sum();
     assert!(waited <= Duration::from_millis(20_100) && waits.len() > 4, "{waits:?}");
 
     for attempts in [0, 1] {
-        let (answer, waits) =
-            ask(Failing::new(forever()), RetryPolicy { attempts, ..POLICY }).await;
+        let (answer, waits) = ask(Failing::new(forever()), policy().with_attempts(attempts)).await;
         assert!(answer.is_err() && waits.is_empty());
     }
 }
@@ -188,7 +188,7 @@ async fn attempts_that_take_long_are_bounded() {
     for (minutes, attempts) in [(0, 1), (5, 1), (11, 2), (21, 3), (60, 4)] {
         let failures = std::iter::repeat_n(failed(ModelErrorKind::Timeout), 50);
         let slow = Duration::from_secs(600);
-        let policy = RetryPolicy { total_time: Duration::from_secs(60 * minutes), ..POLICY };
+        let policy = policy().with_total_time(Duration::from_secs(60 * minutes));
         let began = Instant::now();
         let (answer, waits) = ask(Failing { slow, ..Failing::new(failures) }, policy).await;
         assert_eq!(answer.unwrap_err().kind, ModelErrorKind::Timeout);
@@ -199,23 +199,23 @@ async fn attempts_that_take_long_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_asked_for_is_kept_up_to_the_bound() {
-    let (answer, waits) = ask(Failing::new([after(30), after(0)]), POLICY).await;
+    let (answer, waits) = ask(Failing::new([after(30), after(0)]), policy()).await;
     assert!(answer.is_ok());
     assert!(waits[0].abs_diff(Duration::from_secs(30)) <= Duration::from_millis(1), "{waits:?}");
     assert!(waits[1] >= Duration::from_secs(2), "at least the usual wait: {waits:?}");
 
-    let (answer, waits) = ask(Failing::new([after(60), after(60)]), POLICY).await;
+    let (answer, waits) = ask(Failing::new([after(60), after(60)]), policy()).await;
     let error = answer.unwrap_err();
     assert_eq!(error.retry_after, Some(Duration::from_secs(60)), "whoever asked can see how long");
     assert_eq!(waits.len(), 1, "the second would exceed the total");
 
-    let (answer, waits) = ask(Failing::new([after(86_400)]), POLICY).await;
+    let (answer, waits) = ask(Failing::new([after(86_400)]), policy()).await;
     assert!(answer.is_err() && waits.is_empty(), "no point in asking earlier");
 }
 
 async fn stream_of(model: Failing) -> (Vec<String>, usize) {
     let model = std::sync::Arc::new(model);
-    let retrying = Retrying::new(model.clone(), POLICY);
+    let retrying = Retrying::new(model.clone(), policy());
     let request = ChatRequest::default();
     let seen = match retrying.stream(&request).await {
         Ok(stream) => {

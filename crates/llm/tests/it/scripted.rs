@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 fn request(text: &str) -> ChatRequest {
-    ChatRequest { messages: vec![Message::user(text).into()], ..ChatRequest::default() }
+    ChatRequest::new([Message::user(text)])
 }
 
 fn overloaded() -> ModelError {

@@ -49,8 +49,11 @@ fn tool(language: Option<Language>) -> ToolSpec {
         description: String::new(),
         parameters: "{}".to_owned(),
     };
-    let languages = language.map(|language| ("code".to_owned(), language)).into_iter().collect();
-    ToolSpec { languages, ..ToolSpec::new(definition) }
+    let spec = ToolSpec::new(definition);
+    match language {
+        Some(language) => spec.with_language("code", language),
+        None => spec,
+    }
 }
 
 /// Code with `@` where the result of step 1 stands, and `%` for that of step 2.

@@ -4,7 +4,6 @@ use foldback_planner::{
     Action, Catalog, FindingKind, Form, Intent, PathSegment, Piece, Plan, Reference, Spelling,
     Step, StepId, Template, parse_execute_tools, parse_one_plan, write_one_plan,
 };
-use foldback_tool::ToolSpec;
 
 /// What an argument of OnePlan reads as, with the texts of malformed references.
 fn read(argument: &str) -> (Template, Vec<String>) {
@@ -162,7 +161,7 @@ fn op6_a_reference_cannot_stand_in_a_key() {
 
     let block = r#"<execute_tools><s><t>{"{results[0].data}": 1}</t></s></execute_tools>"#;
     let tool = crate::steps::tool("t", "{}", None);
-    let tool = ToolSpec { server: Some("s".to_owned()), ..tool };
+    let tool = tool.with_server("s");
     let catalog: Catalog = [tool].into_iter().collect();
     let read = parse_execute_tools(block, &catalog).expect("a block");
     assert!(read.findings.to_string().contains("cannot stand in the key"), "{}", read.findings);

@@ -7,7 +7,7 @@ use foldback_planner::{
     ReplanReason, Replans, Round, Schedule, Step, StepId, StepResult, StepState, Template,
     Validator, parse_one_plan,
 };
-use foldback_tool::{Effect, FailureKind, ToolSpec};
+use foldback_tool::{Effect, FailureKind};
 use std::collections::BTreeMap;
 
 /// A run that can be looked at.
@@ -49,7 +49,7 @@ impl Run {
 }
 
 fn catalog() -> Catalog {
-    let read = |name| ToolSpec { effect: Effect::ReadOnly, ..tool(name, "{}", None) };
+    let read = |name| tool(name, "{}", None).with_effect(Effect::ReadOnly);
     let tools = [
         read("search"),
         read("search_weather"),
@@ -392,8 +392,7 @@ fn op12_what_may_have_taken_effect_is_checked_first() {
 #[test]
 fn op12_a_poll_is_repeated_under_a_new_number() {
     for effect in [Effect::ReadOnly, Effect::Idempotent] {
-        let catalog: Catalog =
-            [ToolSpec { effect, ..tool("poll", "{}", None) }].into_iter().collect();
+        let catalog: Catalog = [tool("poll", "{}", None).with_effect(effect)].into_iter().collect();
         let poll = |id| call(id, "poll", object([("订单", text("A-1"))]), &[]);
         let mut run = Run::new(vec![poll(1), anchor(2, &[1])]);
         run.end(1, success());
@@ -456,7 +455,7 @@ fn op12_an_answered_anchor_is_left_out() {
 fn s10_new_plans_count_with_the_old() {
     let run = at_anchor();
     let catalog = catalog();
-    let limits = Limits { steps: 3, ..Limits::default() };
+    let limits = Limits::default().with_steps(3);
     let validator = Validator::new(&catalog).within(limits);
     let merge = |steps| run.progress().merge(plan(steps), &validator);
     assert!(merge(vec![delivery(3, &[])]).findings.is_empty());

@@ -76,5 +76,7 @@ pub(crate) fn tool(name: &str, input: &str, output: Option<&str>) -> ToolSpec {
         description: String::new(),
         parameters: input.to_owned(),
     };
-    ToolSpec { output: output.map(str::to_owned), ..ToolSpec::new(definition) }
+    let mut spec = ToolSpec::new(definition);
+    spec.output = output.map(str::to_owned);
+    spec
 }

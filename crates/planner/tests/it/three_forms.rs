@@ -16,7 +16,9 @@ fn catalog() -> Catalog {
             description: String::new(),
             parameters: format!("{{\"type\": \"object\", \"properties\": {{{parameters}}}}}"),
         };
-        ToolSpec { server: server.map(str::to_owned), ..ToolSpec::new(definition) }
+        let mut spec = ToolSpec::new(definition);
+        spec.server = server.map(str::to_owned);
+        spec
     };
     [
         tool("search", Some("web"), r#""query": {"type": "string"}"#),

@@ -10,7 +10,6 @@ use foldback_tool::canonical_tools;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The request without tools: they are declared in the system prompt, sorted by name; calls are written
 /// as `<tool_call>` in the model's turns, results as `<tool_response>` in the user's, and an instruction
@@ -50,14 +49,13 @@ pub(super) fn without_tools(request: &ChatRequest, last_words: Option<String>) -
     if let Some(words) = last_words {
         turns.push(Role::User, vec![Part::Text(late_instruction::tagged(&inert(&words)))]);
     }
-    ChatRequest {
-        messages: turns.turns.into_iter().map(|turn| Arc::new(turn.message())).collect(),
-        tools: Vec::new(),
-        tool_choice: Default::default(),
-        cache_marks: marks,
-        volatile: 0,
-        ..request.clone()
-    }
+    request
+        .clone()
+        .with_messages(turns.turns.into_iter().map(|turn| turn.message()))
+        .with_tools(Vec::new())
+        .with_tool_choice(Default::default())
+        .with_cache_marks(marks)
+        .with_volatile(0)
 }
 
 /// What one side says until the other does.

@@ -28,8 +28,7 @@ fn shop() -> Vec<ToolDefinition> {
 }
 
 fn request(messages: Vec<Message>) -> ChatRequest {
-    let messages = messages.into_iter().map(Arc::new).collect();
-    ChatRequest { messages, tools: shop(), ..ChatRequest::default() }
+    ChatRequest::new(messages).with_tools(shop())
 }
 
 fn allowed(names: &[&str], required: bool) -> ToolChoice {
@@ -47,7 +46,7 @@ fn case_four() -> ToolChoice {
 }
 
 fn choosing(tool_choice: ToolChoice) -> ChatRequest {
-    ChatRequest { tool_choice, ..request(vec![Message::user("在吗?")]) }
+    request(vec![Message::user("在吗?")]).with_tool_choice(tool_choice)
 }
 
 /// A request for a server that takes neither a grammar nor the beginning of an answer.
@@ -66,7 +65,7 @@ fn turns(request: &ChatRequest) -> String {
 fn stable(request: &ChatRequest) -> String {
     let mut stays = request.clone();
     stays.messages.truncate(request.messages.len() - request.volatile);
-    turns(&sent(&ChatRequest { volatile: 0, tool_choice: ToolChoice::Auto, ..stays }))
+    turns(&sent(&stays.with_volatile(0).with_tool_choice(ToolChoice::Auto)))
 }
 
 /// MC7: the exact beginnings of auto, required and specified; the template's own stands before them.
@@ -141,7 +140,7 @@ fn a_conversation_is_written_as_text() {
         r#""parameters": {"properties":{"order_id":{"type":"string"}},"type":"object"}}}"#,
         "\n</tools>"
     )), "{system}");
-    let rest = ChatRequest { messages: sent.messages[1..].to_vec(), ..sent.clone() };
+    let rest = sent.clone().with_messages(sent.messages[1..].to_vec());
     assert_eq!(
         turns(&rest),
         concat!(
@@ -189,7 +188,7 @@ fn turns_alternate_and_marks_stay_behind_them() {
 fn mc1_a_volatile_instruction_is_not_standing() {
     let build = |notice: &str| {
         let messages = vec![Message::system("rules"), Message::system(notice)];
-        ChatRequest { volatile: 1, ..request(messages) }
+        request(messages).with_volatile(1)
     };
     let (one, two) = (build("现在是3点"), build("现在是4点"));
     assert!(stable(&one).contains("rules"));
@@ -332,11 +331,7 @@ proptest! {
             if notices {
                 all.push(Message::user(&format!("todo {turn}: {text}")));
             }
-            let asked = ChatRequest {
-                tool_choice: choices[*mode].clone(),
-                volatile: usize::from(notices),
-                ..request(all)
-            };
+            let asked = request(all).with_tool_choice(choices[*mode].clone()).with_volatile(usize::from(notices));
             let now = turns(&plain(&asked, false, takes_beginning).unwrap().request);
             if let Some(before) = &before {
                 prop_assert!(now.starts_with(before), "{}\n{}", before, now);
@@ -368,7 +363,7 @@ fn mc1_every_recorded_conversation_keeps_its_prefix() {
         let is_answer = |at: &usize| *at > 0 && *all[*at].role() == Role::Assistant;
         let mut before = String::new();
         for end in (0..all.len()).filter(is_answer) {
-            let request = ChatRequest { messages: all[..end].to_vec(), ..ChatRequest::default() };
+            let request = ChatRequest::new(all[..end].to_vec());
             let marked = place_cache_marks(request, MarkLimits::ANTHROPIC);
             let now = sent(&marked);
             assert_eq!(check_request(now.messages.iter().map(Arc::as_ref)), []);

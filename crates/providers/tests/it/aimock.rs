@@ -96,12 +96,9 @@ const PROVIDERS: [Provider; 3] =
     [Provider::OpenAi, Provider::OpenAiCompatible, Provider::Anthropic];
 
 fn asking(text: &str) -> ChatRequest {
-    ChatRequest {
-        messages: vec![Message::system("Be brief.").into(), Message::user(text).into()],
-        tools: vec![tool("find_order"), tool("get_weather")],
-        cache_marks: vec![0, 1],
-        ..ChatRequest::default()
-    }
+    ChatRequest::new([Message::system("Be brief."), Message::user(text)])
+        .with_tools(vec![tool("find_order"), tool("get_weather")])
+        .with_cache_marks(vec![0, 1])
 }
 
 /// The answer whole and streamed, which say the same.

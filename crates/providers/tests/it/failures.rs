@@ -146,7 +146,7 @@ async fn a_busy_provider_is_asked_again() {
     let answer = json(r#"{"choices":[{"message":{"content":"好"}}]}"#);
     Mock::given(method("POST")).respond_with(answer).mount(&server).await;
     let wait = Duration::from_millis(1);
-    let policy = RetryPolicy { first_wait: wait, longest_wait: wait, ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().with_first_wait(wait).with_longest_wait(wait);
     let model = Retrying::new(model(&server, Provider::OpenAi), policy);
     assert_eq!(model.complete(&question()).await.unwrap().message.text(), "好");
     let bodies = crate::wire::bodies(&server).await;

@@ -106,11 +106,7 @@ fn asked() -> ChatRequest {
         Message::observation("[state of the work: 1 of 2]"),
         Message::user("And tomorrow?"),
     ];
-    ChatRequest {
-        messages: messages.into_iter().map(Into::into).collect(),
-        tools: vec![tool("get_weather"), tool("browser_查询订单")],
-        ..ChatRequest::default()
-    }
+    ChatRequest::new(messages).with_tools(vec![tool("get_weather"), tool("browser_查询订单")])
 }
 
 const CALLS: &str = concat!(
@@ -191,7 +187,7 @@ async fn mc11_a_call_that_cannot_be_read_is_an_unreadable_answer() {
 #[tokio::test]
 async fn without_tools_nothing_is_read() {
     let server = serve("<tool_call>x", false).await;
-    let request = ChatRequest { tools: Vec::new(), ..asked() };
+    let request = asked().with_tools(Vec::new());
     let answer = model(config(&server)).complete(&request).await.unwrap();
     assert_eq!(answer.message.text(), "<tool_call>x");
 }
@@ -217,7 +213,7 @@ async fn mc9_the_grammar_names_the_allowed_tools_alone() {
         allowed(&["get_weather"], true),
         ToolChoice::ReplyOnly,
     ] {
-        let request = ChatRequest { tool_choice: choice, ..asked() };
+        let request = asked().with_tool_choice(choice);
         model.complete(&request).await.unwrap();
     }
     let sent: Vec<Value> = bodies(&server)
@@ -265,7 +261,7 @@ async fn mc7_an_answer_goes_on_from_its_beginning() {
 #[tokio::test]
 async fn mc8_reply_only_rules_calls_out() {
     let server = serve("In words.<tool_call>{\"name\": \"get_weather\"}</tool_call>", false).await;
-    let request = ChatRequest { tool_choice: ToolChoice::ReplyOnly, ..asked() };
+    let request = asked().with_tool_choice(ToolChoice::ReplyOnly);
     let answer = model(config(&server)).complete(&request).await.unwrap();
     assert_eq!(
         (answer.message.text().as_ref(), answer.message.tool_calls()),
@@ -281,7 +277,7 @@ async fn mc19_a_preference_excludes_nothing() {
     let names = vec!["browser_查询订单".to_owned(), "get_weather".to_owned()];
     let preferred = Some("get_weather".to_owned());
     let choice = AllowedTools { names: names.clone(), required: false, preferred };
-    let request = ChatRequest { tool_choice: ToolChoice::Allowed(choice), ..asked() };
+    let request = asked().with_tool_choice(ToolChoice::Allowed(choice));
     model(config(&server).with_grammar(true)).complete(&request).await.unwrap();
     let words =
         "Prefer `get_weather` where it serves; these may be called as well: `browser_查询订单`.";
@@ -296,7 +292,7 @@ async fn mc19_a_preference_excludes_nothing() {
                 .await;
         let model = crate::wire::model(&server, provider);
         model.complete(&request).await.unwrap();
-        model.complete(&ChatRequest { tool_choice: ToolChoice::Auto, ..asked() }).await.unwrap();
+        model.complete(&asked().with_tool_choice(ToolChoice::Auto)).await.unwrap();
         let bodies = bodies(&server).await;
         assert!(bodies[0].contains(words) && !bodies[1].contains(words), "{provider:?}");
     }

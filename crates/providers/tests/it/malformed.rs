@@ -5,7 +5,7 @@ use crate::wire::{
     question_with_tool, serve, streamed,
 };
 use foldback_core::{Message, ToolCall};
-use foldback_llm::{ChatChunk, ChatRequest, ModelErrorKind, StopReason};
+use foldback_llm::{ChatChunk, ModelErrorKind, StopReason};
 use foldback_providers::Provider;
 use serde_json::json as value;
 use std::collections::BTreeSet;
@@ -451,7 +451,7 @@ async fn a_cut_call_says_that_it_was_cut() {
     assert_eq!(response.message.tool_calls(), [ToolCall::new("t", "n", "{\"a\": \"上")]);
 
     // And such a call goes back in a request that can be read.
-    let mut request = ChatRequest { messages: question().messages, ..question_with_tool() };
+    let mut request = question_with_tool().with_messages(question().messages);
     request.messages.push(response.message.into());
     request.messages.push(
         Message::tool_result(&foldback_core::ToolCallId::new("t"), "The arguments broke off.")

@@ -20,16 +20,15 @@ const HI: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":"c
 #[tokio::test]
 async fn mc3_anthropic_gets_the_exact_request_with_marks() {
     let server = serve(json(HI)).await;
-    let request = ChatRequest {
-        sampling: Sampling {
-            temperature: Some(0.5),
-            max_tokens: Some(1024),
-            stop: vec!["END".to_owned()],
-            seed: Some(7),
-        },
-        session: Some("s".to_owned()),
-        ..conversation()
-    };
+    let request = conversation()
+        .with_sampling(
+            Sampling::default()
+                .with_temperature(0.5)
+                .with_max_tokens(1024)
+                .with_stop(["END"])
+                .with_seed(7),
+        )
+        .with_session("s");
     ask(&server, Provider::Anthropic, &request).await.unwrap();
     insta::assert_snapshot!(readable_body(&server).await);
 
@@ -152,26 +151,17 @@ async fn mc3_at_most_four_marks_the_head_and_the_latest() {
                 [Message::user(&format!("u{n}")), Message::assistant(&format!("a{n}"))]
             }))
             .chain([Message::user("last")])
-            .map(Into::into)
             .collect();
     let all: Vec<usize> = (1..messages.len()).collect();
-    let request = ChatRequest {
-        messages,
-        cache_marks: all,
-        tools: vec![tool("t")],
-        ..ChatRequest::default()
-    };
+    let request = ChatRequest::new(messages).with_cache_marks(all).with_tools(vec![tool("t")]);
     assert_eq!(marked(&request).await, ["s", "u5", "a5", "last"]);
 
-    let few = ChatRequest { cache_marks: vec![3], ..request.clone() };
+    let few = request.clone().with_cache_marks(vec![3]);
     assert_eq!(marked(&few).await, ["s", "u1"], "the head is marked with any other");
-    let none = ChatRequest { cache_marks: Vec::new(), ..request.clone() };
+    let none = request.clone().with_cache_marks(Vec::new());
     assert_eq!(marked(&none).await, [""; 0]);
-    let headless = ChatRequest {
-        messages: request.messages[1..].to_vec(),
-        cache_marks: vec![0, 2],
-        ..request.clone()
-    };
+    let headless =
+        request.clone().with_messages(request.messages[1..].to_vec()).with_cache_marks(vec![0, 2]);
     assert_eq!(marked(&headless).await, ["t", "u0", "u1"], "without a system prompt: the tools");
     // A mark on nothing stands behind what was said before it.
     let mut blank = request.clone();
@@ -179,7 +169,7 @@ async fn mc3_at_most_four_marks_the_head_and_the_latest() {
     blank.cache_marks = vec![2];
     assert_eq!(marked(&blank).await, ["s", "u0"]);
 
-    let beyond = ChatRequest { cache_marks: vec![14], ..request };
+    let beyond = request.with_cache_marks(vec![14]);
     let server = serve(json(HI)).await;
     let error = ask(&server, Provider::Anthropic, &beyond).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Request);
@@ -197,14 +187,12 @@ async fn mc3_the_head_is_marked_whatever_else_is() {
         Message::assistant("a1"),
         Message::user("u2"),
     ];
-    let messages = said.chain(turns).map(Into::into).collect();
-    let request = |cache_marks: &[usize]| ChatRequest {
-        cache_marks: cache_marks.to_vec(),
-        ..ChatRequest { messages, ..ChatRequest::default() }
-    };
+    let messages = said.chain(turns);
+    let request =
+        |cache_marks: &[usize]| ChatRequest::new(messages).with_cache_marks(cache_marks.to_vec());
     let request = request(&[0, 3, 4, 5, 7]);
     assert_eq!(marked(&request).await, ["s2", "a0", "u1", "u2"]);
-    let few = ChatRequest { cache_marks: vec![0, 2, 7], ..request };
+    let few = request.with_cache_marks(vec![0, 2, 7]);
     assert_eq!(marked(&few).await, ["s0", "s2", "u2"], "where there is room, both are");
 }
 
@@ -220,8 +208,7 @@ async fn mc3_a_mark_on_thoughts_steps_back() {
     for kind in ["thinking", "redacted_thinking"] {
         for (content, expected) in [("", "u"), ("a", "a")] {
             let messages = vec![Message::user("u"), thoughts(content, kind), Message::user("v")];
-            let messages = messages.into_iter().map(Into::into).collect();
-            let request = ChatRequest { messages, cache_marks: vec![1], ..ChatRequest::default() };
+            let request = ChatRequest::new(messages).with_cache_marks(vec![1]);
             assert_eq!(marked(&request).await, [expected], "{kind}");
         }
     }
@@ -262,7 +249,7 @@ async fn mc1_anthropic_requests_of_one_conversation_share_their_beginning() {
     // Up to the question, to both results, and to the next question.
     for end in [2, 5, 6] {
         let messages = whole.messages[..end].to_vec();
-        let request = ChatRequest { messages, cache_marks: vec![0, end - 1], ..whole.clone() };
+        let request = whole.clone().with_messages(messages).with_cache_marks(vec![0, end - 1]);
         model.complete(&request).await.unwrap();
     }
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
@@ -311,9 +298,7 @@ async fn anthropic_turns_are_legal() {
         Message::assistant(""),
         Message::user("and?"),
     ];
-    let messages = messages.into_iter().map(Into::into).collect();
-    let request =
-        ChatRequest { messages, tools: vec![tool("web_search")], ..ChatRequest::default() };
+    let request = ChatRequest::new(messages).with_tools(vec![tool("web_search")]);
     ask(&server, Provider::Anthropic, &request).await.unwrap();
     insta::assert_snapshot!(readable_body(&server).await);
 }
@@ -321,7 +306,7 @@ async fn anthropic_turns_are_legal() {
 #[tokio::test]
 async fn what_cannot_be_said_is_named() {
     let server = serve(json(HI)).await;
-    let of = |json: &str| vec![Message::from_json(json).unwrap().into()];
+    let of = |json: &str| vec![Message::from_json(json).unwrap()];
     let audio = r#"{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}"#;
     for (messages, expected) in [
         (Vec::new(), "there is no message to answer"),
@@ -331,7 +316,7 @@ async fn what_cannot_be_said_is_named() {
         (of(audio), "a part of the type \"input_audio\""),
         (of(r#"{"role":"assistant","content":"Sure:"}"#), "prefill is off"),
     ] {
-        let request = ChatRequest { messages, ..ChatRequest::default() };
+        let request = ChatRequest::new(messages);
         let error = ask(&server, Provider::Anthropic, &request).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Request);
         assert!(error.message.contains(expected), "{error}");
@@ -348,8 +333,8 @@ async fn what_cannot_be_said_is_named() {
 #[tokio::test]
 async fn mc10_the_beginning_of_an_answer_ends_with_a_word() {
     let server = serve(json(HI)).await;
-    let messages = vec![Message::user("u").into(), Message::assistant("Sure: \n").into()];
-    let request = ChatRequest { messages, ..ChatRequest::default() };
+    let messages = vec![Message::user("u"), Message::assistant("Sure: \n")];
+    let request = ChatRequest::new(messages);
     let config = config(&server, Provider::Anthropic).with_prefill(true);
     let model = RemoteModel::new(config).unwrap();
     assert!(model.capabilities().prefill && model.capabilities().cache_marks);
@@ -358,8 +343,8 @@ async fn mc10_the_beginning_of_an_answer_ends_with_a_word() {
 
     // Where that beginning is empty, the last word is the user's, and stays as it is.
     let server = serve(json(HI)).await;
-    let messages = vec![Message::user("code:\n\n  ").into(), Message::assistant("").into()];
-    let request = ChatRequest { messages, ..ChatRequest::default() };
+    let messages = vec![Message::user("code:\n\n  "), Message::assistant("")];
+    let request = ChatRequest::new(messages);
     let config = crate::wire::config(&server, Provider::Anthropic).with_prefill(true);
     RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
     assert_eq!(body(&server).await["messages"][0]["content"][0]["text"], "code:\n\n  ");

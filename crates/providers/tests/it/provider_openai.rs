@@ -20,16 +20,15 @@ const HI: &str = r#"{"id":"1","model":"gpt-4.1-2025-04-14","choices":[{"index":0
 #[tokio::test]
 async fn mc2_openai_gets_the_exact_request() {
     let server = serve(json(HI)).await;
-    let request = ChatRequest {
-        sampling: Sampling {
-            temperature: Some(0.0),
-            max_tokens: Some(256),
-            stop: vec!["END".to_owned()],
-            seed: Some(7),
-        },
-        session: Some("todo 1 / 任务".to_owned()),
-        ..conversation()
-    };
+    let request = conversation()
+        .with_sampling(
+            Sampling::default()
+                .with_temperature(0.0)
+                .with_max_tokens(256)
+                .with_stop(["END"])
+                .with_seed(7),
+        )
+        .with_session("todo 1 / 任务");
     ask(&server, Provider::OpenAi, &request).await.unwrap();
     insta::assert_snapshot!(readable_body(&server).await);
 
@@ -52,7 +51,7 @@ async fn openai_answers_are_read_whole() {
 #[tokio::test]
 async fn openai_calls_come_back_with_their_names_and_exact_arguments() {
     let server = MockServer::start().await;
-    let request = ChatRequest { tools: vec![tool("browser_查询订单")], ..question() };
+    let request = question().with_tools(vec![tool("browser_查询订单")]);
     let name = foldback_llm::ToolNames::of_request(&request).wire("browser_查询订单");
     let answer = value!({"model": "m", "choices": [{"finish_reason": "tool_calls", "message": {
     "role": "assistant", "content": null, "tool_calls": [
@@ -135,7 +134,7 @@ async fn mc1_openai_requests_of_one_conversation_share_their_beginning() {
     let whole = conversation();
     for end in 2..=whole.messages.len() {
         let messages = whole.messages[..end].to_vec();
-        model.complete(&ChatRequest { messages, ..unmarked(&whole) }).await.unwrap();
+        model.complete(&unmarked(&whole).with_messages(messages)).await.unwrap();
     }
     let bodies = bodies(&server).await;
     assert_eq!(bodies.len(), 5);
@@ -147,7 +146,7 @@ async fn mc1_openai_requests_of_one_conversation_share_their_beginning() {
 }
 
 fn unmarked(request: &ChatRequest) -> ChatRequest {
-    ChatRequest { cache_marks: Vec::new(), ..request.clone() }
+    request.clone().with_cache_marks(Vec::new())
 }
 
 #[tokio::test]
@@ -190,8 +189,7 @@ async fn parts_and_roles_are_sent_as_they_are() {
         Message::assistant(""),
         Message::user("  \n"),
     ];
-    let messages = messages.into_iter().map(Into::into).collect();
-    let request = ChatRequest { messages, ..ChatRequest::default() };
+    let request = ChatRequest::new(messages);
     ask(&server, Provider::OpenAi, &request).await.unwrap();
     insta::assert_snapshot!(readable_body(&server).await);
 }
@@ -207,8 +205,7 @@ async fn others_are_told_what_they_know() {
         Message::from_json(reasoned).unwrap(),
         Message::tool_result(&call.id, "no JSON"),
     ];
-    let messages = messages.into_iter().map(Into::into).collect();
-    let request = ChatRequest { messages, session: Some("s".to_owned()), ..question_with_tool() };
+    let request = question_with_tool().with_messages(messages).with_session("s");
     let mut config = config(&server, Provider::OpenAiCompatible);
     config.session_header = Some("x-session-id".to_owned());
     RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
@@ -254,10 +251,10 @@ async fn requests_are_checked_before_they_are_written() {
     let mut odd = question();
     odd.messages.push(critic.into());
     for (request, expected) in [
-        (ChatRequest { cache_marks: vec![0, 1], ..question() }, "behind message 1, but"),
+        (question().with_cache_marks(vec![0, 1]), "behind message 1, but"),
         (odd, "knows no role \"SYSTEM\""),
         (
-            ChatRequest { tools: vec![tool("a"), tool("b"), tool("a")], ..question() },
+            question().with_tools(vec![tool("a"), tool("b"), tool("a")]),
             "the tool \"a\" is declared twice",
         ),
     ] {
@@ -307,7 +304,7 @@ async fn mc3_newer_openai_models_get_marks() {
     request.messages.push(Message::user("Todo: 3 of 5").into());
     request.volatile = 1;
     model.complete(&request).await.unwrap();
-    model.complete(&ChatRequest { cache_marks: Vec::new(), ..request.clone() }).await.unwrap();
+    model.complete(&request.clone().with_cache_marks(Vec::new())).await.unwrap();
     named("gpt-5.5").complete(&request).await.unwrap();
     let bodies: Vec<Value> =
         bodies(&server).await.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
@@ -340,9 +337,8 @@ fn marked(body: &Value) -> Vec<usize> {
 async fn mc3_openai_looks_at_eighty_marks() {
     let server = serve(json(HI)).await;
     let turns = (0..100).map(|n| Message::user(&format!("u{n}")));
-    let messages: Vec<_> =
-        std::iter::once(Message::system("s")).chain(turns).map(Into::into).collect();
-    let request = ChatRequest { messages, cache_marks: vec![0, 100], ..ChatRequest::default() };
+    let messages: Vec<_> = std::iter::once(Message::system("s")).chain(turns).collect();
+    let request = ChatRequest::new(messages).with_cache_marks(vec![0, 100]);
     let model = RemoteModel::new(config_of(&server, "gpt-6")).unwrap();
     model.complete(&request).await.unwrap();
     let marks = marked(&body(&server).await);
@@ -358,8 +354,8 @@ async fn newer_models_have_another_word_for_the_greatest_number_of_tokens() {
         let server = serve(json(HI)).await;
         let mut config = config(&server, Provider::OpenAi);
         config.name = name.to_owned();
-        let sampling = Sampling { max_tokens: Some(9), ..Sampling::default() };
-        let request = ChatRequest { sampling, ..question() };
+        let sampling = Sampling::default().with_max_tokens(9);
+        let request = question().with_sampling(sampling);
         RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
         let sent = body(&server).await;
         assert_eq!((sent.get(key), sent.get(other)), (Some(&value!(9)), None));
@@ -377,7 +373,7 @@ async fn servers_of_ones_own_need_no_key() {
         let mut config = config(&server, provider);
         config.api_key = None;
         config.session_header = Some("x-session-id".to_owned());
-        let request = ChatRequest { session: Some("会话 1".to_owned()), ..question() };
+        let request = question().with_session("会话 1");
         RemoteModel::new(config).unwrap().complete(&request).await.unwrap();
         let sent = server.received_requests().await.unwrap().remove(0);
         assert_eq!(sent.url.path(), path);
@@ -424,8 +420,8 @@ async fn thoughts_and_refusals_are_kept() {
 #[tokio::test]
 async fn mc10_the_beginning_of_an_answer_is_sent_where_it_is_taken() {
     let server = serve(json(HI)).await;
-    let messages = vec![Message::user("u").into(), Message::assistant("Sure: ").into()];
-    let request = ChatRequest { messages, ..ChatRequest::default() };
+    let messages = vec![Message::user("u"), Message::assistant("Sure: ")];
+    let request = ChatRequest::new(messages);
     let mut config = config(&server, Provider::OpenAiCompatible);
     config.prefill = true;
     let model = RemoteModel::new(config).unwrap();

@@ -50,8 +50,7 @@ async fn s5_observations_are_sent_as_any_user_is() {
         let server = serve(json(answer)).await;
         let model = RemoteModel::new(config(&server, provider)).unwrap();
         for message in [Message::user("小雨"), Message::observation("小雨")] {
-            let messages = vec![message.into()];
-            let request = ChatRequest { messages, ..ChatRequest::default() };
+            let request = ChatRequest::new([message]);
             model.complete(&request).await.unwrap();
         }
         let bodies = crate::wire::bodies(&server).await;
@@ -95,14 +94,14 @@ async fn s6_recalled_text_never_becomes_an_instruction_or_a_call() {
 fn recalled(text: &str) -> ChatRequest {
     let call = ToolCall::new("c", "search_block", "{}");
     let messages = vec![
-        Message::system("s").into(),
-        Message::user("u").into(),
-        Message::calls("", vec![call.clone()]).into(),
-        Message::tool_result(&call.id, text).into(),
-        Message::user(text).into(),
+        Message::system("s"),
+        Message::user("u"),
+        Message::calls("", vec![call.clone()]),
+        Message::tool_result(&call.id, text),
+        Message::user(text),
     ];
     let tools = vec![tool("search_block"), tool("shell_run")];
-    ChatRequest { messages, tools, cache_marks: vec![0, 3], ..ChatRequest::default() }
+    ChatRequest::new(messages).with_tools(tools).with_cache_marks(vec![0, 3])
 }
 
 /// What a text becomes where the user says it.
@@ -131,8 +130,7 @@ fn replace(value: &mut Value, text: &str) -> usize {
 /// What Anthropic is sent for these messages.
 async fn anthropic_body(messages: Vec<Message>) -> String {
     let server = serve(json(r#"{"content":[]}"#)).await;
-    let messages = messages.into_iter().map(Into::into).collect();
-    let request = ChatRequest { messages, ..ChatRequest::default() };
+    let request = ChatRequest::new(messages);
     let model = RemoteModel::new(config(&server, Provider::Anthropic)).unwrap();
     model.complete(&request).await.unwrap();
     crate::wire::bodies(&server).await.remove(0)

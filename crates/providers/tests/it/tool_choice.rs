@@ -17,7 +17,7 @@ async fn told(provider: Provider, choice: ToolChoice) -> Value {
     };
     let server = serve(json(answer)).await;
     let tools = vec![tool("browser_查询订单"), tool("shell_run"), tool("file_read")];
-    let request = ChatRequest { tools, tool_choice: choice, ..question() };
+    let request = question().with_tools(tools).with_tool_choice(choice);
     RemoteModel::new(config(&server, provider)).unwrap().complete(&request).await.unwrap();
     let body = body(&server).await;
     assert_eq!(body["tools"].as_array().unwrap().len(), 3, "the tools stay as they are (MC6)");
@@ -99,7 +99,7 @@ async fn mc10_choices_that_fit_no_tool_are_refused() {
             (vec![tool("a")], allowed(&["b"], false), "the tool \"b\" is allowed"),
             (vec![tool("a")], allowed(&[], true), "none is allowed"),
         ] {
-            let request = ChatRequest { tools, tool_choice: choice, ..question() };
+            let request = question().with_tools(tools).with_tool_choice(choice);
             let error = model.complete(&request).await.unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Request);
             assert!(error.message.contains(expected), "{error}");
@@ -114,9 +114,9 @@ async fn mc10_choices_that_fit_no_tool_are_refused() {
 async fn mc6_calls_of_masked_tools_stay_in_the_history() {
     let call = ToolCall::new("c", "browser_查询订单", "{}");
     let messages = vec![
-        Message::user("q").into(),
-        Message::calls("", vec![call.clone()]).into(),
-        Message::tool_result(&call.id, "r").into(),
+        Message::user("q"),
+        Message::calls("", vec![call.clone()]),
+        Message::tool_result(&call.id, "r"),
     ];
     for tools in [vec![tool("browser_查询订单"), tool("shell_run")], vec![tool("shell_run")]] {
         for (provider, at) in [
@@ -124,12 +124,9 @@ async fn mc6_calls_of_masked_tools_stay_in_the_history() {
             (Provider::Anthropic, "/messages/1/content/0/name"),
         ] {
             let server = serve(json(r#"{"content":[],"choices":[{"message":{}}]}"#)).await;
-            let request = ChatRequest {
-                messages: messages.clone(),
-                tools: tools.clone(),
-                tool_choice: allowed(&["shell_run"], false),
-                ..ChatRequest::default()
-            };
+            let request = ChatRequest::new(messages.clone())
+                .with_tools(tools.clone())
+                .with_tool_choice(allowed(&["shell_run"], false));
             RemoteModel::new(config(&server, provider)).unwrap().complete(&request).await.unwrap();
             let body = body(&server).await;
             assert_eq!(body.pointer(at).unwrap(), "browser_nzdznscmil");
@@ -141,7 +138,7 @@ async fn mc6_calls_of_masked_tools_stay_in_the_history() {
 async fn without_tools_nothing_is_said() {
     for provider in PROVIDERS {
         let server = serve(json(r#"{"content":[],"choices":[{"message":{}}]}"#)).await;
-        let request = ChatRequest { tool_choice: ToolChoice::ReplyOnly, ..question() };
+        let request = question().with_tool_choice(ToolChoice::ReplyOnly);
         RemoteModel::new(config(&server, provider)).unwrap().complete(&request).await.unwrap();
         let body = body(&server).await;
         assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));

@@ -136,20 +136,17 @@ pub(crate) fn conversation() -> ChatRequest {
         Message::tool_result(&calls[1].id, ""),
         Message::user("And tomorrow?"),
     ];
-    ChatRequest {
-        messages: messages.into_iter().map(Into::into).collect(),
-        tools: vec![tool("get_weather"), tool("browser_查询订单")],
-        cache_marks: vec![0, 5],
-        ..ChatRequest::default()
-    }
+    ChatRequest::new(messages)
+        .with_tools(vec![tool("get_weather"), tool("browser_查询订单")])
+        .with_cache_marks(vec![0, 5])
 }
 
 /// A short question.
 pub(crate) fn question() -> ChatRequest {
-    ChatRequest { messages: vec![Message::user("hello").into()], ..ChatRequest::default() }
+    ChatRequest::new([Message::user("hello")])
 }
 
 /// A question with one tool.
 pub(crate) fn question_with_tool() -> ChatRequest {
-    ChatRequest { tools: vec![tool("get_weather")], ..question() }
+    question().with_tools(vec![tool("get_weather")])
 }

@@ -11,7 +11,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 const HI: &str = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
 
 fn asked_by(session: &str) -> ChatRequest {
-    ChatRequest { session: Some(session.to_owned()), ..question() }
+    question().with_session(session)
 }
 
 async fn asked(server: &MockServer) -> usize {
@@ -49,7 +49,7 @@ async fn mc4_sessions_stay_until_their_server_is_lost() {
     let lost: Vec<_> = homes[0].iter().collect();
     let error = model.complete(&asked_by(lost[0])).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unavailable, "it is found out by the first request");
-    let policy = RetryPolicy { first_wait: Duration::from_millis(1), ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().with_first_wait(Duration::from_millis(1));
     let model = Retrying::new(model, policy);
     let before = [asked(&second).await, asked(&third).await];
     for session in &lost {

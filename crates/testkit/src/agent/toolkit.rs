@@ -31,19 +31,17 @@ impl Counter {
 
 /// A tool of this name and effect, which takes any object.
 pub fn spec(name: &str, effect: Effect) -> ToolSpec {
-    ToolSpec {
-        effect,
-        ..ToolSpec::new(ToolDefinition {
-            name: name.to_owned(),
-            description: format!("Does {name}."),
-            parameters: r#"{"type":"object"}"#.to_owned(),
-        })
-    }
+    ToolSpec::new(ToolDefinition {
+        name: name.to_owned(),
+        description: format!("Does {name}."),
+        parameters: r#"{"type":"object"}"#.to_owned(),
+    })
+    .with_effect(effect)
 }
 
 /// A tool that runs beside no other call.
 pub fn exclusive(name: &str) -> ToolSpec {
-    ToolSpec { concurrency: Concurrency::Exclusive, ..spec(name, Effect::ReadOnly) }
+    spec(name, Effect::ReadOnly).with_concurrency(Concurrency::Exclusive)
 }
 
 /// A tool that is a function.
@@ -103,7 +101,7 @@ pub fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
 
 /// A run of this name.
 pub fn options(id: &str) -> RunOptions {
-    RunOptions { id: id.to_owned(), ..RunOptions::default() }
+    RunOptions::new(id)
 }
 
 /// A plan of these steps.

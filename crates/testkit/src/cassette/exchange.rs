@@ -233,7 +233,7 @@ pub(super) fn request_json(request: &ChatRequest) -> Result<Box<RawValue>, serde
     }
     json.push_str("],\"tool_choice\":");
     json.push_str(&choice_json(&request.tool_choice));
-    let Sampling { temperature, max_tokens, stop, seed } = &request.sampling;
+    let Sampling { temperature, max_tokens, stop, seed, .. } = &request.sampling;
     let rest = json!({
         "temperature": temperature, "max_tokens": max_tokens, "stop": stop, "seed": seed,
     });

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// use foldback_testkit::cassette::{Recording, Replay};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let request = ChatRequest { messages: vec![Message::user("你好").into()], ..ChatRequest::default() };
+/// let request = ChatRequest::new([Message::user("你好")]);
 /// let recording = Recording::new(ScriptedModel::new(["hello".into()]));
 /// recording.complete(&request).await?;
 ///

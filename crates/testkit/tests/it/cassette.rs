@@ -17,12 +17,9 @@ fn tool(name: &str, required: &str) -> ToolDefinition {
 }
 
 fn request(text: &str) -> ChatRequest {
-    ChatRequest {
-        messages: vec![Message::system("rules").into(), Message::user(text).into()],
-        tools: vec![tool("a", r#"["x","y"]"#), tool("b", "[]")],
-        session: Some("s1".to_owned()),
-        ..ChatRequest::default()
-    }
+    ChatRequest::new([Message::system("rules"), Message::user(text)])
+        .with_tools(vec![tool("a", r#"["x","y"]"#), tool("b", "[]")])
+        .with_session("s1")
 }
 
 async fn stream(model: &impl ChatModel, request: &ChatRequest) -> Vec<Result<ChatChunk, String>> {

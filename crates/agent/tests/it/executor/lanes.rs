@@ -6,7 +6,7 @@ use crate::toolkit::{
 };
 use foldback_agent::Retry;
 use foldback_planner::{StepId, Template};
-use foldback_tool::{Concurrency, Effect, ToolError, ToolOutput, ToolSpec};
+use foldback_tool::{Concurrency, Effect, ToolError, ToolOutput};
 
 /// N8: never more calls at once than allowed, and always as many as that.
 #[tokio::test(start_paused = true)]
@@ -63,7 +63,7 @@ async fn n8_waiting_takes_no_place() {
 #[tokio::test(start_paused = true)]
 async fn n8_waiting_for_another_attempt_takes_no_place() {
     for concurrency in [Concurrency::Parallel, Concurrency::Exclusive] {
-        let flaky = ToolSpec { concurrency, ..spec("flaky", Effect::ReadOnly) };
+        let flaky = spec("flaky", Effect::ReadOnly).with_concurrency(concurrency);
         let flaky = tool(flaky, |_, context| async move {
             tokio::time::sleep(ms(10)).await;
             match context.attempt {
@@ -73,7 +73,7 @@ async fn n8_waiting_for_another_attempt_takes_no_place() {
         });
         let executor = executor([wait(), flaky]).with_settings(settings(|s| {
             s.max_parallel = 1;
-            s.retry = Retry { attempts: 3, first: ms(1_000), most: ms(1_000) };
+            s.retry = Retry::default().with_attempts(3).with_first(ms(1_000)).with_most(ms(1_000));
         }));
         // The first one rests for at least half a second, twice.
         let steps = vec![step(1, "flaky", &[]), pause(2, 5, &[]), pause(3, 3_000, &[])];

@@ -6,7 +6,7 @@ use crate::toolkit::{
 };
 use foldback_agent::{Eager, Event, Trigger};
 use foldback_planner::{Step, StepId, StepResult};
-use foldback_tool::{Effect, FailureKind, FunctionTool, ToolError, ToolOutput, ToolSpec};
+use foldback_tool::{Effect, FailureKind, FunctionTool, ToolError, ToolOutput};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -132,7 +132,7 @@ async fn op11_what_wants_a_new_plan() {
     let weather = tool(spec("weather", Effect::ReadOnly), |_, _| async {
         Ok(ToolOutput::text(r#"{"status": "fail", "原因": "城市不存在"}"#))
     });
-    let article = ToolSpec { global_context: true, ..spec("article", Effect::ReadOnly) };
+    let article = spec("article", Effect::ReadOnly).with_global_context(true);
     let article = tool(article, |_, _| async { Err(ToolError::permanent("no ink")) });
     let slow = FunctionTool::new(spec("slow", Effect::ReadOnly), |_, _| std::future::pending());
     let slow = Arc::new(slow.with_timeout(ms(100)));

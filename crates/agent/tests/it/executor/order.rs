@@ -4,8 +4,7 @@ use crate::toolkit::{
     answer, broken, call, executor, ms, object, options, pause, plan, run, spec, step, text, tool,
     wait, whole,
 };
-use foldback_agent::RunOptions;
-use foldback_tool::{Effect, ToolOutput, ToolSpec};
+use foldback_tool::{Effect, ToolOutput};
 
 /// OP7, ET2: what may run together takes as long as the longest, what must not as long as the sum.
 #[tokio::test(start_paused = true)]
@@ -58,12 +57,15 @@ async fn b1_a_chain_costs_what_its_tools_cost() {
 #[tokio::test(start_paused = true)]
 async fn op15_the_whole_context_reaches_flagged_tools_only() {
     let reader = |name: &str, global_context| {
-        tool(ToolSpec { global_context, ..spec(name, Effect::ReadOnly) }, |_, context| async move {
-            Ok(ToolOutput::text(context.global_context.as_deref().unwrap_or("nothing")))
-        })
+        tool(
+            spec(name, Effect::ReadOnly).with_global_context(global_context),
+            |_, context| async move {
+                Ok(ToolOutput::text(context.global_context.as_deref().unwrap_or("nothing")))
+            },
+        )
     };
     let executor = executor([reader("write_article", true), reader("search", false)]);
-    let options = RunOptions { global_context: Some("全部上下文".into()), ..options("run") };
+    let options = options("run").with_global_context("全部上下文");
     let steps = vec![step(1, "write_article", &[]), step(2, "search", &[])];
     let outcome = executor.run(&plan(steps), options).await.unwrap();
     assert_eq!((answer(&outcome, 1), answer(&outcome, 2)), ("全部上下文", "nothing"));

@@ -56,10 +56,10 @@ async fn s10_the_longest_time_is_no_limit() {
 #[tokio::test(start_paused = true)]
 async fn s10_quotas_are_typed_errors() {
     let with = |quota: Quota| {
-        executor([wait(), broken()]).with_settings(Settings { quota, ..Settings::default() })
+        executor([wait(), broken()]).with_settings(Settings::default().with_quota(quota))
     };
 
-    let quota = Quota { calls: 2, ..Quota::default() };
+    let quota = Quota::default().with_calls(2);
     let outcome = run(
         &with(quota),
         vec![
@@ -77,7 +77,7 @@ async fn s10_quotas_are_typed_errors() {
     );
     assert_eq!(result(&outcome, 4), &skipped(3));
 
-    let quota = Quota { wall_time: Some(ms(100)), ..Quota::default() };
+    let quota = Quota::default().with_wall_time(ms(100));
     let outcome =
         run(&with(quota), vec![pause(1, 60, &[]), pause(2, 5_000, &[1]), pause(3, 1, &[2])]).await;
     assert_eq!(answer(&outcome, 1), r#"{"ms":60}"#);
@@ -85,13 +85,13 @@ async fn s10_quotas_are_typed_errors() {
     assert_eq!(failure(&outcome, 2), (FailureKind::Quota, message));
     assert_eq!(failure(&outcome, 3), (FailureKind::Quota, "the run reached its limit of 100ms"));
 
-    let quota = Quota { plan: Limits { steps: 2, ..Limits::default() }, ..Quota::default() };
+    let quota = Quota::default().with_plan(Limits::default().with_steps(2));
     let three = plan(vec![step(1, "wait", &[]), step(2, "wait", &[]), step(3, "wait", &[])]);
     let error = with(quota).run(&three, options("run")).await.unwrap_err();
     assert!(matches!(error, RunError::Limit(_)), "{error:?}");
     assert_eq!(error.to_string(), "the plan has 3 steps; at most 2 are allowed");
 
-    let quota = Quota { plan: Limits { bound_bytes: 38, ..Limits::default() }, ..Quota::default() };
+    let quota = Quota::default().with_plan(Limits::default().with_bound_bytes(38));
     let twice = |before: &str| {
         let pieces =
             [1, 1].map(|id| Piece::Reference(Reference { step: StepId(id), path: vec![] }));
@@ -107,7 +107,7 @@ async fn s10_quotas_are_typed_errors() {
     assert_eq!(answer(&outcome, 2).len(), 38);
     assert_eq!(failure(&outcome, 3).0, FailureKind::Quota);
 
-    let quota = Quota { run_output_bytes: 20, ..Quota::default() };
+    let quota = Quota::default().with_run_output_bytes(20);
     let big = |id, after: &[u32]| call(id, "wait", object(&[("t", text("一二三四五六七"))]), after);
     let outcome = run(&with(quota), vec![big(1, &[]), big(2, &[1])]).await;
     assert_eq!(failure(&outcome, 2).0, FailureKind::Quota);
@@ -121,8 +121,8 @@ async fn s10_an_answer_is_handed_on_whole_or_not_at_all() {
         let count = crate::toolkit::milliseconds(&arguments);
         Ok(ToolOutput::text("雨".repeat(usize::try_from(count).unwrap())))
     });
-    let quota = Quota { output_bytes: 30, ..Quota::default() };
-    let executor = executor([say]).with_settings(Settings { quota, ..Settings::default() });
+    let quota = Quota::default().with_output_bytes(30);
+    let executor = executor([say]).with_settings(Settings::default().with_quota(quota));
     let say = |id, count: u64| Step {
         ..call(id, "say", object(&[("ms", Template::Literal(count.to_string()))]), &[])
     };

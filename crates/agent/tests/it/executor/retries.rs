@@ -58,7 +58,7 @@ async fn n3_attempts_are_bounded() {
 /// N3: waits double, stay in their bounds, and are the same for the same call.
 #[test]
 fn n3_waits_double_within_bounds() {
-    let retry = Retry { attempts: 9, first: ms(100), most: ms(1_000) };
+    let retry = Retry::default().with_attempts(9).with_first(ms(100)).with_most(ms(1_000));
     for (attempt, longest) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1_000), (40, 1_000)] {
         for key in ["a", "b", "c"] {
             let wait = retry.wait(key, attempt);

@@ -176,7 +176,7 @@ async fn n2_stopping_when_asked_is_no_failure() {
     let down =
         tool(spec("down", Effect::Idempotent), |_, _| async { Err(ToolError::transient("503")) });
     let executor = executor([polite, down]).with_settings(settings(|s| {
-        s.retry = Retry { attempts: 3, first: ms(60_000), most: ms(60_000) };
+        s.retry = Retry::default().with_attempts(3).with_first(ms(60_000)).with_most(ms(60_000));
         s.quota.wall_time = Some(ms(100));
     }));
     let outcome = run(&executor, vec![step(1, "polite", &[]), step(2, "down", &[])]).await;

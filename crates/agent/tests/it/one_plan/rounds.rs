@@ -9,7 +9,7 @@ use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{OnePlan, Purpose};
 use foldback_core::Role;
 use foldback_llm::{Answer, ToolChoice};
-use foldback_tool::{Effect, ToolOutput, ToolSpec};
+use foldback_tool::{Effect, ToolOutput};
 use std::sync::Arc;
 
 const SEED_FLIGHT: &str = r#"{
@@ -74,10 +74,8 @@ async fn op17_the_answer_sees_everything_and_may_contain_a_parenthesis() {
 /// nothing of the history.
 #[tokio::test(start_paused = true)]
 async fn op18_the_planner_sees_no_history() {
-    let weather = ToolSpec {
-        output: Some(r#"{"type":"object","properties":{"天气":{"type":"string"}}}"#.to_owned()),
-        ..spec("weather", Effect::ReadOnly)
-    };
+    let weather = spec("weather", Effect::ReadOnly)
+        .with_output(r#"{"type":"object","properties":{"天气":{"type":"string"}}}"#);
     let model = texts(&[NOTHING_MORE, "你好"]);
     let agent = agent(&model, vec![answering(weather, 1, "{}")])
         .with_system_prompt("You work for the harbour.");
@@ -128,7 +126,7 @@ async fn op8_steps_start_while_the_plan_is_being_written() {
 /// asks for no new plan.
 #[tokio::test(start_paused = true)]
 async fn op15_a_tool_with_the_global_context_settles_its_matters_itself() {
-    let write = ToolSpec { global_context: true, ..spec("write_article", Effect::ReadOnly) };
+    let write = spec("write_article", Effect::ReadOnly).with_global_context(true);
     let seen = Arc::new(std::sync::Mutex::new(None));
     let see = seen.clone();
     let write = tool(write, move |_, context| {

@@ -4,7 +4,7 @@ use super::{delegate, journaled};
 use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::{executor, options, plan, spec, step, tool};
-use foldback_agent::{AgentEvent, ApprovalRequest, Approver, Decision, Executor, React, Task};
+use foldback_agent::{AgentEvent, ApprovalRequest, Approver, Decision, Executor, React};
 use foldback_tool::{Effect, ToolOutput, Toolbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -52,7 +52,7 @@ async fn s13_a_call_says_which_todo_wants_it() {
     let executor = Executor::new(Toolbox::default()).with_approver(approver.clone());
     let agent = journaled(&model, vec![send()], executor, |sub_agents| sub_agents);
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("写报告") };
+    let task = task("写报告").with_observer(watching.clone());
     agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
     assert_eq!(*approver.0.lock(), [Some("task".to_owned()), Some("task.a".to_owned())]);
     let told: Vec<String> = watching

@@ -4,9 +4,7 @@ use super::{delegate, delegating, journaled, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::task;
 use crate::toolkit::wait;
-use foldback_agent::{
-    Executor, MemoryJournal, React, Resource, SpendLimits, SpendTracker, Stop, Task,
-};
+use foldback_agent::{Executor, MemoryJournal, React, Resource, SpendLimits, SpendTracker, Stop};
 use foldback_llm::ScriptedModel;
 use foldback_tool::Toolbox;
 use serde_json::json;
@@ -24,10 +22,10 @@ async fn budgets_are_shared_and_bounded() {
             ("task.b", vec![looks(), "好了".into()]),
         ])
     };
-    let three = SpendLimits { model_calls: Some(3), ..SpendLimits::default() };
+    let three = SpendLimits::default().with_model_calls(3);
     let run = async |model: &Arc<ScriptedModel>, sub: SpendLimits, own: SpendLimits| {
         let agent = delegating(model, vec![wait()], |s| s.with_limits(sub).with_max_parallel(1));
-        let task = Task { spend: SpendTracker::new(own, None).unwrap(), ..task("写报告") };
+        let task = task("写报告").with_spend(SpendTracker::new(own, None).unwrap());
         let report = agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
         (report, task.spend.spent())
     };
@@ -48,7 +46,7 @@ async fn budgets_are_shared_and_bounded() {
     assert_eq!((spent.model_calls, spent.tool_calls), (7, 5));
     assert_eq!(report.trajectory.spent().calls, 2, "its own record has its own calls");
 
-    let four = SpendLimits { model_calls: Some(4), ..SpendLimits::default() };
+    let four = SpendLimits::default().with_model_calls(4);
     let (report, spent) = run(&model(), SpendLimits::default(), four).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(spent.model_calls, 4, "sub-agents cannot spend what their parent does not have");

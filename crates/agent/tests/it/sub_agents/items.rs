@@ -5,7 +5,7 @@ use super::{delegate, delegating, told, told_json, walk};
 use crate::keeping::{Keeping, Watching, calling, scripts};
 use crate::script::task;
 use crate::toolkit::settings;
-use foldback_agent::{Agent, AgentEvent, Executor, React, ReactSettings, SubAgents, Task, think};
+use foldback_agent::{Agent, AgentEvent, Executor, React, ReactSettings, SubAgents, think};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::Toolbox;
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn td4_an_item_that_is_taken_up_again_begins_anew() {
         ("task.a", vec![Answer::text("").failing(broken), "找到了".into()]),
     ]);
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("写报告") };
+    let task = task("写报告").with_observer(watching.clone());
     let mut context = Keeping::new();
     delegating(&model, vec![], |sub| sub)
         .run(&React::default(), &mut context, &task)
@@ -98,7 +98,7 @@ async fn b9_a_success_without_words_is_one() {
         ("task", vec![delegate(json!([{"id": "a", "task": "做"}])), "完成".into()]),
         ("task.a", vec![calling("terminate", json!({"status": "success"}))]),
     ]);
-    let react = ReactSettings { terminate: true, ..ReactSettings::default() };
+    let react = ReactSettings::default().with_terminate(true);
     let template = Agent::new(model.clone(), Executor::new(Toolbox::default()));
     let sub_agents = SubAgents::new(template).with_strategy(Arc::new(React::new(react)));
     walk(&parent(&model, Executor::new(Toolbox::default()), sub_agents), &mut Keeping::new()).await;

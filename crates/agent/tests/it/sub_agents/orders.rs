@@ -281,7 +281,7 @@ async fn two_stores_have_items_of_one_name() {
     }));
     let agent = delegating(&model, vec![], |sub| sub);
     let (mut one, mut other) = (Keeping::new(), Keeping::new());
-    let of = |run: &str| Task { run: run.to_owned(), ..task("写报告") };
+    let of = |run: &str| Task::new(run, "写报告");
     let (first, second) = (of("first"), of("second"));
     let react = React::default();
     let (one, other) =

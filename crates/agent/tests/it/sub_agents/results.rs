@@ -4,7 +4,7 @@ use super::{delegate, delegating, states, told_json, walk};
 use crate::keeping::{Keeping, Watching, calling, scripts, todo};
 use crate::script::task;
 use crate::toolkit::wait;
-use foldback_agent::{AgentEvent, React, Task};
+use foldback_agent::{AgentEvent, React};
 use foldback_baselines::BASELINES;
 use foldback_core::{ContextManager, Estimate, ItemState};
 use foldback_llm::Answer;
@@ -32,7 +32,7 @@ async fn td1_td4_items_are_worked_on_apart() {
     ]);
     let mut context = Keeping::new();
     let watching = Arc::new(Watching::default());
-    let task = Task { observer: Some(watching.clone()), ..task("写报告") };
+    let task = task("写报告").with_observer(watching.clone());
     let agent = delegating(&model, vec![wait()], |sub| sub);
     let report = agent.run(&React::default(), &mut context, &task).await.unwrap();
     assert_eq!(report.answer(), Some("完成"));

@@ -4,9 +4,7 @@ use super::{delegate, delegating, told_json};
 use crate::keeping::{Keeping, calling, scripts};
 use crate::script::{agent, task};
 use crate::toolkit::wait;
-use foldback_agent::{
-    React, Resource, SpendLimits, SpendTracker, Stop, SubAgents, Task, TokenPrices,
-};
+use foldback_agent::{React, Resource, SpendLimits, SpendTracker, Stop, SubAgents, TokenPrices};
 use foldback_llm::Usage;
 use serde_json::json;
 use std::time::Duration;
@@ -23,10 +21,10 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
             ("task.a", (0..30).map(|_| looks()).collect()),
             ("task.b", vec![looks(), "好了".into()]),
         ]);
-        let twelve = SpendLimits { model_calls: Some(12), ..SpendLimits::default() };
+        let twelve = SpendLimits::default().with_model_calls(12);
         let agent =
             delegating(&model, vec![wait()], |s| s.with_share(share).unwrap().with_max_parallel(1));
-        let task = Task { spend: SpendTracker::new(twelve, None).unwrap(), ..task("写报告") };
+        let task = task("写报告").with_spend(SpendTracker::new(twelve, None).unwrap());
         let report = agent.run(&React::default(), &mut Keeping::new(), &task).await.unwrap();
         (report, task.spend.spent().model_calls, model)
     };
@@ -50,16 +48,14 @@ async fn s10_a_sub_agent_takes_no_more_than_its_share() {
 #[tokio::test(start_paused = true)]
 async fn s10_what_is_left_is_the_least_of_all() {
     let prices = TokenPrices { input: 2.0, output: 10.0, cached_read: 0.2, cached_write: 2.0 };
-    let most = SpendLimits {
-        model_calls: Some(10),
-        tokens: Some(1_000_000),
-        cost: Some(4.0),
-        time: Some(Duration::from_secs(60)),
-        ..SpendLimits::default()
-    };
+    let most = SpendLimits::default()
+        .with_model_calls(10)
+        .with_tokens(1_000_000)
+        .with_cost(4.0)
+        .with_time(Duration::from_secs(60));
     let spend = SpendTracker::new(most, Some(prices)).unwrap();
     assert_eq!(spend.left(), most);
-    let four = SpendLimits { model_calls: Some(4), tool_calls: Some(7), ..SpendLimits::default() };
+    let four = SpendLimits::default().with_model_calls(4).with_tool_calls(7);
     let share = spend.share(four).unwrap();
     let usage = Usage { input: 500_000, output: 100_000, ..Usage::default() };
     share.model_called(usage);
@@ -79,13 +75,12 @@ async fn s10_what_is_left_is_the_least_of_all() {
 /// A part is rounded up, and never more than the whole.
 #[test]
 fn a_part_of_something_is_something() {
-    let most = SpendLimits {
-        model_calls: Some(3),
-        tool_calls: Some(1),
-        tokens: Some(u64::MAX),
-        cost: Some(0.5),
-        time: Some(Duration::MAX),
-    };
+    let most = SpendLimits::default()
+        .with_model_calls(3)
+        .with_tool_calls(1)
+        .with_tokens(u64::MAX)
+        .with_cost(0.5)
+        .with_time(Duration::MAX);
     let half = most.part(0.5);
     assert_eq!((half.model_calls, half.tool_calls, half.cost), (Some(2), Some(1), Some(0.25)));
     assert!(half.tokens.unwrap() < u64::MAX && half.time.unwrap() < Duration::MAX);

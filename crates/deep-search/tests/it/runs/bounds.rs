@@ -94,8 +94,8 @@ async fn ds3_spend_limits_and_cancellation() {
     let task = || Task::new("run", "潮差多少?");
     for most in 0..8 {
         let model = model(usual);
-        let limits = SpendLimits { model_calls: Some(most), ..SpendLimits::default() };
-        let task = Task { spend: SpendTracker::new(limits, None).unwrap(), ..task() };
+        let limits = SpendLimits::default().with_model_calls(most);
+        let task = task().with_spend(SpendTracker::new(limits, None).unwrap());
         let agent = agent(&model, &Library::new(two), plain());
         let report = agent.run(full().as_mut(), &task).await;
         assert_eq!(model.calls() as u64, most.min(7));

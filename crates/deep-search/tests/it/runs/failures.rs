@@ -58,7 +58,7 @@ async fn ds4_one_repair() {
     assert_eq!(report.report.answer(), None);
 
     let noted = Arc::new(Noted::default());
-    let task = Task { observer: Some(noted.clone()), ..Task::new("run", "潮差多少?") };
+    let task = Task::new("run", "潮差多少?").with_observer(noted.clone());
     let agent = agent(&broken("reflection/round-1", 2), &Library::new(two), plain());
     let report = agent.run_in_full(&task).await;
     assert_eq!(report.report.trajectory.outcome.stop, Stop::Answered);

@@ -165,7 +165,7 @@ async fn ds1_events() {
         }
     }
     let seen = Arc::new(Seen::default());
-    let task = Task { observer: Some(seen.clone()), ..Task::new("run", "潮差多少?") };
+    let task = Task::new("run", "潮差多少?").with_observer(seen.clone());
     let agent = agent(&model(usual), &Library::new(two), plain());
     agent.run(full().as_mut(), &task).await;
     let seen = seen.0.lock().unwrap();

@@ -67,7 +67,7 @@ fn update(steps: &[&str]) -> Answer {
 
 /// How steps are worked on.
 fn react() -> Arc<React> {
-    let settings = ReactSettings { terminate: true, max_steps: 4, ..ReactSettings::default() };
+    let settings = ReactSettings::default().with_terminate(true).with_max_steps(4);
     Arc::new(React::new(settings))
 }
 

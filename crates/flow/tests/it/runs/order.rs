@@ -143,14 +143,14 @@ async fn om9_a_flow_has_an_hour() {
         ("flow/plan", planning(&["一"])),
         ("step-1.1/react/1", calling("never", json!({}))),
     ]);
-    let limits = SpendLimits { time: Some(ms(1_000)), ..SpendLimits::default() };
+    let limits = SpendLimits::default().with_time(ms(1_000));
     let began = tokio::time::Instant::now();
     let report = run(&agent(&model, vec![never]), FlowSettings { limits, ..few_turns() }).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert!(began.elapsed() <= ms(3_000), "{:?}", began.elapsed());
 
     let model = by_name([("flow/plan", planning(&["一", "二"]))]);
-    let limits = SpendLimits { model_calls: Some(2), ..SpendLimits::default() };
+    let limits = SpendLimits::default().with_model_calls(2);
     let report = run(&agent(&model, vec![]), FlowSettings { limits, ..few_turns() }).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1"]);

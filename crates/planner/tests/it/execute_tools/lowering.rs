@@ -145,7 +145,8 @@ fn et14_an_object_binds_by_name_where_it_cannot_be_text() {
             description: String::new(),
             parameters: schema.to_owned(),
         };
-        let tool = ToolSpec { primary: primary.map(str::to_owned), ..ToolSpec::new(definition) };
+        let mut tool = ToolSpec::new(definition);
+        tool.primary = primary.map(str::to_owned);
         let catalog: Catalog = [tool].into_iter().collect();
         let text = format!("<execute_tools><s><t>{body}</t></s></execute_tools>");
         let read = parse_execute_tools(&text, &catalog).expect("a block");

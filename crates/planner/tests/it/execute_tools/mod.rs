@@ -24,7 +24,7 @@ fn tool(server: &str, name: &str, parameters: &[&str]) -> ToolSpec {
     );
     let definition =
         ToolDefinition { name: name.to_owned(), description: String::new(), parameters };
-    ToolSpec { server: Some(server.to_owned()), ..ToolSpec::new(definition) }
+    ToolSpec::new(definition).with_server(server)
 }
 
 fn catalog() -> Catalog {
@@ -33,7 +33,7 @@ fn catalog() -> Catalog {
         tool("microsandbox_server", "execute_python", &["code"]),
         tool("database_server", "execute_sql", &["sql"]),
         tool("files", "files_write", &["path", "text"]),
-        ToolSpec { primary: Some("body".to_owned()), ..tool("http", "post", &["url", "body"]) },
+        tool("http", "post", &["url", "body"]).with_primary("body"),
         tool("浏览器", "查询订单", &["单号"]),
         tool("math", "range", &["!from", "!to"]),
     ]

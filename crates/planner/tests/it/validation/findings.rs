@@ -152,7 +152,7 @@ fn op6_a_bad_tool_schema_is_its_own_finding() {
 fn s10_plans_over_a_bound_are_refused() {
     let catalog = catalog();
     let limits =
-        Limits { steps: 3, dependences: 1, argument_bytes: 20, depth: 3, ..Limits::default() };
+        Limits::default().with_steps(3).with_dependences(1).with_argument_bytes(20).with_depth(3);
     let check = |steps| {
         let findings = Validator::new(&catalog).within(limits).plan(&mut plan(steps));
         let text = findings.to_string();
