@@ -3,7 +3,9 @@
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
 use crate::{Executor, Observer, RunError, SettingError, SpendError, SpendTracker, Trace};
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
-use foldback_llm::{ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks};
+use foldback_llm::{
+    AvailabilityError, ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks,
+};
 use foldback_planner::Validator;
 use foldback_tool::CancellationToken;
 use std::fmt;
@@ -131,6 +133,9 @@ pub enum AgentError {
     /// A setting makes no sense.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// The table of which tools may be called when does not fit the tools.
+    #[error(transparent)]
+    Availability(#[from] AvailabilityError),
     /// A run of this name was begun for something else, or in another way.
     #[error(
         "run {run:?} was begun {found}; give it the request and the strategy that it had, or begin a run \

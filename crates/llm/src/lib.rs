@@ -7,6 +7,8 @@
 //! - [`ScriptedModel`], which answers by a script: for tests, examples and measurements;
 //! - [`PrefixCache`], which says what of a request a provider's cache would serve, and
 //!   [`place_cache_marks`], which says where to tell it to keep something;
+//! - [`Mask`] and [`Availability`], by which a [`ToolChoice`] follows what has happened, while the declared
+//!   tools stay the same;
 //! - [`check_clocks`], since a clock in the prefix makes every request a new one;
 //! - [`ToolNames`], names that every provider takes for names that it would refuse.
 //!

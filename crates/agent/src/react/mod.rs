@@ -1,6 +1,7 @@
 //! Step by step: the model is asked, its calls run together, and it is asked again with what they
 //! brought.
 
+mod choice;
 mod execute_tools;
 mod loop_tools;
 mod native_turn;

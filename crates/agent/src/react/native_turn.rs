@@ -11,7 +11,7 @@ use foldback_planner::{
     Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
 };
 use foldback_tool::FailureKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a turn came to, beside its results.
 #[derive(Debug, Default)]
@@ -77,6 +77,8 @@ struct NativeTurn<'c> {
     findings: [Findings; 2],
     /// The result of each step as the model is shown it, as far as it is known.
     results: BTreeMap<StepId, String>,
+    /// The steps whose calls were made and brought something.
+    succeeded: BTreeSet<StepId>,
 }
 
 impl<'c> NativeTurn<'c> {
@@ -96,7 +98,7 @@ impl<'c> NativeTurn<'c> {
         whole.steps.sort_by_key(|step| step.id);
         react.planned(number, &whole, calls.len(), &[]);
         let findings = [lowered.findings, checked];
-        Self { number, calls, own, findings, results: BTreeMap::new() }
+        Self { number, calls, own, findings, results: BTreeMap::new(), succeeded: BTreeSet::new() }
     }
 
     /// Runs the calls. The results that are known by then are kept where it fails.
@@ -110,6 +112,11 @@ impl<'c> NativeTurn<'c> {
         self.run_own(react, context).await?;
         let is_refused = self.of(Whose::Nobody).count() == self.calls.len();
         let terminates = self.call_loop(react);
+        for (step, call, _) in &self.calls {
+            if self.succeeded.contains(step) {
+                react.choice.succeeded(&call.name);
+            }
+        }
         Ok(Ran { terminates, is_refused, is_left_open: false })
     }
 
@@ -129,6 +136,9 @@ impl<'c> NativeTurn<'c> {
             let ToolAnswer { text, is_error } = context.call(call)?;
             let (turn, owner) = (self.number, ToolOwner::Policy);
             log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
+            if !is_error {
+                self.succeeded.insert(step);
+            }
             // The policy knows its own answers by their words.
             self.results.insert(step, text);
         }
@@ -164,6 +174,9 @@ impl<'c> NativeTurn<'c> {
         self.own.steps.retain(|step| !self.results.contains_key(&step.id));
         let outcome = react.run_steps(context, self.number, &self.own).await?;
         for (step, result) in &outcome.results {
+            if matches!(result, StepResult::Success { .. }) {
+                self.succeeded.insert(*step);
+            }
             if !react.is_open(result) {
                 let text = observation::of_result(result);
                 self.results.insert(*step, react.shown(self.number, *step, text));
@@ -180,6 +193,9 @@ impl<'c> NativeTurn<'c> {
             log.emit(RunEvent::OwnCallBegan { turn, step, call });
             let LoopAnswer { text, is_error, terminates } = react.own.call(call);
             ends = ends.or(terminates);
+            if !is_error {
+                self.succeeded.insert(step);
+            }
             log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
             self.results.insert(step, text);
         }
@@ -194,7 +210,7 @@ fn sorted<'c>(
     calls: &'c [ToolCall],
 ) -> Vec<(StepId, &'c ToolCall, Whose)> {
     let whose = |call: &ToolCall| {
-        if !react.may_call(&call.name) {
+        if !react.choice.may_call(&call.name) {
             Whose::Nobody
         } else if context.tools().iter().any(|tool| tool.name == call.name) {
             Whose::Policy

@@ -1,5 +1,6 @@
 //! A run that goes step by step.
 
+use super::choice::Choice;
 use super::execute_tools::Taken;
 use super::loop_tools::LoopTools;
 use super::stuck::Stuck;
@@ -13,7 +14,7 @@ use crate::{Outcome, RunEvent, RunLog, observation};
 use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
 };
-use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason, ToolChoice};
+use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
 use foldback_planner::{Action, Plan, StepId, StepResult};
 use foldback_tool::FailureKind;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct ReactLoop<'a> {
     pub(crate) log: RunLog,
     /// The loop's own tools.
     pub(crate) own: LoopTools,
+    /// Which tools the model may call.
+    pub(crate) choice: Choice,
     /// The agent's instructions.
     system: Option<Arc<Message>>,
     /// The agent's tools, where they are declared to the chat API, and the loop's.
@@ -50,7 +53,8 @@ impl<'a> ReactLoop<'a> {
     /// A run that goes on from where it has come to.
     ///
     /// # Errors
-    /// When a tool of the loop and one of the agent or of the context's policy have one name.
+    /// When a tool of the loop and one of the agent or of the context's policy have one name, and when the
+    /// table of the tools' availability does not fit them.
     pub(crate) fn new(
         settings: &'a ReactSettings,
         system_prompt: &str,
@@ -69,12 +73,14 @@ impl<'a> ReactLoop<'a> {
             CallForm::ExecuteTools => Vec::new(),
         };
         tools.extend(own.definitions.iter().cloned());
+        let declared = tools.iter().chain(context.tools()).cloned().collect();
         Ok(Self {
             run,
             settings,
             agent,
             log: run.log().clone(),
             own,
+            choice: Choice::new(settings, declared)?,
             system: (!system_prompt.is_empty()).then(|| Arc::new(Message::system(system_prompt))),
             tools,
             asked: 0,
@@ -134,7 +140,7 @@ impl<'a> ReactLoop<'a> {
     fn request(&self, context: &mut dyn ContextManager) -> ChatRequest {
         let mut request = ChatRequest::from(self.prompt(context));
         request.tools.splice(0..0, self.tools.iter().cloned());
-        request.tool_choice = self.settings.tool_choice.clone();
+        request.tool_choice = self.choice.stated();
         request.sampling = self.settings.sampling.clone();
         request.session = Some(context.todo().to_string());
         request
@@ -248,7 +254,7 @@ impl<'a> ReactLoop<'a> {
                 "the model's answers are cut off at their greatest length".to_owned(),
             ));
         }
-        if must_call(&self.settings.tool_choice) {
+        if self.choice.must_call() {
             self.tell(context, observation::CALL_REQUIRED)?;
             return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
         }
@@ -265,15 +271,6 @@ impl<'a> ReactLoop<'a> {
     pub(crate) fn planned(&self, turn: u32, plan: &Plan, calls: usize, findings: &[String]) {
         let purpose = &Purpose::REACT;
         self.log.emit(RunEvent::Planned { turn, purpose, plan, calls, findings });
-    }
-
-    /// Whether the model may call a tool now.
-    pub(crate) fn may_call(&self, name: &str) -> bool {
-        match &self.settings.tool_choice {
-            ToolChoice::Auto | ToolChoice::Required => true,
-            ToolChoice::ReplyOnly => false,
-            ToolChoice::Allowed(allowed) => allowed.names.iter().any(|allowed| allowed == name),
-        }
     }
 
     /// Runs the steps of a turn; meanwhile the tools may ask for things of the context.
@@ -317,15 +314,6 @@ impl<'a> ReactLoop<'a> {
     /// The conversation as text, for tools that see it.
     fn global_context(&self, context: &dyn ContextManager) -> String {
         conversation(&self.prompt(context).messages)
-    }
-}
-
-/// Whether the model has to call a tool.
-fn must_call(choice: &ToolChoice) -> bool {
-    match choice {
-        ToolChoice::Required => true,
-        ToolChoice::Allowed(allowed) => allowed.required,
-        ToolChoice::Auto | ToolChoice::ReplyOnly => false,
     }
 }
 

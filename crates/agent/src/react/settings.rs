@@ -1,7 +1,7 @@
 //! How an agent goes step by step.
 
 use foldback_core::Budget;
-use foldback_llm::{Sampling, ToolChoice};
+use foldback_llm::{Availability, Sampling, ToolChoice};
 
 /// How an agent goes step by step.
 #[derive(Clone, Debug)]
@@ -18,6 +18,26 @@ pub struct ReactSettings {
     /// it has to call one, an answer in words does not end the run: give it
     /// [`terminate`](Self::terminate) to end it by.
     pub tool_choice: ToolChoice,
+    /// Which tools the model may call in which state of the run, in place of
+    /// [`tool_choice`](Self::tool_choice). An event is the name of a tool: it happens when a call of it
+    /// succeeded. The declared tools stay the same, so that a cached prefix does.
+    ///
+    /// Where a state allows no tool (`reply_only`), the model's next message ends the run. Tools in an
+    /// [`<execute_tools>`](CallForm::ExecuteTools) block are not declared, and not masked.
+    ///
+    /// ```
+    /// use foldback_agent::ReactSettings;
+    /// use foldback_llm::{Availability, AvailabilityState, Mask};
+    ///
+    /// // The order is looked up before anything is refunded.
+    /// let lookup = AvailabilityState::new(Mask::required().family("order_"))
+    ///     .with_event("order_find", "refund");
+    /// let refund = AvailabilityState::new(Mask::auto());
+    /// let table = Availability::new("lookup", [("lookup", lookup), ("refund", refund)]);
+    /// let settings = ReactSettings::default().with_availability(table);
+    /// # assert!(settings.availability.is_some());
+    /// ```
+    pub availability: Option<Availability>,
     /// Whether the model is given a tool `terminate`, by which it ends the run and says how it went.
     pub terminate: bool,
     /// How many characters of a result the model is shown at most, in a context whose policy has no tools
@@ -61,6 +81,12 @@ impl ReactSettings {
         Self { tool_choice, ..self }
     }
 
+    /// The same, with tools that may be called by the state of the run; `None` for one choice throughout.
+    #[must_use]
+    pub fn with_availability(self, availability: impl Into<Option<Availability>>) -> Self {
+        Self { availability: availability.into(), ..self }
+    }
+
     /// The same, with or without the tool `terminate`.
     #[must_use]
     pub fn with_terminate(self, terminate: bool) -> Self {
@@ -102,6 +128,7 @@ impl Default for ReactSettings {
             prompt: Budget::default(),
             calls: CallForm::default(),
             tool_choice: ToolChoice::default(),
+            availability: None,
             terminate: false,
             max_observe: None,
             stuck_after: Some(2),

@@ -1,9 +1,11 @@
 //! Whether the model may, must or must not call a tool.
 
-use crate::script::{Remembering, agent, model, says, task, walk, walk_by};
-use foldback_agent::{React, ReactSettings, Stop};
+use crate::script::{Remembering, agent, fails, full, model, says, task, walk, walk_by};
+use foldback_agent::{AgentError, React, ReactSettings, Stop};
 use foldback_core::ToolCall;
-use foldback_llm::{AllowedTools, Answer, ScriptedModel, ToolChoice};
+use foldback_llm::{
+    AllowedTools, Answer, Availability, AvailabilityState, Mask, ScriptedModel, ToolChoice,
+};
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::FailureKind;
 
@@ -89,4 +91,66 @@ async fn om13_a_part_of_the_tools_may_be_called() {
         .collect();
     assert_eq!(kinds, [false, false, true]);
     assert_eq!(report.answer(), Some("done"));
+}
+
+/// The order is looked up first; then it may be refunded.
+fn refund_after_lookup() -> Availability {
+    let lookup = AvailabilityState::new(Mask::required().family("order_"))
+        .with_event("order_find", "refund");
+    Availability::new("lookup", [("lookup", lookup), ("refund", AvailabilityState::default())])
+}
+
+/// MC6: what may be called follows what succeeded, and the declared tools stay the same; a call that is
+/// masked is refused, and a call of a tool that failed changes nothing.
+#[tokio::test(start_paused = true)]
+async fn mc6_what_succeeds_moves_the_mask_and_never_the_tools() {
+    let call = |id: &str, name: &str| ToolCall::new(id, name, "{}");
+    let script = model([
+        call("c1", "refund").into(),
+        call("c2", "order_list").into(),
+        call("c3", "order_find").into(),
+        call("c4", "refund").into(),
+        "refunded".into(),
+    ]);
+    let tools =
+        vec![says("order_find", 1, "7"), fails("order_list", 1), says("refund", 1, "refunded")];
+    let settings = ReactSettings::default().with_availability(refund_after_lookup());
+    let (report, _) = walk_by(&agent(&script, tools), settings).await;
+    assert_eq!(report.answer(), Some("refunded"));
+    let masked = ToolChoice::Allowed(AllowedTools {
+        names: vec!["order_find".to_owned(), "order_list".to_owned()],
+        required: true,
+        preferred: None,
+    });
+    let choices = [masked.clone(), masked.clone(), masked, ToolChoice::Auto, ToolChoice::Auto];
+    assert_eq!(asked_with(&script), choices);
+    let requests = script.requests();
+    assert!(requests.iter().all(|request| request.tools == requests[0].tools));
+    let refused = report.trajectory.result(0, StepId(1));
+    assert!(
+        matches!(refused, Some(StepResult::Error { failure }) if failure.kind == FailureKind::Denied)
+    );
+    assert_eq!(report.trajectory.tool_calls().count(), 3);
+}
+
+/// MC6: a table that does not fit the declared tools is refused before anybody is asked.
+#[tokio::test(start_paused = true)]
+async fn mc6_a_table_of_other_tools_is_refused() {
+    let script = model(["never".into()]);
+    let agent = agent(&script, vec![says("order_list", 1, "ok")]);
+    let nowhere = AvailabilityState::new(Mask::auto().name("rm")).with_event("order_list", "gone");
+    for (table, expected) in [
+        (refund_after_lookup(), "the event \"order_find\" is the name of no declared tool"),
+        (
+            Availability::new("a", [("a", nowhere)]),
+            "in the state \"a\", the event \"order_list\" leads to \"gone\", which is no state; in the \
+             state \"a\", there is no tool \"rm\"",
+        ),
+    ] {
+        let react = React::new(ReactSettings::default().with_availability(table));
+        let error = agent.run(&react, &mut *full(), &task("go")).await.unwrap_err();
+        assert!(matches!(&error, AgentError::Availability(_)), "{error}");
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!(script.calls(), 0);
 }

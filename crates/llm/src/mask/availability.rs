@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A state machine as data: in each state a mask, and where events lead. An event that a state does
-/// not name leaves it.
+/// not name changes nothing.
 ///
 /// ```
 /// use foldback_llm::{Availability, CallMode};
@@ -62,7 +62,32 @@ impl From<String> for AvailabilityError {
     }
 }
 
+impl AvailabilityState {
+    /// A state in which this mask holds, and that no event leaves.
+    #[must_use]
+    pub fn new(mask: Mask) -> Self {
+        Self { mask, on: BTreeMap::new() }
+    }
+
+    /// The same, left for `next` when `event` happens.
+    #[must_use]
+    pub fn with_event(mut self, event: &str, next: &str) -> Self {
+        self.on.insert(event.to_owned(), next.to_owned());
+        self
+    }
+}
+
 impl Availability {
+    /// These states by name, beginning with `start`.
+    #[must_use]
+    pub fn new<'a>(
+        start: &str,
+        states: impl IntoIterator<Item = (&'a str, AvailabilityState)>,
+    ) -> Self {
+        let states = states.into_iter().map(|(name, state)| (name.to_owned(), state)).collect();
+        Self { start: start.to_owned(), states }
+    }
+
     /// The choice of each state.
     fn choices(
         &self,
