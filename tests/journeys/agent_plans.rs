@@ -1,7 +1,8 @@
 //! Plans with real tools on real files, over a store: what fails, what is skipped, and what is told of it.
 
 use crate::story::{open, todo};
-use foldback_agent::{Adaptive, Agent, DegradeReason, Executor, OnePlan, Report, Strategy, Task};
+use foldback_agent::trajectory::DegradeReason;
+use foldback_agent::{Adaptive, Agent, Executor, OnePlan, Report, Strategy, Task};
 use foldback_core::{ContextManager, Message, ToolDefinition, check_request};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_planner::{StepId, StepResult};

@@ -1,7 +1,8 @@
 //! What a strategy works with: a model, an executor with its tools, and standing instructions.
 
+use crate::executor::Trace;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{Executor, Observer, RunError, SettingError, SpendError, SpendTracker, Trace};
+use crate::{Executor, Observer, RunError, SettingError, SpendError, SpendTracker};
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{
     AvailabilityError, ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks,

@@ -1,7 +1,7 @@
 //! What is known of a run's steps, as a model is told: one JSON object a line; and a conversation as
 //! text, for tools that see all of it.
 
-use crate::CallReport;
+use crate::executor::CallReport;
 use crate::json_line::compact;
 use crate::spans::error_type;
 use foldback_core::{Estimate, Message, TokenCounter, excerpt, fair_shares, quoted};

@@ -24,7 +24,7 @@
 //!   [`SubAgentTool`] answers a call and sees its arguments alone. [`todo_write`], [`memory_share`],
 //!   [`think`] and [`AskPerson`] are tools that any agent can be given.
 //! - A [`Report`] is what became of a task: the answer, and its [`Trajectory`], which tells every plan,
-//!   call, result, time and token. [`judge`] rates it, [`Replay`] does it once more.
+//!   call, result, time and token. [`judge`](rewards::judge) rates it, [`Replay`] does it once more.
 //!
 //! It is **not** a set of tools, a provider of models or a context policy: it holds what implements
 //! `foldback_tool::Tool`, `foldback_llm::ChatModel` and `foldback_core::ContextManager`. It knows no other
@@ -71,7 +71,7 @@ mod agent;
 mod agent_event;
 mod approval;
 mod call_ids;
-mod executor;
+pub mod executor;
 mod facts;
 mod journal;
 mod json_line;
@@ -86,7 +86,7 @@ mod person;
 mod react;
 mod reciting;
 mod resumed;
-mod rewards;
+pub mod rewards;
 mod run;
 mod run_context;
 mod run_log;
@@ -99,16 +99,13 @@ mod strategy;
 mod sub_agents;
 mod think;
 mod todo;
-mod trajectory;
+pub mod trajectory;
 
 pub use adaptive::Adaptive;
 pub use agent::{Agent, AgentError, Report, Task, reference_system_prompt};
 pub use agent_event::{AgentEvent, PlannedStep};
 pub use approval::{ApprovalRequest, Approver, Decision};
-pub use executor::{
-    CallReport, Eager, Event, Executor, Outcome, Quota, Retry, Run, RunError, RunOptions, Settings,
-    Trace, Trigger,
-};
+pub use executor::{Eager, Executor, Outcome, Quota, Retry, RunError, RunOptions, Settings};
 pub use foldback_llm::TokenPrices;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
 pub use model_caller::Reply;
@@ -116,10 +113,6 @@ pub use observer::Observer;
 pub use one_plan::{OnePlan, OnePlanSettings};
 pub use person::{AskPerson, Person, Question};
 pub use react::{CallForm, React, ReactSettings};
-pub use rewards::{
-    CouldHavePlannedOnce, Guess, GuessedRashly, Judge, PlannableTurns, could_have_planned_once,
-    guessed_rashly, judge, own_judges,
-};
 pub use run_log::{RunEvent, RunLog, ToolOwner};
 pub use setting::SettingError;
 pub use spend_limits::{Resource, SpendLimits};
@@ -129,9 +122,4 @@ pub use strategy::{Strategy, StrategyName, StrategyRun};
 pub use sub_agents::{SubAgentTool, SubAgents};
 pub use think::think;
 pub use todo::{memory_share, todo_write};
-pub use trajectory::{
-    CallRecord, CallTime, DegradeReason, Degraded, Ending, LanguageRecord, ModelCall, ModelFailure,
-    PlanRecord, Purpose, Replay, ResultRecord, Situation, Spent, Stop, StrategyRecord,
-    TRAJECTORY_VERSION, TerminateStatus, Timing, ToolCallRecord, ToolRecord, Trajectory,
-    TrajectoryError, TurnClass, TurnRecord, read_trajectories, write_trajectory,
-};
+pub use trajectory::{Ending, Purpose, Replay, Stop, TerminateStatus, Trajectory};

@@ -1,10 +1,10 @@
 //! Watching an agent while it works.
 
+use crate::executor::CallReport;
 use crate::react::React;
 use crate::trajectory::{Purpose, Stop};
 use crate::{
-    AgentEvent, ApprovalRequest, CallReport, PlannedStep, RunEvent, SpendTracker, ToolOwner,
-    observation,
+    AgentEvent, ApprovalRequest, PlannedStep, RunEvent, SpendTracker, ToolOwner, observation,
 };
 use foldback_core::TodoId;
 use foldback_llm::{ChatResponse, ModelError, Usage};

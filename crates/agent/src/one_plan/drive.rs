@@ -6,12 +6,13 @@ use super::reading::{Reading, read};
 use super::request::{Reason, Requests, State};
 use super::settings::OnePlanSettings;
 use crate::agent::{Agent, AgentError, Task};
+use crate::executor::{Event, Run, Trigger};
 use crate::facts::facts;
 use crate::journal::PastPlan;
 use crate::model_caller::Reply;
 use crate::strategy::StrategyRun;
 use crate::trajectory::{DegradeReason, Degraded, Ending, Purpose, Stop};
-use crate::{Eager, Event, Outcome, Run, RunEvent, RunLog, RunOptions, Trigger};
+use crate::{Eager, Outcome, RunEvent, RunLog, RunOptions};
 use foldback_llm::{ChatRequest, ModelErrorKind, StopReason};
 use foldback_planner::{
     Action, Form, Plan, Progress, ReplanReason, Replans, Step, StepId, StepResult, StepState,

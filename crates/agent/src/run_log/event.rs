@@ -1,7 +1,8 @@
 //! What can happen in a run.
 
+use crate::executor::CallReport;
 use crate::trajectory::{Degraded, Purpose, Stop};
-use crate::{ApprovalRequest, CallReport, Decision, Outcome, Spending, StrategyName};
+use crate::{ApprovalRequest, Decision, Outcome, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList, ToolCall};
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
 use foldback_planner::{Plan, StepId, StepResult};

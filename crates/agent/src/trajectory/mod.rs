@@ -42,7 +42,7 @@ pub struct Trajectory {
     pub timing: Timing,
     /// The model's calls and tokens, by what they were for.
     pub tokens: BTreeMap<Purpose, Spent>,
-    /// What judges made of it, by name; see [`judge`](crate::judge).
+    /// What judges made of it, by name; see [`judge`](crate::rewards::judge).
     pub rewards: BTreeMap<String, f64>,
     /// How it ended.
     pub outcome: Ending,

@@ -7,8 +7,9 @@ use super::{
     CallRecord, CallTime, Ending, ModelCall, ModelFailure, PlanRecord, Purpose, ResultRecord,
     Situation, Spent, StrategyRecord, Timing, ToolCallRecord, Trajectory, TurnClass, TurnRecord,
 };
+use crate::executor::Trace;
 use crate::json_line::compact;
-use crate::{Outcome, Report, RunEvent, StrategyName, Trace};
+use crate::{Outcome, Report, RunEvent, StrategyName};
 use foldback_core::Message;
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
 use foldback_planner::{Failure, Form, StepId, StepResult};

@@ -3,9 +3,9 @@
 use crate::keeping::Watching;
 use crate::script::{agent, asked, conversation, full, model, running, says, task};
 use crate::toolkit::ms;
+use foldback_agent::trajectory::DegradeReason;
 use foldback_agent::{
-    Adaptive, AgentEvent, DegradeReason, Executor, MemoryJournal, OnePlan, React, Report,
-    StrategyName,
+    Adaptive, AgentEvent, Executor, MemoryJournal, OnePlan, React, Report, StrategyName,
 };
 use foldback_core::{ContextManager, Message, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};

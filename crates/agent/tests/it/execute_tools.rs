@@ -4,7 +4,8 @@ use crate::script::{
     agent, answering, asked, full, lines, model, task, text, texts, walk, walk_by,
 };
 use crate::toolkit::{Counter, spec, tool};
-use foldback_agent::{CallForm, OnePlan, Purpose, React, ReactSettings, Report, Stop, TurnClass};
+use foldback_agent::trajectory::TurnClass;
+use foldback_agent::{CallForm, OnePlan, Purpose, React, ReactSettings, Report, Stop};
 use foldback_core::{Message, Role, ToolCall};
 use foldback_llm::Answer;
 use foldback_tool::{Effect, ToolOutput, ToolSpec};

@@ -5,9 +5,10 @@ use crate::script::{
     Remembering, agent, asked, conversation, fails, full, model, says, task, walk, walk_by,
 };
 use crate::toolkit::{ms, spec, tool};
+use foldback_agent::trajectory::TurnClass;
 use foldback_agent::{
     Agent, AgentError, Executor, OnePlan, Purpose, React, ReactSettings, Resource, Settings,
-    SpendLimits, SpendTracker, Stop, TurnClass,
+    SpendLimits, SpendTracker, Stop,
 };
 use foldback_core::{
     Budget, ContextError, ContextManager, Estimate, Message, Role, TokenCounter, ToolAnswer,

@@ -2,9 +2,8 @@
 
 use crate::script::{agent, answering, fails, full, model, says, task, texts, walk};
 use crate::toolkit::{spec, tool};
-use foldback_agent::{
-    Judge, OnePlan, React, Trajectory, could_have_planned_once, guessed_rashly, judge, own_judges,
-};
+use foldback_agent::rewards::{Judge, could_have_planned_once, guessed_rashly, judge, own_judges};
+use foldback_agent::{OnePlan, React, Trajectory};
 use foldback_core::ToolCall;
 use foldback_llm::Answer;
 use foldback_planner::{StepId, StepResult};

@@ -4,10 +4,13 @@ use crate::script::{
     agent, answering, fails, full, lines, model, plan_and_run, plan_and_run_by, says, task, texts,
 };
 use crate::toolkit::{ms, spec, tool};
+use foldback_agent::rewards::{judge, own_judges};
+use foldback_agent::trajectory::{
+    TRAJECTORY_VERSION, TurnClass, TurnRecord, read_trajectories, write_trajectory,
+};
 use foldback_agent::{
     Agent, CallForm, Executor, OnePlan, OnePlanSettings, Purpose, React, ReactSettings, Replay,
-    Report, Settings, Stop, TRAJECTORY_VERSION, Trajectory, TurnClass, TurnRecord, judge,
-    own_judges, read_trajectories, write_trajectory,
+    Report, Settings, Stop, Trajectory,
 };
 use foldback_core::ToolCall;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};

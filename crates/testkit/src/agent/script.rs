@@ -1,9 +1,10 @@
 //! Agents with a scripted model, and what their runs leave.
 
 use super::toolkit::{spec, tool};
+use foldback_agent::executor::Trace;
 use foldback_agent::{
     Agent, AgentError, Executor, OnePlan, OnePlanSettings, React, ReactSettings, Report, Strategy,
-    Task, Trace,
+    Task,
 };
 use foldback_baselines::Full;
 use foldback_core::{
@@ -170,8 +171,8 @@ pub fn fails(name: &str, ms: u64) -> Arc<dyn Tool> {
 pub fn times(report: &Report, step: u32) -> (u64, u64) {
     let record = &report.trajectory;
     let place = record.calls.iter().position(|call| match call {
-        foldback_agent::CallRecord::Tool(call) => call.step == StepId(step),
-        foldback_agent::CallRecord::Model(_) => false,
+        foldback_agent::trajectory::CallRecord::Tool(call) => call.step == StepId(step),
+        foldback_agent::trajectory::CallRecord::Model(_) => false,
     });
     let time = record.timing.calls[place.unwrap()];
     (time.start_us / 1000, time.end_us / 1000)

@@ -4,7 +4,8 @@ use crate::toolkit::{
     Counter, anchor, answer, broken, executor, failure, ms, options, pause, plan, result, settings,
     skipped, spec, step, times, tool, wait, waiting,
 };
-use foldback_agent::{Eager, Event, Trigger};
+use foldback_agent::Eager;
+use foldback_agent::executor::{Event, Trigger};
 use foldback_planner::{Step, StepId, StepResult};
 use foldback_tool::{Effect, FailureKind, FunctionTool, ToolError, ToolOutput};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ async fn b2_a_ready_step_does_not_wait_for_the_writer() {
     let executor = executor([wait()]);
     let mut run = executor.open(options("stream")).unwrap();
     // The writer brings a step, then one that waits for it, and takes a second over an unrelated one.
-    let writer = async |run: &mut foldback_agent::Run| {
+    let writer = async |run: &mut foldback_agent::executor::Run| {
         let written = [(0, pause(1, 100, &[])), (0, pause(2, 10, &[1])), (1_000, pause(3, 0, &[]))];
         let mut left = written.into_iter();
         let mut due: Option<(Instant, Step)> = None;

@@ -4,7 +4,8 @@ use crate::toolkit::{
     Counter, anchor, answer, call, executor, failure, ms, object, options, pause, plan, run,
     settings, spec, step, tool, wait,
 };
-use foldback_agent::{Event, Retry};
+use foldback_agent::Retry;
+use foldback_agent::executor::Event;
 use foldback_planner::{StepId, Template};
 use foldback_tool::{CallContext, Effect, FailureKind, ToolError, ToolOutput, ToolSpec};
 use std::sync::Arc;

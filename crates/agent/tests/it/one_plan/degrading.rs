@@ -6,7 +6,8 @@ use crate::script::{
     texts, times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{DegradeReason, OnePlan, Purpose, Stop};
+use foldback_agent::trajectory::DegradeReason;
+use foldback_agent::{OnePlan, Purpose, Stop};
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::{Effect, ToolOutput};
 

@@ -200,9 +200,9 @@ async fn r12_replans_and_notes_are_in_the_journal() {
     run.note("planner", "第二个计划").unwrap();
     run.replanned(StepId(2)).unwrap();
     run.extend(&[pause(4, 10, &[1]), pause(5, 10, &[2, 4])]).unwrap();
-    while run.next().await != Some(foldback_agent::Event::Ended { step: StepId(4), success: true })
-    {
-    }
+    while run.next().await
+        != Some(foldback_agent::executor::Event::Ended { step: StepId(4), success: true })
+    {}
     drop(run);
 
     let run = executor.resume(options("run")).unwrap();
