@@ -1,4 +1,4 @@
-//! Which step waits for which: order, waves, cycles and the critical path.
+//! Which step waits for which: order, cycles and the critical path.
 
 use crate::{Plan, Step, StepId};
 use rustc_hash::FxHashMap;
@@ -57,26 +57,6 @@ impl Graph {
     #[must_use]
     pub fn order(&self) -> Vec<StepId> {
         self.places().into_iter().map(|place| self.ids[place]).collect()
-    }
-
-    /// The steps in waves: those of a wave wait for something in the wave before, and for nothing in
-    /// later ones. Ascending by number inside a wave; steps in a cycle, or behind one, are left out.
-    #[must_use]
-    pub fn waves(&self) -> Vec<Vec<StepId>> {
-        let mut wave_of = vec![0; self.ids.len()];
-        let mut waves: Vec<Vec<StepId>> = Vec::new();
-        for place in self.places() {
-            let wave = self.after.of(place).iter().map(|&on| wave_of[on] + 1).max().unwrap_or(0);
-            wave_of[place] = wave;
-            if waves.len() <= wave {
-                waves.resize_with(wave + 1, Vec::new);
-            }
-            waves[wave].push(self.ids[place]);
-        }
-        for wave in &mut waves {
-            wave.sort_unstable();
-        }
-        waves
     }
 
     /// The chain that takes longest, given what each step takes. Of equal chains, the one whose steps

@@ -80,10 +80,7 @@ mod validation;
 pub use bind::{BindError, Results};
 pub use catalog::{ArgumentsError, Catalog};
 pub use encode::Refusal;
-pub use execute_tools::{
-    ExecuteTools, ExecuteToolsEvent, ExecuteToolsReader, Expressed, parse_execute_tools,
-    write_execute_tools,
-};
+pub use execute_tools::{ExecuteTools, Expressed, parse_execute_tools, write_execute_tools};
 pub use finding::{Finding, FindingKind, Findings, Position};
 pub use graph::{CriticalPath, Cycle, Graph};
 pub use limits::{LimitError, Limits, Quantity};

@@ -71,8 +71,6 @@ pub(super) struct Unread<'a> {
     text: &'a str,
     at: usize,
     fault: Fault<'a>,
-    /// Whether more text behind may heal it.
-    pub(super) is_open: bool,
 }
 
 #[derive(Debug)]
@@ -92,11 +90,11 @@ enum Fault<'a> {
 impl<'a> Unread<'a> {
     fn truncated(text: &'a str, group: &Group<'_>, call: Option<(&'a str, usize)>) -> Self {
         let fault = Fault::Truncated { group: (group.kind, group.at), call };
-        Self { text, at: text.len(), fault, is_open: true }
+        Self { text, at: text.len(), fault }
     }
 
     fn syntax(text: &'a str, at: usize, found: String, expected: String) -> Self {
-        Self { text, at, fault: Fault::Syntax { found, expected }, is_open: false }
+        Self { text, at, fault: Fault::Syntax { found, expected } }
     }
 }
 
@@ -149,7 +147,7 @@ pub(super) fn read(text: &str, at: usize) -> Result<Block<'_>, Unread<'_>> {
             }
             (Tag::Open(_), Some(kind @ (GroupKind::Parallel | GroupKind::Sequential))) => {
                 if outer.len() + 1 == DEPTH_MOST {
-                    return Err(Unread { text, at: tag_at, fault: Fault::TooDeep, is_open: false });
+                    return Err(Unread { text, at: tag_at, fault: Fault::TooDeep });
                 }
                 let inner = Group { kind, at: tag_at, items: Vec::new() };
                 outer.push(std::mem::replace(&mut group, inner));
@@ -347,7 +345,7 @@ impl<'a> Cursor<'a> {
         );
         let expected = "both tags or none; a body that holds its own tags is written in \
                         `<![CDATA[..]]>`";
-        Unread { is_open: true, ..Unread::syntax(self.text, opening, found, expected.to_owned()) }
+        Unread::syntax(self.text, opening, found, expected.to_owned())
     }
 
     /// Goes past the closing tag of a server, where it is next.

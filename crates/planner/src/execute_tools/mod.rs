@@ -41,13 +41,13 @@ mod lower;
 mod nesting;
 mod places;
 mod prose;
-mod reader;
 mod writer;
 
-pub use reader::{ExecuteToolsEvent, ExecuteToolsReader};
 pub use writer::{Expressed, write_execute_tools};
 
-use crate::{Catalog, Findings, ParseError, Plan, Position, StepId};
+use crate::{Catalog, Finding, FindingKind, Findings, ParseError, Plan, Position, StepId};
+use places::Places;
+use prose::Located;
 use std::collections::BTreeMap;
 
 /// The block of an answer.
@@ -63,7 +63,8 @@ pub struct ExecuteTools {
     pub range: std::ops::Range<usize>,
 }
 
-/// Reads a whole answer. The catalog says which tools a server has, and what their bodies are for.
+/// Reads an answer. The catalog says which tools a server has, and what their bodies are for. A block
+/// outside of code fences counts before one inside; a second one is an error among the findings.
 ///
 /// # Errors
 /// [`ParseError::NoPlan`] when there is no block in the text; others when it breaks off, or when it
@@ -83,7 +84,34 @@ pub struct ExecuteTools {
 /// # Ok::<(), foldback_planner::ParseError>(())
 /// ```
 pub fn parse_execute_tools(text: &str, catalog: &Catalog) -> Result<ExecuteTools, ParseError> {
-    let mut reader = ExecuteToolsReader::new(catalog);
-    reader.push(text);
-    reader.finish()
+    let mut blocks = prose::blocks(text);
+    let bare = blocks.iter().filter(|block| !block.is_fenced).count();
+    let mut examples = Vec::new();
+    if bare > 0 {
+        blocks.retain(|block| {
+            if block.is_fenced {
+                examples.push(block.at);
+            }
+            !block.is_fenced
+        });
+    }
+    let mut blocks = blocks.into_iter();
+    let Some(Located { at, block, .. }) = blocks.next() else {
+        return Err(ParseError::NoPlan {
+            expected: "`<execute_tools>` with calls `<server><tool>..</tool></server>`",
+        });
+    };
+    let mut read = lower::lower(text, at, block?, catalog);
+    let mut places = Places::new(text);
+    for example in examples {
+        let message = "the block in a code fence was taken for an example";
+        let finding = Finding::of_plan(FindingKind::Leniency, message);
+        read.findings.push(finding.at(places.of(example)));
+    }
+    for Located { at, .. } in blocks {
+        let message = "there is a second block in the text; expected one that holds all calls";
+        let finding = Finding::of_plan(FindingKind::Syntax, message);
+        read.findings.push(finding.at(places.of(at)));
+    }
+    Ok(read)
 }

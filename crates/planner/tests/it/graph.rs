@@ -1,4 +1,4 @@
-//! Order, waves, cycles and critical paths.
+//! Order, cycles and critical paths.
 
 use crate::steps::{ids, plan, step};
 use foldback_planner::{Graph, StepId};
@@ -33,7 +33,6 @@ fn b3_deep_graphs_do_not_overflow_the_stack() {
     steps[0].after = Vec::new();
     let graph = Graph::new(&steps);
     assert_eq!(graph.order().len(), steps.len());
-    assert_eq!(graph.waves().len(), steps.len());
     assert_eq!(graph.critical_path(|_| Duration::from_secs(1)).length.as_secs(), u64::from(count));
     assert!(graph.cycles().is_empty());
     steps[0].after = ids(&[count]);
@@ -58,13 +57,6 @@ fn op7_the_critical_path_is_the_longest_chain() {
     assert_eq!(Graph::new(&[]).critical_path(takes).length, Duration::ZERO);
 }
 
-/// CX9's waves: a step belongs to the wave after the latest that it waits for.
-#[test]
-fn waves_are_ascending_inside() {
-    let graph = plan(vec![step(1, &[]), step(2, &[]), step(3, &[1]), step(4, &[1, 3])]).graph();
-    assert_eq!(graph.waves(), [ids(&[1, 2]), ids(&[3]), ids(&[4])]);
-}
-
 /// What a step comes after, found by walking from each step.
 fn ancestors(after: &BTreeMap<u32, Vec<u32>>, of: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
@@ -80,7 +72,7 @@ fn ancestors(after: &BTreeMap<u32, Vec<u32>>, of: u32) -> BTreeSet<u32> {
 }
 
 proptest! {
-    /// OP6, OP7: cycles, order, waves and the critical path of any graph equal what walking from each
+    /// OP6, OP7: cycles, order and the critical path of any graph equal what walking from each
     /// step finds.
     #[test]
     fn op6_op7_graphs_equal_a_naive_walk(
@@ -127,16 +119,6 @@ proptest! {
                 prop_assert!(place(on) < place(id));
             }
         }
-        let waves = graph.waves();
-        for (number, wave) in waves.iter().enumerate() {
-            for id in wave {
-                let latest = after[&id.0].iter().map(|&on| {
-                    waves.iter().position(|wave| wave.contains(&StepId(on))).map(|at| at + 1)
-                }).max().flatten().unwrap_or(0);
-                prop_assert_eq!(number, latest);
-            }
-        }
-
         let duration = |id: StepId| Duration::from_secs(takes[id.0 as usize]);
         let mut ends: BTreeMap<StepId, Duration> = BTreeMap::new();
         for &id in &order {

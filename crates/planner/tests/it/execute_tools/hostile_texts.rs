@@ -1,10 +1,7 @@
 //! Texts that break off, deceive, or come in parts.
 
 use super::{PARALLEL, SEQUENTIAL, SINGLE, body, call, catalog, text};
-use foldback_planner::{
-    Catalog, ExecuteTools, ExecuteToolsEvent, ExecuteToolsReader, FindingKind, ParseError,
-    parse_execute_tools,
-};
+use foldback_planner::{Catalog, FindingKind, ParseError, parse_execute_tools};
 use proptest::prelude::*;
 
 /// ET7: where a call ends is never guessed.
@@ -51,16 +48,12 @@ fn et7_an_uncertain_end_is_an_error() {
 #[test]
 fn et7_an_unbalanced_quotation_is_named() {
     let check = |text: &str, at: usize| {
-        let whole = events(&[text]);
-        assert_eq!(whole.0, [], "{text}");
-        let error = whole.1.clone().expect_err(text);
+        let error = parse_execute_tools(text, &catalog()).expect_err(text);
         let ParseError::Syntax { at: found, .. } = &error else { panic!("{error}: {text}") };
         assert_eq!(found.offset, at, "{text}");
         let message = error.to_string();
         assert!(message.contains("`<s><t>` inside the body"), "{message}");
         assert!(message.contains("CDATA"), "{message}");
-        let characters: Vec<&str> = text.split("").collect();
-        assert_eq!(events(&characters), whole, "{text}");
     };
     let one = "<execute_tools><s><t>print('杭 ";
     let two = "')</t></s>";
@@ -110,12 +103,7 @@ fn et7_a_truncated_block_gives_no_call() {
     for text in [SEQUENTIAL, &PARALLEL[7..PARALLEL.len() - 4], &SINGLE[SINGLE.len() - 138..]] {
         let begin = text.find("<execute_tools>").expect("a block") + "<execute_tools>".len();
         for (at, _) in text.char_indices() {
-            let mut reader_events = Vec::new();
-            let catalog = catalog();
-            let mut reader = ExecuteToolsReader::new(&catalog);
-            reader_events.extend(reader.push(&text[..at]));
-            assert_eq!(reader_events, [], "at {at}");
-            match reader.finish() {
+            match parse_execute_tools(&text[..at], &catalog()) {
                 Err(ParseError::Truncated { at: end, .. }) => assert_eq!(end.offset, at),
                 Err(ParseError::NoPlan { .. }) => assert!(at < begin, "at {at}: {}", &text[..at]),
                 other => panic!("{other:?} at {at}"),
@@ -124,39 +112,8 @@ fn et7_a_truncated_block_gives_no_call() {
     }
 }
 
-type Read = (Vec<ExecuteToolsEvent>, Result<ExecuteTools, ParseError>);
-
-fn events(parts: &[&str]) -> Read {
-    let catalog = catalog();
-    let mut reader = ExecuteToolsReader::new(&catalog);
-    let events = parts.iter().flat_map(|part| reader.push(part)).collect();
-    (events, reader.finish())
-}
-
-/// ET7, OP8: what comes out does not depend on how the text was cut.
-#[test]
-fn et7_every_cut_gives_the_same() {
-    let quoting = format!(
-        "看 `<execute_tools>` <execute_tools><microsandbox_server><execute_python>doc = '''{SINGLE}'''\
-         </execute_python></microsandbox_server></execute_tools> tail"
-    );
-    let twice = format!("{SINGLE}\n{SEQUENTIAL}");
-    let broken = "<execute_tools><a><b>x</b></a> stray </execute_tools>";
-    for text in [PARALLEL, SEQUENTIAL, SINGLE, &quoting, &twice, broken] {
-        let whole = events(&[text]);
-        for (at, _) in text.char_indices() {
-            assert_eq!(events(&[&text[..at], &text[at..]]), whole, "cut at {at}: {text}");
-        }
-        let characters: Vec<&str> = text.split("").collect();
-        assert_eq!(events(&characters), whole, "{text}");
-    }
-    // The block outside of fences comes out at once, with its last character.
-    let (came_out, result) = events(&[SEQUENTIAL]);
-    assert_eq!(came_out, [ExecuteToolsEvent::Block(result.expect("a block"))]);
-}
-
 proptest! {
-    /// ET7: no text makes the scanner panic, and cutting changes nothing.
+    /// ET7: no text makes the scanner panic.
     #[test]
     fn et7_any_text_ends_in_a_block_or_an_error(
         parts in proptest::collection::vec(prop_oneof![
@@ -167,9 +124,7 @@ proptest! {
             Just("{results[0].data}"), Just("{\"query\": "), Just("}"), Just("&lt;"), Just("/>"),
         ], 0..24),
     ) {
-        let text: String = parts.concat();
-        let borrowed: Vec<&str> = parts.clone();
-        prop_assert_eq!(events(&borrowed), events(&[&text]));
+        let _ = parse_execute_tools(&parts.concat(), &catalog());
     }
 
     /// ET7: any body in CDATA, or escaped, comes through as it is.
@@ -217,20 +172,6 @@ fn et7_hostile_texts_are_read_in_linear_time() {
             format!("{many}-->x</execute_tools>"),
         ] {
             let _ = parse_execute_tools(&text, &catalog());
-        }
-    }
-}
-
-/// ET7: a text that comes in small parts is looked at once, not anew with each part.
-#[test]
-fn et7_small_parts_are_read_in_linear_time() {
-    let catalog = catalog();
-    // Looking anew would be 10^12 steps.
-    for part in ["abc ", "<exe", "</execute_tools ", " "] {
-        let mut reader = ExecuteToolsReader::new(&catalog);
-        reader.push("</execute_tools");
-        for _ in 0..1_000_000 {
-            assert_eq!(reader.push(part), []);
         }
     }
 }
