@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// A time to the second that stands in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clock {
+#[derive(Debug)]
+struct Clock {
     /// Where it stands, in bytes.
-    pub range: Range<usize>,
+    range: Range<usize>,
     /// As it reads.
-    pub text: String,
+    text: String,
     /// The same as coarse as a cached prefix bears it: the day, or the hour of a time without one.
-    pub coarse: String,
+    coarse: String,
 }
 
 /// A clock in the part of a request that stays the same from call to call.
@@ -39,14 +39,7 @@ pub struct ClockError {
 /// of mails, of English and of Chinese; times alone and Unix times right behind words for now. Dates
 /// without a time, times to the minute, versions, durations, numbers of orders, and what is given as
 /// an example are none.
-///
-/// ```
-/// let clocks = foldback_llm::find_clocks("当前时间:2025年11月22日 3时5分54秒。版本 1.2.3");
-/// assert_eq!(clocks.len(), 1);
-/// assert_eq!(clocks[0].coarse, "2025年11月22日");
-/// ```
-#[must_use]
-pub fn find_clocks(text: &str) -> Vec<Clock> {
+fn find_clocks(text: &str) -> Vec<Clock> {
     let mut clocks: Vec<Clock> = Vec::new();
     for pattern in PATTERNS.iter() {
         clocks.extend(pattern.captures_iter(text).filter_map(|found| clock(text, &found)));
@@ -62,7 +55,12 @@ pub fn find_clocks(text: &str) -> Vec<Clock> {
     clocks
 }
 
-/// The text with its [clocks](find_clocks) made coarse: the same all day, or all hour.
+/// The text with its clocks made coarse: the same all day, or all hour.
+///
+/// ```
+/// let coarse = foldback_llm::coarsen_clocks("当前时间:2025年11月22日 3时5分54秒。版本 1.2.3");
+/// assert_eq!(coarse, "当前时间:2025年11月22日。版本 1.2.3");
+/// ```
 #[must_use]
 pub fn coarsen_clocks(text: &str) -> Cow<'_, str> {
     let clocks = find_clocks(text);

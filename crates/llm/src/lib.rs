@@ -83,7 +83,7 @@ pub use cache::{
     CACHE_BREAKPOINT, CacheSettings, CacheUse, MarkLimits, PrefixCache, RequestTokens,
     place_cache_marks,
 };
-pub use clocks::{Clock, ClockError, check_clocks, coarsen_clocks, find_clocks};
+pub use clocks::{ClockError, check_clocks, coarsen_clocks};
 pub use error::{ModelError, ModelErrorKind};
 pub use mask::{
     Availability, AvailabilityError, AvailabilityState, CallMode, Mask, MaskProblem,

@@ -2,17 +2,15 @@
 
 use super::call::Surroundings;
 use super::claim::Claim;
-use super::event::Trace;
 use super::run::Run;
 use super::settings::Settings;
+use super::{Outcome, RunError, RunOptions};
 use crate::journal::{Past, PastPlan};
-use crate::{Approver, Journal, JournalError, Record, RunLog};
-use foldback_planner::{Catalog, LimitError, Plan, Schedule, ScheduleError, StepId, StepResult};
-use foldback_tool::{CallContext, CancellationToken, ContextHandle, Toolbox};
-use std::collections::BTreeMap;
+use crate::{Approver, Journal, Record};
+use foldback_planner::{Catalog, Plan, Schedule};
+use foldback_tool::Toolbox;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Runs the steps of plans as soon as they may start.
@@ -67,189 +65,6 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) journal: Option<Arc<dyn Journal>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
-}
-
-/// One run among others.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct RunOptions {
-    /// Its name: unique in the journal, and the same when a run is resumed. Idempotency keys are
-    /// derived from it, so two runs that share a name share the keys of equal calls. With a journal it
-    /// must not be empty.
-    pub id: String,
-    /// Cancels the run.
-    pub cancelled: CancellationToken,
-    /// The whole context as text, for tools that are flagged to see it.
-    pub global_context: Option<Arc<str>>,
-    /// How many runs stand around this one.
-    pub depth: u32,
-    /// The way to the context of the loop that runs it: lent to the tools.
-    pub context: Option<ContextHandle>,
-    /// What stands around it otherwise: lent to the tools.
-    pub log: RunLog,
-    /// The turn that its steps belong to, as the log says; without one they are not emitted.
-    pub turn: Option<u32>,
-}
-
-impl RunOptions {
-    /// A run of this name, everything else as usual.
-    #[must_use]
-    pub fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), ..Self::default() }
-    }
-
-    /// A run that a tool makes for a call: named after it, cancelled with it, seeing what it sees.
-    #[must_use]
-    pub fn inside(call: &CallContext) -> Self {
-        Self {
-            id: call.idempotency_key.clone(),
-            cancelled: call.cancelled.clone(),
-            global_context: call.global_context.clone(),
-            depth: call.depth,
-            context: call.context.clone(),
-            log: RunLog::of(call),
-            turn: None,
-        }
-    }
-
-    /// The same, cancelled by this token.
-    #[must_use]
-    pub fn with_cancelled(self, cancelled: CancellationToken) -> Self {
-        Self { cancelled, ..self }
-    }
-
-    /// The same, with this text for tools that see the whole context.
-    #[must_use]
-    pub fn with_global_context(self, global_context: impl Into<Arc<str>>) -> Self {
-        Self { global_context: Some(global_context.into()), ..self }
-    }
-
-    /// The same, inside this many runs.
-    #[must_use]
-    pub fn with_depth(self, depth: u32) -> Self {
-        Self { depth, ..self }
-    }
-
-    /// The same, lending this context to the tools.
-    #[must_use]
-    pub fn with_context(self, context: ContextHandle) -> Self {
-        Self { context: Some(context), ..self }
-    }
-
-    /// The same, telling this log.
-    #[must_use]
-    pub fn with_log(self, log: RunLog) -> Self {
-        Self { log, ..self }
-    }
-
-    /// The same, with steps that belong to this turn of the log.
-    #[must_use]
-    pub fn with_turn(self, turn: impl Into<Option<u32>>) -> Self {
-        Self { turn: turn.into(), ..self }
-    }
-}
-
-/// What became of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// What became of each step, by number; each has exactly one result.
-    pub results: BTreeMap<StepId, StepResult>,
-    /// How each call went, for the steps that came so far.
-    pub calls: BTreeMap<StepId, CallReport>,
-    /// What happened, in order.
-    pub trace: Trace,
-    /// From the beginning of the run to its end.
-    pub elapsed: Duration,
-}
-
-/// How a call went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallReport {
-    /// The tool.
-    pub function: String,
-    /// The arguments it was called with.
-    pub arguments: String,
-    /// The idempotency key of the call.
-    pub key: String,
-    /// How many attempts were made.
-    pub attempts: u32,
-    /// When it started, since the beginning of the run.
-    pub started: Duration,
-    /// When it ended, since the beginning of the run.
-    pub ended: Duration,
-    /// Whether the result is an earlier run's, from the journal: nothing was called.
-    pub from_journal: bool,
-}
-
-/// Why a run could not be started, given more steps, or ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The steps do not make a plan.
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
-    /// The plan is too large.
-    #[error(transparent)]
-    Limit(#[from] LimitError),
-    /// Too many runs stand inside each other.
-    #[error(
-        "this run would stand inside {depth} others; at most {limit} runs may stand inside each other"
-    )]
-    Depth {
-        /// How many runs stand around it.
-        depth: u32,
-        /// How many there may be, this one included.
-        limit: u32,
-    },
-    /// The journal holds another plan under this run's name.
-    #[error(
-        "the journal of run {run:?} holds another {step} than this plan; resume with the plan that was recorded, or give the run another name"
-    )]
-    Changed {
-        /// The run.
-        run: String,
-        /// The step that differs.
-        step: StepId,
-    },
-    /// The run is going on already.
-    #[error("run {run:?} is going on already; wait for it to end, or give this run another name")]
-    InUse {
-        /// The run.
-        run: String,
-    },
-    /// A run without a name would be mixed up with others in the journal.
-    #[error("a run with a journal needs a name of its own, and got an empty one")]
-    Unnamed,
-    /// The run broke off while its plan was being written: what came of it may be half of something.
-    #[error(
-        "the plan of run {run:?} had not been written to its end; open the run again and bring the plan anew"
-    )]
-    Unfinished {
-        /// The run.
-        run: String,
-    },
-    /// There is nothing to resume.
-    #[error("the journal holds no run named {run:?}")]
-    NothingToResume {
-        /// The run.
-        run: String,
-    },
-    /// The journal could not be read or written; nothing more was started.
-    #[error("{error}")]
-    Journal {
-        /// Why.
-        #[source]
-        error: Arc<JournalError>,
-        /// What became of the run up to there, where it had begun and has been brought to its end. What
-        /// it holds may be in no journal.
-        outcome: Option<Box<Outcome>>,
-    },
-}
-
-impl From<JournalError> for RunError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal { error: Arc::new(error), outcome: None }
-    }
 }
 
 impl Executor {

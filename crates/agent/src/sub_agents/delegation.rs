@@ -1,13 +1,14 @@
 //! One call of `delegate`: what may start does, what waited in vain is called off, and each item is handed
 //! back as soon as it has ended.
 
+mod plan;
+
 use super::SubAgents;
-use super::assignment::{Assignment, ended, title};
+use super::assignment::{Assignment, ended};
 use super::conclusion::{conclusion, named};
-use super::delegate::Ordered;
 use super::report::report;
 use crate::agent::{AgentError, Report};
-use crate::todo::{as_told, failed, grant, item_id, short_name};
+use crate::todo::{as_told, failed, grant, short_name};
 use crate::{RunEvent, RunLog};
 use foldback_core::{
     ContextManager, ItemState, Reference, TodoId, TodoItem, TodoList, TodoListError,
@@ -35,137 +36,9 @@ type Working<'a> = FuturesUnordered<BoxFuture<'a, Worked>>;
 type Worked = (usize, Box<dyn ContextManager>, Option<Result<Report, AgentError>>);
 
 impl<'a> Delegation<'a> {
-    /// Checks what is ordered. Where something of it is wrong, nothing is begun.
-    pub(super) async fn plan(
-        sub_agents: &'a SubAgents,
-        call: &'a CallContext,
-        context: &'a ContextHandle,
-        ordered: Vec<Ordered>,
-    ) -> Result<Self, ToolError> {
-        let list = context.todo_list().await.map_err(|error| failed(context, &error))?;
-        let (assignments, items) = (Vec::new(), Vec::new());
-        let mut delegation = Self { sub_agents, call, context, assignments, items };
-        for ordered in ordered {
-            delegation.take(&list, ordered)?;
-        }
-        let planned = merged(&list, &delegation.items).map_err(|error| delegation.wrong(&error))?;
-        delegation.check_waits(&planned)?;
-        Ok(delegation)
-    }
-
     /// The items that sub-agents will work on.
     pub(super) fn ids(&self) -> Vec<TodoId> {
         self.items.iter().map(|item| item.id.clone()).collect()
-    }
-
-    /// Takes one item that is ordered.
-    fn take(&mut self, list: &TodoList, ordered: Ordered) -> Result<(), ToolError> {
-        let parent = self.context.todo();
-        let id = item_id(parent, list, &ordered.id);
-        let short = short_name(parent, &id).to_owned();
-        let given = ordered.id.trim();
-        let is_own = given == short || given == id.as_str();
-        let given_name = (!is_own).then(|| given.to_owned());
-        let name = called(given_name.as_deref(), &short);
-        if ordered.task.trim().is_empty() {
-            let message =
-                format!("item {name} has no task; write all that the sub-agent has to know");
-            return Err(ToolError::arguments(message));
-        }
-        if self.items.iter().any(|item| item.id == id) {
-            let message = format!("item {name} is given away twice; give each item once");
-            return Err(ToolError::arguments(message));
-        }
-        let run = format!("{}/{short}", self.call.idempotency_key);
-        let has_begun = self.has_begun(&run)?;
-        let known = list.item(&id);
-        let was_begun = has_begun
-            || known.is_some_and(|item| {
-                item.state != ItemState::Pending || !item.references.is_empty()
-            });
-        let mut item = known.cloned().unwrap_or_else(|| {
-            TodoItem::new(id.clone(), &title(ordered.title.as_deref(), &ordered.task))
-        });
-        // What this very call has begun before its process was killed, it may have ended as well.
-        if !(matches!(item.state, ItemState::Completed | ItemState::Failed) && has_begun) {
-            if item.state == ItemState::Completed {
-                let message = format!(
-                    "item {name} is completed already; give new work an id of its own, and let it depend on \
-                     this one"
-                );
-                return Err(ToolError::arguments(message));
-            }
-            if item.state.is_reopened_by(ItemState::Pending) {
-                item.result = None;
-            }
-            item.state = ItemState::Pending;
-        }
-        let mut depends_on: Vec<TodoId> =
-            ordered.depends_on.iter().map(|name| item_id(parent, list, name)).collect();
-        let mut references = Vec::new();
-        for written in &ordered.references {
-            let reference = Reference::parse_in(parent, written.trim());
-            let reference =
-                reference.map_err(|error| ToolError::arguments(format!("item {name}: {error}")))?;
-            let state = returned_by(list, &reference).map(|item| item.state);
-            if state == Some(ItemState::Completed) {
-                // What an item returned can be read by those that depend on it.
-                depends_on.push(reference.todo().clone());
-            } else if reference.todo() == parent || state.is_some() {
-                // Nobody can wait for what failed, and what it has found can be used all the same.
-                if !references.contains(&reference) {
-                    references.push(reference);
-                }
-            } else {
-                return Err(ToolError::arguments(format!(
-                    "item {name} cannot be given {written}: it is neither of your own conversation nor \
-                     returned by an item of your list; write what is needed into the task"
-                )));
-            }
-        }
-        for on in depends_on {
-            if !item.depends_on.contains(&on) {
-                item.depends_on.push(on);
-            }
-        }
-        let (task, tools) = (ordered.task, ordered.tools);
-        let worker = None;
-        self.assignments.push(Assignment {
-            task,
-            given_name,
-            references,
-            unreadable: Vec::new(),
-            tools,
-            run,
-            was_begun,
-            worker,
-        });
-        self.items.push(item);
-        Ok(())
-    }
-
-    /// Whether the journal knows this run.
-    fn has_begun(&self, run: &str) -> Result<bool, ToolError> {
-        let records = self.sub_agents.template.executor.records(run);
-        let records = records.map_err(|error| ToolError::permanent(error.to_string()))?;
-        Ok(!records.is_empty())
-    }
-
-    /// Refuses items that wait for what nobody in this call brings.
-    fn check_waits(&self, list: &TodoList) -> Result<(), ToolError> {
-        for item in self.items.iter().filter(|item| item.state == ItemState::Pending) {
-            let outside = |id: &&TodoId| !self.items.iter().any(|other| other.id == **id);
-            let waits = item.depends_on.iter().filter(outside).filter_map(|id| list.item(id));
-            let over =
-                |on: &TodoItem| matches!(on.state, ItemState::Completed | ItemState::Cancelled);
-            if let Some(on) = waits.into_iter().find(|on| !over(on)) {
-                let (item, on, state) = (self.name(&item.id), self.name(&on.id), on.state);
-                return Err(ToolError::arguments(format!(
-                    "item {item} waits for {on}, which is {state}; give {on} away as well, or do it first"
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Opens each item's conversation, and lets it read what it is given. Where an item cannot be worked
@@ -421,11 +294,6 @@ fn merged(list: &TodoList, items: &[TodoItem]) -> Result<TodoList, TodoListError
     let merged = TodoList::new(all)?;
     merged.check_change(list)?;
     Ok(merged)
-}
-
-/// The item of the list that has returned this.
-fn returned_by<'l>(list: &'l TodoList, reference: &Reference) -> Option<&'l TodoItem> {
-    list.item(reference.todo()).filter(|item| item.references.contains(reference))
 }
 
 /// An item by the name that the model gave it, and by the one that it has, where that is another.

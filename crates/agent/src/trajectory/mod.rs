@@ -1,24 +1,25 @@
 //! What happened in a run, as one record: to be read, judged, replayed and learned from.
 
+mod ending;
 mod json_lines;
 mod purpose;
 mod recorder;
 mod replay;
 mod tool_record;
 
+pub use ending::{Ending, Stop, TerminateStatus};
 pub use json_lines::{TrajectoryError, read_trajectories, write_trajectory};
 pub use purpose::Purpose;
 pub(crate) use recorder::Recorder;
 pub use replay::Replay;
 pub use tool_record::{LanguageRecord, ToolRecord};
 
-use crate::{Resource, StrategyName};
+use crate::StrategyName;
 use foldback_llm::{StopReason, Usage};
 use foldback_planner::{Form, Step, StepId, StepResult};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 /// The version of the record's shape. A reader refuses a greater one.
@@ -266,111 +267,6 @@ impl CallTime {
     #[must_use]
     pub fn took(self) -> Duration {
         Duration::from_micros(self.end_us.saturating_sub(self.start_us))
-    }
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ending {
-    /// Why it ended.
-    pub stop: Stop,
-    /// What is told to whoever asked, where the run came to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
-}
-
-/// Why a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Stop {
-    /// The model answered.
-    Answered,
-    /// The greatest number of turns was reached.
-    MaxSteps,
-    /// Something may not be spent any more.
-    Exhausted {
-        /// What.
-        resource: Resource,
-    },
-    /// The model could not be asked, or went on answering what cannot be used.
-    ModelFailed {
-        /// Why.
-        message: String,
-    },
-    /// The model's answer was cut off at its greatest length, again when it was asked once more; what
-    /// there is of it is the answer.
-    CutOff,
-    /// The model ended the run by calling `terminate`.
-    Terminated {
-        /// How it went, by its own word.
-        status: TerminateStatus,
-    },
-    /// Whoever asked gave up.
-    Cancelled,
-    /// The context or the journal failed. Such a run has no record.
-    Failed {
-        /// Why.
-        message: String,
-    },
-}
-
-/// How a run went, by the word of the model that ended it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TerminateStatus {
-    /// What was asked for is done.
-    Success,
-    /// It cannot be done.
-    Failure,
-}
-
-impl fmt::Display for TerminateStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-        })
-    }
-}
-
-impl fmt::Display for Stop {
-    /// A sentence for whoever asked.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Answered => f.write_str("Answered"),
-            Self::MaxSteps => f.write_str("Terminated: Reached max steps"),
-            Self::Exhausted { resource } => {
-                write!(f, "Terminated: the run may spend no more {resource}")
-            }
-            Self::ModelFailed { message } => write!(f, "The model failed: {message}"),
-            Self::CutOff => f.write_str("The answer was cut off at its greatest length"),
-            Self::Terminated { status } => {
-                write!(f, "Terminated by the model with status: {status}")
-            }
-            Self::Cancelled => f.write_str("Cancelled"),
-            Self::Failed { message } => write!(f, "The run failed: {message}"),
-        }
-    }
-}
-
-impl Ending {
-    /// The ending of a run that came to an answer.
-    #[must_use]
-    pub fn answered(answer: impl Into<String>) -> Self {
-        Self { stop: Stop::Answered, answer: Some(answer.into()) }
-    }
-
-    /// What is told to whoever asked: the answer, or why there is none.
-    #[must_use]
-    pub fn told(&self) -> String {
-        self.answer.clone().unwrap_or_else(|| self.stop.to_string())
-    }
-}
-
-impl From<Stop> for Ending {
-    /// The ending of a run that came to no answer.
-    fn from(stop: Stop) -> Self {
-        Self { stop, answer: None }
     }
 }
 

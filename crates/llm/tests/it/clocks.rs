@@ -1,8 +1,9 @@
 //! Clocks in the prefix.
 
 use foldback_core::{Message, ToolDefinition};
-use foldback_llm::{ChatRequest, check_clocks, coarsen_clocks, find_clocks};
+use foldback_llm::{ChatRequest, check_clocks, coarsen_clocks};
 use proptest::prelude::*;
+use std::borrow::Cow;
 
 /// MC1: a clock that reads to the second is found in every form, and made as coarse as its day.
 #[test]
@@ -52,10 +53,7 @@ fn mc1_clocks_are_coarsened_to_their_day() {
     ];
     for (text, expected) in cases {
         assert_eq!(coarsen_clocks(text), expected);
-        let clocks = find_clocks(text);
-        assert_eq!(clocks.len(), 1, "{text}: {clocks:?}");
-        assert_eq!(text[clocks[0].range.clone()], clocks[0].text);
-        assert_eq!(find_clocks(expected), [], "{expected}");
+        assert!(matches!(coarsen_clocks(expected), Cow::Borrowed(_)), "{expected}");
     }
     let two = "from 2025-11-22 03:05:54 to 2025-11-23 04:05:06 时间";
     assert_eq!(coarsen_clocks(two), "from 2025-11-22 to 2025-11-23 时间");
@@ -102,8 +100,7 @@ fn mc1_no_false_alarm() {
         "for example \"2024-01-01T00:00:00Z\"",
         "",
     ] {
-        assert_eq!(find_clocks(text), [], "{text}");
-        assert!(matches!(coarsen_clocks(text), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(coarsen_clocks(text), Cow::Borrowed(_)), "{text}");
     }
 }
 
@@ -185,8 +182,7 @@ proptest! {
     /// Any text is read without harm.
     #[test]
     fn mc1_any_text_is_read(text in "\\PC{0,40}|[0-9:年月日时分秒TZ +.-]{0,40}") {
-        for clock in find_clocks(&text) {
-            prop_assert_eq!(&text[clock.range.clone()], clock.text);
-        }
+        let coarse = coarsen_clocks(&text);
+        prop_assert!(coarse == text || matches!(coarse, Cow::Owned(_)));
     }
 }

@@ -1,10 +1,11 @@
 //! From a step that is ready to a call that is made.
 
 use super::Run;
+use crate::executor::CallReport;
 use crate::executor::call::{Call, failure};
 use crate::executor::consent::{Candidate, Decided};
 use crate::executor::event::{Event, Trigger};
-use crate::executor::executor::{CallReport, Shared};
+use crate::executor::executor::Shared;
 use crate::executor::lanes::{Again, Turn};
 use crate::executor::settings::Eager;
 use crate::facts::facts;

@@ -1,0 +1,55 @@
+//! The answer, from what the steps brought.
+
+use super::super::question::Heard;
+use super::super::request::Reason;
+use super::{Drive, Finish, heard, longer, stop_of};
+use crate::agent::AgentError;
+use crate::model_caller::Reply;
+use crate::trajectory::{Ending, Purpose, Stop};
+use foldback_llm::{ModelErrorKind, StopReason};
+
+/// How often the model is asked for an answer when it writes none, or not to its end.
+const ATTEMPTS: u32 = 2;
+
+impl Drive<'_> {
+    /// Has the answer written, from what the steps brought.
+    pub(super) async fn answer(&mut self) -> Result<Finish, AgentError> {
+        let mut request = self.requests.answer(&self.state(&self.run.progress(), None));
+        let mut cut = None;
+        let mut why = "the model wrote no answer".to_owned();
+        for _ in 0..ATTEMPTS {
+            self.ask(Purpose::ANSWER, Reason::default(), request.clone());
+            let heard = heard(&mut self.question);
+            let heard = self.task.cancelled.run_until_cancelled(heard).await.flatten();
+            self.question = None;
+            let Some(Heard::Whole(reply)) = heard else {
+                return Ok(Finish::Ended(Stop::Cancelled.into()));
+            };
+            match (*reply)? {
+                Reply::Answer(response) => {
+                    let text = response.message.text();
+                    let is_cut = response.stop == StopReason::Length;
+                    if !text.trim().is_empty() && !is_cut {
+                        let answer = Some(text.into_owned());
+                        return Ok(Finish::Ended(Ending { stop: Stop::Answered, answer }));
+                    }
+                    if is_cut {
+                        cut =
+                            Some(text.into_owned()).filter(|text| !text.trim().is_empty()).or(cut);
+                        longer(&mut request);
+                    }
+                }
+                Reply::Failed(error) if error.kind == ModelErrorKind::Response => {
+                    why = error.message;
+                }
+                other => {
+                    return Ok(Finish::Ended(Ending { stop: stop_of(other), answer: cut }));
+                }
+            }
+        }
+        Ok(match cut {
+            Some(_) => Finish::Ended(Ending { stop: Stop::CutOff, answer: cut }),
+            None => Finish::Ended(Stop::ModelFailed { message: why }.into()),
+        })
+    }
+}

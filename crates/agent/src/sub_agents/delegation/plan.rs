@@ -1,0 +1,165 @@
+//! What is ordered, checked before anything of it is begun.
+
+use super::super::SubAgents;
+use super::super::assignment::{Assignment, title};
+use super::super::delegate::Ordered;
+use super::{Delegation, called, merged};
+use crate::todo::{failed, item_id, short_name};
+use foldback_core::{ItemState, Reference, TodoId, TodoItem, TodoList};
+use foldback_tool::{CallContext, ContextHandle, ToolError};
+
+/// What an item waits for, and what it is given to read.
+struct Given {
+    depends_on: Vec<TodoId>,
+    references: Vec<Reference>,
+}
+
+impl<'a> Delegation<'a> {
+    /// Checks what is ordered. Where something of it is wrong, nothing is begun.
+    pub(in crate::sub_agents) async fn plan(
+        sub_agents: &'a SubAgents,
+        call: &'a CallContext,
+        context: &'a ContextHandle,
+        ordered: Vec<Ordered>,
+    ) -> Result<Self, ToolError> {
+        let list = context.todo_list().await.map_err(|error| failed(context, &error))?;
+        let (assignments, items) = (Vec::new(), Vec::new());
+        let mut delegation = Self { sub_agents, call, context, assignments, items };
+        for ordered in ordered {
+            delegation.take(&list, ordered)?;
+        }
+        let planned = merged(&list, &delegation.items).map_err(|error| delegation.wrong(&error))?;
+        delegation.check_waits(&planned)?;
+        Ok(delegation)
+    }
+
+    /// Takes one item that is ordered.
+    fn take(&mut self, list: &TodoList, ordered: Ordered) -> Result<(), ToolError> {
+        let parent = self.context.todo();
+        let id = item_id(parent, list, &ordered.id);
+        let short = short_name(parent, &id).to_owned();
+        let given = ordered.id.trim();
+        let is_own = given == short || given == id.as_str();
+        let given_name = (!is_own).then(|| given.to_owned());
+        let name = called(given_name.as_deref(), &short);
+        if ordered.task.trim().is_empty() {
+            let message =
+                format!("item {name} has no task; write all that the sub-agent has to know");
+            return Err(ToolError::arguments(message));
+        }
+        if self.items.iter().any(|item| item.id == id) {
+            let message = format!("item {name} is given away twice; give each item once");
+            return Err(ToolError::arguments(message));
+        }
+        let run = format!("{}/{short}", self.call.idempotency_key);
+        let has_begun = self.has_begun(&run)?;
+        let known = list.item(&id);
+        let was_begun = has_begun
+            || known.is_some_and(|item| {
+                item.state != ItemState::Pending || !item.references.is_empty()
+            });
+        let item = known
+            .cloned()
+            .unwrap_or_else(|| TodoItem::new(id, &title(ordered.title.as_deref(), &ordered.task)));
+        let mut item = due(item, has_begun, &name)?;
+        let Given { depends_on, references } = self.given(list, &ordered, &name)?;
+        for on in depends_on {
+            if !item.depends_on.contains(&on) {
+                item.depends_on.push(on);
+            }
+        }
+        let (task, tools) = (ordered.task, ordered.tools);
+        self.assignments.push(Assignment {
+            task,
+            given_name,
+            references,
+            unreadable: Vec::new(),
+            tools,
+            run,
+            was_begun,
+            worker: None,
+        });
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// What an item is given to read, and what it waits for.
+    fn given(&self, list: &TodoList, ordered: &Ordered, name: &str) -> Result<Given, ToolError> {
+        let parent = self.context.todo();
+        let mut depends_on: Vec<TodoId> =
+            ordered.depends_on.iter().map(|name| item_id(parent, list, name)).collect();
+        let mut references = Vec::new();
+        for written in &ordered.references {
+            let reference = Reference::parse_in(parent, written.trim());
+            let reference =
+                reference.map_err(|error| ToolError::arguments(format!("item {name}: {error}")))?;
+            let state = returned_by(list, &reference).map(|item| item.state);
+            if state == Some(ItemState::Completed) {
+                // What an item returned can be read by those that depend on it.
+                depends_on.push(reference.todo().clone());
+            } else if reference.todo() == parent || state.is_some() {
+                // Nobody can wait for what failed, and what it has found can be used all the same.
+                if !references.contains(&reference) {
+                    references.push(reference);
+                }
+            } else {
+                return Err(ToolError::arguments(format!(
+                    "item {name} cannot be given {written}: it is neither of your own conversation nor \
+                     returned by an item of your list; write what is needed into the task"
+                )));
+            }
+        }
+        Ok(Given { depends_on, references })
+    }
+
+    /// Whether the journal knows this run.
+    fn has_begun(&self, run: &str) -> Result<bool, ToolError> {
+        let records = self.sub_agents.template.executor.records(run);
+        let records = records.map_err(|error| ToolError::permanent(error.to_string()))?;
+        Ok(!records.is_empty())
+    }
+
+    /// Refuses items that wait for what nobody in this call brings.
+    fn check_waits(&self, list: &TodoList) -> Result<(), ToolError> {
+        for item in self.items.iter().filter(|item| item.state == ItemState::Pending) {
+            let outside = |id: &&TodoId| !self.items.iter().any(|other| other.id == **id);
+            let waits = item.depends_on.iter().filter(outside).filter_map(|id| list.item(id));
+            let over =
+                |on: &TodoItem| matches!(on.state, ItemState::Completed | ItemState::Cancelled);
+            if let Some(on) = waits.into_iter().find(|on| !over(on)) {
+                let (item, on, state) = (self.name(&item.id), self.name(&on.id), on.state);
+                return Err(ToolError::arguments(format!(
+                    "item {item} waits for {on}, which is {state}; give {on} away as well, or do it first"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The item as it is to be worked on.
+///
+/// # Errors
+/// When it is completed already, by another call than this one.
+fn due(mut item: TodoItem, has_begun: bool, name: &str) -> Result<TodoItem, ToolError> {
+    // What this very call has begun before its process was killed, it may have ended as well.
+    if matches!(item.state, ItemState::Completed | ItemState::Failed) && has_begun {
+        return Ok(item);
+    }
+    if item.state == ItemState::Completed {
+        return Err(ToolError::arguments(format!(
+            "item {name} is completed already; give new work an id of its own, and let it depend on \
+             this one"
+        )));
+    }
+    if item.state.is_reopened_by(ItemState::Pending) {
+        item.result = None;
+    }
+    item.state = ItemState::Pending;
+    Ok(item)
+}
+
+/// The item of the list that has returned this.
+fn returned_by<'l>(list: &'l TodoList, reference: &Reference) -> Option<&'l TodoItem> {
+    list.item(reference.todo()).filter(|item| item.references.contains(reference))
+}
