@@ -26,9 +26,10 @@
 //! - A [`Report`] is what became of a task: the answer, and its [`Trajectory`], which tells every plan,
 //!   call, result, time and token. [`judge`](rewards::judge) rates it, [`Replay`] does it once more.
 //!
-//! It is **not** a set of tools, a provider of models or a context policy: it holds what implements
-//! `foldback_tool::Tool`, `foldback_llm::ChatModel` and `foldback_core::ContextManager`. It knows no other
-//! strategies than its own; those of other crates use what is public here.
+//! It is not a memory: what the model sees is decided by the context, and any policy will do. It does not
+//! know which provider answers (`foldback-providers`), it has no tools for files, a shell or the web
+//! (`foldback-tools`), and it starts no runtime of its own. It knows no other strategies than its own; those
+//! of other crates (`foldback-flow`, `foldback-deep-search`) use what is public here.
 //!
 //! ```
 //! use foldback_agent::{Agent, Executor, OnePlan, SpendLimits, SpendTracker, Task};

@@ -47,8 +47,8 @@ mod note;
 mod policy;
 mod refusal;
 mod summarizer;
-mod told;
 mod tool;
+mod words;
 
 pub use clear_tool_results::ClearToolResults;
 pub use counters::Counters;

@@ -2,7 +2,7 @@
 
 use crate::counters::Counters;
 use crate::refusal::{is_gone, no_message, over_budget};
-use crate::told::told;
+use crate::words::told;
 use foldback_core::{
     Budget, ContextError, Message, Pairing, PairingTracker, Prompt, Role, SeqNo, TodoId,
     message_tokens,

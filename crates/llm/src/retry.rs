@@ -16,11 +16,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Retrying<M> {
     model: M,
     policy: RetryPolicy,
-    told: Option<Arc<Told>>,
+    on_retry: Option<Arc<OnRetry>>,
 }
 
-/// Who is told of each failure after which a model is asked again, and of the wait before that.
-type Told = dyn Fn(&ModelError, Duration) + Send + Sync;
+/// What is called with each failure after which a model is asked again, and with the wait before that.
+type OnRetry = dyn Fn(&ModelError, Duration) + Send + Sync;
 
 /// How often to ask again, and after how long.
 ///
@@ -115,14 +115,14 @@ impl RetryPolicy {
 impl<M: ChatModel> Retrying<M> {
     /// The model, asked again by `policy`.
     pub fn new(model: M, policy: RetryPolicy) -> Self {
-        Self { model, policy, told: None }
+        Self { model, policy, on_retry: None }
     }
 
-    /// The same, telling `told` of each failure after which the model is asked again, and of the wait
-    /// before that.
+    /// The same, calling `on_retry` with each failure after which the model is asked again, and with the
+    /// wait before that.
     #[must_use]
-    pub fn telling(self, told: impl Fn(&ModelError, Duration) + Send + Sync + 'static) -> Self {
-        Self { told: Some(Arc::new(told)), ..self }
+    pub fn telling(self, on_retry: impl Fn(&ModelError, Duration) + Send + Sync + 'static) -> Self {
+        Self { on_retry: Some(Arc::new(on_retry)), ..self }
     }
 
     /// Waits before the next attempt, or says why there is none.
@@ -140,8 +140,8 @@ impl<M: ChatModel> Retrying<M> {
             return Err(error);
         }
         tracing::info!(model = self.model.name(), ?wait, %error, "asking again");
-        if let Some(told) = &self.told {
-            told(&error, wait);
+        if let Some(on_retry) = &self.on_retry {
+            on_retry(&error, wait);
         }
         tokio::time::sleep(wait).await;
         tries.waited += wait;

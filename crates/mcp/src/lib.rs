@@ -7,7 +7,10 @@
 //! descriptions are cut, and told as its own words; its hints on what a tool does are believed only of
 //! servers that the [configuration](McpServerConfig::trust) trusts; its list of tools is asked for once
 //! and does not change while they are used. A program is started with a clean environment, and does not
-//! outlive the tools. It is not sandboxed: it may do what the person may who started it.
+//! outlive the tools.
+//!
+//! It is not a server, and not a sandbox: a program that is started may do what the person may who started
+//! it. Resources and prompts of servers are not read, and what a server asks of a model is refused.
 //!
 //! ```
 //! use foldback_mcp::McpServerConfig;

@@ -2,9 +2,8 @@
 
 use foldback_core::{
     ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
-    sub_tasks_of,
+    panic_text, sub_tasks_of,
 };
-use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -86,8 +85,10 @@ impl ContextHandle {
             let kept = sub_tasks_of(context)?;
             let list = kept.todo_list();
             let changed = catch_unwind(AssertUnwindSafe(|| change(list))).map_err(|panic| {
-                let message =
-                    format!("a change of the todo list panicked: {}", panic_text(&*panic));
+                let message = format!(
+                    "a change of the todo list panicked: {}",
+                    panic_text(&*panic).unwrap_or("without a message")
+                );
                 ContextError { message, source: None }
             })?;
             if let Ok(list) = &changed {
@@ -176,10 +177,4 @@ impl Requests {
         })
         .await
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }

@@ -5,8 +5,8 @@
 //! a [`ToolOutput`] or a [`ToolError`]. A [`Toolbox`] holds tools by name. [`canonical_tools`] and its
 //! siblings write what is declared in one form, so that the same tools give the same bytes.
 //!
-//! No tool stands here, and nothing that calls one: no model, no loop, no plan, no file, no network, no
-//! runtime.
+//! It is not a set of tools (`foldback-tools` is one), and nothing here calls a tool: there is no model, no
+//! loop, no plan, no file, no network and no runtime.
 //!
 //! ```
 //! use foldback_core::ToolDefinition;

@@ -2,14 +2,18 @@
 //!
 //! Nothing is permitted until [`Permissions`] say so, and [`toolset`] gives the tools that they permit:
 //!
-//! - `file_read`, `file_write`, `file_edit`, `file_list`, `file_grep` reach the folders of a
-//!   [`Workspace`] and nothing else, whatever a path says.
+//! - `file_read`, `file_write`, `file_edit`, `file_list`, `file_grep` reach the folders that are named and
+//!   nothing else, whatever a path says.
 //! - `shell_run` runs a command in the sandbox of `foldback_sandbox`; where there is none, [`toolset`]
 //!   says so and no command is run.
 //! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
 //!
 //! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
 //! do next.
+//!
+//! It is not where a tool of one's own begins (`foldback-tool` is), and it knows no model and no loop. It
+//! asks nobody: whether a person is asked before a call is a matter of the executor. Tools of MCP servers
+//! come from `foldback-mcp`, folders for deep search from `foldback-documents`.
 //!
 //! ```
 //! use foldback_tool::{CallContext, Toolbox};
@@ -42,13 +46,12 @@ mod shell;
 mod web;
 mod workspace;
 
+use foldback_tool::Tool;
 pub use permissions::{
     FilePermissions, Permissions, PermissionsError, Refused, ShellPermissions, WebPermissions,
 };
-pub use workspace::{Access, Place, Workspace};
-
-use foldback_tool::Tool;
 use std::sync::Arc;
+use workspace::Workspace;
 
 /// The tools that these permissions allow, in the order of their names.
 ///

@@ -1,6 +1,8 @@
 //! The folders that file tools reach.
 
 mod likely;
+#[cfg(test)]
+mod tests;
 
 use crate::{Permissions, PermissionsError, Refused};
 use cap_std::ambient_authority;
@@ -21,7 +23,7 @@ use unicode_normalization::UnicodeNormalization;
 /// place they lead to is looked for in the folders, and then it is opened from the folder that is held,
 /// which refuses to be left, also when a link was put there meanwhile.
 #[derive(Debug)]
-pub struct Workspace {
+pub(crate) struct Workspace {
     /// Where relative paths begin.
     base: Option<PathBuf>,
     roots: Vec<Root>,
@@ -39,7 +41,7 @@ struct Root {
 
 /// What is done with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// It is read.
     Read,
     /// It is written.
@@ -48,12 +50,12 @@ pub enum Access {
 
 /// Where a path leads: into one of the folders.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     root: &'a Root,
     /// The way from the folder, free of links; empty for the folder itself.
     within: PathBuf,
     /// As a model is told of it: from the workspace on where it is in there, else from the root.
-    pub shown: String,
+    pub(crate) shown: String,
 }
 
 impl Workspace {
@@ -61,7 +63,7 @@ impl Workspace {
     ///
     /// # Errors
     /// When one of them is relative and there is no workspace, or cannot be opened.
-    pub fn open(permissions: &Permissions) -> Result<Self, PermissionsError> {
+    pub(crate) fn open(permissions: &Permissions) -> Result<Self, PermissionsError> {
         let files = &permissions.files;
         let readable = files.read.iter().map(|folder| (folder, false));
         let writable = files.write.iter().map(|folder| (folder, true));
@@ -84,7 +86,7 @@ impl Workspace {
     ///
     /// # Errors
     /// When it is no path, or leads out of the folders that may be read or written.
-    pub fn place(&self, asked: &str, access: Access) -> Result<Place<'_>, ToolError> {
+    pub(crate) fn place(&self, asked: &str, access: Access) -> Result<Place<'_>, ToolError> {
         let path = self.absolute(asked)?;
         let mut is_led_out = false;
         let mut place = PathBuf::new();
@@ -210,13 +212,13 @@ impl Workspace {
 impl Place<'_> {
     /// Whether there is something.
     #[must_use]
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.within.as_os_str().is_empty() || self.root.dir.symlink_metadata(&self.within).is_ok()
     }
 
     /// Whether it is a folder.
     #[must_use]
-    pub fn is_folder(&self) -> bool {
+    pub(crate) fn is_folder(&self) -> bool {
         let within = &self.within;
         within.as_os_str().is_empty()
             || self.root.dir.symlink_metadata(within).is_ok_and(|meta| meta.is_dir())
@@ -224,7 +226,7 @@ impl Place<'_> {
 
     /// Its path from the root of the file system on.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         if self.within.as_os_str().is_empty() {
             self.root.path.clone()
         } else {
@@ -249,7 +251,7 @@ impl Place<'_> {
     ///
     /// # Errors
     /// When it is none, or the system does not allow it.
-    pub fn open_folder(&self) -> Result<Dir, ToolError> {
+    pub(crate) fn open_folder(&self) -> Result<Dir, ToolError> {
         open_folder(&self.root.dir, &self.within).map_err(|error| self.missing(&error))
     }
 
@@ -257,7 +259,7 @@ impl Place<'_> {
     ///
     /// # Errors
     /// When there is none, when it is no file, or the system does not allow it.
-    pub fn open_file(&self) -> Result<File, ToolError> {
+    pub(crate) fn open_file(&self) -> Result<File, ToolError> {
         if self.is_folder() {
             return Err(ToolError::permanent(format!(
                 "{} is a folder; a file was expected. file_list shows what is in it.",
@@ -285,7 +287,7 @@ impl Place<'_> {
     ///
     /// # Errors
     /// When the system does not allow it.
-    pub fn write(&self, content: &[u8]) -> Result<(), ToolError> {
+    pub(crate) fn write(&self, content: &[u8]) -> Result<(), ToolError> {
         if self.is_folder() {
             return Err(ToolError::permanent(format!(
                 "{} is a folder; the path of a file was expected",

@@ -5,13 +5,13 @@ use super::lanes::{Again, Rest};
 use super::status::says_fail;
 use crate::spans;
 use crate::{JournalError, Record, RunEvent, RunLog, Spending};
+use foldback_core::panic_text;
 use foldback_planner::{Failure, StepId, StepResult};
 use foldback_tool::{
     CallContext, CancellationToken, ContextHandle, Data, Effect, Extensions, FailureKind, Tool,
     ToolError, ToolErrorKind, ToolOutput,
 };
 use futures::FutureExt;
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,7 +195,8 @@ impl Call {
         match outcome {
             Ok(Ok(answer)) => answer.map_err(Failed::from),
             Ok(Err(panic)) => {
-                let message = format!("the tool {} panicked: {}", spec.name(), panic_text(&*panic));
+                let words = panic_text(&*panic).unwrap_or("without a message");
+                let message = format!("the tool {} panicked: {words}", spec.name());
                 Err(Failed::finally(FailureKind::Tool, message))
             }
             Err(limit) => {
@@ -299,10 +300,4 @@ pub(super) fn doubt(effect: Effect) -> &'static str {
         Effect::Effectful => "; it may have taken effect",
         Effect::ReadOnly | Effect::Idempotent => "",
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }

@@ -1,8 +1,8 @@
 //! The raw words of every message, kept apart under an id, and the tools that search and read them.
 
 use crate::note::head_of;
-use crate::told::words;
 use crate::tool::tool;
+use crate::words::words;
 use foldback_core::{
     Message, SeqNo, TokenCounter, ToolAnswer, ToolCall, ToolDefinition, argument_text,
 };

@@ -1,7 +1,7 @@
 //! A prompt as it is laid out: every message as it was, where a chat API takes it so; else told.
 
 use super::raw::Raw;
-use crate::told::told;
+use crate::words::told;
 use foldback_core::{Content, Message, Role, TokenCounter, ToolCallId, message_tokens};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use crate::error::{reading, writing};
 use crate::folder;
 use crate::{Engine, Error};
+use foldback_core::panic_text;
 use std::fs;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -140,9 +141,8 @@ pub(super) fn guarded<T>(
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => error,
         Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-            let detail = format!("sled stopped: {}", words.unwrap_or("without a word"));
+            let words = panic_text(&*panic).unwrap_or("without a word");
+            let detail = format!("sled stopped: {words}");
             return Err(Error::Damaged { path, detail });
         }
     };

@@ -69,13 +69,13 @@ fn run(
     })?;
     let place = workspace.place(path.as_deref().unwrap_or("."), Access::Read)?;
     let context = context.unwrap_or_default().min(MOST_CONTEXT);
-    let found = Found { is_of_lines: has_line_break(&pattern), ..Found::default() };
-    let mut search = Search { regex, context, bounds, found };
+    let matches = Matches { is_of_lines: has_line_break(&pattern), ..Matches::default() };
+    let mut search = Search { regex, context, bounds, matches };
     if place.exists() && !place.is_folder() {
         let file = place.open_file()?;
         let end = search.file(file, &place.shown).map_err(|error| failed(&place.shown, &error))?;
-        search.found.cut = end.break_value();
-        return Ok(search.found.answer());
+        search.matches.cut = end.break_value();
+        return Ok(search.matches.answer());
     }
     let walked = walk(&place, usize::MAX, ignored == Some(true), bounds, &mut |entry| {
         if entry.is_folder || glob.as_ref().is_some_and(|glob| !glob.fits(entry.within)) {
@@ -83,7 +83,7 @@ fn run(
         }
         if entry.is_link {
             // What it leads to is searched where it stands, if it may be.
-            search.found.links += 1;
+            search.matches.links += 1;
             return ControlFlow::Continue(());
         }
         let name = entry.within.file_name().map(Path::new).unwrap_or(entry.within);
@@ -91,28 +91,28 @@ fn run(
             .and_then(|file| search.file(file, &entry.shown));
         // What cannot be read is counted, and the rest is searched.
         searched.unwrap_or_else(|_| {
-            search.found.unread += 1;
+            search.matches.unread += 1;
             ControlFlow::Continue(())
         })
     })?;
-    search.found.cut = walked.cut;
-    search.found.left_out = walked.left_out();
-    search.found.unread += walked.not_entered;
-    Ok(search.found.answer())
+    search.matches.cut = walked.cut;
+    search.matches.left_out = walked.left_out();
+    search.matches.unread += walked.not_entered;
+    Ok(search.matches.answer())
 }
 
 struct Search<'a> {
     regex: Regex,
     context: usize,
     bounds: &'a Bounds,
-    found: Found,
+    matches: Matches,
 }
 
-/// What was found so far.
+/// The answer as far as it is made: the lines that match, and what was passed over.
 #[derive(Default)]
-struct Found {
+struct Matches {
     text: String,
-    matches: Vec<Match>,
+    lines: Vec<Match>,
     files: u64,
     binary: u64,
     unread: u64,
@@ -137,11 +137,11 @@ impl Search<'_> {
         let mut text = match Text::of(file, self.bounds.file_bytes)? {
             Ok(text) => text,
             Err(_) => {
-                self.found.binary += 1;
+                self.matches.binary += 1;
                 return Ok(ControlFlow::Continue(()));
             }
         };
-        self.found.files += 1;
+        self.matches.files += 1;
         // Lines before a match that are not told yet, and lines after one that are still to be told.
         let mut before: VecDeque<(u64, String)> = VecDeque::new();
         let (mut after, mut told) = (0, 0);
@@ -160,7 +160,7 @@ impl Search<'_> {
                     told = number;
                     let line = around(line, 0);
                     if let end @ ControlFlow::Break(_) =
-                        self.found.tell(shown, number, '-', &line, self.bounds)
+                        self.matches.tell(shown, number, '-', &line, self.bounds)
                     {
                         return Ok(end);
                     }
@@ -173,30 +173,31 @@ impl Search<'_> {
                 continue;
             };
             let begins = before.front().map_or(number, |(first, _)| *first);
-            if self.context > 0 && (told == 0 || begins > told + 1) && !self.found.text.is_empty() {
-                self.found.text.push_str("--\n");
+            if self.context > 0 && (told == 0 || begins > told + 1) && !self.matches.text.is_empty()
+            {
+                self.matches.text.push_str("--\n");
             }
             for (at, line) in before.drain(..) {
                 if let end @ ControlFlow::Break(_) =
-                    self.found.tell(shown, at, '-', &line, self.bounds)
+                    self.matches.tell(shown, at, '-', &line, self.bounds)
                 {
                     return Ok(end);
                 }
             }
             let line = around(line, hit.start());
             if let end @ ControlFlow::Break(_) =
-                self.found.tell(shown, number, ':', &line, self.bounds)
+                self.matches.tell(shown, number, ':', &line, self.bounds)
             {
                 return Ok(end);
             }
-            self.found.matches.push(Match { path: shown.to_owned(), line: number, text: line });
+            self.matches.lines.push(Match { path: shown.to_owned(), line: number, text: line });
             (after, told) = (self.context, number);
         }
         Ok(ControlFlow::Continue(()))
     }
 }
 
-impl Found {
+impl Matches {
     /// Tells a line, where it has room.
     fn tell(
         &mut self,
@@ -218,16 +219,16 @@ impl Found {
     fn answer(self) -> ToolOutput {
         let mut text = self.text;
         let mut notes = Vec::new();
-        if self.matches.is_empty() && self.cut.is_none() {
+        if self.lines.is_empty() && self.cut.is_none() {
             notes.push(format!("nothing matches; files searched: {}", thousands(self.files)));
         }
         if let Some(cut) = self.cut {
             notes.push(cut.told(format!(
                 "there may be more after {} matches; give a narrower pattern, path or glob",
-                thousands(u64::try_from(self.matches.len()).unwrap_or(u64::MAX))
+                thousands(u64::try_from(self.lines.len()).unwrap_or(u64::MAX))
             )));
         }
-        if self.matches.is_empty() {
+        if self.lines.is_empty() {
             if self.is_of_lines {
                 let line_by_line = "each line is searched by itself, so a pattern with \\n matches \
                                     nothing; give what stands in one line";
@@ -253,7 +254,7 @@ impl Found {
             let _ = writeln!(text, "[{note}]");
         }
         text.truncate(text.trim_end_matches('\n').len());
-        let structured = serde_json::json!({ "matches": self.matches }).to_string();
+        let structured = serde_json::json!({ "matches": self.lines }).to_string();
         ToolOutput { data: Data { text, structured: Some(structured) } }
     }
 }

@@ -13,4 +13,3 @@ mod permissions;
 mod shell;
 mod tools;
 mod web;
-mod workspace;

@@ -1,7 +1,20 @@
 //! Where paths lead.
 
-use crate::tools::put;
-use foldback_tools::{Access, Permissions, Workspace};
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails; helpers of tests are tests"
+)]
+
+use super::{Access, Workspace};
+use crate::Permissions;
+use std::path::Path;
+
+/// Writes a file and the folders around it.
+fn put(path: &Path, content: &[u8]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
 
 /// A folder `work` in which may be written, `library` which may be read, and `secret`.
 fn folders() -> (tempfile::TempDir, Workspace) {
