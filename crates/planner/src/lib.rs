@@ -7,7 +7,7 @@
 //! [`Catalog::bind`] fills in what they refer to. [`Replans`] and [`Progress`] say when a plan is made anew, and
 //! how the new one joins what was done.
 //!
-//! It runs nothing: no model, no runtime, no clock, no file. The same plan and the same outcomes give
+//! It is not an executor: it runs nothing, and knows no model, no runtime, no clock and no file. The same plan and the same outcomes give
 //! the same schedule, in whatever order steps end.
 //!
 //! ```

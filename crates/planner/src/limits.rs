@@ -49,6 +49,7 @@ pub struct LimitError {
 
 /// What is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Quantity {
     /// [`Limits::steps`].
     Steps,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// A thing that happens in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// A step's call was started.
     Started {
@@ -41,6 +42,7 @@ pub enum Event {
 
 /// Why a plan should be made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Trigger {
     /// An anchor's time has come.
     Anchor,

@@ -42,6 +42,7 @@ pub trait Journal: Send + Sync {
 /// A thing that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Record {
     /// The run was given steps: its plan, a part of it, or what a new plan added.
     Steps {

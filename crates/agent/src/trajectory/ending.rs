@@ -17,6 +17,7 @@ pub struct Ending {
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Stop {
     /// The model answered.
     Answered,

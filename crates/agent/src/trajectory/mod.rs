@@ -93,6 +93,7 @@ pub struct Degraded {
 /// The reasons to go on step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DegradeReason {
     /// The planner said that the task is open-ended.
     Declared,

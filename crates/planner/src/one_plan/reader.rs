@@ -59,6 +59,7 @@ pub struct OnePlanReader {
 
 /// What came out of a text.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum OnePlanEvent {
     /// The object of a step has closed, and nothing is wrong with it by itself.
     Step(Step),

@@ -1,11 +1,5 @@
 //! Where paths lead.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails; helpers of tests are tests"
-)]
-
 use super::{Access, Workspace};
 use crate::Permissions;
 use std::path::Path;
