@@ -40,7 +40,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let request = "Write the corrected high water of Holm to holm.md.";
-    let task = Task { observer: Some(Arc::new(Lines)), ..Task::new("asked", request) };
+    let task = Task::new("asked", request).with_observer(Arc::new(Lines));
     println!("{request}");
     let from = memory.len(&todo)?;
     let report = agent.run(&mut context, &task).await?;
@@ -65,7 +65,7 @@ fn tide() -> Arc<dyn Tool> {
         parameters: r#"{"type": "object", "required": ["station"], "properties": {"station": {"type": "string"}}}"#
             .to_owned(),
     };
-    let spec = ToolSpec { effect: Effect::ReadOnly, ..ToolSpec::new(definition) };
+    let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
     Arc::new(FunctionTool::new(spec, |_, _| async { Ok(ToolOutput::text("2174 mm")) }))
 }
 

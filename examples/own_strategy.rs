@@ -62,11 +62,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         ReferenceAgent::new(Arc::new(model)).with_strategy(Arc::new(Majority(3))).build()?;
     let memory = Memory::in_memory(Options::default())?;
     let mut context = memory.session(&TodoId::new("tides")?)?;
-    let few = SpendLimits { model_calls: Some(10), ..SpendLimits::default() };
-    let task = Task {
-        spend: SpendTracker::new(few, None)?,
-        ..Task::new("tides", "How high is high water at 杭州湾?")
-    };
+    let few = SpendLimits::default().with_model_calls(10);
+    let task = Task::new("tides", "How high is high water at 杭州湾?")
+        .with_spend(SpendTracker::new(few, None)?);
     let report = agent.run(&mut context, &task).await?;
     println!("{} votes, by {}", task.spend.spent().model_calls, report.trajectory.strategy.chosen);
     println!("=> {}", report.answer().unwrap_or("(no answer)"));

@@ -80,7 +80,7 @@ pub(crate) fn body(
 
 /// How the answer is drawn, and how long it may be.
 fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Value>) {
-    let Sampling { temperature, max_tokens, stop, seed } = &request.sampling;
+    let Sampling { temperature, max_tokens, stop, seed, .. } = &request.sampling;
     if let Some(temperature) = temperature {
         body.insert("temperature".to_owned(), json!(temperature));
     }

@@ -13,7 +13,7 @@ async fn om9_nonsense_is_refused() {
         FlowSettings { executors: names.iter().map(executor).collect(), ..FlowSettings::default() }
     };
     let plain = FlowSettings::default;
-    let sampling = Sampling { max_tokens: Some(0), ..Sampling::default() };
+    let sampling = Sampling::default().with_max_tokens(0);
     for (flow, told) in [
         (
             named(&["coder", " "]),
