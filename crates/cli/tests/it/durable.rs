@@ -32,7 +32,11 @@ fn r1_a_replay_that_is_killed_goes_on_where_it_was() {
             .unwrap();
         // Killed once there is a store and a little more time has passed.
         let begun = Instant::now();
-        while !shell.store().join("FORMAT").exists() && begun.elapsed() < Duration::from_secs(20) {
+        let is_made = || {
+            let format = std::fs::read_to_string(shell.store().join("FORMAT"));
+            format.is_ok_and(|format| !format.contains("unfinished"))
+        };
+        while !is_made() && begun.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(Duration::from_millis(after));
