@@ -58,7 +58,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         println!("not read   {files}");
     }
 
-    let settings = DeepSearchSettings { passages: 2, ..DeepSearchSettings::default() };
+    let settings = DeepSearchSettings::default().with_passages(2);
     let settings = settings.with_effort(Effort::Medium);
     let deep = DeepSearch::new(Arc::new(documents.clone())).with_settings(settings);
     let model = Arc::new(ScriptedModel::answering(script));

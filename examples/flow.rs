@@ -38,14 +38,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let agent = |tool| -> Result<Agent, Box<dyn Error>> {
         Ok(Agent::new(model.clone(), Executor::new(Toolbox::new([tool])?)))
     };
-    let flow = FlowSettings {
-        executors: vec![
+    let flow = FlowSettings::default()
+        .with_executors(vec![
             StepExecutor::new("reader", "reads what changed, and writes", agent(changes())?),
             StepExecutor::new("tester", "finds the test of a change", agent(find_test())?),
-        ],
-        max_retries: 1,
-        ..FlowSettings::default()
-    };
+        ])
+        .with_max_retries(1);
     let agent = Agent::new(model.clone(), Executor::new(Toolbox::default()));
 
     let mut context = Full.start(TodoId::new("release")?, Arc::new(Estimate));

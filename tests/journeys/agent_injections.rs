@@ -118,7 +118,7 @@ impl World {
             SubAgents::new(own(self.tools.clone())).with_strategy(Arc::new(react.clone()));
         let documents =
             DocumentFolder::open(self.folder.path(), DocumentSettings::default()).unwrap();
-        let depth = DeepSearchSettings { passages: 1, ..DeepSearchSettings::default() };
+        let depth = DeepSearchSettings::default().with_passages(1);
         let deep =
             DeepSearch::new(Arc::new(documents)).with_settings(depth.with_effort(Effort::Low));
         let mut tools = self.tools.clone();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How deep a search goes, and how it cites.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DeepSearchSettings {
     /// How many queries the first round has at most.
     pub number_of_initial_queries: u32,
@@ -70,6 +71,7 @@ pub enum Citing {
 /// choice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Temperatures {
     /// Queries.
     pub queries: Option<f64>,
@@ -86,6 +88,32 @@ impl Default for Temperatures {
     fn default() -> Self {
         let (ideas, facts) = (Some(1.0), Some(0.0));
         Self { queries: ideas, research: facts, reflection: ideas, answer: facts }
+    }
+}
+
+impl Temperatures {
+    /// The same, with queries drawn in this way.
+    #[must_use]
+    pub fn with_queries(self, queries: impl Into<Option<f64>>) -> Self {
+        Self { queries: queries.into(), ..self }
+    }
+
+    /// The same, with summaries of searches drawn in this way.
+    #[must_use]
+    pub fn with_research(self, research: impl Into<Option<f64>>) -> Self {
+        Self { research: research.into(), ..self }
+    }
+
+    /// The same, with what is missing drawn in this way.
+    #[must_use]
+    pub fn with_reflection(self, reflection: impl Into<Option<f64>>) -> Self {
+        Self { reflection: reflection.into(), ..self }
+    }
+
+    /// The same, with the answer drawn in this way.
+    #[must_use]
+    pub fn with_answer(self, answer: impl Into<Option<f64>>) -> Self {
+        Self { answer: answer.into(), ..self }
     }
 }
 
@@ -134,6 +162,78 @@ impl Effort {
 }
 
 impl DeepSearchSettings {
+    /// The same, with at most this many queries in the first round.
+    #[must_use]
+    pub fn with_number_of_initial_queries(self, number_of_initial_queries: u32) -> Self {
+        Self { number_of_initial_queries, ..self }
+    }
+
+    /// The same, with at most this many rounds of research.
+    #[must_use]
+    pub fn with_max_research_loops(self, max_research_loops: u32) -> Self {
+        Self { max_research_loops, ..self }
+    }
+
+    /// The same, with at most this many queries in a later round.
+    #[must_use]
+    pub fn with_max_follow_up_queries(self, max_follow_up_queries: u32) -> Self {
+        Self { max_follow_up_queries, ..self }
+    }
+
+    /// The same, with this many queries worked on at once.
+    #[must_use]
+    pub fn with_max_parallel(self, max_parallel: usize) -> Self {
+        Self { max_parallel, ..self }
+    }
+
+    /// The same, with at most this many passages a query.
+    #[must_use]
+    pub fn with_passages(self, passages: usize) -> Self {
+        Self { passages, ..self }
+    }
+
+    /// The same, with at most this many tokens of a passage.
+    #[must_use]
+    pub fn with_passage_tokens(self, passage_tokens: usize) -> Self {
+        Self { passage_tokens, ..self }
+    }
+
+    /// The same, with at most this many tokens of a query's summary.
+    #[must_use]
+    pub fn with_summary_tokens(self, summary_tokens: usize) -> Self {
+        Self { summary_tokens, ..self }
+    }
+
+    /// The same, with this many more tries after a failure that passes.
+    #[must_use]
+    pub fn with_retries(self, retries: u32) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// The same, with citations that come into a text in this way.
+    #[must_use]
+    pub fn with_citing(self, citing: Citing) -> Self {
+        Self { citing, ..self }
+    }
+
+    /// The same, with this heading over the list of sources, or without a list.
+    #[must_use]
+    pub fn with_sources_heading(self, sources_heading: impl Into<Option<String>>) -> Self {
+        Self { sources_heading: sources_heading.into(), ..self }
+    }
+
+    /// The same, on this day, or on none that models are told.
+    #[must_use]
+    pub fn with_today(self, today: impl Into<Option<String>>) -> Self {
+        Self { today: today.into(), ..self }
+    }
+
+    /// The same, with answers drawn in this way.
+    #[must_use]
+    pub fn with_temperatures(self, temperatures: Temperatures) -> Self {
+        Self { temperatures, ..self }
+    }
+
     /// The same with as many queries and rounds as an effort has.
     #[must_use]
     pub fn with_effort(self, effort: Effort) -> Self {

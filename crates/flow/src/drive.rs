@@ -58,7 +58,7 @@ impl<'a> Drive<'a> {
         for executor in &settings.executors {
             run.know_tools(executor.agent.executor().toolbox().specs());
         }
-        run.open(context, &settings.by.system_prompt(agent))?;
+        run.open(context, &settings.strategy.system_prompt(agent))?;
         let mut drive = Self {
             settings,
             whole,

@@ -131,7 +131,7 @@ impl Strategy for Flow {
     }
 
     fn system_prompt(&self, agent: &Agent) -> String {
-        self.settings.by.system_prompt(agent)
+        self.settings.strategy.system_prompt(agent)
     }
 
     fn run<'a>(

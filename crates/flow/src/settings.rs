@@ -8,11 +8,12 @@ use std::time::Duration;
 
 /// How a flow goes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FlowSettings {
     /// Who works on steps; a step that names none is the first one's. Without any, the agent itself.
     pub executors: Vec<StepExecutor>,
-    /// How a step is gone about.
-    pub by: Arc<dyn Strategy>,
+    /// How a step is worked on.
+    pub strategy: Arc<dyn Strategy>,
     /// Where a step is worked on.
     pub context: StepContext,
     /// How much of the plan a step sees.
@@ -41,7 +42,7 @@ impl Default for FlowSettings {
     fn default() -> Self {
         Self {
             executors: Vec::new(),
-            by: Arc::new(React::default()),
+            strategy: Arc::new(React::default()),
             context: StepContext::default(),
             shown: PlanShown::default(),
             max_retries: 2,
@@ -56,6 +57,72 @@ impl Default for FlowSettings {
 }
 
 impl FlowSettings {
+    /// The same, with these executors.
+    #[must_use]
+    pub fn with_executors(self, executors: Vec<StepExecutor>) -> Self {
+        Self { executors, ..self }
+    }
+
+    /// The same, with steps worked on by this strategy.
+    #[must_use]
+    pub fn with_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
+        Self { strategy, ..self }
+    }
+
+    /// The same, with steps in such a context.
+    #[must_use]
+    pub fn with_context(self, context: StepContext) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The same, with this much of the plan in each step's request.
+    #[must_use]
+    pub fn with_shown(self, shown: PlanShown) -> Self {
+        Self { shown, ..self }
+    }
+
+    /// The same, with this many tries after a step's first failure.
+    #[must_use]
+    pub fn with_max_retries(self, max_retries: u32) -> Self {
+        Self { max_retries, ..self }
+    }
+
+    /// The same, with this many new plans after failures.
+    #[must_use]
+    pub fn with_max_replans(self, max_replans: u32) -> Self {
+        Self { max_replans, ..self }
+    }
+
+    /// The same, with a look at the rest of the plan after each step, or without.
+    #[must_use]
+    pub fn with_replan_after_each(self, replan_after_each: bool) -> Self {
+        Self { replan_after_each, ..self }
+    }
+
+    /// The same, with about this many tokens of earlier results in a step's request.
+    #[must_use]
+    pub fn with_results_tokens(self, results_tokens: usize) -> Self {
+        Self { results_tokens, ..self }
+    }
+
+    /// The same, with about this many tokens of results in the request for the answer.
+    #[must_use]
+    pub fn with_summary_tokens(self, summary_tokens: usize) -> Self {
+        Self { summary_tokens, ..self }
+    }
+
+    /// The same, within these limits.
+    #[must_use]
+    pub fn with_limits(self, limits: SpendLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same, with plans and the answer drawn in this way.
+    #[must_use]
+    pub fn with_sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
+
     /// Refuses settings by which no step could be worked on, or nothing be told of it.
     ///
     /// # Errors

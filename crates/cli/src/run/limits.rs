@@ -106,7 +106,7 @@ impl Limits {
     pub(crate) fn flow_settings(self) -> FlowSettings {
         let settings = FlowSettings::default();
         match self.bounds_time() {
-            true => FlowSettings { limits: SpendLimits::default(), ..settings },
+            true => settings.with_limits(SpendLimits::default()),
             false => settings,
         }
     }

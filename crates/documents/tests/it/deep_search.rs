@@ -123,7 +123,7 @@ async fn ask(
     copies_all: bool,
 ) -> (Report, SearchFindings) {
     let documents = DocumentFolder::open(folder, DocumentSettings::default()).unwrap();
-    let settings = DeepSearchSettings { citing, passages: 3, ..DeepSearchSettings::default() };
+    let settings = DeepSearchSettings::default().with_citing(citing).with_passages(3);
     let deep = DeepSearch::new(Arc::new(documents)).with_settings(settings);
     let model = Arc::new(reader(case, copies_all));
     let executor = Executor::new(Toolbox::default());

@@ -97,7 +97,7 @@ impl Drive<'_> {
         let executor = executor_of(step, &self.executors);
         let agent = executor.map_or(self.run.agent(), |executor| &executor.agent);
         let strategy = executor.and_then(|executor| executor.strategy.as_ref());
-        let strategy = &**strategy.unwrap_or(&self.settings.by);
+        let strategy = &**strategy.unwrap_or(&self.settings.strategy);
         // What came of the step itself so far is told beside the others' results.
         let others = self.results.iter().filter(|(other, _)| **other != at);
         let others = others.map(|(at, result)| (*at, result.clone())).collect();

@@ -104,14 +104,12 @@ impl Lives {
         let react = ReactSettings::default().with_terminate(true);
         let executors = (0..2).map(|_| agent());
         let executors = StepExecutor::numbered(executors);
-        let flow = FlowSettings {
-            executors,
-            by: Arc::new(React::new(react)),
-            context: self.context,
-            max_retries: 1,
-            replan_after_each: true,
-            ..FlowSettings::default()
-        };
+        let flow = FlowSettings::default()
+            .with_executors(executors)
+            .with_strategy(Arc::new(React::new(react)))
+            .with_context(self.context)
+            .with_max_retries(1)
+            .with_replan_after_each(true);
         let agent = running(&model, Executor::new(tools()).with_journal(journal));
         let task = task("杭州两日游");
         let flow = Flow::new(flow);

@@ -10,7 +10,7 @@ async fn om9_nonsense_is_refused() {
     let named = |names: &[&str]| {
         let model = model([]);
         let executor = |name: &&str| StepExecutor::new(name, "", agent(&model, vec![]));
-        FlowSettings { executors: names.iter().map(executor).collect(), ..FlowSettings::default() }
+        FlowSettings::default().with_executors(names.iter().map(executor).collect())
     };
     let plain = FlowSettings::default;
     let sampling = Sampling::default().with_max_tokens(0);
@@ -28,15 +28,15 @@ async fn om9_nonsense_is_refused() {
             "the name of an executor is \"ＣＯＤＥＲ \", but a name that no other has is expected",
         ),
         (
-            FlowSettings { results_tokens: 0, ..plain() },
+            plain().with_results_tokens(0),
             "results_tokens is 0, but a whole number from 1 on is expected",
         ),
         (
-            FlowSettings { summary_tokens: 0, ..plain() },
+            plain().with_summary_tokens(0),
             "summary_tokens is 0, but a whole number from 1 on is expected",
         ),
         (
-            FlowSettings { sampling, ..plain() },
+            plain().with_sampling(sampling),
             "max_tokens is 0, but a whole number from 1 on is expected",
         ),
     ] {

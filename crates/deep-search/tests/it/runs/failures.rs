@@ -80,8 +80,7 @@ async fn ds5_a_round_is_parallel() {
             node => Answer::text(node).after(Duration::from_millis(200)),
         });
         let library = Library::new(two);
-        let settings =
-            DeepSearchSettings { max_parallel: width, number_of_initial_queries: 4, ..plain() };
+        let settings = plain().with_max_parallel(width).with_number_of_initial_queries(4);
         let began = Instant::now();
         let report = search(&agent(&model, &library, settings)).await;
         assert_eq!(began.elapsed().as_millis(), took, "width {width}");
@@ -108,7 +107,7 @@ async fn ds5_failures_stay_single() {
         "answer/answer" => format!("三米 {}", links(request).join(" ")).as_str().into(),
         node => panic!("{node}"),
     });
-    let settings = DeepSearchSettings { number_of_initial_queries: 4, ..plain() };
+    let settings = plain().with_number_of_initial_queries(4);
     let report = search(&agent(&model, &library, settings)).await;
     assert_eq!(report.text.as_deref(), Some("三米 [潮汐表](docs/潮差.md#bytes=0-8)"));
     let outcomes: Vec<Result<&str, &str>> = report

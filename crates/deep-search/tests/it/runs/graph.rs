@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 #[tokio::test(start_paused = true)]
 async fn ds1_the_graph() {
     let (model, library) = (model(usual), Library::new(two));
-    let settings = DeepSearchSettings { sources_heading: Some("来源".to_owned()), ..plain() };
+    let settings = plain().with_sources_heading("来源".to_owned());
     let report = search(&agent(&model, &library, settings)).await;
     let mut order = nodes(&model);
     order[1..3].sort();

@@ -29,7 +29,7 @@ async fn ds7_numbers_are_dense_over_ten_rounds() {
         "broken" => Err(ToolError::permanent("断网")),
         query => two(query),
     });
-    let settings = DeepSearchSettings { max_follow_up_queries: 3, ..plain() };
+    let settings = plain().with_max_follow_up_queries(3);
     let report = search(&agent(&model, &library, settings.with_effort(Effort::High))).await;
     let state = &report.state;
     assert_eq!((state.initial_search_query_count, state.max_research_loops), (5, 10));

@@ -183,11 +183,11 @@ fn agent(
 }
 
 fn plain() -> DeepSearchSettings {
-    DeepSearchSettings { sources_heading: None, ..DeepSearchSettings::default() }
+    DeepSearchSettings::default().with_sources_heading(None)
 }
 
 fn afterwards() -> DeepSearchSettings {
-    DeepSearchSettings { citing: Citing::Afterwards, ..plain() }
+    plain().with_citing(Citing::Afterwards)
 }
 
 async fn search(searcher: &Searcher) -> Searched {

@@ -18,7 +18,7 @@ async fn ds9_summaries_are_bounded() {
         }
         _ => usual(request),
     });
-    let settings = DeepSearchSettings { summary_tokens: 200, ..plain() };
+    let settings = plain().with_summary_tokens(200);
     let report = search(&agent(&model, &Library::new(super::two), settings)).await;
     let summary = report.state.web_research_result[0].outcome.as_ref().unwrap();
     assert!(Estimate.count(&summary.text) <= 200, "{}", Estimate.count(&summary.text));
@@ -71,7 +71,7 @@ async fn ds10_without_sources_there_is_no_list() {
         "answer/answer" => "没有找到。".into(),
         _ => usual(request),
     });
-    let settings = DeepSearchSettings { sources_heading: Some("来源".to_owned()), ..plain() };
+    let settings = plain().with_sources_heading("来源".to_owned());
     let report = search(&agent(&model, &Library::new(|_| Ok(Vec::new())), settings)).await;
     assert_eq!(report.report.answer(), Some("没有找到。"));
     assert_eq!(report.state.messages.last().unwrap().text(), "没有找到。");

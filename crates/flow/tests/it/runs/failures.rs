@@ -231,7 +231,7 @@ async fn om11_giving_up_is_read_however_it_is_written() {
     ] {
         let model =
             by_name([("flow/plan", planning(&["一"])), ("step-1.1/react/1", Answer::text(answer))]);
-        let flow = FlowSettings { max_retries: 0, max_replans: 0, ..few_turns() };
+        let flow = few_turns().with_max_retries(0).with_max_replans(0);
         let report = run(&agent(&model, vec![]), flow).await;
         let stop = if reason.is_some() { given_up() } else { Stop::Answered };
         assert_eq!(report.trajectory.outcome.stop, stop, "{answer}");
@@ -251,7 +251,7 @@ async fn om11_what_is_cut_off_says_so() {
         name if name.contains("/planner/") => plan.into(),
         _ => Answer::text("三米，然后").stopped(StopReason::Length),
     }));
-    let flow = FlowSettings { by: Arc::new(OnePlan::default()), ..few_turns() };
+    let flow = few_turns().with_strategy(Arc::new(OnePlan::default()));
     run(&agent(&model, vec![says("look", 0, "晴")]), flow).await;
     let told = page(&request(&model, "summary/summary"));
     assert!(told.contains("三米，然后\n  (the summary was cut off here)"), "{told}");

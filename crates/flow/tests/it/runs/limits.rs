@@ -43,7 +43,7 @@ async fn om11_the_rest_of_a_plan_is_bounded() {
                 _ => Answer::text(&name),
             }
         }));
-        let flow = FlowSettings { max_retries: 0, ..few_turns() };
+        let flow = few_turns().with_max_retries(0);
         let report = run(&agent(&model, vec![]), flow).await;
         let is_done = report.trajectory.outcome.stop == Stop::Answered;
         assert_eq!(is_done, is_taken, "{first:?}, {rest}, {again:?}");
@@ -92,7 +92,7 @@ async fn om10_a_shared_context_hears_of_a_step_once() {
     for (context_kind, times) in [(StepContext::Isolated, 1), (StepContext::Shared, 0)] {
         let model =
             by_name([("flow/plan", planning(&["一"])), ("step-1.1/react/1", Answer::text("小雨"))]);
-        let flow = FlowSettings { context: context_kind, ..few_turns() };
+        let flow = few_turns().with_context(context_kind);
         let mut context = full();
         agent(&model, vec![]).run(&Flow::new(flow), context.as_mut(), &task("go")).await.unwrap();
         let told = conversation(context.as_ref());
@@ -108,7 +108,7 @@ async fn et10_tools_of_a_flow_are_in_order() {
     let model = by_name([("flow/plan", planning(&["一"]))]);
     let working = |tool: &str| agent(&model, vec![says(tool, 0, "ok")]);
     let executors = StepExecutor::numbered(["b", "c", "a"].map(working));
-    let flow = FlowSettings { executors, ..few_turns() };
+    let flow = few_turns().with_executors(executors);
     let report = run(&agent(&model, vec![]), flow).await;
     let tools = &report.trajectory.situation.tools;
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
@@ -157,7 +157,7 @@ async fn om17_the_summary_sees_results_within_a_bound() {
         ("step-1.1/react/1", Answer::text(&"数据库连接失败，".repeat(3_000))),
         ("step-2.1/react/1", Answer::text("short")),
     ]);
-    let flow = FlowSettings { summary_tokens: 600, ..few_turns() };
+    let flow = few_turns().with_summary_tokens(600);
     run(&agent(&model, vec![]), flow).await;
     let told = page(&request(&model, "summary/summary"));
     let results = told.split("RESULTS OF THE STEPS SO FAR").nth(1).unwrap();

@@ -73,7 +73,7 @@ fn react() -> Arc<React> {
 
 /// Usual settings, and few turns a step.
 fn few_turns() -> FlowSettings {
-    FlowSettings { by: react(), ..FlowSettings::default() }
+    FlowSettings::default().with_strategy(react())
 }
 
 fn agent(model: &Arc<ScriptedModel>, tools: Vec<Arc<dyn Tool>>) -> Agent {

@@ -102,7 +102,7 @@ async fn om9_steps_are_worked_on_by_whom_they_name() {
     let mut executors = StepExecutor::numbered((0..3).map(agents));
     executors.push(StepExecutor::new("研究员", "reads a lot", agents(3)));
     executors.push(StepExecutor::new("coder-x", "writes code", agents(4)));
-    let flow = FlowSettings { executors, ..few_turns() };
+    let flow = few_turns().with_executors(executors);
     run(&agent(&model, vec![]), flow).await;
     for (step, number) in [(1, 1), (2, 0), (3, 2), (4, 0), (5, 0), (6, 3), (7, 4)] {
         let asked = page(&request(&model, &format!("step-{step}.1/react/1")));
@@ -145,13 +145,13 @@ async fn om9_a_flow_has_an_hour() {
     ]);
     let limits = SpendLimits::default().with_time(ms(1_000));
     let began = tokio::time::Instant::now();
-    let report = run(&agent(&model, vec![never]), FlowSettings { limits, ..few_turns() }).await;
+    let report = run(&agent(&model, vec![never]), few_turns().with_limits(limits)).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::Time });
     assert!(began.elapsed() <= ms(3_000), "{:?}", began.elapsed());
 
     let model = by_name([("flow/plan", planning(&["一", "二"]))]);
     let limits = SpendLimits::default().with_model_calls(2);
-    let report = run(&agent(&model, vec![]), FlowSettings { limits, ..few_turns() }).await;
+    let report = run(&agent(&model, vec![]), few_turns().with_limits(limits)).await;
     assert_eq!(report.trajectory.outcome.stop, Stop::Exhausted { resource: Resource::ModelCalls });
     assert_eq!(names(&model), ["flow/plan", "step-1.1/react/1"]);
 }
@@ -243,7 +243,7 @@ async fn om9_a_flow_can_be_replayed() {
         ("step-2.1/react/1", calling("look", json!({"q": "二"}))),
     ]);
     let working = agent(&model, vec![says("look", 5, "晴")]);
-    let flow = FlowSettings { executors: StepExecutor::numbered([working]), ..few_turns() };
+    let flow = few_turns().with_executors(StepExecutor::numbered([working]));
     let first = run(&agent(&model, vec![]), flow).await;
     let replay = Replay::of(&first.trajectory).unwrap();
     let tools: Vec<&str> =
@@ -252,7 +252,7 @@ async fn om9_a_flow_can_be_replayed() {
     let replayed = Arc::new(replay.model);
     let executor = || Executor::new(replay.toolbox.clone());
     let working = running(&replayed, executor());
-    let flow = FlowSettings { executors: StepExecutor::numbered([working]), ..few_turns() };
+    let flow = few_turns().with_executors(StepExecutor::numbered([working]));
     let again = run(&running(&replayed, Executor::new(Toolbox::default())), flow).await;
     assert_eq!(again.trajectory.outcome, first.trajectory.outcome);
     assert_eq!(again.trajectory.results, first.trajectory.results);
@@ -277,7 +277,7 @@ async fn om9_a_step_can_be_one_plan() {
                 _ => Answer::text(&name),
             }
         }));
-        let flow = FlowSettings { by: Arc::new(OnePlan::default()), context, ..few_turns() };
+        let flow = few_turns().with_strategy(Arc::new(OnePlan::default())).with_context(context);
         let report = run(&agent(&model, vec![says("look", 0, "晴")]), flow).await;
         assert_eq!(report.trajectory.outcome.stop, Stop::Answered, "{:?}", names(&model));
         assert_eq!(report.trajectory.tool_calls().count(), 4);
@@ -296,7 +296,7 @@ async fn om9_names_are_read_in_any_dress() {
         |n: usize| agent(&model, vec![]).with_system_prompt(&format!("You are number {n}."));
     let names = ["first", "coder", "straße"].into_iter().enumerate();
     let executors = names.map(|(n, name)| StepExecutor::new(name, "", agents(n))).collect();
-    let flow = FlowSettings { executors, ..few_turns() };
+    let flow = few_turns().with_executors(executors);
     let watching = Arc::new(Watching::default());
     let mut task = task("go");
     task.observer = Some(watching.clone());

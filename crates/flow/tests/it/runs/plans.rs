@@ -87,7 +87,7 @@ async fn n11_the_plan_may_change_after_each_step() {
         ("flow/review-0", update(&["去博物馆", "写"])),
         ("flow/review-1", Answer::text("OK")),
     ]);
-    let flow = FlowSettings { replan_after_each: true, ..few_turns() };
+    let flow = few_turns().with_replan_after_each(true);
     let report = run(&agent(&model, vec![]), flow).await;
     let asked = [
         "flow/plan",
@@ -109,7 +109,7 @@ async fn n11_the_plan_may_change_after_each_step() {
 #[tokio::test]
 async fn n11_later_steps_can_be_kept_from_a_step() {
     let model = by_name([("flow/plan", planning(&["一", "二", "三"]))]);
-    let flow = FlowSettings { shown: PlanShown::UpToStep, ..few_turns() };
+    let flow = few_turns().with_shown(PlanShown::UpToStep);
     run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-2.1/react/1"));
     assert!(seen.contains("0. [✓] 一\n1. [→] 二\n(later steps are not shown)\n"), "{seen}");

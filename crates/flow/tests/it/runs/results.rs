@@ -24,7 +24,7 @@ async fn om10_a_step_sees_its_own_work_only_unless_it_is_shared() {
             ("step-2.1/react/1", calling("look", json!({"q": "二"}))),
             ("step-2.1/react/2", Answer::text("second summary")),
         ]);
-        let flow = FlowSettings { context: context_kind, ..few_turns() };
+        let flow = few_turns().with_context(context_kind);
         let mut context = full();
         let tools = vec![says("look", 0, "RAW-7f3a9c")];
         agent(&model, tools)
@@ -80,7 +80,7 @@ async fn om17_results_are_bounded() {
         ("step-2.1/react/1", Answer::text(&long[1])),
         ("step-3.1/react/1", Answer::text("short")),
     ]);
-    let flow = FlowSettings { results_tokens: 600, ..few_turns() };
+    let flow = few_turns().with_results_tokens(600);
     run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-4.1/react/1"));
     let results = seen.split("RESULTS OF THE STEPS SO FAR").nth(1).unwrap();
@@ -92,7 +92,7 @@ async fn om17_results_are_bounded() {
     let steps: Vec<String> = (0..30).map(|n| format!("step {n}")).collect();
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     let model = by_name([("flow/plan", planning(&steps))]);
-    let flow = FlowSettings { results_tokens: 400, ..few_turns() };
+    let flow = few_turns().with_results_tokens(400);
     run(&agent(&model, vec![]), flow).await;
     let seen = page(&request(&model, "step-30.1/react/1"));
     assert!(seen.contains("(19 earlier results are not shown)"), "{seen}");
@@ -142,7 +142,7 @@ async fn b10_a_window_over_a_shared_flow_parts_no_call_from_its_result() {
                 _ => Answer::from(vec![call(1), call(2)]),
             }
         }));
-        let flow = FlowSettings { context: StepContext::Shared, ..FlowSettings::default() };
+        let flow = FlowSettings::default().with_context(StepContext::Shared);
         let tools = Toolbox::new([says("look", 0, "晴")]).unwrap();
         // The model takes valid requests only.
         let agent = running(&model, Executor::new(tools));
