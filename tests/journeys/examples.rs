@@ -25,7 +25,7 @@ fn prints(test: &str, main: fn() -> Result<(), Box<dyn Error>>, words: &str) {
 fn is_there(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
-        eprintln!("skipped: there is no {program}");
+        eprintln!("SKIPPED an example: there is no {program}");
     }
     is_there
 }
