@@ -20,7 +20,8 @@ pub struct ReactSettings {
     pub tool_choice: ToolChoice,
     /// Which tools the model may call in which state of the run, in place of
     /// [`tool_choice`](Self::tool_choice). An event is the name of a tool: it happens when a call of it
-    /// succeeded. The declared tools stay the same, so that a cached prefix does.
+    /// succeeded. The declared tools stay the same, and so does what a provider has cached of them and of the
+    /// system prompt. Anthropic reads the messages anew when the choice is another.
     ///
     /// Where a state allows no tool (`reply_only`), the model's next message ends the run. Tools in an
     /// [`<execute_tools>`](CallForm::ExecuteTools) block are not declared, and not masked.
