@@ -5,12 +5,13 @@
 //! built is a [`ReadyAgent`]: it works on a task by a strategy, in a context of any policy. `foldback run` is
 //! this agent with a terminal around it.
 //!
-//! It is no loop of its own: that is `foldback-agent`. It has no terminal and prints nothing, and it reaches
-//! no network but by the model and the tools that it is given. A model that is asked over HTTP comes from
-//! `foldback-providers`, documents come from `foldback-documents`, tools of MCP servers from `foldback-mcp`.
+//! It is not a loop of its own: that is `foldback-agent`. It has no terminal and prints nothing, and it
+//! reaches the network only through the model and the tools that it is given. A model that is asked over
+//! HTTP comes from `foldback-providers`, documents come from `foldback-documents`, tools of MCP servers
+//! from `foldback-mcp`.
 //!
-//! What a program needs to use it can be reached from here: [`agent`], [`foldback`], [`llm`], [`policies`],
-//! [`tool`] and [`tools`].
+//! What a program needs to use it can be reached from here: [`agent`], [`deep_search`], [`flow`],
+//! [`foldback`], [`llm`], [`policies`], [`tool`] and [`tools`].
 //!
 //! ```
 //! use foldback_reference_agent::ReferenceAgent;
@@ -53,6 +54,8 @@ pub use strategies::{STRATEGIES, strategy_name};
 
 pub use foldback;
 pub use foldback_agent as agent;
+pub use foldback_deep_search as deep_search;
+pub use foldback_flow as flow;
 pub use foldback_llm as llm;
 pub use foldback_policies as policies;
 pub use foldback_tool as tool;
