@@ -14,9 +14,9 @@
 //! - A source has a [short URL](ShortUrls) while models write. In the answer its own stands again, and what
 //!   a model made up is reported.
 //! - Citations are [byte ranges](Grounding) of what was written and of the documents.
-//! - With a journal, a run that was killed goes on: no query, search or summary is made again.
+//! - With a journal, a run that was killed resumes: no query, search or summary is made again.
 //!
-//! It is **not** a search engine, and has no documents: whoever links it brings a backend, as
+//! It is **not** a search engine, and has no documents: the program that links it brings a backend, as
 //! `foldback-documents` does for folders. It uses of the agent what any strategy from outside can use.
 //!
 //! ```
@@ -110,7 +110,7 @@ use std::sync::Arc;
 /// the conversation that the context shows before it.
 ///
 /// Request and answer are recorded in the context at the end of the run. With a journal, a run of the
-/// same name goes on where it was killed: what was asked, searched and answered is not done again.
+/// same name resumes where it was killed: what was asked, searched and answered is not done again.
 #[derive(Clone)]
 pub struct DeepSearch {
     backend: Arc<dyn SearchBackend>,

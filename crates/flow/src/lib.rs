@@ -75,7 +75,7 @@ use tokio::time::Instant;
 ///
 /// The request, the plan, what came of each step and the answer are recorded in the context; in a
 /// [shared](StepContext::Shared) one everything that the steps did as well. The plan is its todo
-/// list. With a journal, a run of the same name goes on where it was killed.
+/// list. With a journal, a run of the same name resumes where it was killed.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     settings: FlowSettings,

@@ -15,10 +15,10 @@
 //! It is not a client: it has no HTTP, no address and no key. Models over HTTP are in
 //! `foldback-providers`. It neither runs tools nor keeps a conversation: `foldback-agent` does.
 //!
-//! # A model of one's own
+//! # A model of your own
 //!
-//! Whoever implements [`name`](ChatModel::name) and [`complete`](ChatModel::complete) has a model that an
-//! agent works with. It streams in one piece, unless [`stream`](ChatModel::stream) is implemented too.
+//! A type that implements [`name`](ChatModel::name) and [`complete`](ChatModel::complete) is a model that an
+//! agent can work with. It streams in one piece, unless it implements [`stream`](ChatModel::stream) too.
 //!
 //! ```
 //! use foldback_core::Message;

@@ -1,10 +1,10 @@
 //! The context policies by name: foldback's own, and what others do.
 //!
 //! A [`Policy`] decides what a model is sent. [`Policy::names`] lists them all, [`Policy::named`] finds
-//! one, and [`Policy::open`] gives a context of it over a memory. The list stands here and nowhere else:
-//! what a person or a report calls a policy is its name in this crate.
+//! one, and [`Policy::open`] gives a context of it over a memory. This is the only list: what a person or a
+//! report calls a policy is its name in this crate.
 //!
-//! It is no policy itself: foldback's own is in `foldback`, the others are in `foldback-baselines`. It
+//! It is not a policy itself: foldback's own is in `foldback`, the others are in `foldback-baselines`. It
 //! measures nothing.
 //!
 //! ```

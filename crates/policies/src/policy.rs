@@ -100,7 +100,7 @@ impl Policy {
     }
 
     /// The context of a todo under this policy. Of foldback's own it is the todo's session in `memory`,
-    /// which goes on where it stood, and whose view is that of the memory's [options](Self::options);
+    /// which resumes where it was, and whose view is that of the memory's [options](Self::options);
     /// of any other it is a new one, and `memory` is not used.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ impl ReadyAgent {
     /// ([`Task::observer`]) and what may be spent ([`Task::spend`]).
     ///
     /// # Errors
-    /// When the run cannot go on; see [`Agent::run`].
+    /// As [`Agent::run`].
     pub async fn run(
         &self,
         context: &mut dyn ContextManager,
@@ -33,7 +33,7 @@ impl ReadyAgent {
         &self.agent
     }
 
-    /// Why it has no shell, where it was permitted one and no sandbox is to be had here.
+    /// Why it has no shell, where it was permitted one and no sandbox is available here.
     #[must_use]
     pub fn no_shell(&self) -> Option<&str> {
         self.no_shell.as_deref()

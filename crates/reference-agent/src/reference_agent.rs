@@ -53,8 +53,8 @@ struct WorkspaceTools {
 const SHELL: &str = "shell_run";
 
 impl ReferenceAgent {
-    /// The part of what is left that a sub-agent may spend, unless another is set: a half, so that those that
-    /// come after it have something as well.
+    /// The part of what is left that a sub-agent may spend, unless another is set: a half, so that later ones
+    /// have something as well.
     pub const SUB_AGENT_SHARE: f64 = 0.5;
 
     /// An agent that asks this model.
@@ -88,7 +88,7 @@ impl ReferenceAgent {
     }
 
     /// The same with tools for files, commands and pages, as far as they are permitted. Where commands are
-    /// permitted and no sandbox is to be had, it has no shell and [`ReadyAgent::no_shell`] says why.
+    /// permitted and no sandbox is available, it has no shell and [`ReadyAgent::no_shell`] says why.
     pub fn in_workspace(self, permissions: Permissions) -> Self {
         Self { permissions: Some(permissions), ..self }
     }
@@ -114,7 +114,7 @@ impl ReferenceAgent {
         Self { documents: Some(documents), ..self }
     }
 
-    /// The same with a journal, from which a run of the same name goes on where it was left or killed.
+    /// The same with a journal, from which a run of the same name resumes where it was left or killed.
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
@@ -130,7 +130,7 @@ impl ReferenceAgent {
         Self { sub_agent_share: share, ..self }
     }
 
-    /// The same, with sub-agents that go about their work by this strategy, and not by [`Adaptive`].
+    /// The same, with sub-agents that work by this strategy instead of [`Adaptive`].
     pub fn with_sub_agent_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
         Self { sub_agent_strategy: strategy, ..self }
     }
@@ -153,8 +153,8 @@ impl ReferenceAgent {
     /// The agent.
     ///
     /// # Errors
-    /// When its permissions cannot be used, two tools have one name, the sub-agents' share is none, no strategy
-    /// has the name that was given, or a deep search has no documents.
+    /// When its permissions cannot be used, two tools have one name, the sub-agents' share is not above 0 and
+    /// at most 1, no strategy has the name that was given, or a deep search has no documents.
     pub fn build(self) -> Result<ReadyAgent, ReferenceAgentError> {
         let strategy = match &self.strategy {
             Chosen::Named(name) => strategy(name, self.flow.clone(), self.documents.as_ref())?,
