@@ -1,8 +1,15 @@
 //! The longest answer that a model of Anthropic's gives, which its API wants to be told.
+//!
+//! The numbers come from Anthropic's public list of models, which names the greatest output of each. Some
+//! models give more than stands here: a number that is too small can end an answer early, one that is too
+//! great is refused.
 
 /// The greatest number of tokens that may be asked for, by the name of the model: one that is not known
-/// is taken for a usual one of today. A name may have words of a gateway around it.
+/// is taken for a usual one of today. A name may have words of a gateway around it, as in
+/// `anthropic/claude-opus-4.5`, and other signs between its parts.
 pub(crate) fn longest_answer(name: &str) -> u32 {
+    let name = name.find("claude-").map_or(name, |start| &name[start..]);
+    let name = &name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-");
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     match (version_of("opus", name), version_of("haiku", name)) {
         (Some((4, 8..) | (5.., _)), _) | (_, Some((5.., _))) => 128_000,
@@ -10,12 +17,9 @@ pub(crate) fn longest_answer(name: &str) -> u32 {
         (Some((4, _)), _) => 32_000,
         (Some((3, _)), _) => 4_096,
         _ if has(&["fable", "mythos"]) => 128_000,
-        _ if has(&["claude-sonnet", "claude-haiku", "claude-3-7-sonnet", "claude-opus-4-5"]) => {
-            64_000
-        }
-        _ if has(&["claude-opus-4"]) => 32_000,
+        _ if has(&["claude-sonnet", "claude-haiku", "claude-3-7-sonnet"]) => 64_000,
         _ if has(&["claude-3-5"]) => 8_192,
-        _ if has(&["3-opus", "3-haiku"]) => 4_096,
+        _ if has(&["3-opus", "3-sonnet", "3-haiku"]) => 4_096,
         _ => 64_000,
     }
 }
@@ -53,8 +57,17 @@ mod tests {
             ("claude-3-5-haiku-latest", 8_192),
             ("claude-3-haiku-20240307", 4_096),
             ("claude-3-opus-20240229", 4_096),
+            ("claude-3-sonnet-20240229", 4_096),
+            ("anthropic/claude-opus-4-8", 128_000),
             ("anthropic/claude-opus-4-5", 64_000),
             ("anthropic/claude-opus-4-1", 32_000),
+            ("anthropic/claude-opus-4.8", 128_000),
+            ("anthropic/claude-haiku-5", 128_000),
+            ("anthropic/claude-3.5-sonnet", 8_192),
+            ("us.anthropic.claude-opus-4-8-v1:0", 128_000),
+            ("claude-opus-4-5@20251101", 64_000),
+            ("anthropic/claude-3-sonnet", 4_096),
+            ("网关/claude-opus-4-1", 32_000),
             ("deepseek-chat", 64_000),
         ] {
             assert_eq!(longest_answer(name), expected, "{name}");
