@@ -13,6 +13,10 @@ impl ApiKey {
     /// What stands where a key would.
     const REDACTED: &str = "[key]";
 
+    /// The shortest beginning of a key that is taken for one. A shorter one tells whose key it is, as
+    /// `sk-ant-` does, and no more.
+    const SHORTEST_BEGINNING: usize = 8;
+
     /// A key; white space around it (a line's end from a file) is dropped.
     #[must_use]
     pub fn new(key: &str) -> Self {
@@ -29,9 +33,18 @@ impl ApiKey {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// The text without the key.
+    /// The text without the key, nor its beginning where the text broke off within it.
     pub(crate) fn redact(&self, text: &str) -> String {
-        if self.0.is_empty() { text.to_owned() } else { text.replace(&*self.0, Self::REDACTED) }
+        if self.0.is_empty() {
+            return text.to_owned();
+        }
+        let text = text.replace(&*self.0, Self::REDACTED);
+        let beginnings =
+            (Self::SHORTEST_BEGINNING..self.0.len()).filter_map(|end| self.0.get(..end));
+        match beginnings.rev().find_map(|beginning| text.strip_suffix(beginning)) {
+            Some(before) => format!("{before}{}", Self::REDACTED),
+            None => text,
+        }
     }
 }
 

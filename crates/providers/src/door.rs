@@ -1,8 +1,9 @@
 //! The way out: requests over HTTP, and their answers raw.
 
 use crate::config::public_url;
-use crate::failure::{self, unreadable};
+use crate::failure::{self, no_text, too_long, unreadable};
 use crate::json;
+use crate::openai_answer::is_error;
 use crate::sse::Events;
 use crate::{ModelConfig, Provider, Timeouts};
 use foldback_llm::legal_name;
@@ -21,6 +22,19 @@ const LONGEST_SESSION: usize = 128;
 
 /// The version of Anthropic's API that is spoken here.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// The most bytes of a whole answer, and of one event of a streamed one. The longest answers that models
+/// give, 128,000 tokens, are below 1 MiB of text: this leaves room for escapes, log probabilities and
+/// pictures, and a server that never ends takes no more memory than a machine has.
+const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// The most bytes of a refusal's words. Providers say it in a few hundred; an HTML page of a gateway has
+/// some thousands.
+const LONGEST_REFUSAL: usize = 64 * 1024;
+
+/// How long the words of a refusal are waited for. They usually come with the status, which says enough
+/// without them.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The way to one provider.
 #[derive(Clone)]
@@ -64,11 +78,10 @@ impl Door {
         request: &ChatRequest,
         body: Map<String, Value>,
     ) -> Result<Value, ModelError> {
-        let answer = async {
-            let response = self.send(request, body).await?;
-            response.text().await.map_err(failure::of_transport)
-        };
-        let Ok(answer) = timeout(self.timeouts.answer, answer).await else {
+        let sent = Instant::now();
+        let response = self.send(request, body).await?;
+        let left = self.timeouts.answer.saturating_sub(sent.elapsed());
+        let Ok(answer) = timeout(left, whole(response)).await else {
             return Err(too_slow("no answer came", self.timeouts.answer));
         };
         let answer = answer?;
@@ -82,12 +95,10 @@ impl Door {
         body: Map<String, Value>,
     ) -> Result<Frames, ModelError> {
         let sent = Instant::now();
-        let Ok(answer) = timeout(self.timeouts.answer, self.send(request, body)).await else {
-            return Err(too_slow("no answer came", self.timeouts.answer));
-        };
         Ok(Frames {
-            response: answer?,
-            events: Events::default(),
+            response: self.send(request, body).await?,
+            beginning: Some(Vec::new()),
+            events: Events::new(LONGEST_ANSWER),
             ready: VecDeque::new(),
             timeouts: self.timeouts,
             sent: Some(sent),
@@ -111,22 +122,61 @@ impl Door {
             headers.insert(name, session);
         }
         let body = Value::Object(body).to_string();
-        let sent = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
-        let response = sent.map_err(failure::of_transport)?;
+        let sent = self.client.post(self.url.clone()).headers(headers).body(body).send();
+        let Ok(response) = timeout(self.timeouts.answer, sent).await else {
+            return Err(too_slow("no answer came", self.timeouts.answer));
+        };
+        let response = response.map_err(failure::of_transport)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let wait = retry_after(response.headers());
-        // The status says what is wrong, though its words may not come through.
-        let words = response.text().await.unwrap_or_default();
+        let words = words(response, REFUSAL_PATIENCE.min(self.timeouts.silence)).await;
         Err(failure::of_status(status.as_u16(), &words, wait))
     }
+}
+
+/// A whole answer.
+async fn whole(mut response: Response) -> Result<String, ModelError> {
+    let mut answer = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(failure::of_transport)? {
+        let received = answer.len() + bytes.len();
+        if received > LONGEST_ANSWER {
+            return Err(too_long("the answer", received, LONGEST_ANSWER));
+        }
+        answer.extend_from_slice(&bytes);
+    }
+    String::from_utf8(answer).map_err(|error| no_text(error.utf8_error()))
+}
+
+/// The words of a refusal, or their beginning: its status says what is wrong, though they may be long,
+/// break off or not come at all.
+async fn words(mut response: Response, patience: Duration) -> String {
+    let mut words = Vec::new();
+    let reading = async {
+        while words.len() < LONGEST_REFUSAL
+            && let Ok(Some(bytes)) = response.chunk().await
+        {
+            keep_beginning(&mut words, &bytes);
+        }
+    };
+    // What came before the time was over is told.
+    let _ = timeout(patience, reading).await;
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+/// Adds bytes, as far as a refusal is read.
+fn keep_beginning(kept: &mut Vec<u8>, bytes: &[u8]) {
+    let room = LONGEST_REFUSAL.saturating_sub(kept.len());
+    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
 /// The frames of an answer, in order.
 pub(crate) struct Frames {
     response: Response,
+    /// What came before the first frame, as far as a refusal is read; None as soon as there is a frame.
+    beginning: Option<Vec<u8>>,
     events: Events,
     /// The frames that were received and not given out yet.
     ready: VecDeque<String>,
@@ -166,10 +216,19 @@ impl Frames {
         }
     }
 
+    /// The error that came as a whole answer, with no frames.
+    pub(crate) fn refusal(&self) -> Option<ModelError> {
+        let told = std::str::from_utf8(self.beginning.as_deref()?).ok()?;
+        json::parse(told).filter(is_error).map(|told| failure::of_body(&told))
+    }
+
     /// Waits until something was said, be it a sign of life, or the answer ended.
     async fn receive(&mut self) -> Result<(), ModelError> {
         loop {
             let bytes = self.response.chunk().await.map_err(failure::of_transport)?;
+            if let (Some(beginning), Some(bytes)) = (&mut self.beginning, &bytes) {
+                keep_beginning(beginning, bytes);
+            }
             let mut said = Vec::new();
             let read = match &bytes {
                 Some(bytes) => self.events.read(bytes, &mut said),
@@ -178,7 +237,10 @@ impl Frames {
             self.ended = bytes.is_none();
             let was_silent = said.is_empty();
             self.ready.extend(said.into_iter().filter(|data| !is_sign_of_life(data)));
-            read.map_err(|error| unreadable("the answer cannot be read", &error.to_string()))?;
+            if !self.ready.is_empty() {
+                self.beginning = None;
+            }
+            read?;
             if self.ended || !was_silent {
                 return Ok(());
             }

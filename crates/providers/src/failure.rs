@@ -5,6 +5,7 @@ use crate::json;
 use foldback_llm::{ModelError, ModelErrorKind};
 use serde_json::Value;
 use std::error::Error;
+use std::str::Utf8Error;
 use std::time::Duration;
 
 /// How much of a sentence with a provider's own words is shown, in characters.
@@ -114,6 +115,18 @@ fn named(name: &str) -> Option<ModelErrorKind> {
 pub(crate) fn unreadable(what: &str, answer: &str) -> ModelError {
     let message =
         if answer.trim().is_empty() { what.to_owned() } else { format!("{what}: {answer}") };
+    ModelError::new(ModelErrorKind::Response, message)
+}
+
+/// An answer, or a line of one, that is no UTF-8.
+pub(crate) fn no_text(error: Utf8Error) -> ModelError {
+    unreadable("the answer cannot be read", &error.to_string())
+}
+
+/// An answer, or an event of one, of which more has come than is read; both counts are bytes.
+pub(crate) fn too_long(what: &str, received: usize, longest: usize) -> ModelError {
+    let message =
+        format!("{what} is too long: {received} bytes came, and at most {longest} are read");
     ModelError::new(ModelErrorKind::Response, message)
 }
 

@@ -128,7 +128,7 @@ impl OpenAiFrames {
 
 /// Whether an answer, or a frame of one, tells an error: beside the choices, or instead of all else
 /// as vLLM has it.
-fn is_error(answer: &Value) -> bool {
+pub(crate) fn is_error(answer: &Value) -> bool {
     answer.get("error").is_some_and(|error| !error.is_null()) || text(answer, "/object") == "error"
 }
 

@@ -191,7 +191,8 @@ impl ChatModel for RemoteModel {
             let first = first.map_err(|error| self.failed(&busy, error))?;
             if first.is_none() {
                 let what = "the answer has no server-sent events, which a streamed one comes in";
-                return Err(unreadable(what, ""));
+                let error = frames.refusal().unwrap_or_else(|| unreadable(what, ""));
+                return Err(self.shown(error));
             }
             let reader = Reader::new(self.config.provider, draft);
             let reading = Reading::new(frames, first, reader, busy);

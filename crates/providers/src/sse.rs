@@ -1,10 +1,13 @@
 //! Server-sent events, read from bytes as they come.
 
-use std::str::Utf8Error;
+use crate::failure::{no_text, too_long};
+use foldback_llm::ModelError;
 
 /// Puts events together. Names, ids and times to come back are passed over: both APIs say all in the data.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
+    /// The longest event that is read, in bytes.
+    longest: usize,
     /// The line that is being read.
     line: Vec<u8>,
     /// Whether the last byte was a carriage return: a line feed behind it is part of the same end.
@@ -14,12 +17,20 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    pub(crate) fn new(longest: usize) -> Self {
+        Self { longest, line: Vec::new(), returned: false, data: None }
+    }
+
     /// Reads further bytes, and adds the data of every event that ends in them. A comment is an event
     /// without data.
     ///
     /// # Errors
-    /// When a line is no UTF-8. What came before it has been added.
-    pub(crate) fn read(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), Utf8Error> {
+    /// When a line is no UTF-8, or an event is too long. What came before it has been added.
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<String>,
+    ) -> Result<(), ModelError> {
         for byte in bytes {
             match byte {
                 b'\n' if self.returned => {}
@@ -28,14 +39,14 @@ impl Events {
             }
             self.returned = *byte == b'\r';
         }
-        Ok(())
+        self.check_length()
     }
 
     /// Adds the event that the end of all bytes leaves open. Some servers forget the last empty line.
     ///
     /// # Errors
-    /// When the last line is no UTF-8.
-    pub(crate) fn finish(&mut self, events: &mut Vec<String>) -> Result<(), Utf8Error> {
+    /// When the last line is no UTF-8, or the event is too long.
+    pub(crate) fn finish(&mut self, events: &mut Vec<String>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(events)?;
         }
@@ -44,7 +55,8 @@ impl Events {
     }
 
     /// An empty line ends an event, any other belongs to it.
-    fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), Utf8Error> {
+    fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), ModelError> {
+        self.check_length()?;
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             events.extend(self.data.take());
@@ -52,7 +64,8 @@ impl Events {
         }
         let data = self.data.get_or_insert_default();
         // A byte order mark may stand before the first line, and means nothing in any other.
-        let line = std::str::from_utf8(&line)?.trim_start_matches('\u{feff}').trim();
+        let line = std::str::from_utf8(&line).map_err(no_text)?;
+        let line = line.trim_start_matches('\u{feff}').trim();
         if let Some(more) = line.strip_prefix("data:") {
             if !data.is_empty() {
                 data.push('\n');
@@ -61,16 +74,26 @@ impl Events {
         }
         Ok(())
     }
+
+    /// Fails as soon as more is held of an event than is read of one.
+    fn check_length(&self) -> Result<(), ModelError> {
+        let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
+        if held > self.longest {
+            return Err(too_long("an event of the answer", held, self.longest));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_llm::ModelErrorKind;
     use proptest::prelude::*;
 
     /// The data of all events, where the bytes come in pieces of this size.
     fn read(bytes: &[u8], size: usize) -> Vec<String> {
-        let (mut reader, mut events) = (Events::default(), Vec::new());
+        let (mut reader, mut events) = (Events::new(bytes.len()), Vec::new());
         bytes.chunks(size).for_each(|piece| reader.read(piece, &mut events).unwrap());
         reader.finish(&mut events).unwrap();
         events
@@ -103,15 +126,37 @@ mod tests {
     #[test]
     fn what_is_no_text_is_an_error_behind_what_came_before() {
         let mut events = Vec::new();
-        let mut reader = Events::default();
+        let mut reader = Events::new(64);
         let bytes = b"data: a\n\ndata: \xff\n\ndata: b\n\n";
         assert!(reader.read(bytes, &mut events).is_err());
         assert_eq!(events, ["a"]);
 
-        let mut reader = Events::default();
+        let mut reader = Events::new(64);
         let cut = &"data: 上".as_bytes()[..8];
         assert_eq!(reader.read(cut, &mut events), Ok(()));
         assert!(reader.finish(&mut events).is_err());
+    }
+
+    /// Of one long line, of many lines, and of comments, however the bytes are cut.
+    #[test]
+    fn what_is_held_of_an_event_has_a_bound() {
+        let fits = "data: 上海\n\ndata: 12345678\n\n: 1234567890\n\n";
+        for long in ["data: 123456789", "data: 1\ndata: 2\ndata: 345678", ": 上海上海上"] {
+            for size in 1..=fits.len() + long.len() {
+                let (mut reader, mut events) = (Events::new(14), Vec::new());
+                let bytes = format!("{fits}{long}");
+                let read = bytes
+                    .as_bytes()
+                    .chunks(size)
+                    .try_for_each(|piece| reader.read(piece, &mut events));
+                let error = read.unwrap_err();
+                assert_eq!(events, ["上海", "12345678", ""], "{long:?} by {size}");
+                assert_eq!(error.kind, ModelErrorKind::Response);
+                let expected = "an event of the answer is too long: ";
+                assert!(error.message.starts_with(expected), "{error}");
+                assert!(error.message.ends_with("bytes came, and at most 14 are read"), "{error}");
+            }
+        }
     }
 
     proptest! {

@@ -261,6 +261,29 @@ async fn an_answer_that_is_not_streamed_says_so() {
     }
 }
 
+/// A request for a stream that is refused with a status that says that all is well.
+#[tokio::test]
+async fn an_error_in_place_of_a_stream_is_told() {
+    for (body, kind, expected) in [
+        (
+            "{\n  \"error\": {\"type\": \"overloaded_error\", \"message\": \"慢一点\"}\n}\n",
+            ModelErrorKind::Unavailable,
+            "the provider broke off with an error: 慢一点",
+        ),
+        (
+            r#"{"object":"error","message":"no such model","code":404}"#,
+            ModelErrorKind::Request,
+            "the provider broke off with an error: no such model",
+        ),
+    ] {
+        let server = serve(json(body)).await;
+        for provider in [Provider::OpenAi, Provider::Anthropic] {
+            let error = streamed(&server, provider, &question()).await.unwrap_err();
+            assert_eq!((error.kind, error.message.as_str()), (kind, expected));
+        }
+    }
+}
+
 /// Counts that no provider means.
 #[tokio::test]
 async fn counts_without_measure_fail_nothing() {
@@ -342,6 +365,23 @@ async fn unreadable_answers_are_typed_errors() {
                 assert_eq!(error.kind, ModelErrorKind::Response, "{shown} {error}");
                 assert!(error.message.len() < 500, "{shown} {error}");
             }
+        }
+    }
+}
+
+/// Whole answers and streams say the same of what is no UTF-8.
+#[tokio::test]
+async fn answers_that_are_no_text_are_a_typed_error() {
+    for body in [
+        b"{\"choices\":[{\"message\":{\"content\":\"\xff\"}}]}".to_vec(),
+        "{\"content\":[{\"type\":\"text\",\"text\":\"上\"}]}".as_bytes()[..36].to_vec(),
+    ] {
+        for provider in [Provider::OpenAi, Provider::Anthropic] {
+            let template =
+                ResponseTemplate::new(200).set_body_raw(body.clone(), "application/json");
+            let error = ask(&serve(template).await, provider, &question()).await.unwrap_err();
+            assert_eq!(error.kind, ModelErrorKind::Response);
+            assert!(error.message.starts_with("the answer cannot be read: i"), "{error}");
         }
     }
 }

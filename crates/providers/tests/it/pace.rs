@@ -1,8 +1,8 @@
 //! Streams whose pieces come one after the other, with pauses between them.
 
-use crate::wire::{pieces, question};
-use foldback_llm::{ChatChunk, ModelErrorKind};
-use foldback_providers::{ModelConfig, Provider, RemoteModel};
+use crate::wire::{KEY, pieces, question};
+use foldback_llm::{ChatChunk, ChatModel, ModelErrorKind};
+use foldback_providers::{ApiKey, ModelConfig, Provider, RemoteModel};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -16,14 +16,18 @@ const SILENCE: Duration = Duration::from_millis(400);
 /// Serves one answer, whose parts are sent with pauses between them; it ends with the last part, or
 /// stays open behind it. Gives back the base URL.
 async fn serve(parts: Vec<Vec<u8>>, stays_open: bool) -> String {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
+    serve_raw([vec![head], parts].concat(), stays_open).await
+}
+
+/// The same for parts that begin with the head of the answer.
+async fn serve_raw(parts: Vec<Vec<u8>>, stays_open: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = vec![0; 65536];
         let _ = stream.read(&mut request).await.unwrap();
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
         for part in parts {
             // Whoever has given up no longer reads.
             if stream.write_all(&part).await.is_err() || stream.flush().await.is_err() {
@@ -178,5 +182,69 @@ async fn signs_of_life_alone_are_no_answer() {
         let (_, error) = pieces(&RemoteModel::new(config).unwrap(), &question()).await;
         let error = error.unwrap();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Timeout, what));
+    }
+}
+
+/// Refusals whose words stall, before they begin or within them: status, wait and what came are told.
+#[tokio::test]
+async fn a_refusal_whose_words_stall_keeps_its_status() {
+    let head = b"HTTP/1.1 429 Busy\r\nretry-after: 7\r\ncontent-length: 99\r\n\r\n".to_vec();
+    for (words, expected) in [
+        ("", "the provider answered with status 429"),
+        ("慢一点", "the provider answered with status 429: 慢一点"),
+        ("bad key sk-very-secr", "the provider answered with status 429: bad key [key]"),
+    ] {
+        let parts = vec![[head.clone(), words.as_bytes().to_vec()].concat()];
+        for is_streamed in [false, true] {
+            let base = serve_raw(parts.clone(), true).await;
+            let mut config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+            config.api_key = Some(ApiKey::new(KEY));
+            config.timeouts.silence = SILENCE * 2;
+            // Over before the words are given up, and yet there was an answer.
+            config.timeouts.answer = SILENCE;
+            let model = RemoteModel::new(config).unwrap();
+            let error = if is_streamed {
+                pieces(&model, &question()).await.1.unwrap()
+            } else {
+                model.complete(&question()).await.unwrap_err()
+            };
+            assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::RateLimit, expected));
+            assert_eq!(error.retry_after, Some(Duration::from_secs(7)));
+        }
+    }
+}
+
+/// Answers without end: whole, and as one event of a stream.
+#[tokio::test]
+async fn answers_are_read_up_to_a_bound() {
+    let long = vec![b'x'; (64 << 20) + 1];
+    for (is_streamed, what) in [(false, "the answer"), (true, "an event of the answer")] {
+        let base = serve(vec![long.clone()], true).await;
+        let mut config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        config.timeouts.answer = Duration::from_secs(60);
+        let model = RemoteModel::new(config).unwrap();
+        let error = if is_streamed {
+            pieces(&model, &question()).await.1.unwrap()
+        } else {
+            model.complete(&question()).await.unwrap_err()
+        };
+        assert_eq!(error.kind, ModelErrorKind::Response);
+        assert!(error.message.starts_with(&format!("{what} is too long: ")), "{error}");
+        assert!(error.message.ends_with("bytes came, and at most 67108864 are read"), "{error}");
+    }
+}
+
+/// What stands behind the bound of a refusal's words does not count.
+#[tokio::test]
+async fn words_of_a_refusal_are_read_up_to_a_bound() {
+    for (before, kind) in
+        [(100, ModelErrorKind::ContextLength), (64 << 10, ModelErrorKind::Request)]
+    {
+        let words = "x".repeat(before) + "context_length_exceeded";
+        let answer = format!("HTTP/1.1 400 No\r\nretry-after: 7\r\n\r\n{words}");
+        let base = serve_raw(vec![answer.into_bytes()], false).await;
+        let model = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        let error = RemoteModel::new(model).unwrap().complete(&question()).await.unwrap_err();
+        assert_eq!((error.kind, error.retry_after), (kind, Some(Duration::from_secs(7))));
     }
 }
