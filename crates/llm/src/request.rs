@@ -1,5 +1,6 @@
 //! What a model is asked.
 
+use crate::{ModelError, ModelErrorKind};
 use foldback_core::{Message, Prompt, ToolDefinition};
 use std::sync::Arc;
 
@@ -91,6 +92,33 @@ impl ChatRequest {
     pub fn with_id(self, id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..self }
     }
+
+    /// Refuses a choice of tools that does not fit those that are declared, as providers do.
+    ///
+    /// # Errors
+    /// When the choice names a tool that is not declared, or wants a call where no tool may be called.
+    pub fn check_tool_choice(&self) -> Result<(), ModelError> {
+        let refused = |message| Err(ModelError::new(ModelErrorKind::Request, message));
+        if self.tools.is_empty() {
+            // What names tools where there are none is not sent.
+            return if self.tool_choice.must_call() {
+                refused("a tool has to be called, but the request declares none".to_owned())
+            } else {
+                Ok(())
+            };
+        }
+        let ToolChoice::Allowed(allowed) = &self.tool_choice else { return Ok(()) };
+        let is_declared = |name: &String| self.tools.iter().any(|tool| tool.name == *name);
+        if let Some(unknown) = allowed.names.iter().find(|name| !is_declared(name)) {
+            return refused(format!(
+                "the tool {unknown:?} is allowed, but the request does not declare it"
+            ));
+        }
+        if allowed.required && allowed.names.is_empty() {
+            return refused("a tool has to be called, but none is allowed".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// Which tools the model may call.
@@ -105,6 +133,18 @@ pub enum ToolChoice {
     ReplyOnly,
     /// Some of them.
     Allowed(AllowedTools),
+}
+
+impl ToolChoice {
+    /// Whether the model has to call a tool.
+    #[must_use]
+    pub fn must_call(&self) -> bool {
+        match self {
+            Self::Required => true,
+            Self::Allowed(allowed) => allowed.required,
+            Self::Auto | Self::ReplyOnly => false,
+        }
+    }
 }
 
 /// A part of the declared tools.

@@ -20,6 +20,9 @@ use tokio::time::Instant;
 /// keeps the requests that it saw, and takes the time that it was told to take: by tokio's clock, so
 /// that a test with a paused one waits for nothing.
 ///
+/// A request whose choice of tools [does not fit](ChatRequest::check_tool_choice) is refused, as providers
+/// refuse it.
+///
 /// The usage is counted with [`Estimate`], so it is the same on every run; what of the input is read
 /// from a cache and written there is told by a [`PrefixCache`], where it [has one](Self::with_cache).
 ///
@@ -137,6 +140,7 @@ impl ScriptedModel {
         };
         let mut state = self.state();
         state.requests.push(request.clone());
+        request.check_tool_choice()?;
         let call = state.requests.len();
         let answer = written.or_else(|| state.answers.pop_front()).ok_or_else(|| {
             let message = format!("the script is at its end: there is no answer for call {call}");

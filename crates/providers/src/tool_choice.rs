@@ -13,7 +13,7 @@
 //! whoever runs the calls refuses the others.
 
 use foldback_core::ToolDefinition;
-use foldback_llm::{AllowedTools, ChatRequest, ModelError, ModelErrorKind, ToolChoice, ToolNames};
+use foldback_llm::{AllowedTools, ChatRequest, ModelError, ToolChoice, ToolNames};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -132,55 +132,32 @@ pub(crate) fn preference(request: &ChatRequest) -> Option<String> {
 }
 
 fn choice(request: &ChatRequest, names: &ToolNames) -> Result<Choice, ModelError> {
-    let must_call = match &request.tool_choice {
-        ToolChoice::Required => true,
-        ToolChoice::Allowed(allowed) => allowed.required,
-        ToolChoice::Auto | ToolChoice::ReplyOnly => false,
-    };
-    if must_call && request.tools.is_empty() {
-        return Err(refused("a tool has to be called, but the request declares none".to_owned()));
-    }
+    request.check_tool_choice()?;
     // Providers refuse a choice where there are no tools to choose from.
     if request.tools.is_empty() {
         return Ok(Choice::Auto);
     }
-    match &request.tool_choice {
-        ToolChoice::Auto => Ok(Choice::Auto),
-        ToolChoice::Required => Ok(Choice::Required),
-        ToolChoice::ReplyOnly => Ok(Choice::None),
+    Ok(match &request.tool_choice {
+        ToolChoice::Auto => Choice::Auto,
+        ToolChoice::Required => Choice::Required,
+        ToolChoice::ReplyOnly => Choice::None,
         ToolChoice::Allowed(allowed) => some_tools(request, allowed, names),
-    }
+    })
 }
 
-fn some_tools(
-    request: &ChatRequest,
-    allowed: &AllowedTools,
-    names: &ToolNames,
-) -> Result<Choice, ModelError> {
-    let is_declared = |name: &String| request.tools.iter().any(|tool| tool.name == *name);
-    if let Some(unknown) = allowed.names.iter().find(|name| !is_declared(name)) {
-        return Err(refused(format!(
-            "the tool {unknown:?} is allowed, but the request does not declare it"
-        )));
-    }
+/// The choice among tools that are all declared.
+fn some_tools(request: &ChatRequest, allowed: &AllowedTools, names: &ToolNames) -> Choice {
     let mut seen = BTreeSet::new();
     let some: Vec<&String> = allowed.names.iter().filter(|name| seen.insert(*name)).collect();
     // The names are declared and distinct, so as many as there are tools are all of them.
     let is_all = some.len() == request.tools.len();
-    Ok(match (some.as_slice(), allowed.required) {
-        ([], true) => {
-            return Err(refused("a tool has to be called, but none is allowed".to_owned()));
-        }
-        ([], false) => Choice::None,
+    match (some.as_slice(), allowed.required) {
+        ([], _) => Choice::None,
         ([only], true) => Choice::One(names.wire(only)),
         (_, true) if is_all => Choice::Required,
         (_, false) if is_all => Choice::Auto,
         (some, required) => {
             Choice::Some { names: some.iter().map(|name| names.wire(name)).collect(), required }
         }
-    })
-}
-
-fn refused(message: String) -> ModelError {
-    ModelError::new(ModelErrorKind::Request, message)
+    }
 }

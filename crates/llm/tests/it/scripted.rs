@@ -1,9 +1,9 @@
 //! The model that answers by a script.
 
-use foldback_core::{Message, ToolCall};
+use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
-    Answer, ChatChunk, ChatModel, ChatRequest, ModelError, ModelErrorKind, ScriptedModel,
-    StopReason,
+    AllowedTools, Answer, ChatChunk, ChatModel, ChatRequest, ModelError, ModelErrorKind,
+    ScriptedModel, StopReason, ToolChoice,
 };
 use futures::StreamExt;
 use std::time::Duration;
@@ -48,6 +48,40 @@ async fn answers_come_in_order_and_requests_are_kept() {
     sum += parts;
     assert_eq!(model.usage(), sum);
     assert!(sum.input > 0 && sum.output > 0 && sum.cached_read == 0);
+}
+
+/// As a provider does; the script stays where it is.
+#[tokio::test]
+async fn a_choice_that_does_not_fit_the_tools_is_refused() {
+    let model = ScriptedModel::new(["at last".into()]);
+    let tools = vec![ToolDefinition {
+        name: "read".to_owned(),
+        description: String::new(),
+        parameters: "{}".to_owned(),
+    }];
+    let some = |names: &[&str], required| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        ToolChoice::Allowed(AllowedTools { names, required, preferred: None })
+    };
+    for (tools, choice, expected) in [
+        (
+            tools.clone(),
+            some(&["read", "load"], false),
+            "the tool \"load\" is allowed, but the request does not declare it",
+        ),
+        (tools.clone(), some(&[], true), "a tool has to be called, but none is allowed"),
+        (
+            Vec::new(),
+            ToolChoice::Required,
+            "a tool has to be called, but the request declares none",
+        ),
+    ] {
+        let asked = request("go").with_tools(tools).with_tool_choice(choice);
+        let error = model.complete(&asked).await.unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Request, expected));
+    }
+    let asked = request("go").with_tools(tools).with_tool_choice(some(&["read"], true));
+    assert_eq!(model.complete(&asked).await.unwrap().message.text(), "at last");
 }
 
 #[tokio::test]
