@@ -1,11 +1,19 @@
-//! MC12 to MC15, MC17 and MC20: what good context engineering asks of a memory, kept by the assembled
+//! MC6, MC12 to MC15, MC17 and MC20: what good context engineering asks of a memory, kept by the assembled
 //! one under both fold policies.
 
 use crate::story::{in_memory_showing, todo, views};
 use foldback::core::{ItemState, TodoItem, TodoList, check_request};
 use foldback::{Memory, Session};
-use foldback_core::{Budget, Estimate, Message, TokenCounter, ToolCall, ToolCallId};
+use foldback_agent::{Agent, Executor, React, ReactSettings, Stop, Task};
+use foldback_core::{
+    Budget, Estimate, Message, TokenCounter, ToolCall, ToolCallId, ToolDefinition,
+};
+use foldback_llm::{
+    AllowedTools, Availability, AvailabilityState, ChatRequest, Mask, ScriptedModel, ToolChoice,
+};
+use foldback_tool::{FunctionTool, Tool, ToolOutput, ToolSpec, Toolbox};
 use std::ops::Range;
+use std::sync::Arc;
 
 fn sessions() -> impl Iterator<Item = (Memory, Session)> {
     views().into_iter().map(|view| {
@@ -206,4 +214,60 @@ fn mc17_mc20_calls_keep_their_results_and_prompts_their_beginning() {
         }
         assert!(kept > 0, "no prompt of {calls} went on from the one before");
     }
+}
+
+/// An agent with two tools whose model answers everything in words.
+fn talking() -> (Agent, Arc<ScriptedModel>) {
+    let tool = |name: &str| -> Arc<dyn Tool> {
+        let spec = ToolSpec::new(ToolDefinition {
+            name: name.to_owned(),
+            description: "Works on a file.".to_owned(),
+            parameters: r#"{"type": "object"}"#.to_owned(),
+        });
+        Arc::new(FunctionTool::new(spec, |_, _| async { Ok(ToolOutput::text("done")) }))
+    };
+    let model = Arc::new(ScriptedModel::answering(|_| "Noted. 记住了。".into()));
+    let toolbox = Toolbox::new(["file_read", "file_write"].map(tool)).unwrap();
+    (Agent::new(model.clone(), Executor::new(toolbox)), model)
+}
+
+fn masked(mask: Mask) -> React {
+    let table = Availability::new("only", [("only", AvailabilityState::new(mask))]);
+    React::new(ReactSettings::default().with_availability(table))
+}
+
+/// MC6: which tools may be called is said of those that a request declares, also where recall tools are
+/// declared once something has left the view. The model refuses a choice that names others.
+#[tokio::test]
+async fn mc6_what_may_be_called_is_declared() {
+    for (_memory, mut session) in sessions() {
+        let (agent, model) = talking();
+        let react = masked(Mask::auto().name("file_read").name("load"));
+        for n in 0..30 {
+            let task = Task::new(&format!("run-{n}"), &format!("Harbour {n} 潮汐: {n} m."));
+            let report = agent.run(&react, &mut session, &task).await.unwrap();
+            assert_eq!(report.trajectory.outcome.stop, Stop::Answered, "{n}");
+        }
+        let declares =
+            |request: &ChatRequest, name: &str| request.tools.iter().any(|tool| tool.name == name);
+        for request in model.requests() {
+            let mut names = vec!["file_read".to_owned(), "load".to_owned()];
+            names.retain(|name| declares(&request, name));
+            let allowed = AllowedTools { names, required: false, preferred: None };
+            assert_eq!(request.tool_choice, ToolChoice::Allowed(allowed));
+        }
+        assert!(declares(model.requests().last().unwrap(), "load"), "nothing has left the view");
+    }
+}
+
+/// MC6: where a recall tool has to be called and is not declared yet, the model answers in words.
+#[tokio::test]
+async fn mc6_nobody_has_to_call_what_is_not_declared() {
+    let memory = in_memory_showing(&views()[1]);
+    let mut session = memory.session(&todo("context")).unwrap();
+    let (agent, model) = talking();
+    let react = masked(Mask::required().name("load"));
+    let report = agent.run(&react, &mut session, &Task::new("run", "你好")).await.unwrap();
+    assert_eq!(report.trajectory.outcome.stop, Stop::Answered);
+    assert_eq!(model.requests()[0].tool_choice, ToolChoice::ReplyOnly);
 }

@@ -35,29 +35,58 @@ impl Choice {
         Ok(Self::ByState(Box::new(ToolAvailability::new(table, tools)?)))
     }
 
-    /// The choice that a request states.
-    pub(crate) fn stated(&self) -> ToolChoice {
+    /// The choice that a request states which declares these tools: the policy of a context may declare its
+    /// own later, and providers refuse a choice that names what is not declared. Where no tool is left to be
+    /// called, the model answers in words.
+    pub(crate) fn stated(
+        &self,
+        policy: &[ToolDefinition],
+        declared: &[ToolDefinition],
+    ) -> ToolChoice {
+        let has = |tools: &[ToolDefinition], name: &str| tools.iter().any(|tool| tool.name == name);
+        let mut allowed = match self.now() {
+            ToolChoice::Allowed(allowed) => allowed,
+            ToolChoice::Required if declared.is_empty() && !policy.is_empty() => {
+                return ToolChoice::ReplyOnly;
+            }
+            choice => return choice,
+        };
+        let is_none_meant = allowed.names.is_empty();
+        match self {
+            // A name that no tool has is for the provider to refuse.
+            Self::Fixed(_) => {
+                allowed.names.retain(|name| has(declared, name) || !has(policy, name));
+            }
+            Self::ByState(state) => {
+                let names = declared.iter().map(|tool| &tool.name);
+                allowed.names = names.filter(|name| state.allows(name)).cloned().collect();
+                allowed.names.sort_unstable();
+            }
+        }
+        if allowed.names.is_empty() && !is_none_meant {
+            return ToolChoice::ReplyOnly;
+        }
+        allowed.preferred = allowed.preferred.filter(|name| allowed.names.contains(name));
+        ToolChoice::Allowed(allowed)
+    }
+
+    /// The choice among the tools that there were at the beginning.
+    fn now(&self) -> ToolChoice {
         match self {
             Self::Fixed(choice) => choice.clone(),
             Self::ByState(state) => state.choice(),
         }
     }
 
-    /// Whether the model may call a tool now.
+    /// Whether the model may call a tool now, be it declared yet or not.
     pub(crate) fn may_call(&self, name: &str) -> bool {
-        match self.stated() {
-            ToolChoice::Auto | ToolChoice::Required => true,
-            ToolChoice::ReplyOnly => false,
-            ToolChoice::Allowed(allowed) => allowed.names.iter().any(|allowed| allowed == name),
-        }
-    }
-
-    /// Whether the model has to call a tool.
-    pub(crate) fn must_call(&self) -> bool {
-        match self.stated() {
-            ToolChoice::Required => true,
-            ToolChoice::Allowed(allowed) => allowed.required,
-            ToolChoice::Auto | ToolChoice::ReplyOnly => false,
+        match self {
+            Self::Fixed(ToolChoice::Auto | ToolChoice::Required) => true,
+            Self::Fixed(ToolChoice::ReplyOnly) => false,
+            Self::Fixed(ToolChoice::Allowed(allowed)) => {
+                allowed.names.iter().any(|allowed| allowed == name)
+            }
+            Self::ByState(state) => state.allows(name),
         }
     }
 

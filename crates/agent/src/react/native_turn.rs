@@ -210,15 +210,17 @@ fn sorted<'c>(
     calls: &'c [ToolCall],
 ) -> Vec<(StepId, &'c ToolCall, Whose)> {
     let whose = |call: &ToolCall| {
-        if !react.choice.may_call(&call.name) {
-            Whose::Nobody
-        } else if context.tools().iter().any(|tool| tool.name == call.name) {
+        let owner = if context.tools().iter().any(|tool| tool.name == call.name) {
             Whose::Policy
         } else if react.own.has(&call.name) {
             Whose::Loop
-        } else {
+        } else if react.agent.executor.catalog().get(&call.name).is_some() {
             Whose::Agent
-        }
+        } else {
+            // The agent's validator says that there is no such tool.
+            return Whose::Agent;
+        };
+        if react.choice.may_call(&call.name) { owner } else { Whose::Nobody }
     };
     (1..).map(StepId).zip(calls).map(|(id, call)| (id, call, whose(call))).collect()
 }

@@ -15,7 +15,7 @@ use foldback_core::{
     Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
 };
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
-use foldback_planner::{Action, Plan, StepId, StepResult};
+use foldback_planner::{Plan, StepId, StepResult};
 use foldback_tool::FailureKind;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(crate) struct ReactLoop<'a> {
     pub(crate) own: LoopTools,
     /// Which tools the model may call.
     pub(crate) choice: Choice,
+    /// Whether the model was told to call one.
+    must_call: bool,
     /// The agent's instructions.
     system: Option<Arc<Message>>,
     /// The agent's tools, where they are declared to the chat API, and the loop's.
@@ -81,6 +83,7 @@ impl<'a> ReactLoop<'a> {
             log: run.log().clone(),
             own,
             choice: Choice::new(settings, declared)?,
+            must_call: false,
             system: (!system_prompt.is_empty()).then(|| Arc::new(Message::system(system_prompt))),
             tools,
             asked: 0,
@@ -137,10 +140,11 @@ impl<'a> ReactLoop<'a> {
     }
 
     /// The next request: what the context shows, the agent's tools, then those of its policy.
-    fn request(&self, context: &mut dyn ContextManager) -> ChatRequest {
+    fn request(&mut self, context: &mut dyn ContextManager) -> ChatRequest {
         let mut request = ChatRequest::from(self.prompt(context));
         request.tools.splice(0..0, self.tools.iter().cloned());
-        request.tool_choice = self.choice.stated();
+        request.tool_choice = self.choice.stated(context.tools(), &request.tools);
+        self.must_call = request.tool_choice.must_call();
         request.sampling = self.settings.sampling.clone();
         request.session = Some(context.todo().to_string());
         request
@@ -254,7 +258,7 @@ impl<'a> ReactLoop<'a> {
                 "the model's answers are cut off at their greatest length".to_owned(),
             ));
         }
-        if self.choice.must_call() {
+        if self.must_call {
             self.tell(context, observation::CALL_REQUIRED)?;
             return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
         }
@@ -280,13 +284,7 @@ impl<'a> ReactLoop<'a> {
         turn: u32,
         plan: &Plan,
     ) -> Result<Outcome, AgentError> {
-        let catalog = self.agent.executor.catalog();
-        let sees_all = plan.steps.iter().any(|step| match &step.action {
-            Action::Call { function, .. } => {
-                catalog.get(function).is_some_and(|tool| tool.global_context)
-            }
-            Action::Anchor { .. } => false,
-        });
+        let sees_all = self.run.sees_all(plan);
         let global_context = sees_all.then(|| self.global_context(context).into());
         self.run.run_turn(context, turn, plan, global_context).await
     }

@@ -23,7 +23,8 @@ pub struct ReactSettings {
     /// succeeded. The declared tools stay the same, and so does what a provider has cached of them and of the
     /// system prompt. Anthropic reads the messages anew when the choice is another.
     ///
-    /// Where a state allows no tool (`reply_only`), the model's next message ends the run. Tools in an
+    /// Where a state allows no tool (`reply_only`), the model's next message ends the run; so it does where
+    /// those that it allows are of the context's policy, which does not declare them yet. Tools in an
     /// [`<execute_tools>`](CallForm::ExecuteTools) block are not declared, and not masked.
     ///
     /// ```

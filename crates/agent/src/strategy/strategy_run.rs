@@ -3,14 +3,15 @@
 use super::{Strategy, StrategyName};
 use crate::agent::{Agent, AgentError, Report, Task};
 use crate::call_ids::CallIds;
+use crate::facts::conversation;
 use crate::model_caller::{ModelCaller, Reply};
 use crate::notes::{Notes, settle};
 use crate::todo::child_id;
 use crate::trajectory::{Purpose, Recorder, ToolRecord};
 use crate::{Executor, Outcome, RunEvent, RunLog, RunOptions, SpendLimits, spans};
-use foldback_core::{ContextManager, Message, TodoId};
+use foldback_core::{Budget, ContextManager, Message, TodoId};
 use foldback_llm::{ChatModel, ChatRequest};
-use foldback_planner::{Plan, StepId};
+use foldback_planner::{Action, Plan, StepId};
 use foldback_tool::{ContextHandle, Requests, ToolSpec};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -168,7 +169,12 @@ impl<'a> StrategyRun<'a> {
     }
 
     /// Runs the steps of a plan as the next turn of the run, and gives what became of each. Tools may ask
-    /// for something of the context meanwhile.
+    /// for something of the context meanwhile, and those that see all of a conversation are told what it
+    /// shows.
+    ///
+    /// Nothing of it is recorded: what the model is told of the results is the strategy's own matter. A run
+    /// that was cancelled meanwhile makes the calls that had not ended when it goes on, so it ends with
+    /// [`Stop::Cancelled`](crate::Stop) before anything is told of them.
     ///
     /// # Errors
     /// When the steps make no plan, and when the context or the journal fails.
@@ -179,7 +185,20 @@ impl<'a> StrategyRun<'a> {
         plan: &Plan,
     ) -> Result<Outcome, AgentError> {
         let turn = self.begin_turn(purpose, plan);
-        self.run_turn(context, turn, plan, None).await
+        let shown = || conversation(&context.prompt(&Budget::default()).messages).into();
+        let global_context = self.sees_all(plan).then(shown);
+        self.run_turn(context, turn, plan, global_context).await
+    }
+
+    /// Whether a tool of the plan sees all of a conversation.
+    pub(crate) fn sees_all(&self, plan: &Plan) -> bool {
+        let catalog = self.agent.executor.catalog();
+        plan.steps.iter().any(|step| match &step.action {
+            Action::Call { function, .. } => {
+                catalog.get(function).is_some_and(|tool| tool.global_context)
+            }
+            Action::Anchor { .. } => false,
+        })
     }
 
     /// Runs the steps of a turn; `global_context` is for tools that see all of a conversation.

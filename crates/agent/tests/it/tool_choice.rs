@@ -133,6 +133,23 @@ async fn mc6_what_succeeds_moves_the_mask_and_never_the_tools() {
     assert_eq!(report.trajectory.tool_calls().count(), 3);
 }
 
+/// MC6: a tool that does not exist is told as that, whatever may be called now.
+#[tokio::test(start_paused = true)]
+async fn mc6_what_does_not_exist_is_unknown_and_not_masked() {
+    let call = |id: &str, name: &str| ToolCall::new(id, name, "{}");
+    let calls = vec![call("c1", "order_fimd"), call("c2", "refund")];
+    let script = model([calls.into(), call("c3", "order_find").into(), "found".into()]);
+    let tools = vec![says("order_find", 1, "7"), says("refund", 1, "refunded")];
+    let settings = ReactSettings::default().with_availability(refund_after_lookup());
+    let (report, _) = walk_by(&agent(&script, tools), settings).await;
+    let kinds = [1, 2].map(|step| match report.trajectory.result(0, StepId(step)) {
+        Some(StepResult::Error { failure }) => failure.kind,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(kinds, [FailureKind::UnknownTool, FailureKind::Denied]);
+    assert_eq!(report.answer(), Some("found"));
+}
+
 /// MC6: a table that does not fit the declared tools is refused before anybody is asked.
 #[tokio::test(start_paused = true)]
 async fn mc6_a_table_of_other_tools_is_refused() {
