@@ -72,7 +72,14 @@ example!(
     "../../examples/own_context_manager.rs",
     "asked for the password hint: #1 user: Note this for later: my password hint is 'blue heron'."
 );
-example!(own_strategy, "../../examples/own_strategy.rs", "=> 6.4 m");
+example!(
+    own_strategy,
+    "../../examples/own_strategy.rs",
+    "<status>success</status><data>high 6.4 m, low -0.2 m</data></tool_result>
+</tool_results>
+3 votes, by majority
+=> 6.4 m"
+);
 example!(
     parallel_search,
     "../../examples/parallel_search.rs",

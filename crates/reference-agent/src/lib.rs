@@ -11,7 +11,7 @@
 //! from `foldback-mcp`.
 //!
 //! What a program needs to use it can be reached from here: [`agent`], [`deep_search`], [`flow`],
-//! [`foldback`], [`llm`], [`policies`], [`tool`] and [`tools`].
+//! [`foldback`], [`llm`], [`planner`], [`policies`], [`tool`] and [`tools`].
 //!
 //! ```
 //! use foldback_reference_agent::ReferenceAgent;
@@ -57,6 +57,7 @@ pub use foldback_agent as agent;
 pub use foldback_deep_search as deep_search;
 pub use foldback_flow as flow;
 pub use foldback_llm as llm;
+pub use foldback_planner as planner;
 pub use foldback_policies as policies;
 pub use foldback_tool as tool;
 pub use foldback_tools as tools;
