@@ -1,6 +1,6 @@
 //! One attempt at a step, and what is made of how it ended.
 
-use crate::requests::{blocked, lines};
+use crate::requests::{blocked, lines, one_line};
 use foldback_agent::{Purpose, Report, Stop, TerminateStatus};
 use foldback_core::{Estimate, ItemState, excerpt};
 use foldback_llm::ModelErrorKind;
@@ -31,10 +31,7 @@ impl Attempt {
         let words = ending.told();
         let words = words.trim();
         // A reason stands in the plan, on a line of its own.
-        let bounded = |reason: &str| {
-            let line: Vec<&str> = reason.split_whitespace().collect();
-            excerpt(&line.join(" "), REASON_TOKENS, &Estimate).text
-        };
+        let bounded = |reason: &str| excerpt(&one_line(reason), REASON_TOKENS, &Estimate).text;
         match &ending.stop {
             stop @ (Stop::Answered | Stop::CutOff) => match blocked(words) {
                 Some("") => Self::Failed("it was given up without a reason".to_owned()),

@@ -8,7 +8,7 @@ use crate::progress::finish;
 use crate::requests::StepResult;
 use crate::settings::StepContext;
 use foldback_agent::{Agent, Report, RunEvent, Stop, Strategy, Task};
-use foldback_core::{ContextError, ContextManager, Reference, quoted};
+use foldback_core::{ContextError, ContextManager, ItemState, Reference, quoted};
 use serde::{Deserialize, Serialize};
 
 /// An attempt that the model refused to go on with: it is not made again when the run is resumed, for what
@@ -141,14 +141,17 @@ impl Drive<'_> {
         let mut child = context.child(item.clone())?;
         let request = self.plan.steps.get(at).map_or("", |step| &step.text);
         self.run.log().emit(RunEvent::Delegated { item: &item, request });
-        let report = agent.run(strategy, child.as_mut(), task).await?;
-        let reference =
-            child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?.map(Reference::Block);
-        if self.run.log().is_watched() {
-            let (state, result) = Attempt::of(&report).handed_back();
-            self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });
-        }
-        Ok((report, reference))
+        let report = agent.run(strategy, child.as_mut(), task).await;
+        let ended = report.and_then(|report| {
+            let last = child.sub_tasks().map_or(Ok(None), |kept| kept.conclude())?;
+            Ok((report, last.map(Reference::Block)))
+        });
+        let (state, result) = match &ended {
+            Ok((report, _)) => Attempt::of(report).handed_back(),
+            Err(error) => (ItemState::Failed, error.to_string()),
+        };
+        self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });
+        Ok(ended?)
     }
 
     /// Gives the context what a step came to.

@@ -4,7 +4,7 @@ use super::{agent, by_name, few_turns, name, names, page, planning, request, run
 use crate::keeping::calling;
 use crate::script::{conversation, full, says, task};
 use foldback_agent::{OnePlan, Stop, TerminateStatus};
-use foldback_flow::{Flow, FlowSettings};
+use foldback_flow::Flow;
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel, StopReason, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;

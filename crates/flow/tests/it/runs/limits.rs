@@ -5,8 +5,8 @@ use crate::keeping::{Keeping, Watching};
 use crate::script::{conversation, full, says, task};
 use crate::toolkit::ms;
 use foldback_agent::{AgentEvent, Stop};
-use foldback_core::{Estimate, ItemState, TokenCounter};
-use foldback_flow::{Flow, FlowSettings, StepContext, StepExecutor};
+use foldback_core::{Estimate, ItemState, TodoId, TokenCounter};
+use foldback_flow::{Flow, StepContext, StepExecutor};
 use foldback_llm::{Answer, ScriptedModel, ToolChoice};
 use std::sync::Arc;
 
@@ -84,6 +84,27 @@ async fn om9_a_flow_that_is_cancelled_amid_a_step_answers_nothing() {
         _ => None,
     });
     assert_eq!(handed.collect::<Vec<_>>(), [ItemState::Completed, ItemState::Cancelled]);
+}
+
+/// OM9: a step whose context fails is handed back as failed: whoever watches sees the end of all that began.
+#[tokio::test(start_paused = true)]
+async fn om9_a_step_whose_context_fails_is_handed_back() {
+    let model = by_name([("flow/plan", planning(&["一"]))]);
+    let watching = Arc::new(Watching::default());
+    let task = task("go").with_observer(watching.clone());
+    let mut context = Keeping::new();
+    context.kept.lock().broken = Some(TodoId::new("task.run:step-1").unwrap());
+    let error = agent(&model, vec![]).run(&Flow::new(few_turns()), &mut context, &task).await;
+    assert_eq!(error.unwrap_err().to_string(), "the store is gone");
+    let events = watching.0.lock();
+    let seen = events.iter().filter_map(|(_, event)| match event {
+        AgentEvent::Delegated { item, .. } => Some(format!("{item} begins")),
+        AgentEvent::HandedBack { item, state, result } => Some(format!("{item} {state}: {result}")),
+        _ => None,
+    });
+    let seen: Vec<String> = seen.collect();
+    let item = "task.run:step-1";
+    assert_eq!(seen, [format!("{item} begins"), format!("{item} failed: the store is gone")]);
 }
 
 /// OM10: in a shared context what came of a step is said once, by whoever worked on it.

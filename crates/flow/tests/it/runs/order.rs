@@ -6,7 +6,7 @@ use crate::script::{conversation, full, running, says, task};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{AgentEvent, Executor, OnePlan, Purpose, Replay, Resource, SpendLimits, Stop};
 use foldback_core::Role;
-use foldback_flow::{Flow, FlowSettings, StepContext, StepExecutor};
+use foldback_flow::{Flow, StepContext, StepExecutor};
 use foldback_llm::{Answer, ScriptedModel};
 use foldback_tool::{Effect, Toolbox};
 use serde_json::json;

@@ -4,7 +4,7 @@ use super::{agent, by_name, calls, few_turns, names, notes, page, planning, requ
 use crate::keeping::{Watching, calling};
 use crate::script::{full, task};
 use foldback_agent::Stop;
-use foldback_flow::{Flow, FlowSettings, PlanShown};
+use foldback_flow::{Flow, PlanShown};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;
