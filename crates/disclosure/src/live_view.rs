@@ -156,13 +156,6 @@ impl LiveView {
     pub fn folds(&self) -> u64 {
         self.contents.ledger.folds()
     }
-
-    /// Whether the latest block is shown whole, when no budget forbids it: it and the open tail
-    /// together fit the window. One unit that is larger than the window on its own does not count.
-    #[must_use]
-    pub fn shows_block(&self) -> bool {
-        self.policy.get().shows_latest(&self.contents)
-    }
 }
 
 impl fmt::Debug for LiveView {

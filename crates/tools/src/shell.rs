@@ -80,7 +80,7 @@ struct Arguments {
 fn spec(permissions: &Permissions) -> ToolSpec {
     let shell = &permissions.shell;
     let network = if shell.network { "" } else { " There is no network." };
-    let mut spec = ToolSpec::new(ToolDefinition {
+    ToolSpec::new(ToolDefinition {
         name: "shell_run".to_owned(),
         description: format!(
             "Runs a command with `sh -c` in the workspace and answers what it wrote, errors among \
@@ -103,15 +103,14 @@ fn spec(permissions: &Permissions) -> ToolSpec {
             "additionalProperties": false
         })
         .to_string(),
-    });
-    spec.output = Some(OUTPUT.to_owned());
-    spec.primary = Some("command".to_owned());
-    spec.languages.insert("command".to_owned(), Language::Shell);
-    spec.effect = Effect::Effectful;
-    spec.answers_data = true;
+    })
+    .with_output(OUTPUT)
+    .with_primary("command")
+    .with_language("command", Language::Shell)
+    .with_effect(Effect::Effectful)
+    .with_answers_data(true)
     // It may write what another tool reads.
-    spec.concurrency = Concurrency::Exclusive;
-    spec
+    .with_concurrency(Concurrency::Exclusive)
 }
 
 /// The exit code is that of a shell: 128 and the signal, where one ended the command.

@@ -60,9 +60,6 @@ pub(crate) trait Policy {
     /// Whether the stable part of the next prompt is not the last one's, continued.
     fn is_about_to_move(&self, contents: &Contents) -> bool;
 
-    /// Whether the latest block is shown whole, when no budget forbids it.
-    fn shows_latest(&self, contents: &Contents) -> bool;
-
     /// The request to send to the model now.
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt;
 

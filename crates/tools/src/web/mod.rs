@@ -63,7 +63,7 @@ struct Arguments {
 fn spec(permissions: &WebPermissions) -> ToolSpec {
     let hosts: Vec<_> = permissions.hosts.iter().map(String::as_str).collect();
     let hosts = if hosts.contains(&"*") { "any host".to_owned() } else { hosts.join(", ") };
-    let mut spec = ToolSpec::new(ToolDefinition {
+    ToolSpec::new(ToolDefinition {
         name: "web_fetch".to_owned(),
         description: format!(
             "The text of a page on the web, from {hosts}. Of HTML it is what a person would read, with \
@@ -71,12 +71,11 @@ fn spec(permissions: &WebPermissions) -> ToolSpec {
         ),
         parameters: r#"{"type":"object","properties":{"url":{"type":"string","description":"It begins with https:// or http://."}},"required":["url"],"additionalProperties":false}"#
             .to_owned(),
-    });
-    spec.primary = Some("url".to_owned());
+    })
+    .with_primary("url")
     // What is asked for is seen by others: it may be asked again, and not for nothing.
-    spec.effect = Effect::Idempotent;
-    spec.answers_data = true;
-    spec
+    .with_effect(Effect::Idempotent)
+    .with_answers_data(true)
 }
 
 impl Tool for Web {

@@ -234,10 +234,6 @@ impl Policy for CacheAwarePolicy {
         self.plan(contents).moves
     }
 
-    fn shows_latest(&self, contents: &Contents) -> bool {
-        contents.latest().is_some()
-    }
-
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
         let (policy, contents) = self.after(contents, self.plan(contents));
         let once_from = policy.quote(&contents, policy.account.declared).once_from;

@@ -68,13 +68,13 @@ impl Policy for StrictPolicy {
     }
 
     fn place(&mut self, contents: &mut Contents, shown: &Shown) -> Option<OpenCall> {
-        let showed = self.shows_latest(contents);
+        let showed = shows_latest(contents);
         let answered = contents.place(shown);
         if contents.pins.contains_key(&shown.seq) {
             contents.show_at_beginning(shown.seq);
         }
         // A block that no longer fits beside the open tail leaves, and what follows moves up.
-        contents.moves += u64::from(showed && !self.shows_latest(contents));
+        contents.moves += u64::from(showed && !shows_latest(contents));
         answered
     }
 
@@ -93,17 +93,8 @@ impl Policy for StrictPolicy {
         false
     }
 
-    fn shows_latest(&self, contents: &Contents) -> bool {
-        // The whole open tail counts, so that a block that had to leave does not come back before the
-        // next fold.
-        contents.latest().is_some_and(|latest| {
-            let max = contents.config.window_max;
-            counted(&latest.entries, max) + visible(&contents.open_tail) <= max
-        })
-    }
-
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
-        let from = if self.shows_latest(contents) { 0 } else { contents.closed.len() };
+        let from = if shows_latest(contents) { 0 } else { contents.closed.len() };
         let extent = Extent { from, light: false, once_from: None };
         Layout { contents, policy: self, counter }.within(extent, budget)
     }
@@ -127,6 +118,17 @@ impl Policy for StrictPolicy {
     fn account(&self, _contents: &Contents) -> Option<Account> {
         None
     }
+}
+
+/// Whether the latest block is shown whole, when no budget forbids it: it and the open tail together fit
+/// the window. One unit that is larger than the window on its own does not count.
+fn shows_latest(contents: &Contents) -> bool {
+    // The whole open tail counts, so that a block that had to leave does not come back before the
+    // next fold.
+    contents.latest().is_some_and(|latest| {
+        let max = contents.config.window_max;
+        counted(&latest.entries, max) + visible(&contents.open_tail) <= max
+    })
 }
 
 fn opening(contents: &Contents) -> Form {
