@@ -5,7 +5,6 @@ use super::{
 };
 use foldback_agent::{AgentEvent, Observer, Stop, Task};
 use foldback_core::{Role, TodoId};
-use foldback_deep_search::DeepSearchSettings;
 use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::ToolError;
 use std::sync::{Arc, Mutex};

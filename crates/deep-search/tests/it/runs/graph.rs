@@ -7,7 +7,7 @@ use super::{
 use crate::script::{conversation, full, running};
 use foldback_agent::{AgentEvent, Executor, Observer, Purpose, React, Stop, SubAgents, Task};
 use foldback_core::{Message, Role, TodoId, ToolCall};
-use foldback_deep_search::{DeepSearch, DeepSearchSettings, research};
+use foldback_deep_search::{DeepSearch, research};
 use foldback_llm::ScriptedModel;
 use foldback_tool::Toolbox;
 use std::collections::BTreeMap;

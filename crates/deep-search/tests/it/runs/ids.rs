@@ -1,7 +1,7 @@
 //! The numbers of queries, over many rounds.
 
 use super::{Library, agent, insufficient, model, node, plain, queries, search, two, usual};
-use foldback_deep_search::{DeepSearchSettings, Effort};
+use foldback_deep_search::Effort;
 use foldback_tool::ToolError;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::{Library, afterwards, agent, found, model, node, plain, search, sufficient, usual};
 use foldback_core::{Estimate, TokenCounter};
-use foldback_deep_search::{DeepSearchSettings, SearchQueryList};
+use foldback_deep_search::SearchQueryList;
 use foldback_llm::Answer;
 
 /// DS9: a summary of any length is kept in part, with the citations of that part; the same source is cited
