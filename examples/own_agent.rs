@@ -4,7 +4,7 @@
 //! cargo run -p foldback-reference-agent --example own_agent
 //! ```
 //!
-//! It is told something, much happens, and then it needs what it was told, which is no longer in view: it
+//! It learns something, much happens, and then it needs what it learnt, which is no longer in view: it
 //! searches its memory. A script stands in the model's place; the tools and the memory are real.
 
 use foldback_reference_agent::ReferenceAgent;

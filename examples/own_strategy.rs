@@ -41,7 +41,7 @@ impl Strategy for Majority {
             run.open(context, &self.system_prompt(run.agent()))?;
             let plan = lower_calls(&[ToolCall::new("look-up", "gauge", "{}")]).plan;
             let looked_up = run.run_plan(context, Purpose::named("look-up"), &plan).await?;
-            // A call that was cancelled is made when the run goes on; nothing is told of it before.
+            // A call that was cancelled is made when the run goes on; the model sees nothing of it before.
             if run.task().cancelled.is_cancelled() {
                 return Ok(Ending::from(Stop::Cancelled));
             }

@@ -61,7 +61,7 @@ impl Nodes<'_> {
         S::read(&answer).map_err(|error| Trouble::Failed(error.to_string()))
     }
 
-    /// Asks for words. Whether they are cut off is told with them.
+    /// Asks for words, and reports whether they are cut off.
     pub(crate) async fn words(
         &self,
         purpose: Purpose,
@@ -105,7 +105,7 @@ impl Nodes<'_> {
                         RetryPolicy::default().wait(failures, Some(self.run.todo().as_str()));
                     let wait = wait.max(error.retry_after.unwrap_or_default());
                     let wait = tokio::time::sleep(wait);
-                    // A run that is cancelled meanwhile is told so by the next question.
+                    // A run that is cancelled meanwhile learns it from the next question.
                     let _ = self.run.task().cancelled.run_until_cancelled(wait).await;
                     failures += 1;
                 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const CONCLUSION_TOKENS: usize = 1_000;
 
 /// The tool `research`: one of `searchers` works on a question by this search, in a todo of its own, below
-/// the caller's. It is told the question and nothing of the caller's conversation, which grows by
+/// the caller's. It receives the question and nothing of the caller's conversation, which grows by
 /// `{"step": "research", "args": {"question": ..}, "result": ..}`: the answer with its links, and nothing
 /// of what was read for it.
 #[must_use]

@@ -222,7 +222,7 @@ impl DeepSearchSettings {
         Self { sources_heading: sources_heading.into(), ..self }
     }
 
-    /// The same, on this day, or on none that models are told.
+    /// The same, with this day in the requests, or with none.
     #[must_use]
     pub fn with_today(self, today: impl Into<Option<String>>) -> Self {
         Self { today: today.into(), ..self }

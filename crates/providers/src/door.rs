@@ -161,7 +161,7 @@ async fn words(mut response: Response, patience: Duration) -> String {
             keep_beginning(&mut words, &bytes);
         }
     };
-    // What came before the time was over is told.
+    // What came before the time was over is reported.
     let _ = timeout(patience, reading).await;
     String::from_utf8_lossy(&words).into_owned()
 }

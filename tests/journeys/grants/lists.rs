@@ -93,7 +93,7 @@ fn td4_a_list_adopts_no_todo_that_is_there() {
     }
 }
 
-/// TD4: of two that begin the same todo at once, one is its parent, and the other is told.
+/// TD4: of two that begin the same todo at once, one is its parent, and the other gets an error.
 #[test]
 fn td4_a_todo_has_one_parent() {
     let memory = in_memory();

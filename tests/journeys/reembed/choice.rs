@@ -48,7 +48,7 @@ fn bl5_a_measured_scale_is_used() {
     assert_eq!(open(dir.path(), Hashed::new("hashed-b")).embedding().embedder().same_topic(), 0.9);
 }
 
-/// A store that was never told of an embedder is the built-in one's: what was recorded without its
+/// A store in which no embedder was ever chosen is the built-in one's: what was recorded without its
 /// vectors gets them, and messages with nothing to embed count as done.
 #[test]
 fn a_store_that_never_chose_is_embedded_by_the_built_in_embedder() {

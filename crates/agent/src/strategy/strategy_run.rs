@@ -172,9 +172,9 @@ impl<'a> StrategyRun<'a> {
     /// for something of the context meanwhile, and those that see all of a conversation are told what it
     /// shows.
     ///
-    /// Nothing of it is recorded: what the model is told of the results is the strategy's own matter. A run
+    /// Nothing of it is recorded: what the model sees of the results is the strategy's own matter. A run
     /// that was cancelled meanwhile makes the calls that had not ended when it goes on, so it ends with
-    /// [`Stop::Cancelled`](crate::Stop) before anything is told of them.
+    /// [`Stop::Cancelled`](crate::Stop) before it says anything of them.
     ///
     /// # Errors
     /// When the steps make no plan, and when the context or the journal fails.

@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Ending {
     /// Why it ended.
     pub stop: Stop,
-    /// What is told to whoever asked, where the run came to it.
+    /// The final answer, if the run produced one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -41,7 +41,7 @@ pub enum Stop {
         /// How it went, by its own word.
         status: TerminateStatus,
     },
-    /// Whoever asked gave up.
+    /// The caller gave up.
     Cancelled,
     /// The context or the journal failed. Such a run has no record.
     Failed {
@@ -70,7 +70,7 @@ impl fmt::Display for TerminateStatus {
 }
 
 impl fmt::Display for Stop {
-    /// A sentence for whoever asked.
+    /// A sentence for the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered => f.write_str("Answered"),
@@ -96,7 +96,7 @@ impl Ending {
         Self { stop: Stop::Answered, answer: Some(answer.into()) }
     }
 
-    /// What is told to whoever asked: the answer, or why there is none.
+    /// What the caller receives: the answer, or why there is none.
     #[must_use]
     pub fn told(&self) -> String {
         self.answer.clone().unwrap_or_else(|| self.stop.to_string())

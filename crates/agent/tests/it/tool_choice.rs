@@ -133,7 +133,7 @@ async fn mc6_what_succeeds_moves_the_mask_and_never_the_tools() {
     assert_eq!(report.trajectory.tool_calls().count(), 3);
 }
 
-/// MC6: a tool that does not exist is told as that, whatever may be called now.
+/// MC6: a tool that does not exist is reported as unknown, whatever may be called now.
 #[tokio::test(start_paused = true)]
 async fn mc6_what_does_not_exist_is_unknown_and_not_masked() {
     let call = |id: &str, name: &str| ToolCall::new(id, name, "{}");

@@ -53,7 +53,7 @@ impl Cache {
         self.unless_forgotten(todo, &folder, done)
     }
 
-    /// Lets the index catch up, for whoever holds its lock.
+    /// Lets the index catch up. The caller holds its lock.
     fn index(
         &self,
         todo: &Todo,
@@ -121,7 +121,7 @@ impl Cache {
         self.unless_forgotten(todo, &folder, done)
     }
 
-    /// Builds the graph if it is still due, for whoever holds its lock.
+    /// Builds the graph if it is still due. The caller holds its lock.
     fn build(
         &self,
         todo: &Todo,

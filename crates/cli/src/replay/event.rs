@@ -49,5 +49,5 @@ pub(crate) enum Event<'a> {
     },
 }
 
-/// Who is told of it.
+/// Who receives it.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut(Event<'_>) -> Result<(), CliError>;

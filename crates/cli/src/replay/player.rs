@@ -1,4 +1,4 @@
-//! What a replay keeps while it goes on, and tells of.
+//! What a replay keeps while it runs, and reports.
 
 use super::beside::own_tools;
 use super::event::{Event, Watch};

@@ -1,7 +1,8 @@
 //! Where links are set in a text, and to what.
 
+use crate::source::source;
 use foldback_deep_search::{
-    Citation, Grounding, Link, Source, Summary, insert_citations, label, link_safe,
+    Citation, Grounding, Link, Summary, insert_citations, label, link_safe,
 };
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
@@ -17,16 +18,6 @@ fn cite(
 ) -> Citation {
     let links = links.iter().map(|(label, url)| link(label, url)).collect();
     Citation { start: start.into(), end: end.into(), links }
-}
-
-fn source(short_url: &str, url: &str) -> Source {
-    Source {
-        label: "a".to_owned(),
-        short_url: short_url.to_owned(),
-        url: url.to_owned(),
-        title: "A".to_owned(),
-        bytes: None,
-    }
 }
 
 /// DS9: what the original makes of English text, byte for byte.
@@ -144,7 +135,7 @@ fn b11_labels() {
     assert!(long.trim_end_matches('…').graphemes(true).all(|c| c == "潮" || c == "👩‍👩‍👧"));
 }
 
-/// DS9: what rests on what is told in bytes of the summary, and links stand behind it.
+/// DS9: citations are given in bytes of the summary, and links follow it.
 #[test]
 fn ds9_grounding_is_bytes_of_the_summary() {
     let text = "租约每十秒续期。过期后重试。";

@@ -8,6 +8,7 @@ mod runs;
 mod settings;
 mod shapes;
 mod short_urls;
+mod source;
 mod state;
 
 use foldback_testkit::agent::script;

@@ -1,16 +1,7 @@
 //! Short URLs, and how they become the sources' own again.
 
-use foldback_deep_search::{ShortUrls, Source, link_safe};
-
-fn source(short_url: &str, url: &str) -> Source {
-    Source {
-        label: "a".to_owned(),
-        short_url: short_url.to_owned(),
-        url: url.to_owned(),
-        title: "A".to_owned(),
-        bytes: None,
-    }
-}
+use crate::source::source;
+use foldback_deep_search::{ShortUrls, link_safe};
 
 /// DS8: one short URL for each URL of a query, that of the place where it stands first: as the original
 /// counts them.

@@ -1,21 +1,12 @@
-//! Settings, what a search is told and knows, and where it goes on.
+//! Settings, what a search receives and knows, and where it resumes.
 
+use crate::source::source;
 use foldback_core::{Message, ToolCallId};
 use foldback_deep_search::{
     DeepSearchSettings, DeepSearchState, Effort, Query, Reflection, ReflectionState, Research,
-    Route, Source, Summary, Update, research_topic,
+    Route, Summary, Update, research_topic,
 };
 use std::sync::Arc;
-
-fn source(short_url: &str, url: &str) -> Source {
-    Source {
-        label: "a".to_owned(),
-        short_url: short_url.to_owned(),
-        url: url.to_owned(),
-        title: "A".to_owned(),
-        bytes: None,
-    }
-}
 
 fn query(id: u32, query: &str) -> Query {
     Query { id, query: query.to_owned() }
@@ -112,7 +103,7 @@ fn ds6_the_router() {
     assert_eq!(next, Route::WebResearch(vec![query(3, "a"), query(4, "c"), query(5, "潮")]));
 }
 
-/// DS11: a question alone is the topic; a conversation is told turn by turn, as the original does, without
+/// DS11: a question alone is the topic; a conversation is passed on turn by turn, as the original does, without
 /// instructions and tools.
 #[test]
 fn ds11_the_topic() {
@@ -134,7 +125,7 @@ fn ds11_the_topic() {
     assert!(topic.len() < 30_000 && topic.contains("第399句") && !topic.contains("第1句"));
 }
 
-/// DS11: of a turn that is too long a part is told, not none of the conversation.
+/// DS11: a turn that is too long is passed on in part, and the conversation is not lost.
 #[test]
 fn ds11_a_long_turn_is_told_in_part() {
     let before = [Message::user("q1"), Message::assistant(&"潮汐很大。".repeat(20_000))];

@@ -98,7 +98,7 @@ impl Drive<'_> {
         let agent = executor.map_or(self.run.agent(), |executor| &executor.agent);
         let strategy = executor.and_then(|executor| executor.strategy.as_ref());
         let strategy = &**strategy.unwrap_or(&self.settings.strategy);
-        // What came of the step itself so far is told beside the others' results.
+        // The step's own last failure is passed separately.
         let others = self.results.iter().filter(|(other, _)| **other != at);
         let others = others.map(|(at, result)| (*at, result.clone())).collect();
         let mut task = self.run.task().clone();
@@ -111,7 +111,7 @@ impl Drive<'_> {
         }
         let (report, reference) = match self.settings.context {
             StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
-            // The whole flow is one conversation, begun and gone on with by whoever began the flow.
+            // The whole flow is one conversation, begun and resumed by whatever began the flow.
             StepContext::Shared => {
                 (self.run.run_part(agent, strategy, context, &task).await?, None)
             }

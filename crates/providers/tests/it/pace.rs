@@ -185,7 +185,7 @@ async fn signs_of_life_alone_are_no_answer() {
     }
 }
 
-/// Refusals whose words stall, before they begin or within them: status, wait and what came are told.
+/// Refusals whose words stall, before they begin or within them: status, wait and what came are reported.
 #[tokio::test]
 async fn a_refusal_whose_words_stall_keeps_its_status() {
     let head = b"HTTP/1.1 429 Busy\r\nretry-after: 7\r\ncontent-length: 99\r\n\r\n".to_vec();

@@ -215,7 +215,7 @@ pub fn calling(tool: &str, arguments: serde_json::Value) -> Answer {
     ToolCall::new(&format!("call-{tool}"), tool, &arguments.to_string()).into()
 }
 
-/// Keeps what it is told: todos and events, in order.
+/// Keeps what it receives: todos and events, in order.
 #[derive(Default)]
 pub struct Watching(pub Mutex<Vec<(String, AgentEvent)>>);
 

@@ -15,7 +15,7 @@ impl Drive<'_> {
         // Which failures a planner knows is kept here: a resumed run may have more by now.
         let kind = reason.kind(&progress);
         let Some(round) = self.replans.begin(&kind, &Progress::default()) else {
-            // A failure is told in the answer; a decision has to be made by somebody.
+            // The answer reports a failure; somebody has to make a decision.
             if let Some(step) = reason.anchor {
                 let used = self.replans.used();
                 let detail = format!("{step} asks for a decision, and {used} replans were made");

@@ -87,7 +87,7 @@ fn om7_the_rule_counts_characters() {
     }
 }
 
-/// OM2: what a new plan needs; the second of one id is told what to do instead; it becomes active.
+/// OM2: what a new plan needs; for a second of one id the error says what to do instead; it becomes active.
 #[test]
 fn om2_a_plan_is_made_once() {
     let mut plans = Plans::default();

@@ -12,7 +12,7 @@ use foldback_tool::{CallContext, FailureKind, Tool, ToolErrorKind, Toolbox};
 use serde_json::json;
 use std::sync::Arc;
 
-/// OM2, OM5: what is wrong is told to the model as what it is: wrong arguments.
+/// OM2, OM5: the model learns of a mistake as what it is: wrong arguments.
 #[tokio::test]
 async fn om2_an_error_of_the_model_is_told_to_it() {
     let tool = PlanningTool::new();

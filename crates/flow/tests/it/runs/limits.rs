@@ -86,7 +86,7 @@ async fn om9_a_flow_that_is_cancelled_amid_a_step_answers_nothing() {
     assert_eq!(handed.collect::<Vec<_>>(), [ItemState::Completed, ItemState::Cancelled]);
 }
 
-/// OM9: a step whose context fails is handed back as failed: whoever watches sees the end of all that began.
+/// OM9: a step whose context fails is handed back as failed: an observer sees the end of all that began.
 #[tokio::test(start_paused = true)]
 async fn om9_a_step_whose_context_fails_is_handed_back() {
     let model = by_name([("flow/plan", planning(&["一"]))]);
