@@ -4,6 +4,7 @@
 
 mod story;
 
+mod agent_failures;
 mod agent_flow;
 mod agent_injections;
 mod agent_permissions;

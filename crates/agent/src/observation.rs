@@ -1,7 +1,77 @@
 //! What a model is told about what it asked for.
 
 use crate::spans::error_type;
+use foldback_core::{CallOutcome, Message, ToolAnswer, ToolCallId};
 use foldback_planner::{Failure, StepResult};
+use foldback_tool::ToolSpec;
+use serde_json::Value;
+
+/// What a model is told of a call, and how the call went, where that is known apart from the words.
+#[derive(Clone, Debug)]
+pub(crate) struct CallTold {
+    text: String,
+    outcome: Option<CallOutcome>,
+}
+
+impl CallTold {
+    /// A step's result; `tool` is what ran it, where there is such a tool.
+    pub(crate) fn of_result(result: &StepResult, tool: Option<&ToolSpec>) -> Self {
+        Self { text: of_result(result), outcome: outcome(result, tool) }
+    }
+
+    /// The same outcome in other words.
+    pub(crate) fn in_words(self, text: String) -> Self {
+        Self { text, ..self }
+    }
+
+    /// A call of which nothing is known.
+    pub(crate) fn unknown(text: String) -> Self {
+        Self { text, outcome: Some(CallOutcome::Failed) }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The tool message that answers the call of this id.
+    pub(crate) fn message(&self, id: &ToolCallId) -> Message {
+        let text = if self.text.trim().is_empty() { NOTHING } else { &self.text };
+        let message = Message::tool_result(id, text);
+        match self.outcome {
+            Some(outcome) => message.with_outcome(outcome),
+            None => message,
+        }
+    }
+}
+
+impl From<ToolAnswer> for CallTold {
+    fn from(ToolAnswer { text, is_error }: ToolAnswer) -> Self {
+        let outcome = if is_error { CallOutcome::Failed } else { CallOutcome::Succeeded };
+        Self { text, outcome: Some(outcome) }
+    }
+}
+
+/// How a step's call went. A server's tool may say in words alone that it failed: `None` then.
+fn outcome(result: &StepResult, tool: Option<&ToolSpec>) -> Option<CallOutcome> {
+    match result {
+        StepResult::Error { .. } => Some(CallOutcome::Failed),
+        StepResult::Skipped { .. } => Some(CallOutcome::NotMade),
+        StepResult::Success { .. } if exit_code(result).is_some_and(|code| code != 0) => {
+            Some(CallOutcome::Failed)
+        }
+        StepResult::Success { .. } => {
+            let is_foreign = tool.is_none_or(|tool| tool.server.is_some());
+            (!is_foreign).then_some(CallOutcome::Succeeded)
+        }
+    }
+}
+
+/// What the command that a call ran ended with, as its tool tells it.
+pub(crate) fn exit_code(result: &StepResult) -> Option<i64> {
+    let StepResult::Success { data } = result else { return None };
+    let structured: Value = serde_json::from_str(data.structured.as_deref()?).ok()?;
+    structured.get("exit_code")?.as_i64()
+}
 
 /// A step's result in the words of a tool message.
 pub(crate) fn of_result(result: &StepResult) -> String {
@@ -68,8 +138,9 @@ pub(crate) const CUT_OFF: &str = "[Your last message reached the greatest length
 pub(crate) const CALL_REQUIRED: &str =
     "[Your last message called no tool. You have to call one in each message.]";
 
-/// The result of a call that the model may not make.
-pub(crate) const NOT_ALLOWED: &str = "Error (denied): this tool may not be called now; answer in words, or call one that you may call.";
+/// Why a call failed that the model may not make.
+pub(crate) const NOT_ALLOWED: &str =
+    "this tool may not be called now; answer in words, or call one that you may call.";
 
 /// The same was said and called again and again.
 pub(crate) const STUCK: &str = "[You repeat yourself: you have said and called exactly this before, more than once, and it brought you \

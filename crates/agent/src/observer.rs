@@ -9,7 +9,6 @@ use crate::{
 use foldback_core::TodoId;
 use foldback_llm::{ChatResponse, ModelError, Usage};
 use foldback_planner::{StepId, StepResult};
-use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Follows runs while they happen. It is called inside the loop, and must be quick. One that panics
@@ -151,16 +150,9 @@ fn ended(
         step,
         tool: tool.unwrap_or_default().to_owned(),
         success: matches!(result, StepResult::Success { .. }),
-        exit_code: exit_code(result),
+        exit_code: observation::exit_code(result),
         excerpt: observation::beginning(&observation::of_result(result)),
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         from_journal: call.is_some_and(|call| call.from_journal),
     }
-}
-
-/// What the command that a call ran ended with, as its tool tells it.
-fn exit_code(result: &StepResult) -> Option<i64> {
-    let StepResult::Success { data } = result else { return None };
-    let structured: Value = serde_json::from_str(data.structured.as_deref()?).ok()?;
-    structured.get("exit_code")?.as_i64()
 }

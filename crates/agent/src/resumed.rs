@@ -3,8 +3,8 @@
 use crate::agent::AgentError;
 use crate::notes::Notes;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo, ToolAnswer,
-    ToolCall, ToolCallId,
+    Budget, CallOutcome, ContextError, ContextManager, Message, Prompt, Recorded, Role, SeqNo,
+    ToolAnswer, ToolCall, ToolCallId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -102,7 +102,8 @@ impl Resumed {
         let past = Past::of(&notes);
         if past.begins.is_none() {
             for id in open_calls(&context.prompt(&Budget::default())) {
-                context.record(Message::tool_result(&id, STOPPED))?;
+                let result = Message::tool_result(&id, STOPPED);
+                context.record(result.with_outcome(CallOutcome::Failed))?;
             }
         }
         let held = context.recorded();

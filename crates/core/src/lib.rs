@@ -65,7 +65,7 @@ pub use excerpt::{abbreviated, beginning, first_chars, last_chars};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use line::one_line;
 pub use literal::{Escape, decode_literal, escape_into, quoted};
-pub use message::{Message, MessageError};
+pub use message::{CallOutcome, Message, MessageError};
 pub use numeral::thousands;
 pub use object::Object;
 pub use pairing::{Pairing, PairingTracker, Violation, check_request};

@@ -1,10 +1,12 @@
 //! One message of a conversation, in the shape of chat-completions.
 
 mod error;
+mod outcome;
 mod read;
 mod write;
 
 pub use error::MessageError;
+pub use outcome::CallOutcome;
 
 use crate::{Content, OBSERVATIONS, Object, Role, Timestamp, ToolCall, ToolCallId};
 use read::{opt_string, read_calls, read_content, string};
@@ -209,8 +211,8 @@ impl Message {
     }
 
     /// The message as a chat API takes it: the exact values, without the keys that only a
-    /// recording has (`id`, `timestamp`, the name of [observations](Self::observation), and whatever else
-    /// no API knows). Calls that are not written
+    /// recording has (`id`, `timestamp`, the name of [observations](Self::observation), how a call
+    /// [went](Self::outcome), and whatever else no API knows). Calls that are not written
     /// as chat APIs do are written so.
     #[must_use]
     pub fn api_json(&self) -> String {

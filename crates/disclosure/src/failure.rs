@@ -4,7 +4,7 @@ use crate::cut::one_line;
 use crate::ledger::short_id;
 use crate::quote::escaped;
 use crate::raw::RawObject;
-use foldback_core::{Message, ToolCall};
+use foldback_core::{CallOutcome, Message, ToolCall};
 use serde::{Deserialize, Serialize};
 
 /// So many failures that are not resolved are kept; older ones are forgotten, so that a view does
@@ -80,22 +80,17 @@ pub(crate) fn target(call: &ToolCall) -> String {
 
 /// The telling line of the error that a tool's message reports, if it reports one.
 ///
-/// An error is what says so by a key (`is_error`, `status: "error"`), by a JSON object with an
-/// `error`, by how its first line begins, by a traceback, or by an exit code other than 0. A text
-/// that merely holds the word somewhere reports no error.
+/// Where the message [says](Message::outcome) how the call went, that holds, whatever its words are. Else an
+/// error is what says so by a JSON object with an `error`, by how its first line begins, by a traceback, or
+/// by an exit code other than 0. A text that merely holds the word somewhere reports no error.
 pub(crate) fn error_head(message: &Message) -> Option<String> {
-    let text = message.text();
-    let says_so = message.fields().into_iter().any(|(key, value)| match key.as_ref() {
-        "is_error" | "isError" => value.get() == "true",
-        "status" => matches!(value.get(), "\"error\"" | "\"failed\""),
-        _ => false,
-    });
-    let head = json_error(&text).or_else(|| text_error(&text));
-    match head {
-        Some(head) => Some(head),
-        None if says_so => Some(one_line(first_line(&text), 160)),
-        None => None,
+    let outcome = message.outcome();
+    if outcome == Some(CallOutcome::Succeeded) {
+        return None;
     }
+    let text = message.text();
+    let head = json_error(&text).or_else(|| text_error(&text));
+    head.or_else(|| outcome.map(|_| one_line(first_line(&text), 160)))
 }
 
 /// The error of a result that is a JSON object.
@@ -176,6 +171,7 @@ fn text_error(text: &str) -> Option<String> {
                 || lower.starts_with("error while")
                 || lower.starts_with("error occurred")
                 || lower.starts_with("error[")
+                || has_kind(rest)
         })
     });
     // `ValueError: ...`, `java.io.IOException: ...`.
@@ -199,6 +195,12 @@ fn text_error(text: &str) -> Option<String> {
         _ if named || typed => Some(one_line(start, 160)),
         _ => None,
     }
+}
+
+/// Whether a kind in brackets and a colon follow: `Error (timeout): ...`.
+fn has_kind(rest: &str) -> bool {
+    let kind = rest.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    kind.is_some_and(|(kind, rest)| !kind.trim().is_empty() && rest.starts_with(':'))
 }
 
 /// The number in `exit code: 1`, `exit status 1`, `returncode=1` and their like, when a line begins
@@ -279,6 +281,8 @@ mod tests {
     fn lv10_an_error_is_told_from_what_the_tool_says() {
         check("Error: no such file\nmore", Some("Error: no such file"));
         check("error[E0308]: mismatched types", Some("error[E0308]: mismatched types"));
+        check("Error (tool): there is no 表.md", Some("Error (tool): there is no 表.md"));
+        check("Error (unknown outcome): killed", Some("Error (unknown outcome): killed"));
         check("ValueError: bad", Some("ValueError: bad"));
         check("错误：文件不存在", Some("错误：文件不存在"));
         check(
@@ -308,6 +312,8 @@ mod tests {
             "",
             "errors: 0",
             "Error handling in Rust is done by Result",
+            "Error (of measurement) is below 1 mm",
+            "Error (): nothing",
             "all good\nexit code: 0",
             "ValueError is raised when: never",
             r#"{"error":null,"data":[1]}"#,
@@ -325,11 +331,18 @@ mod tests {
 
     #[test]
     fn lv10_a_key_says_so() {
-        let message = Message::from_json(
-            r#"{"role":"tool","tool_call_id":"a","content":"\nno","is_error":true}"#,
-        )
-        .unwrap();
-        assert_eq!(error_head(&message).as_deref(), Some("no"));
+        let read = |key: &str, content: &str| {
+            let json =
+                format!(r#"{{"role":"tool","tool_call_id":"a","content":"{content}",{key}}}"#);
+            error_head(&Message::from_json(&json).unwrap())
+        };
+        assert_eq!(read(r#""is_error":true"#, "\\n没有").as_deref(), Some("没有"));
+        assert_eq!(read(r#""status":"failed""#, "no").as_deref(), Some("no"));
+        assert_eq!(read(r#""isError":true"#, "").as_deref(), Some(""));
+        // What is known is not read out of the words.
+        assert_eq!(read(r#""is_error":false"#, "Error: is the first line of the log"), None);
+        let both = read(r#""is_error":false,"status":"error""#, "no");
+        assert_eq!(both.as_deref(), Some("no"));
     }
 
     #[test]

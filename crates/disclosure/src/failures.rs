@@ -3,7 +3,7 @@
 use crate::entry::Shown;
 use crate::failure::{FAILURES_KEPT, Failure, error_head, target};
 use crate::repair::legal_id;
-use foldback_core::{Block, SeqNo, ToolCall, ToolCallId};
+use foldback_core::{Block, CallOutcome, SeqNo, ToolCall, ToolCallId};
 
 /// The calls that failed and have not succeeded since, and those whose result has not come yet.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,10 @@ impl Failures {
 
     /// Keeps a failure in sight until the same tool succeeds on the same target.
     pub(crate) fn watch(&mut self, result: &Shown, call: OpenCall) {
+        if result.message.outcome() == Some(CallOutcome::NotMade) {
+            // What it waited for failed, and is told of.
+            return;
+        }
         let OpenCall { tool, target, .. } = call;
         self.unresolved.retain(|failure| failure.tool != tool || failure.target != target);
         let Some(head) = error_head(&result.message) else { return };

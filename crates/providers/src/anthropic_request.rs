@@ -7,7 +7,7 @@ use crate::late_instruction::{begins_with_tag, tagged};
 use crate::longest_answer::longest_answer;
 use crate::openai_request::{RAW_ARGUMENTS, description, ends_with_beginning, parameters};
 use crate::{ModelConfig, tool_choice};
-use foldback_core::{Content, Message, Part, Role};
+use foldback_core::{CallOutcome, Content, Message, Part, Role};
 use foldback_llm::{ChatRequest, ModelError, Sampling, ToolNames};
 use foldback_tool::canonical_tools;
 use serde_json::{Map, Value, json};
@@ -221,6 +221,9 @@ fn blocks(message: &Message, names: &ToolNames) -> Result<Vec<Value>, ModelError
             let content = content(message.content(), str::to_owned)?;
             if !content.is_empty() {
                 result["content"] = Value::Array(content);
+            }
+            if matches!(message.outcome(), Some(CallOutcome::Failed | CallOutcome::NotMade)) {
+                result["is_error"] = Value::Bool(true);
             }
             Ok(vec![result])
         }

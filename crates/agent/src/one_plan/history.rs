@@ -3,10 +3,10 @@
 use super::request::unsound;
 use crate::Outcome;
 use crate::json_line::compact;
-use crate::observation;
+use crate::observation::CallTold;
 use crate::strategy::StrategyRun;
 use foldback_core::{ContextError, ContextManager, Message, ToolCall};
-use foldback_planner::{Action, Step, StepId, StepResult};
+use foldback_planner::{Action, Catalog, Step, StepId, StepResult};
 use foldback_tool::FailureKind;
 
 /// A plan that was made, as the model wrote it.
@@ -28,8 +28,9 @@ pub(super) fn record(
     run: &StrategyRun<'_>,
 ) -> Result<(), ContextError> {
     for round in rounds {
-        let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome));
-        let (calls, results): (Vec<ToolCall>, Vec<String>) = made.unzip();
+        let catalog = run.agent().executor.catalog();
+        let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome, catalog));
+        let (calls, results): (Vec<ToolCall>, Vec<CallTold>) = made.unzip();
         if calls.is_empty() && round.text.trim().is_empty() {
             continue;
         }
@@ -37,7 +38,7 @@ pub(super) fn record(
         let calls = message.tool_calls().to_vec();
         context.record(message)?;
         for (call, result) in calls.iter().zip(&results) {
-            context.record(Message::tool_result(&call.id, result))?;
+            context.record(result.message(&call.id))?;
         }
         if !round.findings.is_empty() {
             context.record(Message::observation(&unsound(&round.findings)))?;
@@ -60,7 +61,12 @@ pub(super) fn ended<'a>(rounds: &'a [Round], outcome: &Outcome) -> &'a [Round] {
 }
 
 /// A step's call, with references unfilled where they never were filled, and what became of it.
-fn told(step: &Step, rounds: &[Round], outcome: &Outcome) -> Option<(ToolCall, String)> {
+fn told(
+    step: &Step,
+    rounds: &[Round],
+    outcome: &Outcome,
+    catalog: &Catalog,
+) -> Option<(ToolCall, CallTold)> {
     let Action::Call { function, arguments } = &step.action else { return None };
     let result = outcome.results.get(&step.id)?;
     let id = step.id.to_string();
@@ -68,11 +74,12 @@ fn told(step: &Step, rounds: &[Round], outcome: &Outcome) -> Option<(ToolCall, S
         Some(call) => ToolCall::new(&id, &call.function, &call.arguments),
         None => ToolCall::new(&id, function, &compact(&arguments.to_string())),
     };
+    let told = CallTold::of_result(result, catalog.get(&call.name));
     let told = match result {
-        StepResult::Skipped { because } if is_anchor(*because, rounds) => {
-            format!("Not run: it waited for {because}, and what followed was planned anew.")
-        }
-        result => observation::of_result(result),
+        StepResult::Skipped { because } if is_anchor(*because, rounds) => told.in_words(format!(
+            "Not run: it waited for {because}, and what followed was planned anew."
+        )),
+        _ => told,
     };
     Some((call, told))
 }

@@ -3,14 +3,14 @@
 use super::loop_tools::LoopAnswer;
 use super::react_loop::ReactLoop;
 use crate::agent::AgentError;
-use crate::observation;
+use crate::observation::{self, CallTold};
 use crate::run_log::{RunEvent, RunLog, ToolOwner};
 use crate::trajectory::TerminateStatus;
-use foldback_core::{ContextManager, Message, ToolAnswer, ToolCall};
+use foldback_core::{ContextManager, ToolAnswer, ToolCall};
 use foldback_planner::{
     Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
 };
-use foldback_tool::FailureKind;
+use foldback_tool::{FailureKind, ToolSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a turn came to, beside its results.
@@ -39,20 +39,19 @@ pub(crate) async fn run(
 ) -> Result<Ran, AgentError> {
     let mut turn = NativeTurn::plan(react, context, calls);
     let mut ran = turn.carry_out(react, context).await;
-    let unknown = match &ran {
+    let unknown = CallTold::unknown(match &ran {
         Ok(_) => String::new(),
         Err(error) => format!("Not known: the run ended early: {error}"),
-    };
+    });
     for (step, call, _) in &turn.calls {
-        let text = match turn.results.get(step) {
+        let told = match turn.results.get(step) {
             None if react.is_resumable() => {
                 ran.iter_mut().for_each(|ran| ran.is_left_open = true);
                 break;
             }
-            result => result.unwrap_or(&unknown),
+            told => told.unwrap_or(&unknown),
         };
-        let text = if text.trim().is_empty() { observation::NOTHING } else { text };
-        context.record(Message::tool_result(&call.id, text))?;
+        context.record(told.message(&call.id))?;
     }
     ran
 }
@@ -76,7 +75,7 @@ struct NativeTurn<'c> {
     /// What was found wrong with the calls as they are written, and with those of the agent's tools.
     findings: [Findings; 2],
     /// The result of each step as the model is shown it, as far as it is known.
-    results: BTreeMap<StepId, String>,
+    results: BTreeMap<StepId, CallTold>,
     /// The steps whose calls were made and brought something.
     succeeded: BTreeSet<StepId>,
 }
@@ -133,14 +132,15 @@ impl<'c> NativeTurn<'c> {
     ) -> Result<(), AgentError> {
         for (step, call) in self.of(Whose::Policy).collect::<Vec<_>>() {
             log.emit(RunEvent::OwnCallBegan { turn: self.number, step, call });
-            let ToolAnswer { text, is_error } = context.call(call)?;
-            let (turn, owner) = (self.number, ToolOwner::Policy);
-            log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
+            let answer = context.call(call)?;
+            let ToolAnswer { text, is_error } = &answer;
+            let (turn, owner, is_error) = (self.number, ToolOwner::Policy, *is_error);
+            log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text, is_error });
             if !is_error {
                 self.succeeded.insert(step);
             }
             // The policy knows its own answers by their words.
-            self.results.insert(step, text);
+            self.results.insert(step, answer.into());
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl<'c> NativeTurn<'c> {
             let Some(failure) = failure else { continue };
             let (turn, step, result) = (self.number, *step, &StepResult::Error { failure });
             log.emit(RunEvent::StepRefused { turn, step, call, result });
-            self.results.insert(step, observation::of_result(result));
+            self.results.insert(step, CallTold::of_result(result, None));
         }
     }
 
@@ -178,11 +178,18 @@ impl<'c> NativeTurn<'c> {
                 self.succeeded.insert(*step);
             }
             if !react.is_open(result) {
-                let text = observation::of_result(result);
-                self.results.insert(*step, react.shown(self.number, *step, text));
+                let told = CallTold::of_result(result, self.tool(react, *step));
+                let shown = react.shown(self.number, *step, told.clone().into_text());
+                self.results.insert(*step, told.in_words(shown));
             }
         }
         Ok(())
+    }
+
+    /// The tool that a step calls.
+    fn tool<'r>(&self, react: &'r ReactLoop<'_>, step: StepId) -> Option<&'r ToolSpec> {
+        let (_, call, _) = self.calls.iter().find(|(id, ..)| *id == step)?;
+        react.agent.executor.catalog().get(&call.name)
     }
 
     /// Makes the calls of the loop's own tools; says how the run went where one of them ends it.
@@ -197,7 +204,7 @@ impl<'c> NativeTurn<'c> {
                 self.succeeded.insert(step);
             }
             log.emit(RunEvent::OwnCallEnded { turn, step, call, owner, text: &text, is_error });
-            self.results.insert(step, text);
+            self.results.insert(step, ToolAnswer { text, is_error }.into());
         }
         ends
     }
