@@ -25,6 +25,7 @@ mod isolation;
 mod large;
 mod laws;
 mod lossless;
+mod open_tail;
 mod paths;
 mod payload_search;
 mod processes;

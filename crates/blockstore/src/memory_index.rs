@@ -6,6 +6,7 @@ use crate::carried::Carried;
 use crate::disk::DiskIndex;
 use crate::dot::dot;
 use crate::records::{Records, pages};
+use foldback_core::Block;
 use foldback_kv::Todo;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -117,6 +118,30 @@ impl MemoryIndex {
             has_room
         })?;
         Ok(has_room)
+    }
+
+    /// An index of one block that is not closed. Of its payloads those are read that `is_known` does not
+    /// tell to be searched already.
+    pub(crate) fn of_open(
+        records: &Records,
+        todo: &Todo,
+        block: &Block,
+        passage_room: usize,
+        is_known: impl Fn(u64) -> bool,
+    ) -> Result<Self, Error> {
+        let doc = records.open_doc(todo, block)?;
+        let mut index = Self::starting_at(doc.n, passage_room);
+        let new = doc.payloads.iter().filter(|payload| !is_known(payload.n));
+        let mut new: Vec<_> = new.map(|payload| (doc.n, *payload)).collect();
+        new.reverse();
+        index.push_block(doc);
+        records.passage_docs(todo, &new, |doc| index.push_passage(doc))?;
+        Ok(index)
+    }
+
+    /// Whether any block carries this payload.
+    pub(crate) fn carries(&self, payload: u64) -> bool {
+        self.carried.holds(payload)
     }
 
     /// Appends a passage. Whether there was room for it.

@@ -7,29 +7,43 @@ use crate::pool::PassagePool;
 use crate::rank::{Corpus, Question};
 use std::ops::Range;
 
-/// All that is searched: the blocks on disk, and behind them those in memory.
+/// All that is searched: the blocks on disk, behind them those in memory, and behind those the open one.
 pub(crate) struct Parts<'a> {
     pub(crate) disk: Option<&'a DiskIndex>,
     pub(crate) memory: MemoryView<'a>,
+    /// The open messages as a block, where they are searched.
+    pub(crate) open: Option<MemoryView<'a>>,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    /// What is searched in memory: the closed blocks, then the open one.
+    pub(crate) fn in_memory(&self) -> impl Iterator<Item = MemoryView<'a>> + use<'a> {
+        [Some(self.memory), self.open].into_iter().flatten()
+    }
+
+    /// What holds block `n` in memory.
+    pub(crate) fn view_of(&self, n: u32) -> MemoryView<'a> {
+        self.open.filter(|open| open.meta(n).is_some()).unwrap_or(self.memory)
+    }
+
     pub(crate) fn terms(&self) -> u64 {
-        self.disk.map_or(0, |disk| disk.manifest.terms) + self.memory.terms()
+        let in_memory = self.in_memory().map(|view| view.terms());
+        self.disk.map_or(0, |disk| disk.manifest.terms) + in_memory.sum::<u64>()
     }
 
     pub(crate) fn metas(&self, mut sink: impl FnMut(u32, BlockMeta)) {
         let disk = self.disk.into_iter().flat_map(DiskIndex::metas);
-        disk.chain(self.memory.metas()).for_each(|(n, meta)| sink(n, meta));
+        let in_memory = self.in_memory().flat_map(|view| view.metas());
+        disk.chain(in_memory).for_each(|(n, meta)| sink(n, meta));
     }
 
     pub(crate) fn meta(&self, n: u32) -> Option<BlockMeta> {
-        self.disk.and_then(|disk| disk.meta(n)).or_else(|| self.memory.meta(n))
+        self.disk.and_then(|disk| disk.meta(n)).or_else(|| self.view_of(n).meta(n))
     }
 
     pub(crate) fn df(&self, term: &str) -> Result<u64, Damage> {
         let on_disk = self.disk.map_or(Ok(0), |disk| disk.df(term))?;
-        Ok(on_disk + self.memory.df(term))
+        Ok(on_disk + self.in_memory().map(|view| view.df(term)).sum::<u64>())
     }
 
     pub(crate) fn postings(
@@ -40,14 +54,15 @@ impl Parts<'_> {
         if let Some(disk) = self.disk {
             disk.postings(term, &mut sink)?;
         }
-        self.memory.postings(term).for_each(|(n, tf, len)| sink(n, tf, len));
+        let in_memory = self.in_memory().flat_map(|view| view.postings(term));
+        in_memory.for_each(|(n, tf, len)| sink(n, tf, len));
         Ok(())
     }
 
     pub(crate) fn tf(&self, term: &str, n: u32) -> Result<u32, Damage> {
         match self.disk.filter(|disk| n <= disk.blocks()) {
             Some(disk) => disk.tf(term, n),
-            None => Ok(self.memory.tf(term, n)),
+            None => Ok(self.view_of(n).tf(term, n)),
         }
     }
 
@@ -57,49 +72,67 @@ impl Parts<'_> {
     }
 
     pub(crate) fn passages(&self) -> usize {
-        self.passages_on_disk().len() + self.memory.passages().len()
+        let in_memory = self.in_memory().map(|view| view.passages().len());
+        self.passages_on_disk().len() + in_memory.sum::<usize>()
     }
 
     pub(crate) fn passage_terms(&self) -> u64 {
-        self.disk.map_or(0, |disk| disk.manifest.passage_terms) + self.memory.passage_terms()
+        let in_memory = self.in_memory().map(|view| view.passage_terms());
+        self.disk.map_or(0, |disk| disk.manifest.passage_terms) + in_memory.sum::<u64>()
     }
 
     /// The passage at this place.
     pub(crate) fn passage(&self, place: u32) -> Option<&PassageMeta> {
-        let on_disk = self.passages_on_disk();
-        match (place as usize).checked_sub(on_disk.len()) {
-            None => on_disk.get(place as usize),
-            Some(behind) => self.memory.passages().get(behind),
+        let in_memory = self.in_memory().map(|view| view.passages());
+        let mut place = place as usize;
+        for passages in std::iter::once(self.passages_on_disk()).chain(in_memory) {
+            match place.checked_sub(passages.len()) {
+                None => return passages.get(place),
+                Some(behind) => place = behind,
+            }
         }
+        None
     }
 
     /// The payloads of block `n`.
     pub(crate) fn payloads_of(&self, n: u32) -> &[u64] {
         match self.disk.filter(|disk| n <= disk.blocks()) {
             Some(disk) => disk.carried.payloads_of(n),
-            None => self.memory.payloads_of(n),
+            None => self.view_of(n).payloads_of(n),
         }
     }
 
     /// The blocks that carry a payload, ascending.
     pub(crate) fn blocks_of(&self, payload: u64) -> impl DoubleEndedIterator<Item = u32> {
         let on_disk = self.disk.map_or(&[][..], |disk| disk.carried.blocks_of(payload));
-        on_disk.iter().chain(self.memory.blocks_of(payload)).copied()
+        let open = self.open.as_ref().map_or(&[][..], |open| open.blocks_of(payload));
+        on_disk.iter().chain(self.memory.blocks_of(payload)).chain(open).copied()
     }
 
     /// The places of a payload's passages.
     pub(crate) fn passages_of(&self, payload: u64) -> Range<usize> {
         let on_disk = self.disk.map_or(0..0, |disk| disk.carried.passages_of(payload));
-        let (places, before) = match on_disk.is_empty() {
-            true => (self.memory.passages_of(payload), self.passages_on_disk().len()),
-            false => (on_disk, 0),
+        let at = |before: usize, places: Range<u32>| {
+            before + places.start as usize..before + places.end as usize
         };
-        before + places.start as usize..before + places.end as usize
+        if !on_disk.is_empty() {
+            return at(0, on_disk);
+        }
+        let mut before = self.passages_on_disk().len();
+        for view in self.in_memory() {
+            let places = view.passages_of(payload);
+            if !places.is_empty() {
+                return at(before, places);
+            }
+            before += view.passages().len();
+        }
+        before..before
     }
 
     pub(crate) fn passage_df(&self, term: &str) -> Result<u64, Damage> {
         let on_disk = self.disk.map_or(Ok(0), |disk| disk.passage_df(term))?;
-        Ok(on_disk + self.memory.passage_postings(term).len() as u64)
+        let in_memory = self.in_memory().map(|view| view.passage_postings(term).len() as u64);
+        Ok(on_disk + in_memory.sum::<u64>())
     }
 
     /// What every passage has of the question, on the scale of blocks.
@@ -119,11 +152,15 @@ impl Parts<'_> {
             if let Some(disk) = self.disk {
                 disk.passage_postings(&term.text, &mut add)?;
             }
-            let in_memory = self.memory.passages();
-            for &(place, tf) in self.memory.passage_postings(&term.text) {
-                if let Some(meta) = in_memory.get(place as usize) {
-                    add(on_disk + place, tf, meta);
+            let mut before = on_disk;
+            for view in self.in_memory() {
+                let passages = view.passages();
+                for &(place, tf) in view.passage_postings(&term.text) {
+                    if let Some(meta) = passages.get(place as usize) {
+                        add(before + place, tf, meta);
+                    }
                 }
+                before += passages.len() as u32;
             }
         }
         Ok(pool)
@@ -132,6 +169,6 @@ impl Parts<'_> {
     pub(crate) fn models(&self) -> Vec<(&str, usize)> {
         let groups = self.disk.into_iter().flat_map(|disk| disk.codes.groups());
         let on_disk = groups.map(|group| (group.model_id.as_str(), group.dim));
-        on_disk.chain(self.memory.models()).collect()
+        on_disk.chain(self.in_memory().flat_map(|view| view.models())).collect()
     }
 }

@@ -35,8 +35,15 @@ pub struct Searcher {
     memory: Arc<RwLock<MemoryIndex>>,
     /// How many blocks of `memory` belong to the snapshot.
     in_memory: usize,
-    /// How many blocks there are.
+    /// How many blocks are closed.
     blocks: u32,
+    open: Option<Arc<OpenBlock>>,
+}
+
+/// The open messages, searched as the block behind the last closed one.
+struct OpenBlock {
+    block: Block,
+    index: MemoryIndex,
 }
 
 impl Searcher {
@@ -48,7 +55,40 @@ impl Searcher {
         blocks: u32,
     ) -> Self {
         let in_memory = memory.read().len();
-        Self { todo, records, disk, memory, in_memory, blocks }
+        Self { todo, records, disk, memory, in_memory, blocks, open: None }
+    }
+
+    /// The same, and the open messages are searched too, as the block that they would be if they were
+    /// closed now, whose number is the next. Where that block is closed by now, it is searched as such,
+    /// and nothing is added.
+    ///
+    /// Costs what indexing one block does.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn with_open(mut self, block: Block) -> Result<Self, Error> {
+        if block.header.block_id.n() != self.blocks.saturating_add(1) {
+            return Ok(self);
+        }
+        let memory = self.memory.read();
+        let on_disk = |n| self.disk.as_ref().is_some_and(|disk| disk.carried.holds(n));
+        let is_known = |n| memory.carries(n) || on_disk(n);
+        let room = memory.passage_room();
+        let index = MemoryIndex::of_open(&self.records, &self.todo, &block, room, is_known)?;
+        drop(memory);
+        self.open = Some(Arc::new(OpenBlock { block, index }));
+        Ok(self)
+    }
+
+    /// The number of the last block that is searched.
+    fn last(&self) -> u32 {
+        self.blocks + u32::from(self.open.is_some())
+    }
+
+    /// The open messages, where this is their number.
+    fn open_block(&self, n: u32) -> Option<&Block> {
+        let block = self.open.as_ref().map(|open| &open.block)?;
+        (block.header.block_id.n() == n).then_some(block)
     }
 
     /// The todo that is searched, and no other.
@@ -57,7 +97,7 @@ impl Searcher {
         &self.todo
     }
 
-    /// How many blocks are searched.
+    /// How many closed blocks are searched.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.blocks
@@ -105,7 +145,12 @@ impl Searcher {
         };
         let mut hits = Vec::with_capacity(found.len());
         for FoundBlock { ranked, place, passages, relevance, exact, explanation } in found {
-            let block = match self.records.block(&self.todo, ranked.candidate.n) {
+            let n = ranked.candidate.n;
+            let block = match self.open_block(n).cloned() {
+                Some(open) => Ok(Some(open)),
+                None => self.records.block(&self.todo, n),
+            };
+            let block = match block {
                 Ok(Some(block)) => block,
                 // A block of a todo that was forgotten meanwhile is found no more, and a damaged
                 // one keeps nobody from the others.
@@ -134,7 +179,11 @@ impl Searcher {
         let memory = RwLock::new(MemoryIndex::starting_at(1, room));
         MemoryIndex::append(&memory, &self.records, &self.todo, None, 1..=self.blocks)?;
         let (todo, records) = (self.todo.clone(), self.records.clone());
-        Ok(Self::new(todo, records, None, Arc::new(memory), self.blocks))
+        let searcher = Self::new(todo, records, None, Arc::new(memory), self.blocks);
+        match &self.open {
+            Some(open) => searcher.with_open(open.block.clone()),
+            None => Ok(searcher),
+        }
     }
 
     /// Passages by the references of the messages that carry them. One whose message cannot be read
@@ -174,8 +223,10 @@ impl Searcher {
 
     fn find(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
         let memory = self.memory.read();
-        let parts = Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory) };
-        let corpus = Corpus { texts: u64::from(self.blocks), terms: parts.terms() };
+        let open = self.open.as_ref().map(|open| open.index.until(1));
+        let parts =
+            Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory), open };
+        let corpus = Corpus { texts: u64::from(self.last()), terms: parts.terms() };
         let (vectors, query) = vector_side(request, &parts);
         let lexical = query.as_ref().map_or(1.0, |query| query.lexical);
         let told = Corpus { texts: parts.passages() as u64, terms: parts.passage_terms() };
@@ -185,13 +236,15 @@ impl Searcher {
         let ByWords { mut pool, passages, carriers } = by_words;
         let best = pool.best();
         if let Some(query) = &query {
-            parts.memory.cosines(query.model, &query.unit, |n, cosine| {
-                pool.meet(n, Cosine::exact(cosine));
-            });
+            for view in parts.in_memory() {
+                view.cosines(query.model, &query.unit, |n, cosine| {
+                    pool.meet(n, Cosine::exact(cosine));
+                });
+            }
             self.estimate(request, &question, query, best, &mut pool);
         }
 
-        let standing = Standing::new(request, &parts, self.blocks);
+        let standing = Standing::new(request, &parts, self.last());
         let scores = Scores::new(request, &question, &standing, &pool, best);
         let mut exact = Exact::new(self, query.as_ref(), &scores);
         let leader = exact.leader()?;
@@ -219,7 +272,7 @@ impl Searcher {
             let Candidate { n, held, passage, cosine, .. } = ranked.candidate;
             let place = exact.place(n).or_else(|| {
                 let query = query.as_ref()?;
-                parts.memory.best_place(query.model, &query.unit, n)
+                parts.view_of(n).best_place(query.model, &query.unit, n)
             });
             let (terms, own) = evidence.terms(n, held)?;
             let best_passages = evidence.passages(n, own);
@@ -254,7 +307,7 @@ impl Searcher {
         (blocks, told): (Corpus, Corpus),
         parts: &Parts<'_>,
     ) -> Result<ByWords, Damage> {
-        let mut pool = Pool::new(self.blocks as usize);
+        let mut pool = Pool::new(self.last() as usize);
         if is_filtered(request) {
             parts.metas(|n, meta| {
                 if let Some(entry) = pool.get(n) {

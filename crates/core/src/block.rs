@@ -82,6 +82,9 @@ pub enum CloseReason {
     Size,
     /// The conversation ended.
     End,
+    /// It did not: these are the open messages behind the last closed block, as a search sees them. No
+    /// block is stored with it.
+    Open,
 }
 
 impl CloseReason {
@@ -101,6 +104,7 @@ impl CloseReason {
             Self::Loop => "loop",
             Self::Size => "size",
             Self::End => "end",
+            Self::Open => "open",
         }
     }
 }

@@ -65,6 +65,7 @@ mod indexer;
 mod maintenance;
 
 mod error;
+mod open_block;
 mod options;
 
 pub use conversations::{Conversations, TodoInfo};

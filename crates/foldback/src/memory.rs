@@ -191,8 +191,9 @@ impl Memory {
         Ok(self.shared.blocks.block(&todo, id.n())?)
     }
 
-    /// The blocks of a todo that answer a request best, best first, by words and by meaning. Where the
-    /// embedder fails the words alone decide, and the answer says so.
+    /// The blocks of a todo that answer a request best, best first, by words and by meaning; among them the
+    /// [open messages](Self::open_block), as a block of their own. Where the embedder fails the words alone
+    /// decide, and the answer says so.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -201,18 +202,20 @@ impl Memory {
         todo: &TodoId,
         request: &SearchRequest<'_>,
     ) -> Result<SearchAnswer, Error> {
-        let searcher = self.shared.blocks.searcher(&self.find(todo)?)?;
+        let searcher = self.shared.searcher_with_open(&self.find(todo)?)?;
         Ok(searcher.search_with(request, self.shared.embedder.as_ref())?)
     }
 
-    /// Runs one of the recall tools as a model would.
+    /// Runs one of the recall tools as a model would that sees nothing of the todo: the [open
+    /// messages](Self::open_block) are searched, listed and loaded, too.
     ///
     /// # Errors
     /// When there is no such todo or the store fails.
     pub fn recall(&self, todo: &TodoId, tool: &str, arguments: &str) -> Result<Answer, Error> {
         let todo = self.find(todo)?;
         let call = foldback_core::ToolCall::new("call", tool, arguments);
-        Ok(foldback_disclosure::run_tool(&self.recall_source(&todo), &call)?)
+        let open = self.shared.open_block(&todo)?;
+        Ok(foldback_disclosure::run_tool(&self.recall_source(&todo, open.as_ref()), &call)?)
     }
 
     /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
@@ -235,7 +238,7 @@ impl Memory {
         self.shared.find(todo)
     }
 
-    fn recall_source<'a>(&'a self, todo: &'a Todo) -> RecallSource<'a> {
+    fn recall_source<'a>(&'a self, todo: &'a Todo, open: Option<&'a Block>) -> RecallSource<'a> {
         RecallSource {
             todo,
             marks: self.shared.marks(todo),
@@ -245,6 +248,7 @@ impl Memory {
             tokens: self.shared.tokens.as_ref(),
             grants: Some(self.shared.as_ref()),
             complex: false,
+            open,
         }
     }
 }

@@ -5,13 +5,14 @@
 use crate::error::Failure;
 use crate::holes::{large_parts, store_recall, store_with_holes};
 use crate::live::{Live, Open};
+use crate::open_block::header_of;
 use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, NewMessage};
-use foldback_chunker::{Closed, Described, Event, Input, describe};
+use foldback_chunker::{Closed, Event, Input};
 use foldback_core::{
     Block, BlockId, EmbedError, Embedder, Message, Offload, Recorded, Role, SeqNo, StoredMessage,
-    Timestamp, ToolCallId, Vectors,
+    ToolCallId, Vectors,
 };
 use foldback_disclosure::Shown;
 use foldback_kv::{Key, retry};
@@ -245,15 +246,7 @@ impl Session {
             let split = live.open.partition_point(|open| open.seq <= closed.range.last());
             let rest = live.open.split_off(split);
             let body = std::mem::replace(&mut live.open, rest);
-            let parts: Vec<_> = body
-                .iter()
-                .map(|open| {
-                    Described::new(&open.message, Timestamp(open.recorded_at))
-                        .with_offloads(&open.offloads)
-                        .with_recall(open.recall)
-                })
-                .collect();
-            let header = describe(id.clone(), &parts);
+            let header = header_of(id.clone(), &body);
             let block = Block { header, range: closed.range, close_reason: closed.reason };
             live.view.fold(&block);
             live.blocks += 1;

@@ -67,7 +67,12 @@ impl Live {
     }
 }
 
-fn read_open(memory: &Shared, todo: &Todo, from: SeqNo, to: SeqNo) -> Result<Vec<Open>, Error> {
+pub(crate) fn read_open(
+    memory: &Shared,
+    todo: &Todo,
+    from: SeqNo,
+    to: SeqNo,
+) -> Result<Vec<Open>, Error> {
     let stored = memory.blocks.messages(todo, from.0..to.0)?;
     (from.0..to.0)
         .map(SeqNo)

@@ -182,6 +182,8 @@ impl Session {
             tokens: self.memory.tokens.as_ref(),
             grants: Some(self.memory.as_ref()),
             complex: self.live.chunker.complexity().is_complex(),
+            // The open messages are in view.
+            open: None,
         }
     }
 }

@@ -42,6 +42,20 @@ impl Records {
         }))
     }
 
+    /// A block that is not closed, as the indexes take those that are.
+    pub(crate) fn open_doc(&self, todo: &Todo, block: &Block) -> Result<BlockDoc, Error> {
+        let seqs = block.range.as_u64();
+        let messages = self.scan_around(todo, Space::Message, seqs.clone())?.into_iter().collect();
+        let vectors = self.scan_around(todo, Space::Vector, seqs)?;
+        let vectors: Vec<(u64, MessageVectors)> = vectors
+            .into_iter()
+            .filter_map(|(seq, bytes)| Some((seq, vectors::decode(&bytes).ok()?)))
+            .collect();
+        let n = block.header.block_id.n();
+        let messages = messages_of(block, &messages);
+        Ok(BlockDoc::new(n, block, &messages, &vectors, &mut Analyzer::new()))
+    }
+
     /// The passages of payloads, each given with the first block that carries it, until `take` says
     /// that it wants no more. What is missing or damaged is passed over, so that it does not hide the
     /// rest from a search.

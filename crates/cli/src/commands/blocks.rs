@@ -14,6 +14,9 @@ use serde::Serialize;
 
 /// List the closed blocks of a todo, in the order of time
 ///
+/// For people, the open messages stand behind them, as the block that they would be; JSON has closed
+/// blocks alone.
+///
 /// JSON: [{"block_id", "todo_id", "block_type", "keywords", "core_semantic", "create_time",
 /// "data_ids", "first_seq", "last_seq", "close_reason"}]
 #[derive(Args)]
@@ -48,9 +51,10 @@ impl Blocks {
             list.end()?;
             return Ok(Outcome::Done);
         }
+        let open = memory.open_block(&todo)?.map(Ok);
         if out.width() < TABLE_WIDTH {
             let mut any = false;
-            for shown in walk::blocks(&memory, &todo) {
+            for shown in walk::blocks(&memory, &todo).chain(open) {
                 let shown = shown?;
                 any = true;
                 block::print(out, &shown, &shown.header.create_time)?;
@@ -68,7 +72,7 @@ impl Blocks {
                 Column::Text("what happened"),
             ],
         );
-        for block in walk::blocks(&memory, &todo) {
+        for block in walk::blocks(&memory, &todo).chain(open) {
             let block = block?;
             table.row([
                 block.header.block_id.to_string(),
@@ -99,6 +103,6 @@ impl<'a> BlockJson<'a> {
 
 fn note_none(out: &Output, any: bool) {
     if !any {
-        out.note("no block of this todo is closed yet");
+        out.note("nothing is recorded in this todo yet");
     }
 }

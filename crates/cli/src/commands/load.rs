@@ -11,7 +11,7 @@ use clap::Args;
 use data_encoding::BASE64;
 use foldback::{ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
-use foldback_core::{BlockHeader, BlockId, PayloadRef, Reference, thousands};
+use foldback_core::{Block, BlockHeader, BlockId, CloseReason, PayloadRef, Reference, thousands};
 use serde::Serialize;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -139,6 +139,14 @@ impl Load {
         })
     }
 
+    /// The open messages of the todo, where this is their id.
+    fn open_block(&self, memory: &Memory, id: &BlockId) -> Result<Option<Block>, CliError> {
+        if *id.todo() != self.todo.todo {
+            return Ok(None);
+        }
+        Ok(memory.open_block(id.todo())?.filter(|open| open.header.block_id == *id))
+    }
+
     fn no_block(&self, id: &BlockId) -> CliError {
         let todo = &self.todo.todo;
         CliError::NotFound(format!(
@@ -179,20 +187,28 @@ impl Load {
             let what = "--lines and --match are for payloads (store://...); a block comes whole";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let from = self.locate(memory, &Reference::Block(id.clone()))?;
-        let block = memory.block(from.id(), id)?.ok_or_else(|| self.no_block(id))?;
-        let messages = memory.messages(from.id(), block.range.as_u64())?;
+        let block = match self.open_block(memory, id)? {
+            Some(open) => open,
+            None => {
+                let from = self.locate(memory, &Reference::Block(id.clone()))?;
+                memory.block(from.id(), id)?.ok_or_else(|| self.no_block(id))?
+            }
+        };
+        let messages = memory.messages(&block.header.todo_id, block.range.as_u64())?;
         if out.is_json() {
             let messages = messages.iter().map(|message| Exact(message.json())).collect();
             out.json(&BlockJson { kind: "block", header: &block.header, messages })?;
             return Ok(Outcome::Done);
         }
         out.line(format!(
-            "{} · messages {} · {} · closed by {}",
+            "{} · messages {} · {} · {}",
             style::paint(style::NAME, id),
             range(block.range),
             block.header.block_type,
-            block.close_reason
+            match block.close_reason {
+                CloseReason::Open => "still open".to_owned(),
+                reason => format!("closed by {reason}"),
+            }
         ))?;
         for (seq, shown) in block.range.iter().zip(&messages) {
             out.line("")?;

@@ -11,7 +11,7 @@ use crate::store;
 use clap::Args;
 use foldback::{Memory, SearchAnswer};
 use foldback_blockstore::{Hit, PassageHit, SearchRequest};
-use foldback_core::{BlockId, BlockType, Message, PayloadRef, SeqNo, Timestamp};
+use foldback_core::{BlockId, BlockType, CloseReason, Message, PayloadRef, SeqNo, Timestamp};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -21,9 +21,11 @@ use std::time::Instant;
 /// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
 /// hit on an id, a path or a rare word goes first. What stored payloads say is searched under their
 /// blocks, and told with its lines. Blocks that have little to do with the question are left out, as
-/// the agent's own search does it; --all shows them. Only blocks of this todo are ever looked at.
+/// the agent's own search does it; --all shows them. Only blocks of this todo are ever looked at. The
+/// open messages behind the last closed block are searched as a block, under the id that they get when
+/// it closes.
 ///
-/// JSON: {"hits": [{"block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
+/// JSON: {"hits": [{"block_id", "open", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
 /// "payloads": [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; of
 /// messages over 4,000 characters `text` has beginning and end, a payload that is damaged has no
 /// `text`, and `skip` is how many bytes of a long first line stand before it. With
@@ -80,6 +82,8 @@ struct SearchJson<'a> {
 #[derive(Serialize)]
 struct HitJson<'a> {
     block_id: &'a BlockId,
+    /// Whether it is not closed yet.
+    open: bool,
     score: f64,
     bm25: f64,
     cosine: f64,
@@ -209,6 +213,7 @@ impl Search {
         };
         HitJson {
             block_id: &hit.block.header.block_id,
+            open: hit.block.close_reason == CloseReason::Open,
             score: rounded(hit.score),
             bm25: rounded(hit.bm25),
             cosine: rounded(hit.cosine),
@@ -251,9 +256,10 @@ impl Search {
             style::paint(
                 style::DIM,
                 format!(
-                    "  {} {} · {} · {}",
+                    "  {} {} · {}{} · {}",
                     if hit.block.range.len() == 1 { "message" } else { "messages" },
                     range(hit.block.range),
+                    if hit.block.close_reason == CloseReason::Open { "still open · " } else { "" },
                     header.block_type,
                     header.create_time
                 )

@@ -36,7 +36,7 @@ use context::MeteredContext;
 use failures::Watched;
 use foldback_agent::rewards::{judge, own_judges};
 use foldback_agent::{AgentError, Journal as _, Observer, SpendTracker, Task};
-use foldback_core::TodoId;
+use foldback_core::{ContextError, ContextManager, TodoId};
 use foldback_tool::CancellationToken;
 use record::VERSION;
 use screen::Screen;
@@ -222,6 +222,10 @@ fn work(
         };
         servers.close().await;
         journal.sync().await?;
+        if report.as_ref().is_ok_and(record::is_over) {
+            // What was said last is a block like any other; what comes later begins a new one.
+            conclude(&mut context).map_err(AgentError::from)?;
+        }
         let blocks = if policy.is_foldback() { memory.session(&record.id)?.blocks() } else { 0 };
         Ok((report?, blocks))
     });

@@ -119,6 +119,12 @@ impl RunRecord {
     }
 }
 
+/// Whether a run has come to its end, and goes on no more.
+pub(super) fn is_over(report: &Report) -> bool {
+    let stop = &report.trajectory.outcome.stop;
+    matches!(stop, Stop::Answered | Stop::Terminated { status: TerminateStatus::Success })
+}
+
 /// The time, to the millisecond.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

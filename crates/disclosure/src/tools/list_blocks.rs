@@ -1,6 +1,7 @@
 //! `list_blocks`: what there is, in the order of time.
 
 use super::argument::{Argument, ArgumentKind, Arguments};
+use super::recall_source::named;
 use super::{Answer, RecallSource, Tool};
 use crate::Error;
 use crate::ledger::{ledger_line, shown_id};
@@ -79,6 +80,13 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             let id = BlockId::new(recall.todo.id().clone(), bad);
             lines.push(format!("{} is damaged", shown_id(&id)));
         }
+    }
+    if let Some(open) = recall.open.filter(|_| cursor >= total && lines.len() < limit)
+        && wanted.is_none_or(|wanted| wanted == open.header.block_type)
+    {
+        let line = ledger_line(&open.header, recall.tokens);
+        let id = shown_id(&open.header.block_id);
+        lines.push(line.replacen(&id, &named(open), 1));
     }
     let mut answer = QuotedText::default();
     let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));

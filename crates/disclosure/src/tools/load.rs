@@ -95,7 +95,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         None => None,
     };
     let Some(other) = granted else { return Ok(not_found(asked)) };
-    let recall = &RecallSource { todo: &other, ..*recall };
+    let recall = &RecallSource { todo: &other, open: None, ..*recall };
     Loading { recall, arguments, asked, is_own: false }.load(&reference)
 }
 
@@ -153,7 +153,7 @@ impl Loading<'_> {
                 &format!("The block is damaged ({detail}). Others can be loaded."),
             )
         };
-        let block = match recall.blocks.block(recall.todo, id.n()) {
+        let block = match recall.block(id) {
             Ok(Some(block)) => block,
             Ok(None) => return Ok(not_found(asked)),
             Err(BlockError::Corrupt { detail, .. }) => return Ok(damaged(&detail)),

@@ -1,9 +1,10 @@
 //! What the recall tools read from.
 
+use crate::ledger::shown_id;
 use crate::{Error, Marks};
 use foldback_backend_store::BackendStore;
-use foldback_blockstore::BlockStore;
-use foldback_core::{Embedder, Reference, TokenCounter};
+use foldback_blockstore::{BlockStore, Error as BlockError, Searcher};
+use foldback_core::{Block, BlockId, CloseReason, Embedder, Reference, TokenCounter};
 use foldback_kv::Todo;
 
 /// What the recall tools read from: one todo's blocks and payloads. Nothing is written.
@@ -25,6 +26,35 @@ pub struct RecallSource<'a> {
     pub grants: Option<&'a dyn Grants>,
     /// Whether the task is a complex one: then less similar blocks are answers too.
     pub complex: bool,
+    /// The open messages of the todo as a block, for whoever does not have them in view.
+    pub open: Option<&'a Block>,
+}
+
+impl RecallSource<'_> {
+    /// What searches the todo.
+    pub(crate) fn searcher(&self) -> Result<Searcher, BlockError> {
+        let searcher = self.blocks.searcher(self.todo)?;
+        match self.open {
+            Some(open) => searcher.with_open(open.clone()),
+            None => Ok(searcher),
+        }
+    }
+
+    /// The block of this number, closed or open.
+    pub(crate) fn block(&self, id: &BlockId) -> Result<Option<Block>, BlockError> {
+        let closed = self.blocks.block(self.todo, id.n())?;
+        let open = self.open.filter(|open| open.header.block_id == *id);
+        Ok(closed.or_else(|| open.cloned()))
+    }
+}
+
+/// A block's name as answers say it, and whether it is open.
+pub(crate) fn named(block: &Block) -> String {
+    let id = shown_id(&block.header.block_id);
+    match block.close_reason {
+        CloseReason::Open => format!("{id} (still open)"),
+        _ => id,
+    }
 }
 
 /// What of other todos a todo may read.

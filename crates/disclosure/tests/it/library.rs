@@ -171,6 +171,7 @@ impl Library {
             tokens: &Estimate,
             grants: None,
             complex: self.complex,
+            open: None,
         }
     }
 
