@@ -6,3 +6,4 @@ mod cases;
 mod retrieval;
 mod savings;
 mod segmentation;
+mod short_tools;
