@@ -1,9 +1,10 @@
 //! What a live view may show.
 
 use crate::{Error, FoldPolicy};
+use serde::{Deserialize, Serialize};
 
-/// How much a live view shows. Checked when it is made.
-#[derive(Clone, Debug, PartialEq)]
+/// How much a live view shows. Checked when it is made. A session keeps it with its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ViewConfig {
     pub(crate) fold_policy: FoldPolicy,
@@ -35,6 +36,12 @@ impl ViewConfig {
     #[must_use]
     pub fn with_fold_policy(self, fold_policy: FoldPolicy) -> Self {
         Self { fold_policy, ..self }
+    }
+
+    /// When blocks leave the view.
+    #[must_use]
+    pub fn fold_policy(&self) -> &FoldPolicy {
+        &self.fold_policy
     }
 
     /// The greatest number of messages of closed blocks and open ones that a prompt shows, but for a

@@ -145,6 +145,12 @@ impl LiveView {
         self.contents.moves + u64::from(moves)
     }
 
+    /// How much it shows, and when blocks leave it.
+    #[must_use]
+    pub fn config(&self) -> &ViewConfig {
+        &self.contents.config
+    }
+
     /// The tools that the view gives to the model, in a stable order.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {

@@ -6,7 +6,7 @@ use crate::memory::Shared;
 use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, State};
 use foldback_core::{Message, Offload, SeqNo, StoredMessage, TodoList, ToolCallId};
-use foldback_disclosure::{LiveView, Snapshot};
+use foldback_disclosure::{LiveView, Snapshot, ViewConfig};
 use foldback_kv::Todo;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -43,6 +43,9 @@ pub(crate) struct Saved {
     pub(crate) chunker: State,
     pub(crate) view: Snapshot,
     pub(crate) blocks: u32,
+    /// How the todo is shown. Older stores end before it.
+    #[serde(default)]
+    pub(crate) config: Option<ViewConfig>,
 }
 
 impl Live {
@@ -52,7 +55,7 @@ impl Live {
         Self {
             head,
             chunker: Chunker::restore(memory.chunker.clone(), state),
-            view: LiveView::new(memory.view.clone(), memory.marks(todo)),
+            view: LiveView::new(memory.view.clone().unwrap_or_default(), memory.marks(todo)),
             open: Vec::new(),
             blocks: 0,
             list: Arc::default(),
@@ -64,6 +67,7 @@ impl Live {
             chunker: self.chunker.state().clone(),
             view: self.view.snapshot(),
             blocks: self.blocks,
+            config: Some(self.view.config().clone()),
         };
         rmp_serde::to_vec(&saved)
             .map_err(|_| Failure::Internal("the session's state has no bytes").into())

@@ -40,7 +40,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) offload: OffloadPolicy,
     pub(crate) chunker: ChunkerConfig,
-    pub(crate) view: ViewConfig,
+    /// How todos are shown; `None` for each as it was last.
+    pub(crate) view: Option<ViewConfig>,
     secret: Secret,
 }
 

@@ -34,8 +34,9 @@ pub struct Options {
     pub offload: OffloadPolicy,
     /// How blocks are cut.
     pub chunker: ChunkerConfig,
-    /// How much the live view shows.
-    pub view: ViewConfig,
+    /// How much the live view shows: `None` for what a todo was last shown under, which its session keeps,
+    /// and the default for a new one.
+    pub view: Option<ViewConfig>,
     /// When a todo gets an index of its own.
     pub index: IndexConfig,
     /// What makes vectors of texts: `None` for the store's own (see
@@ -60,7 +61,7 @@ impl Default for Options {
             mode: Mode::ReadWrite,
             offload: OffloadPolicy::default(),
             chunker: ChunkerConfig::default(),
-            view: ViewConfig::default(),
+            view: None,
             index: IndexConfig::default(),
             embedder: None,
             secret: None,
@@ -99,10 +100,10 @@ impl Options {
         self
     }
 
-    /// The same, with a live view that shows more or less.
+    /// The same, with this [live view](Self::view) for every todo; `None` for each todo's own.
     #[must_use]
-    pub fn with_view(mut self, view: ViewConfig) -> Self {
-        self.view = view;
+    pub fn with_view(mut self, view: impl Into<Option<ViewConfig>>) -> Self {
+        self.view = view.into();
         self
     }
 

@@ -56,7 +56,7 @@ impl Live {
         let pins = saved.view.pins().iter().map(|seq| texts::attributed(memory, todo, *seq));
         let pins = pins.collect::<Result<Vec<_>, Error>>()?;
         let view = LiveView::restore(
-            memory.view.clone(),
+            memory.view.clone().or(saved.config).unwrap_or_default(),
             memory.marks(todo),
             saved.view,
             pins,

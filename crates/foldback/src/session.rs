@@ -9,7 +9,7 @@ use foldback_core::{
     Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId,
     ToolDefinition,
 };
-use foldback_disclosure::{Answer, RecallSource, run_tool};
+use foldback_disclosure::{Answer, RecallSource, ViewConfig, run_tool};
 use foldback_kv::Todo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -71,6 +71,12 @@ impl Session {
     #[must_use]
     pub fn last_closed(&self) -> &[(Block, String)] {
         &self.closed
+    }
+
+    /// How the todo is shown. It is kept with the session's state.
+    #[must_use]
+    pub fn view_config(&self) -> &ViewConfig {
+        self.live.view.config()
     }
 
     /// How many messages stand open behind the last closed block.

@@ -321,7 +321,9 @@ impl Replay {
         }
         match found {
             Some(found) => {
-                prompt::print(out, &todo, &found)?;
+                let policy = self.policy.is_foldback().then(|| self.policy.view());
+                let policy = policy.as_ref().map(|view| view.fold_policy());
+                prompt::print(out, &todo, &found, policy)?;
                 Ok(Outcome::Done)
             }
             None => Err(CliError::NotFound(format!(

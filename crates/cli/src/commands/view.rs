@@ -4,14 +4,20 @@ use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, prompt};
+use crate::run::{Runs, last_sent};
 use crate::store;
 use clap::Args;
 use foldback_core::Budget;
 
 /// Print the prompt as the model would get it now
 ///
+/// It is what the memory shows under the fold policy that the todo was last recorded under, with the
+/// memory's own tools. With --sent it is the last request of a run in this todo, byte for byte: with the
+/// agent's instructions and all tools.
+///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
-/// "loose", "pinned"}; `tokens` is the running system's estimate.
+/// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no
+/// `block` and no `fold_policy`, and `loose` and `pinned` are 0.
 #[derive(Args)]
 pub(crate) struct View {
     #[command(flatten)]
@@ -20,6 +26,10 @@ pub(crate) struct View {
     /// Fit the prompt into this many tokens, and say what does not fit
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
+
+    /// Print the last request that `foldback run` sent in this todo
+    #[arg(long, conflicts_with = "budget")]
+    sent: bool,
 }
 
 impl View {
@@ -28,8 +38,13 @@ impl View {
         let todo = self.todo.todo;
         // A session of a todo that is not there would make it.
         memory.find(&todo)?;
+        if self.sent {
+            prompt::print(out, &todo, &last_sent(&Runs::of(globals)?, &todo)?, None)?;
+            return Ok(Outcome::Done);
+        }
         let session = memory.session(&todo)?;
-        prompt::print(out, &todo, &session.prompt(&Budget { tokens: self.budget }))?;
+        let policy = session.view_config().fold_policy();
+        prompt::print(out, &todo, &session.prompt(&Budget { tokens: self.budget }), Some(policy))?;
         Ok(Outcome::Done)
     }
 }

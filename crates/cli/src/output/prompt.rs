@@ -2,6 +2,7 @@
 
 use super::{Output, json::Exact, message, style, text};
 use crate::error::CliError;
+use foldback::FoldPolicy;
 use foldback_core::{BlockId, Prompt, TodoId, ToolDefinition, thousands};
 use serde::Serialize;
 
@@ -14,10 +15,14 @@ struct PromptJson<'a> {
     block: Option<&'a BlockId>,
     loose: usize,
     pinned: usize,
+    /// When blocks leave the view; absent of what was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fold_policy: Option<&'static str>,
 }
 
+/// A tool as chat-completions declares it.
 #[derive(Serialize)]
-struct ToolJson<'a> {
+pub(crate) struct ToolJson<'a> {
     r#type: &'static str,
     function: FunctionJson<'a>,
 }
@@ -29,16 +34,22 @@ struct FunctionJson<'a> {
     parameters: Exact<&'a str>,
 }
 
-/// Prints a prompt, as JSON or numbered and with its marks.
-pub(crate) fn print(out: &Output, todo: &TodoId, prompt: &Prompt) -> Result<(), CliError> {
+/// Prints a prompt, as JSON or numbered and with its marks; `policy` made it, where that is known.
+pub(crate) fn print(
+    out: &Output,
+    todo: &TodoId,
+    prompt: &Prompt,
+    policy: Option<&FoldPolicy>,
+) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&PromptJson {
             messages: prompt.messages.iter().map(|m| Exact(m.api_json())).collect(),
-            tools: prompt.tools.iter().map(tool).collect(),
+            tools: prompt.tools.iter().map(ToolJson::from).collect(),
             tokens: prompt.tokens,
             block: prompt.block.as_ref(),
             loose: prompt.loose,
             pinned: prompt.pinned,
+            fold_policy: policy.map(FoldPolicy::name),
         });
     }
     let block = match &prompt.block {
@@ -51,14 +62,18 @@ pub(crate) fn print(out: &Output, todo: &TodoId, prompt: &Prompt) -> Result<(), 
         text::count(prompt.messages.len() as u64, "message"),
         text::count(prompt.tokens as u64, "token"),
     ))?;
-    out.line(format!(
-        "{block}{} open, {} pinned",
-        thousands(prompt.loose as u64),
-        thousands(prompt.pinned as u64),
-    ))?;
+    if let Some(policy) = policy {
+        out.line(format!(
+            "{block}{} open, {} pinned, folded {}",
+            thousands(prompt.loose as u64),
+            thousands(prompt.pinned as u64),
+            policy.name(),
+        ))?;
+    }
     if !prompt.tools.is_empty() {
         let names: Vec<_> = prompt.tools.iter().map(|tool| tool.name.as_str()).collect();
-        out.line(style::paint(style::DIM, format!("memory tools: {}", names.join(", "))))?;
+        let whose = if policy.is_some() { "memory tools" } else { "tools" };
+        out.line(style::paint(style::DIM, format!("{whose}: {}", names.join(", "))))?;
     }
     let volatile = prompt.messages.len().saturating_sub(prompt.volatile);
     for (at, shown) in prompt.messages.iter().enumerate() {
@@ -76,13 +91,15 @@ pub(crate) fn print(out: &Output, todo: &TodoId, prompt: &Prompt) -> Result<(), 
     Ok(())
 }
 
-fn tool(tool: &ToolDefinition) -> ToolJson<'_> {
-    ToolJson {
-        r#type: "function",
-        function: FunctionJson {
-            name: &tool.name,
-            description: &tool.description,
-            parameters: Exact(&tool.parameters),
-        },
+impl<'a> From<&'a ToolDefinition> for ToolJson<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        Self {
+            r#type: "function",
+            function: FunctionJson {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: Exact(&tool.parameters),
+            },
+        }
     }
 }

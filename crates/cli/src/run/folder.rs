@@ -67,13 +67,18 @@ impl Runs {
 
     /// The run of this name.
     pub(crate) fn open(&self, id: &TodoId) -> Result<(RunFolder, RunRecord), CliError> {
-        let folder = RunFolder { dir: self.dir.join(folder_name(id)) };
+        let folder = self.folder(id);
         match folder.read()? {
             Some(record) => Ok((folder, record)),
             None => Err(CliError::NotFound(format!(
                 "there is no run {id}; `foldback sessions` lists those there are"
             ))),
         }
+    }
+
+    /// Where the run of this name is, if there is one.
+    pub(super) fn folder(&self, id: &TodoId) -> RunFolder {
+        RunFolder { dir: self.dir.join(folder_name(id)) }
     }
 
     /// Every run, the oldest first. What of one cannot be read is an error in its place.
@@ -105,6 +110,11 @@ impl RunFolder {
 
     fn record(&self) -> PathBuf {
         self.dir.join("run.json")
+    }
+
+    /// The last request of one of its contexts.
+    pub(super) fn sent(&self, todo: &TodoId) -> PathBuf {
+        self.dir.join("sent").join(format!("{}.json", folder_name(todo)))
     }
 
     fn journal_path(&self) -> PathBuf {

@@ -35,7 +35,12 @@ pub(crate) struct Meter {
     state: Mutex<State>,
     /// Told of every answer.
     changed: Mutex<Box<Listener>>,
+    /// Told of every request.
+    asked: Option<Box<Reader>>,
 }
+
+/// Reads every request before it is sent.
+type Reader = dyn Fn(&ChatRequest) + Send + Sync;
 
 /// Hears of the figures after every answer.
 type Listener = dyn Fn(&Account) + Send;
@@ -57,7 +62,23 @@ impl Meter {
         changed: impl Fn(&Account) + Send + 'static,
     ) -> Self {
         let state = State { account, ..State::default() };
-        Self { prices, state: Mutex::new(state), changed: Mutex::new(Box::new(changed)) }
+        Self {
+            prices,
+            state: Mutex::new(state),
+            changed: Mutex::new(Box::new(changed)),
+            asked: None,
+        }
+    }
+
+    /// The same, with somebody who reads every request before it is sent.
+    pub(crate) fn read_by(self, asked: impl Fn(&ChatRequest) + Send + Sync + 'static) -> Self {
+        Self { asked: Some(Box::new(asked)), ..self }
+    }
+
+    fn asks(&self, request: &ChatRequest) {
+        if let Some(asked) = &self.asked {
+            asked(request);
+        }
     }
 
     pub(crate) fn account(&self) -> Account {
@@ -168,6 +189,7 @@ impl ChatModel for MeteredModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
+            self.meter.asks(request);
             let response = self.model.complete(request).await?;
             self.meter.answered(request, &response);
             Ok(response)
@@ -180,6 +202,7 @@ impl ChatModel for MeteredModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
+            self.meter.asks(request);
             let pieces = self.model.stream(request).await?;
             let counted = pieces.inspect(move |piece| {
                 if let Ok(ChatChunk::Done(response)) = piece {

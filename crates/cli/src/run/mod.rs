@@ -17,6 +17,7 @@ mod meter;
 mod person;
 mod record;
 mod screen;
+mod sent;
 mod settings;
 mod setup;
 mod summary;
@@ -25,6 +26,7 @@ pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use limits::Limits;
 pub(crate) use meter::Account;
 pub(crate) use record::{RunRecord, RunState};
+pub(crate) use sent::last_sent;
 pub(crate) use settings::{NO_DOCUMENTS, RunSettings};
 
 use crate::cli::Globals;

@@ -8,6 +8,7 @@ use super::meter::{Meter, MeteredModel};
 use super::person::AtTerminal;
 use super::record::RunRecord;
 use super::screen::Screen;
+use super::sent;
 use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
@@ -175,5 +176,6 @@ pub(crate) fn meter(
         // A figure that is not kept is no reason to end a run; the next one tells it again.
         let (account, changed) = (*account, super::record::now());
         drop(folder.save(&RunRecord { account, changed, ..record.clone() }));
-    }))
+    });
+    Arc::new(meter.read_by(move |request| sent::keep(&asked, request)))
 }

@@ -30,6 +30,7 @@ mod engines;
 mod face;
 mod grant;
 mod input;
+mod last_said;
 mod load;
 mod record;
 mod replay;

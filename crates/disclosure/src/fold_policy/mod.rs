@@ -14,10 +14,12 @@ use crate::layout::Extent;
 use crate::opening::Pinned;
 use cache_aware::CacheAwarePolicy;
 use foldback_core::{Budget, Message, Prompt, TokenCounter};
+use serde::{Deserialize, Serialize};
 use strict::StrictPolicy;
 
 /// The fold policy of a view: which blocks leave it, and when.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FoldPolicy {
     /// With each block that closes, the one before it leaves: the smallest view.
@@ -29,6 +31,15 @@ pub enum FoldPolicy {
 }
 
 impl FoldPolicy {
+    /// The name as it is told.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::CacheAware(_) => "cache-aware",
+        }
+    }
+
     /// The greatest number of messages in view, where the view keeps `window_max` of one closed block.
     pub(crate) fn window_bound(&self, window_max: usize) -> usize {
         match self {

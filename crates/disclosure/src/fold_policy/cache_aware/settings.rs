@@ -2,6 +2,7 @@
 
 use crate::Error;
 use foldback_core::Prices;
+use serde::{Deserialize, Serialize};
 
 /// The bounds of the fold policy [`CacheAware`](crate::FoldPolicy::CacheAware), and the prices that it
 /// goes by.
@@ -30,7 +31,7 @@ use foldback_core::Prices;
 /// - **The tool** by which the model reads what left is declared from the first prompt that is long
 ///   enough to be cached, if the account allows it, else where what becomes light with it pays for it,
 ///   or with the first thing that leaves. It moves everything; what was seen becomes light with it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheAware {
     pub(crate) prices: Prices,
