@@ -6,9 +6,8 @@ use crate::output::{self, Output};
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
-use foldback::{ErrorKind, KNOWN_SECRET, Memory, Options};
+use foldback::{ErrorKind, KNOWN_SECRET, Memory, Options, ViewConfig};
 use foldback_kv::{Engine, Mode};
-use foldback_policies::Policy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -44,9 +43,9 @@ pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory
     Ok(memory)
 }
 
-/// Opens the store for a run under a context policy, making it where there is none.
-pub(crate) fn open_for_run(globals: &Globals, policy: Policy) -> Result<Memory, CliError> {
-    let options = policy.options(options(globals, Mode::ReadWrite)?);
+/// Opens the store for a run that is shown so, making it where there is none.
+pub(crate) fn open_for_run(globals: &Globals, view: ViewConfig) -> Result<Memory, CliError> {
+    let options = options(globals, Mode::ReadWrite)?.with_view(view);
     let memory = Memory::open(&folder(globals)?, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)

@@ -37,10 +37,11 @@ impl Policy {
         own.or_else(|| baseline(name).map(Self::Baseline))
     }
 
-    /// The policy of the memory that costs less at these prices of input tokens.
+    /// The policy of the memory that costs less at these prices of input tokens, where prefixes of
+    /// `least_cached` tokens or more are cached.
     #[must_use]
-    pub fn own_at(prices: Prices) -> Self {
-        if prices.read < prices.plain { Self::CacheAware } else { Self::Foldback }
+    pub fn own_at(prices: Prices, least_cached: u64) -> Self {
+        if cache_aware(prices, least_cached).pays() { Self::CacheAware } else { Self::Foldback }
     }
 
     /// The name as it is given and reported.
@@ -86,6 +87,18 @@ impl Policy {
         ViewConfig::default().with_fold_policy(fold_policy)
     }
 
+    /// The same at these prices, where prefixes of `least_cached` tokens or more are cached.
+    #[must_use]
+    pub fn view_at(self, prices: Prices, least_cached: u64) -> ViewConfig {
+        match self {
+            Self::CacheAware => {
+                let settings = cache_aware(prices, least_cached);
+                ViewConfig::default().with_fold_policy(FoldPolicy::CacheAware(settings))
+            }
+            Self::Foldback | Self::Baseline(_) => self.view(),
+        }
+    }
+
     /// These options, with the view of this policy.
     #[must_use]
     pub fn options(self, options: Options) -> Options {
@@ -117,6 +130,12 @@ impl Policy {
     }
 }
 
+/// The fold policy at these prices. Prices that make no sense are those that it assumes by itself.
+fn cache_aware(prices: Prices, least_cached: u64) -> CacheAware {
+    let settings = CacheAware::default().with_least_cached(least_cached);
+    settings.with_prices(prices).unwrap_or(settings)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +151,17 @@ mod tests {
         assert!(Policy::names().any(|name| name == "stm-ltm:compress"));
         assert_eq!(Policy::names().count(), Policy::all().len() + VARIANTS.len());
         assert_eq!(named("foldback:compress"), None);
+    }
+
+    #[test]
+    fn prices_and_the_least_cached_prefix_decide_when_blocks_leave() {
+        let own = |read, least| Policy::own_at(Prices { read, ..Prices::default() }, least).name();
+        assert_eq!(own(0.1, 1_024), "foldback-cache-aware");
+        assert_eq!(own(1.0, 1_024), "foldback", "nothing is saved by the cache");
+        assert_eq!(own(0.1, 40_000), "foldback", "no view is so large that it is cached");
+        let prices = Prices { read: 0.5, write: 1.0, plain: 1.0 };
+        let view = Policy::CacheAware.view_at(prices, 2_048);
+        let settings = CacheAware::default().with_least_cached(2_048).with_prices(prices).unwrap();
+        assert_eq!(*view.fold_policy(), FoldPolicy::CacheAware(settings));
     }
 }

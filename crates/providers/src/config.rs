@@ -16,7 +16,7 @@ pub use timeouts::Timeouts;
 use crate::ApiKey;
 use foldback_core::Prices;
 use foldback_llm::{ModelError, ModelErrorKind, RetryPolicy, TokenPrices};
-use prices::usual_prices;
+use prices::{usual_least_cached, usual_prices};
 use serde::Deserialize;
 use std::fmt;
 
@@ -77,6 +77,8 @@ pub struct ModelConfig {
     pub prices: Prices,
     /// What its tokens cost in money, where that was told.
     pub token_prices: Option<TokenPrices>,
+    /// The shortest prefix that its provider caches, in tokens.
+    pub least_cached_tokens: u64,
     /// Whether the model goes on from the beginning of an answer. Many refuse.
     pub prefill: bool,
     /// Whether `tool_choice` may name a set of tools (`allowed_tools`).
@@ -113,6 +115,7 @@ impl ModelConfig {
             retry: RetryPolicy::default(),
             prices: usual_prices(provider, name),
             token_prices: None,
+            least_cached_tokens: usual_least_cached(provider, name),
             prefill: false,
             allowed_tools: provider == Provider::OpenAi,
             cache_marks: match provider {
@@ -151,6 +154,12 @@ impl ModelConfig {
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices, ..self }
+    }
+
+    /// The same, with prefixes of so many tokens or more cached.
+    #[must_use]
+    pub fn with_least_cached_tokens(self, least_cached_tokens: u64) -> Self {
+        Self { least_cached_tokens, ..self }
     }
 
     /// The same, with tokens at these prices in money; input tokens cost as they say.
@@ -250,6 +259,7 @@ impl fmt::Debug for ModelConfig {
             .field("retry", &self.retry)
             .field("prices", &self.prices)
             .field("token_prices", &self.token_prices)
+            .field("least_cached_tokens", &self.least_cached_tokens)
             .field("prefill", &self.prefill)
             .field("allowed_tools", &self.allowed_tools)
             .field("cache_marks", &self.cache_marks)

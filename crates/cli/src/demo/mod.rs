@@ -7,7 +7,7 @@ pub(crate) use project::write_project;
 
 use crate::error::CliError;
 use foldback_agent::{Adaptive, StrategyName, TokenPrices};
-use foldback_core::{Prices, ToolDefinition};
+use foldback_core::ToolDefinition;
 use foldback_llm::ChatModel;
 use foldback_tool::{FunctionTool, Tool, ToolError, ToolSpec};
 use script::Script;
@@ -26,9 +26,6 @@ pub(crate) const CONTEXT: &str = "foldback";
 
 /// The recorded turns.
 const TURNS: &str = include_str!("turns.json");
-
-/// What input tokens cost, relative to each other: a model without a prompt cache.
-pub(crate) const PRICES: Prices = Prices { read: 1.0, write: 1.0, plain: 1.0 };
 
 /// What a million tokens would cost, so that there is something to save.
 pub(crate) const MONEY: TokenPrices =

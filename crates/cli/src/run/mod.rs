@@ -42,7 +42,7 @@ use foldback_core::{ContextError, ContextManager, TodoId};
 use foldback_tool::CancellationToken;
 use record::VERSION;
 use screen::Screen;
-use setup::Model;
+use setup::{InputBilling, Model};
 use std::sync::Arc;
 
 /// What is asked, and how to go about it.
@@ -62,7 +62,7 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
     if order.limits.bounds_cost() && model.money.is_none() {
         return Err(CliError::Usage(NO_PRICES.to_owned()));
     }
-    let policy = setup::policy(&order.settings, model.prices)?;
+    let policy = setup::policy(&order.settings, model.billing)?;
     setup::server_list(&order.settings)?;
     let (id, folder) = Runs::of(globals)?.create(&order.task, order.name.clone())?;
     let record = RunRecord {
@@ -167,8 +167,17 @@ fn demo_model(out: &Output) -> Result<Model, CliError> {
     // Who watches wants to see what happens; nobody else waits for it.
     let is_watched = std::io::stderr().is_terminal() && !out.is_quiet() && !out.is_json();
     let model = demo::model(is_watched)?;
-    let (prices, money, watched) = (demo::PRICES, Some(demo::MONEY), Watched::default());
-    Ok(Model { model, prices, money, watched })
+    let (money, watched) = (Some(demo::MONEY), Watched::default());
+    let billing = InputBilling { prices: demo::MONEY.of_input(), least_cached: 1_024 };
+    Ok(Model { model, billing, money, watched })
+}
+
+/// Closes what is open in the conversation of a run.
+fn conclude(context: &mut dyn ContextManager) -> Result<(), ContextError> {
+    if let Some(kept) = context.sub_tasks() {
+        kept.conclude()?;
+    }
+    Ok(())
 }
 
 /// Works on a run until it ends, and tells what came of it.
@@ -195,8 +204,8 @@ fn work(
         source,
     })?;
     let worked = runtime.block_on(async {
-        let policy = setup::policy(&record.settings, model.prices)?;
-        let memory = store::open_for_run(globals, policy)?;
+        let policy = setup::policy(&record.settings, model.billing)?;
+        let memory = store::open_for_run(globals, model.billing.view(policy))?;
         let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
         let servers = setup::servers(&record.settings, &screen).await?;
         let documents = documents::documents(&record.settings, globals, &screen)?;
@@ -214,7 +223,8 @@ fn work(
             .with_cancelled(cancelled.clone())
             .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
             .with_spend(spend.clone());
-        screen.say(&summary::head(&record));
+        let line = model.billing.line(policy, model.money.is_some());
+        screen.say(&summary::head(&record, &line));
         let working = agent.run(&mut context, &task);
         let watching = interrupt::watch(&record.id, &cancelled, &screen);
         let report = tokio::select! {

@@ -12,8 +12,9 @@ use super::sent;
 use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
+use foldback::ViewConfig;
 use foldback_agent::{AskPerson, Journal, React, TokenPrices};
-use foldback_core::Prices;
+use foldback_core::{Prices, thousands};
 use foldback_deep_search::DeepSearch;
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
@@ -27,8 +28,8 @@ use std::sync::Arc;
 /// A model, and what is known of its prices.
 pub(crate) struct Model {
     pub(crate) model: Arc<dyn ChatModel>,
-    /// What input tokens cost, relative to each other.
-    pub(crate) prices: Prices,
+    /// What input tokens cost, and from where on they are cached.
+    pub(crate) billing: InputBilling,
     /// What tokens cost in money, where that is known.
     pub(crate) money: Option<TokenPrices>,
     /// Who is told of failures that pass.
@@ -48,7 +49,9 @@ impl Model {
             Err(_) if !is_named(&sources) => return Err(CliError::Usage(NO_MODEL.to_owned())),
             Err(error) => return Err(CliError::Usage(error.message)),
         };
-        let (prices, money, retry) = (config.prices, config.token_prices, config.retry);
+        let (money, retry) = (config.token_prices, config.retry);
+        let (prices, least_cached) = (config.prices, config.least_cached_tokens);
+        let billing = InputBilling { prices, least_cached };
         let settings = settings.with_model(&config.name, &config.base_url);
         let settings = settings.with_tool_calls(config.tool_calls);
         let (at, key) = (public_url(&config.base_url), key_source(&sources, &config));
@@ -56,7 +59,7 @@ impl Model {
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
         let model = Retrying::new(Named { model, at, key }, retry);
         let model = Arc::new(model.telling(failures::tell(&watched)));
-        Ok((Self { model, prices, money, watched }, settings))
+        Ok((Self { model, billing, money, watched }, settings))
     }
 }
 
@@ -69,8 +72,43 @@ fn is_named(sources: &ModelSources) -> bool {
 
 /// The context policy of a run: the one that was named, or foldback's own with the fold policy that is
 /// cheaper at these prices.
-pub(crate) fn policy(settings: &RunSettings, prices: Prices) -> Result<Policy, CliError> {
-    Ok(settings.context()?.unwrap_or_else(|| Policy::own_at(prices)))
+pub(crate) fn policy(settings: &RunSettings, billing: InputBilling) -> Result<Policy, CliError> {
+    let InputBilling { prices, least_cached } = billing;
+    Ok(settings.context()?.unwrap_or_else(|| Policy::own_at(prices, least_cached)))
+}
+
+/// What a provider bills for input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InputBilling {
+    /// What input tokens cost: relative to each other, or in money.
+    pub(crate) prices: Prices,
+    /// The shortest prefix that is cached, in tokens.
+    pub(crate) least_cached: u64,
+}
+
+impl InputBilling {
+    /// How a policy shows todos at these prices.
+    pub(crate) fn view(self, policy: Policy) -> ViewConfig {
+        policy.view_at(self.prices, self.least_cached)
+    }
+
+    /// The prices in a line, and what follows from them.
+    pub(crate) fn line(self, policy: Policy, is_money: bool) -> String {
+        let Prices { read, write, plain } = self.prices;
+        let unit = if is_money { " a million" } else { ", relative to each other" };
+        let prices = match read == plain && write == plain {
+            true => format!("input costs {plain}{unit}, cached or not"),
+            false => format!(
+                "input costs {plain}, {read} read from the cache, {write} written into it{unit}; cached \
+                 from {} tokens on",
+                thousands(self.least_cached)
+            ),
+        };
+        match policy.is_foldback() {
+            true => format!("{prices}: folded {}", self.view(policy).fold_policy().name()),
+            false => prices,
+        }
+    }
 }
 
 /// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.
@@ -171,8 +209,8 @@ pub(crate) fn meter(
     folder: &RunFolder,
     money: Option<TokenPrices>,
 ) -> Arc<Meter> {
-    let (folder, record) = (folder.clone(), record.clone());
-    Arc::new(Meter::new(record.account, money, move |account| {
+    let (asked, folder, record) = (folder.clone(), folder.clone(), record.clone());
+    let meter = Meter::new(record.account, money, move |account| {
         // A figure that is not kept is no reason to end a run; the next one tells it again.
         let (account, changed) = (*account, super::record::now());
         drop(folder.save(&RunRecord { account, changed, ..record.clone() }));

@@ -8,11 +8,11 @@ use foldback_core::thousands;
 use serde::Serialize;
 use std::io::Write as _;
 
-/// The line at the beginning of a run.
-pub(super) fn head(record: &RunRecord) -> String {
+/// The lines at the beginning of a run; `billing` says what its input costs.
+pub(super) fn head(record: &RunRecord, billing: &str) -> String {
     let RunRecord { id, strategy, context, model, .. } = record;
     format!(
-        "{id} · {strategy} · context {context} · model {model}\n{}",
+        "{id} · {strategy} · context {context} · model {model}\n{billing}\n{}",
         text::one_line(&record.task)
     )
 }

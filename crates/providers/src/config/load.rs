@@ -72,6 +72,8 @@ impl ModelConfig {
         if config.long_cache && config.provider == Provider::Anthropic {
             config.prices.write *= LONG_CACHE_WRITE;
         }
+        let least_cached = settings.least_cached_tokens;
+        config.least_cached_tokens = least_cached.unwrap_or(config.least_cached_tokens);
         if let Some(prices) = settings.token_prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(

@@ -37,6 +37,18 @@ fn openai_read(name: &str) -> f64 {
     }
 }
 
+/// The shortest prefix that providers cache, in tokens, by the families of Anthropic's and OpenAI's lists
+/// (docs.anthropic.com/en/docs/build-with-claude/prompt-caching,
+/// platform.openai.com/docs/guides/prompt-caching). A server of one's own is taken to be like them.
+pub(super) fn usual_least_cached(provider: Provider, name: &str) -> u64 {
+    let is_of = |families: &[&str]| families.iter().any(|family| name.contains(family));
+    match provider {
+        Provider::Anthropic if is_of(&["opus-4-5", "opus-4-6", "haiku-4-5"]) => 4_096,
+        Provider::Anthropic if is_of(&["haiku-3", "3-haiku", "3-5-haiku"]) => 2_048,
+        _ => 1_024,
+    }
+}
+
 /// Whether a model of OpenAI's takes marks, and charges for what it writes: from GPT-5.6 on.
 pub(crate) fn is_marked_openai(name: &str) -> bool {
     openai_version(name).is_some_and(|version| version >= (5, 6))

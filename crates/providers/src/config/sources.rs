@@ -139,6 +139,7 @@ pub(super) struct Settings {
     pub(super) diversity: Option<u64>,
     pub(super) prices: Option<Prices>,
     pub(super) token_prices: Option<TokenPrices>,
+    pub(super) least_cached_tokens: Option<u64>,
 }
 
 impl ModelSources {

@@ -73,6 +73,13 @@ impl CacheAware {
         Self { least_cached: tokens, ..self }
     }
 
+    /// Whether it can cost less than `strict` at its prices: what is read from the cache is cheaper than what
+    /// is new, and a prefix that is cached fits below the high mark.
+    #[must_use]
+    pub fn pays(&self) -> bool {
+        self.prices.read < self.prices.plain && self.tokens_min() < self.tokens_max
+    }
+
     /// The high mark: when the closed blocks and open messages in view are more messages or
     /// estimated tokens than this, blocks fold whatever it costs. What is open does not fold.
     ///
