@@ -51,8 +51,10 @@ counts them.
 
 JSON, a line for each conversation: {\"id\", \"messages\", \"blocks\", \"policy\", \"calls\",
 \"input_tokens\", \"peak_tokens\", \"cached_tokens\", \"cost_units\", \"lossless\", \"orphans\",
-\"window_max_messages\", ...}; \"full\" holds the figures of keeping everything, and \"baselines\"
-those of each baseline by its name, with how many messages it had \"forgotten\" at the end.
+\"window_max_messages\", ...}; \"loose_messages\" counts calls by how many open messages they showed, and
+\"latest_block\" those that showed it \"whole\" and by its \"line\"; \"full\" holds the figures of keeping
+everything, and \"baselines\" those of each baseline by its name, with how many messages it had
+\"forgotten\" at the end.
 
 Examples:
   foldback replay examples/coding-session.jsonl

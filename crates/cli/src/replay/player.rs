@@ -40,6 +40,8 @@ pub(super) struct Player {
     untold: u64,
     /// Whether every block that closed was found.
     found_all: bool,
+    /// Whether any block is closed.
+    has_closed: bool,
 }
 
 impl Player {
@@ -59,6 +61,7 @@ impl Player {
             payload: 0,
             untold: 0,
             found_all: true,
+            has_closed: false,
         };
         player.pass_payloads(run)?;
         Ok(player)
@@ -96,10 +99,22 @@ impl Player {
     ) -> Result<(), CliError> {
         let so_far = run.sourced.conversation.messages.get(..at).unwrap_or_default();
         let sent = self.meter.call(&mut self.counts, prompt);
+        self.held(prompt);
         for beside in &mut self.beside {
             beside.call(&mut self.counts, so_far);
         }
         watch(Event::Call { at, prompt, sent, beside: &self.beside })
+    }
+
+    /// Counts what of the conversation a call shows.
+    fn held(&mut self, prompt: &Prompt) {
+        let report = &mut self.report;
+        *report.loose_messages.entry(prompt.loose).or_default() += 1;
+        self.has_closed |= prompt.block.is_some();
+        match prompt.block {
+            Some(_) => report.latest_block.whole += 1,
+            None => report.latest_block.line += u64::from(self.has_closed),
+        }
     }
 
     pub(super) fn is_there(&self, stop: Stop) -> bool {
@@ -159,6 +174,7 @@ impl Player {
         closed: &[BlockId],
         watch: Watch<'_>,
     ) -> Result<(), CliError> {
+        self.has_closed |= !closed.is_empty();
         for id in closed {
             let Some(block) = run.memory.block(&run.todo, id)? else {
                 let what = format!("block {id} was closed and cannot be found");

@@ -50,10 +50,21 @@ pub(crate) struct Report {
     pub(crate) units_cut: u64,
     /// The bytes that the proof compared.
     pub(crate) compared_bytes: u64,
+    /// Calls by how many open messages they showed.
+    pub(crate) loose_messages: BTreeMap<usize, u64>,
+    /// Calls behind the first closed block, by whether they showed the latest one whole.
+    pub(crate) latest_block: LatestBlock,
     /// What is odd about the source, in sentences.
     pub(crate) findings: Vec<String>,
     /// What is not as it should be, in sentences.
     pub(crate) problems: Vec<String>,
+}
+
+/// In how many calls the latest block stood whole, and in how many it was told by its line.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct LatestBlock {
+    pub(crate) whole: u64,
+    pub(crate) line: u64,
 }
 
 impl Report {
@@ -83,6 +94,8 @@ impl Report {
             prefix_moves: 0,
             units_cut: 0,
             compared_bytes: 0,
+            loose_messages: BTreeMap::new(),
+            latest_block: LatestBlock::default(),
             findings: sourced.findings(),
             problems: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! What a replay comes to.
 
+use super::report::LatestBlock;
 use super::{BesideUsage, Report};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
@@ -29,6 +30,9 @@ pub(crate) struct Totals {
     orphans: u64,
     units_cut: u64,
     window_max: usize,
+    /// Calls by how many open messages they showed.
+    loose: BTreeMap<usize, u64>,
+    latest: LatestBlock,
     compared_bytes: u64,
 }
 
@@ -56,6 +60,11 @@ impl Totals {
         self.orphans += report.orphans;
         self.units_cut += report.units_cut;
         self.window_max = self.window_max.max(report.window_max_messages);
+        for (loose, calls) in &report.loose_messages {
+            *self.loose.entry(*loose).or_default() += calls;
+        }
+        self.latest.whole += report.latest_block.whole;
+        self.latest.line += report.latest_block.line;
         self.compared_bytes += report.compared_bytes;
     }
 
@@ -152,6 +161,12 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
     )?;
     let window = format!("{} messages at most (bound {bound})", totals.window_max);
     fact("window", good_if(totals.window_max <= bound, window))?;
+    fact("loose", loose(totals))?;
+    let LatestBlock { whole, line } = totals.latest;
+    fact(
+        "latest block",
+        format!("whole in {} of the calls behind it", share(whole, whole + line)),
+    )?;
     let orphans = match totals.orphans {
         0 => "0: every prompt was a valid request".to_owned(),
         n => format!("{}: not every prompt was a valid request", thousands(n)),
@@ -162,6 +177,28 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         fact("units cut", style::paint(style::BAD, cut))?;
     }
     Ok(())
+}
+
+/// How many open messages the calls showed: up to the design's three for simple work, its five for complex
+/// work, and more.
+fn loose(totals: &Totals) -> String {
+    let all = totals.loose.values().sum();
+    let calls =
+        |from: usize, to: usize| totals.loose.range(from..=to).map(|(_, calls)| calls).sum();
+    format!(
+        "0-3 messages in {} of the calls, 4-5 in {}, more in {}",
+        share(calls(0, 3), all),
+        share(calls(4, 5), all),
+        share(calls(6, usize::MAX), all),
+    )
+}
+
+/// A part of all, in per cent.
+fn share(part: u64, all: u64) -> String {
+    match all {
+        0 => "0 %".to_owned(),
+        all => format!("{:.0} %", 100.0 * part as f64 / all as f64),
+    }
 }
 
 fn proof(out: &Output, totals: &Totals) -> Result<(), CliError> {
