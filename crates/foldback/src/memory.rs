@@ -135,6 +135,15 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Options by which another memory offloads, cuts and shows as this one does.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options::default()
+            .with_offload(self.shared.offload.clone())
+            .with_chunker(self.shared.chunker.clone())
+            .with_view(self.shared.view.clone())
+    }
+
     /// The session of a todo, where it was left; a new todo begins empty.
     ///
     /// # Errors

@@ -105,13 +105,6 @@ impl Policy {
         options.with_view(self.view())
     }
 
-    /// The greatest number of messages that the live view shows of closed blocks and the open tail,
-    /// but for a single unit that is larger; `None` where there is no bound.
-    #[must_use]
-    pub fn window_bound(self) -> Option<usize> {
-        self.is_foldback().then(|| self.view().window_bound())
-    }
-
     /// The context of a todo under this policy. Of foldback's own it is the todo's session in `memory`,
     /// which resumes where it was, and whose view is that of the memory's [options](Self::options);
     /// of any other it is a new one, and `memory` is not used.

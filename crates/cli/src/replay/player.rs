@@ -46,7 +46,8 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new(run: &Run<'_>) -> Result<Self, CliError> {
-        let report = Report::new(run.sourced, &run.todo, run.policy);
+        let mut report = Report::new(run.sourced, &run.todo, run.policy);
+        report.window_bound = Some(run.memory.options().view.window_bound());
         let handle = run.memory.find(&run.todo)?;
         let mut counts = Counts::default();
         let own_tools = own_tools(run.sourced, &mut counts);
@@ -215,7 +216,7 @@ impl Player {
             let more = thousands(self.untold);
             report.problems.push(format!("and {more} more that make a prompt no valid request"));
         }
-        if let Some(bound) = run.policy.window_bound()
+        if let Some(bound) = report.window_bound
             && report.window_max_messages > bound
         {
             report.problems.push(format!(

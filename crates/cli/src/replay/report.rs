@@ -28,6 +28,9 @@ pub(crate) struct Report {
     pub(crate) lossless: bool,
     pub(crate) orphans: u64,
     pub(crate) window_max_messages: usize,
+    /// What it may hold, where that is bounded.
+    #[serde(skip)]
+    pub(crate) window_bound: Option<usize>,
     /// The todo that it was recorded in.
     pub(crate) todo_id: String,
     /// Messages that another replay into the same store had recorded.
@@ -83,6 +86,7 @@ impl Report {
             lossless: false,
             orphans: 0,
             window_max_messages: 0,
+            window_bound: None,
             todo_id: todo.to_string(),
             resumed_at: 0,
             tokens: 0,
@@ -150,8 +154,7 @@ impl Report {
     /// Whether everything came back, every prompt was valid, no unit was cut, and the window kept
     /// its bound.
     pub(crate) fn is_clean(&self) -> bool {
-        let bound = Policy::named(self.policy).and_then(Policy::window_bound);
-        let kept_bound = bound.is_none_or(|bound| self.window_max_messages <= bound);
+        let kept_bound = self.window_bound.is_none_or(|bound| self.window_max_messages <= bound);
         self.lossless && self.orphans == 0 && self.units_cut == 0 && kept_bound
     }
 }

@@ -5,7 +5,7 @@ use super::event::{Event, Watch};
 use super::player::Player;
 use crate::error::CliError;
 use crate::sources::Sourced;
-use foldback::{Close, ErrorKind, Memory, Options, Session};
+use foldback::{Close, ErrorKind, Memory, Session};
 use foldback_bench::{Calls, Meter};
 use foldback_core::{Budget, Message, Prompt, SeqNo, TodoId};
 use foldback_policies::Policy;
@@ -135,8 +135,8 @@ struct Again {
 
 impl Again {
     fn new(run: &Run<'_>) -> Result<Self, CliError> {
-        let options = Options::default().with_secret(run.memory.secret());
-        let memory = Memory::in_memory(run.policy.options(options))?;
+        let options = run.memory.options().with_secret(run.memory.secret());
+        let memory = Memory::in_memory(options)?;
         Ok(Self { session: memory.session(&run.todo)?, taken: 0 })
     }
 

@@ -33,6 +33,7 @@ pub(crate) struct Totals {
     /// Calls by how many open messages they showed.
     loose: BTreeMap<usize, u64>,
     latest: LatestBlock,
+    window_bound: Option<usize>,
     compared_bytes: u64,
 }
 
@@ -65,6 +66,7 @@ impl Totals {
         }
         self.latest.whole += report.latest_block.whole;
         self.latest.line += report.latest_block.line;
+        self.window_bound = self.window_bound.max(report.window_bound);
         self.compared_bytes += report.compared_bytes;
     }
 
@@ -81,7 +83,7 @@ pub(crate) fn summary(out: &Output, totals: &Totals, policy: Policy) -> Result<(
     }
     figures(out, totals, policy)?;
     out.line("")?;
-    facts(out, totals, policy)?;
+    facts(out, totals)?;
     out.line("")?;
     proof(out, totals)
 }
@@ -119,7 +121,7 @@ fn usage_of(totals: &Totals, name: &str) -> Option<Usage> {
     totals.baselines.get(name).map(|used| used.usage)
 }
 
-fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> {
+fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
     let fact = |name: &str, value: String| out.line(format!("{} {value}", text::fill(name, 15)));
     let conversations = match totals.conversations {
         1 => String::new(),
@@ -133,7 +135,7 @@ fn facts(out: &Output, totals: &Totals, policy: Policy) -> Result<(), CliError> 
         let gone = text::count(used.forgotten, "message");
         fact("forgotten", format!("{gone} by {name}, in {}", text::count(used.cuts, "cut")))?;
     }
-    let Some(bound) = policy.window_bound() else {
+    let Some(bound) = totals.window_bound else {
         let orphans = thousands(totals.orphans);
         return fact("parted", format!("{orphans} calls and results; nothing is repaired"));
     };
