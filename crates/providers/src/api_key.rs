@@ -1,10 +1,10 @@
 //! A key to a provider.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::{fmt, sync::Arc};
 
-/// A key to a provider. It never shows itself: `Debug` writes a placeholder, and there is no
-/// `Display`.
+/// A key to a provider. It never shows itself: `Debug` and `Serialize` write a placeholder, and there is
+/// no `Display`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct ApiKey(Arc<str>);
@@ -57,5 +57,11 @@ impl From<String> for ApiKey {
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ApiKey({})", Self::REDACTED)
+    }
+}
+
+impl Serialize for ApiKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Self::REDACTED)
     }
 }

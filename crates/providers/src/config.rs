@@ -10,18 +10,18 @@ mod timeouts;
 pub use address::public_url;
 pub(crate) use prices::is_marked_openai;
 pub use provider::Provider;
-pub use sources::{ModelFlags, ModelSources};
+pub use sources::{ModelFlags, ModelSettings, ModelSources};
 pub use timeouts::Timeouts;
 
 use crate::ApiKey;
 use foldback_core::Prices;
 use foldback_llm::{ModelError, ModelErrorKind, RetryPolicy, TokenPrices};
 use prices::{usual_least_cached, usual_prices};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How tools are told to a server, and calls read from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolCalls {
     /// As members of the request and of the answer: `tools`, `tool_calls`.

@@ -45,6 +45,6 @@ mod workers;
 
 pub use api_key::ApiKey;
 pub use config::{
-    ModelConfig, ModelFlags, ModelSources, Provider, Timeouts, ToolCalls, public_url,
+    ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider, Timeouts, ToolCalls, public_url,
 };
 pub use remote_model::RemoteModel;

@@ -1,10 +1,10 @@
 //! Whose API is spoken.
 
 use super::address::host;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Whose API is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// OpenAI's chat-completions, as OpenAI serves it.

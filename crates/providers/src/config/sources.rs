@@ -3,12 +3,12 @@
 use super::{Provider, ToolCalls, public_url, wrong};
 use crate::ApiKey;
 use figment::error::Kind;
-use figment::providers::{Format, Toml};
+use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile};
 use foldback_core::Prices;
 use foldback_llm::{ModelError, TokenPrices};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,8 @@ pub struct ModelSources {
     pub environment: BTreeMap<String, String>,
     /// A TOML file with a table `[model]`.
     pub file: Option<PathBuf>,
+    /// What a program has read elsewhere.
+    pub settings: ModelSettings,
 }
 
 impl fmt::Debug for ModelSources {
@@ -112,34 +114,35 @@ impl fmt::Debug for ModelSources {
     }
 }
 
-/// The table `[model]`.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Settings {
-    pub(super) name: Option<String>,
-    pub(super) base_url: Option<String>,
-    pub(super) api_key: Option<ApiKey>,
-    pub(super) provider: Option<Provider>,
-    pub(super) connect_seconds: Option<u64>,
-    pub(super) answer_seconds: Option<u64>,
-    pub(super) silence_seconds: Option<u64>,
-    pub(super) attempts: Option<u32>,
-    pub(super) wait_seconds: Option<u64>,
-    pub(super) total_seconds: Option<u64>,
-    pub(super) retry_seed: Option<u64>,
-    pub(super) prefill: Option<bool>,
-    pub(super) allowed_tools: Option<bool>,
-    pub(super) cache_marks: Option<bool>,
-    pub(super) long_cache: Option<bool>,
-    pub(super) session_header: Option<String>,
-    #[serde(default)]
-    pub(super) workers: Vec<String>,
-    pub(super) tool_calls: Option<ToolCalls>,
-    pub(super) grammar: Option<bool>,
-    pub(super) diversity: Option<u64>,
-    pub(super) prices: Option<Prices>,
-    pub(super) token_prices: Option<TokenPrices>,
-    pub(super) least_cached_tokens: Option<u64>,
+/// The table `[model]`: what is not said is the provider's usual. Written, its key is masked.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each is told where `ModelConfig` has it")]
+pub struct ModelSettings {
+    pub name: Option<String>,
+    pub base_url: Option<String>,
+    pub api_key: Option<ApiKey>,
+    pub provider: Option<Provider>,
+    pub connect_seconds: Option<u64>,
+    pub answer_seconds: Option<u64>,
+    pub silence_seconds: Option<u64>,
+    pub attempts: Option<u32>,
+    pub wait_seconds: Option<u64>,
+    pub total_seconds: Option<u64>,
+    pub retry_seed: Option<u64>,
+    pub prefill: Option<bool>,
+    pub allowed_tools: Option<bool>,
+    pub cache_marks: Option<bool>,
+    pub long_cache: Option<bool>,
+    pub session_header: Option<String>,
+    pub workers: Vec<String>,
+    pub tool_calls: Option<ToolCalls>,
+    pub grammar: Option<bool>,
+    pub diversity: Option<u64>,
+    pub prices: Option<Prices>,
+    pub token_prices: Option<TokenPrices>,
+    pub least_cached_tokens: Option<u64>,
 }
 
 impl ModelSources {
@@ -161,6 +164,18 @@ impl ModelSources {
         Self { file: Some(file.into()), ..self }
     }
 
+    /// The same with settings that were read elsewhere: the weakest of the sources.
+    #[must_use]
+    pub fn with_settings(self, settings: ModelSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The environment variable that gives a key of the table `[model]`, where there is one.
+    #[must_use]
+    pub fn variable_of(key: &str) -> Option<&'static str> {
+        VARIABLES.iter().find(|(_, of)| *of == key).map(|(variable, _)| *variable)
+    }
+
     /// Flags, this process's environment, and a file.
     #[must_use]
     pub fn of_process(flags: ModelFlags, file: Option<PathBuf>) -> Self {
@@ -170,7 +185,7 @@ impl ModelSources {
             .chain(usual.filter_map(Provider::usual_key))
             .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
             .collect();
-        Self { flags, environment, file }
+        Self { flags, environment, file, settings: ModelSettings::default() }
     }
 
     /// The value of an environment variable; an empty one counts as not set.
@@ -178,11 +193,15 @@ impl ModelSources {
         self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn read(&self) -> Result<Settings, ModelError> {
-        let mut figment = Figment::new();
+    pub(super) fn read(&self) -> Result<ModelSettings, ModelError> {
+        let mut figment = Figment::from(Serialized::defaults(&self.settings));
+        if let Some(key) = &self.settings.api_key {
+            figment = figment.merge(Given::one("the settings".to_owned(), API_KEY, key.expose()));
+        }
         if let Some(file) = &self.file {
             check_file(file)?;
-            figment = figment.merge(Toml::file_exact(file)).focus("model");
+            let file = Figment::from(Toml::file_exact(file)).focus("model");
+            figment = figment.merge(file);
         }
         for (variable, key) in VARIABLES {
             if let Some(value) = self.variable(variable) {
