@@ -210,6 +210,12 @@ impl Agent {
         Self { system_prompt: coarsen_clocks(system_prompt).into_owned(), ..self }
     }
 
+    /// The same with another model.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
+        Self { model, ..self }
+    }
+
     /// The same with another executor.
     #[must_use]
     pub fn with_executor(self, executor: Executor) -> Self {

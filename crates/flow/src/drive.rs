@@ -231,6 +231,9 @@ impl<'a> Drive<'a> {
 
     /// Gives the context, and whoever watches, the plan as it stands.
     fn show(&self, context: &mut dyn ContextManager) -> Result<(), ContextError> {
+        if let Some(planning) = &self.settings.planning {
+            planning.show(&self.plan);
+        }
         let list = self.list()?;
         show(context, &list)?;
         self.run.log().emit(RunEvent::Todos { list: &list });

@@ -1,5 +1,6 @@
 //! How a flow goes.
 
+use crate::PlanningTool;
 use crate::executors::{self, StepExecutor};
 use foldback_agent::{React, SettingError, SpendLimits, Strategy};
 use foldback_llm::Sampling;
@@ -29,6 +30,8 @@ pub struct FlowSettings {
     pub results_tokens: usize,
     /// The same for whoever writes the answer.
     pub summary_tokens: usize,
+    /// The planning tool of whoever works on steps: the flow shows its plan in it.
+    pub planning: Option<Arc<PlanningTool>>,
     /// What the run may spend, beside the bounds of its task. When its time is over, what goes on is
     /// cancelled; a run that is gone on with has it once more.
     pub limits: SpendLimits,
@@ -50,6 +53,7 @@ impl Default for FlowSettings {
             replan_after_each: false,
             results_tokens: 4_000,
             summary_tokens: 12_000,
+            planning: None,
             limits: SpendLimits::default().with_time(Duration::from_secs(3_600)),
             sampling: Sampling::default(),
         }
@@ -109,6 +113,12 @@ impl FlowSettings {
     #[must_use]
     pub fn with_summary_tokens(self, summary_tokens: usize) -> Self {
         Self { summary_tokens, ..self }
+    }
+
+    /// The same, with its plan shown in this tool, which is among the tools of whoever works on steps.
+    #[must_use]
+    pub fn with_planning(self, planning: Arc<PlanningTool>) -> Self {
+        Self { planning: Some(planning), ..self }
     }
 
     /// The same, within these limits.

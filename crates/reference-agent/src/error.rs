@@ -21,6 +21,22 @@ pub enum ReferenceAgentError {
     /// No strategy has this name.
     #[error("there is no strategy {0:?}; there are {names}", names = names())]
     Strategy(String),
+    /// Something was said of a tool that is not there.
+    #[error("there is no tool {name:?}; there are {names}")]
+    NoTool {
+        /// The name.
+        name: String,
+        /// The tools that there are.
+        names: String,
+    },
+    /// A tool was to be handed the whole context as an argument that it does not have.
+    #[error("the tool {tool:?} has no argument {argument:?} that the whole context could be")]
+    Argument {
+        /// The tool.
+        tool: String,
+        /// The argument.
+        argument: String,
+    },
     /// A deep search has nothing to search.
     #[error("deep-search needs documents to look into, and the agent was given none")]
     NoDocuments,

@@ -42,12 +42,18 @@
 //! # }
 //! ```
 
+mod calculator;
+mod context_reader;
 mod error;
+mod flow_executor;
+mod named_tool;
 mod ready_agent;
 mod reference_agent;
 mod strategies;
 
+pub use calculator::Calculator;
 pub use error::ReferenceAgentError;
+pub use flow_executor::FlowExecutor;
 pub use ready_agent::ReadyAgent;
 pub use reference_agent::ReferenceAgent;
 pub use strategies::{STRATEGIES, strategy_name};

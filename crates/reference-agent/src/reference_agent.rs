@@ -1,11 +1,15 @@
 //! What an agent is put together from.
 
-use crate::strategies::{DeepSearch, FlowSettings, research, strategy};
-use crate::{ReadyAgent, ReferenceAgentError, STRATEGIES};
+use crate::context_reader::ContextReader;
+use crate::named_tool::position;
+use crate::strategies::strategy_name;
+use crate::{Calculator, FlowExecutor, ReadyAgent, ReferenceAgentError, STRATEGIES};
 use foldback_agent::{
-    Adaptive, Agent, Approver, AskPerson, Executor, Journal, Strategy, SubAgents, memory_share,
-    reference_system_prompt, think, todo_write,
+    Adaptive, Agent, Approver, AskPerson, Executor, Journal, OnePlan, OnePlanSettings, React,
+    ReactSettings, Strategy, SubAgents, memory_share, reference_system_prompt, think, todo_write,
 };
+use foldback_deep_search::{DeepSearch, research};
+use foldback_flow::{Flow, FlowSettings, StepExecutor};
 use foldback_llm::{ChatModel, RetryPolicy, Retrying};
 use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{Permissions, PermissionsError, toolset};
@@ -29,8 +33,14 @@ pub struct ReferenceAgent {
     journal: Option<Arc<dyn Journal>>,
     approver: Option<Arc<dyn Approver>>,
     sub_agent_share: f64,
-    sub_agent_strategy: Arc<dyn Strategy>,
-    flow: FlowSettings,
+    sub_agent_strategy: Option<Arc<dyn Strategy>>,
+    react: ReactSettings,
+    one_plan: OnePlanSettings,
+    flow: Option<FlowSettings>,
+    executors: Vec<FlowExecutor>,
+    calculators: Vec<Calculator>,
+    /// Tools that are handed the whole context, and the argument that it is.
+    readers: Vec<(String, String)>,
     strategy: Chosen,
 }
 
@@ -71,8 +81,13 @@ impl ReferenceAgent {
             journal: None,
             approver: None,
             sub_agent_share: Self::SUB_AGENT_SHARE,
-            sub_agent_strategy: Arc::new(Adaptive::default()),
-            flow: FlowSettings::default(),
+            sub_agent_strategy: None,
+            react: ReactSettings::default(),
+            one_plan: OnePlanSettings::default(),
+            flow: None,
+            executors: Vec::new(),
+            calculators: Vec::new(),
+            readers: Vec::new(),
             strategy: Chosen::Named(default.to_string()),
         }
     }
@@ -132,12 +147,43 @@ impl ReferenceAgent {
 
     /// The same, with sub-agents that work by this strategy instead of [`Adaptive`].
     pub fn with_sub_agent_strategy(self, strategy: Arc<dyn Strategy>) -> Self {
-        Self { sub_agent_strategy: strategy, ..self }
+        Self { sub_agent_strategy: Some(strategy), ..self }
     }
 
-    /// The same with settings for a flow, where that is the strategy.
+    /// The same, going step by step in this way, itself and its sub-agents, whatever the strategy. Which
+    /// tools may be called in which phase is said of the agent alone.
+    pub fn with_react(self, settings: ReactSettings) -> Self {
+        Self { react: settings, ..self }
+    }
+
+    /// The same, planning in this way, itself and its sub-agents.
+    pub fn with_one_plan(self, settings: OnePlanSettings) -> Self {
+        Self { one_plan: settings, ..self }
+    }
+
+    /// The same with settings for a flow, where that is the strategy. Its steps are worked on as these say.
     pub fn with_flow(self, settings: FlowSettings) -> Self {
-        Self { flow: settings, ..self }
+        Self { flow: Some(settings), ..self }
+    }
+
+    /// The same with somebody who works on steps of a flow, where that is the strategy. A step that names
+    /// nobody is the first one's.
+    pub fn with_flow_executor(mut self, executor: FlowExecutor) -> Self {
+        self.executors.push(executor);
+        self
+    }
+
+    /// The same, with a sub-agent that works with one of its tools in its place.
+    pub fn with_calculator(mut self, calculator: Calculator) -> Self {
+        self.calculators.push(calculator);
+        self
+    }
+
+    /// The same, with one of its tools handed the whole context as this argument, which the model neither
+    /// sees nor writes. Such a tool never asks for a new plan.
+    pub fn with_context_reader(mut self, tool: &str, argument: &str) -> Self {
+        self.readers.push((tool.to_owned(), argument.to_owned()));
+        self
     }
 
     /// The same, working by the strategy of this name: one of [`STRATEGIES`], whose first it is unless set.
@@ -154,12 +200,12 @@ impl ReferenceAgent {
     ///
     /// # Errors
     /// When its permissions cannot be used, two tools have one name, the sub-agents' share is not above 0 and
-    /// at most 1, no strategy has the name that was given, or a deep search has no documents.
+    /// at most 1, no strategy has the name that was given, a deep search has no documents, or a tool that
+    /// something was said of is none.
     pub fn build(self) -> Result<ReadyAgent, ReferenceAgentError> {
-        let strategy = match &self.strategy {
-            Chosen::Named(name) => strategy(name, self.flow.clone(), self.documents.as_ref())?,
-            Chosen::Own(strategy) => Arc::clone(strategy),
-        };
+        if let Chosen::Named(name) = &self.strategy {
+            strategy_name(name)?;
+        }
         let WorkspaceTools { mut tools, no_shell } = self.workspace_tools()?;
         tools.extend([todo_write(), think(), self.ask_person()]);
         tools.extend(self.tools.iter().cloned());
@@ -167,11 +213,96 @@ impl ReferenceAgent {
             let searchers = SubAgents::new(self.agent(&[])?).with_share(self.sub_agent_share)?;
             tools.push(research(documents.clone(), searchers));
         }
+        self.hand_context(&mut tools)?;
+        self.put_calculators(&mut tools)?;
         let sub_agents = SubAgents::new(self.agent(&tools)?)
-            .with_strategy(Arc::clone(&self.sub_agent_strategy))
+            .with_strategy(self.sub_agent_strategy())
             .with_share(self.sub_agent_share)?;
         tools.extend([sub_agents.delegate(), memory_share()]);
+        let strategy = match &self.strategy {
+            Chosen::Named(name) => self.strategy_named(name, &tools)?,
+            Chosen::Own(strategy) => Arc::clone(strategy),
+        };
         Ok(ReadyAgent { agent: self.agent(&tools)?, strategy, no_shell })
+    }
+
+    /// The strategy of this name, going step by step and planning as the settings have it.
+    fn strategy_named(
+        &self,
+        name: &str,
+        tools: &[Arc<dyn Tool>],
+    ) -> Result<Arc<dyn Strategy>, ReferenceAgentError> {
+        let name = strategy_name(name)?;
+        if name == React::NAME {
+            return Ok(Arc::new(self.react()));
+        }
+        if name == OnePlan::NAME {
+            return Ok(Arc::new(self.one_plan()));
+        }
+        if name == Flow::NAME {
+            let by_react = || FlowSettings::default().with_strategy(Arc::new(self.react()));
+            let mut settings = self.flow.clone().unwrap_or_else(by_react);
+            for executor in &self.executors {
+                settings.executors.push(self.step_executor(executor, tools)?);
+            }
+            return Ok(Arc::new(Flow::new(settings)));
+        }
+        if name == DeepSearch::NAME {
+            let documents = self.documents.clone().ok_or(ReferenceAgentError::NoDocuments)?;
+            return Ok(Arc::new(documents));
+        }
+        Ok(Arc::new(Adaptive::new(self.one_plan())))
+    }
+
+    fn sub_agent_strategy(&self) -> Arc<dyn Strategy> {
+        let react = self.react.clone().with_availability(None);
+        let own = || {
+            let one_plan = OnePlan::new(self.one_plan.clone()).with_react(react.clone());
+            Arc::new(Adaptive::new(one_plan)) as Arc<dyn Strategy>
+        };
+        self.sub_agent_strategy.clone().unwrap_or_else(own)
+    }
+
+    fn react(&self) -> React {
+        React::new(self.react.clone())
+    }
+
+    fn one_plan(&self) -> OnePlan {
+        OnePlan::new(self.one_plan.clone()).with_react(self.react.clone())
+    }
+
+    /// The agent as one of those who work on steps of a flow.
+    fn step_executor(
+        &self,
+        executor: &FlowExecutor,
+        tools: &[Arc<dyn Tool>],
+    ) -> Result<StepExecutor, ReferenceAgentError> {
+        Ok(executor.made_of(self.agent(&executor.tools_of(tools)?)?))
+    }
+
+    /// Has the tools that were named handed the whole context.
+    fn hand_context(&self, tools: &mut [Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
+        for (name, argument) in &self.readers {
+            let at = position(name, tools)?;
+            tools[at] = Arc::new(ContextReader::new(Arc::clone(&tools[at]), argument)?);
+        }
+        Ok(())
+    }
+
+    /// Puts sub-agents in the place of the tools that they work with.
+    fn put_calculators(&self, tools: &mut [Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
+        let react = self.react.clone().with_availability(None);
+        for calculator in &self.calculators {
+            let at = position(&calculator.tool, tools)?;
+            let agent = self.agent(&[Arc::clone(&tools[at])])?;
+            let agent = match &calculator.model {
+                Some(model) => agent.with_model(Arc::clone(model)),
+                None => agent,
+            };
+            let sub_agents = SubAgents::new(agent).with_share(self.sub_agent_share)?;
+            tools[at] = calculator.in_place_of(&tools[at], sub_agents, React::new(react.clone()));
+        }
+        Ok(())
     }
 
     /// An agent with these tools.

@@ -25,6 +25,13 @@ impl Plans {
         self.get(self.active.as_deref()?)
     }
 
+    /// These behind another, which is active where none of them is.
+    pub(super) fn beside(self, plan: &TextPlan) -> Self {
+        let active = self.active.or_else(|| Some(plan.id.clone()));
+        let plans = [plan.clone()].into_iter().chain(self.plans);
+        Self { plans: plans.collect(), active }
+    }
+
     /// Carries a command out, and says what whoever gave it is told.
     ///
     /// ```

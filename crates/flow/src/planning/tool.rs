@@ -2,6 +2,7 @@
 
 use super::command::{PlanCommand, PlanError};
 use super::plans::Plans;
+use super::text_plan::TextPlan;
 use foldback_agent::{Journal, JournalError, Record};
 use foldback_core::ToolDefinition;
 use foldback_tool::{CallContext, Concurrency, Effect, Tool, ToolError, ToolOutput, ToolSpec};
@@ -30,6 +31,9 @@ const KIND: &str = "plan";
 /// lost is answered again, and changes nothing twice.
 ///
 /// Calls of one turn are carried out in their order.
+///
+/// A [flow](crate::FlowSettings::with_planning) shows its own plan in it: whoever works on a step can look
+/// at that plan with `list` and `get`, and keep others beside it. The flow's own it cannot change.
 pub struct PlanningTool {
     spec: ToolSpec,
     kept: Arc<Mutex<Kept>>,
@@ -38,6 +42,8 @@ pub struct PlanningTool {
 #[derive(Default)]
 struct Kept {
     plans: Plans,
+    /// The plan of the flow that the tool is used in.
+    of_flow: Option<TextPlan>,
     /// What changes were answered, by the keys of their calls.
     answered: BTreeMap<String, String>,
     /// These keys, the oldest first.
@@ -83,6 +89,11 @@ impl PlanningTool {
         self.kept.lock().plans.clone()
     }
 
+    /// Shows the plan of a flow as it stands.
+    pub(crate) fn show(&self, plan: &TextPlan) {
+        self.kept.lock().of_flow = Some(plan.clone());
+    }
+
     /// What a model is told of the tool.
     pub(crate) fn definition() -> ToolDefinition {
         ToolDefinition {
@@ -102,9 +113,25 @@ impl Kept {
         if let Some(answer) = self.answered.get(key) {
             return Ok(answer.clone());
         }
-        let mut plans = self.plans.clone();
-        let answer = plans.apply(&command).map_err(of_plan_error)?;
         let changes = command.changes();
+        let mut plans = self.plans.clone();
+        if let Some(plan) = &self.of_flow {
+            let is_meant = match command.plan() {
+                Some(id) => id == plan.id,
+                None => command.command == "mark_step" && plans.active().is_none(),
+            };
+            if changes && is_meant {
+                return Err(ToolError::arguments(format!(
+                    "the plan {} is the flow's own, which marks its steps by itself; make a plan of \
+                     another id with `create`",
+                    plan.id
+                )));
+            }
+            if !changes {
+                plans = plans.beside(plan);
+            }
+        }
+        let answer = plans.apply(&command).map_err(of_plan_error)?;
         if let Some((journal, run)) = self.journal.as_ref().filter(|_| changes) {
             let change = Change { key: key.to_owned(), command };
             let body = serde_json::to_string(&change).map_err(JournalError::from);
@@ -113,8 +140,8 @@ impl Kept {
                 ToolError::permanent(format!("the plan was not changed: {error}"))
             })?;
         }
-        self.plans = plans;
         if changes {
+            self.plans = plans;
             self.remember(key, &answer);
         }
         Ok(answer)

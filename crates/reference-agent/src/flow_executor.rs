@@ -1,0 +1,106 @@
+//! Somebody who works on steps of a flow.
+
+use crate::ReferenceAgentError;
+use crate::named_tool::no_tool;
+use foldback_agent::Agent;
+use foldback_flow::StepExecutor;
+use foldback_llm::ChatModel;
+use foldback_tool::Tool;
+use std::fmt;
+use std::sync::Arc;
+
+/// Somebody who works on steps of a flow: the agent with instructions, tools and a model of its own. A step
+/// calls it by its name in brackets, `[CODER] ..`.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct FlowExecutor {
+    /// The name by which steps call it.
+    pub name: String,
+    /// What it is good at, for whoever makes the plan.
+    pub description: String,
+    /// Standing instructions that follow the agent's.
+    pub instructions: String,
+    /// The tools of the agent that it has, by name, or by the beginning of a name and `*`; without any, all.
+    pub tools: Vec<String>,
+    /// The model that it works with; else the agent's.
+    pub model: Option<Arc<dyn ChatModel>>,
+}
+
+impl FlowExecutor {
+    /// An executor of this name, which is the agent in everything else.
+    #[must_use]
+    pub fn new(name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            instructions: String::new(),
+            tools: Vec::new(),
+            model: None,
+        }
+    }
+
+    /// The same with standing instructions.
+    #[must_use]
+    pub fn with_instructions(self, instructions: &str) -> Self {
+        Self { instructions: instructions.to_owned(), ..self }
+    }
+
+    /// The same with these of the agent's tools.
+    #[must_use]
+    pub fn with_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { tools: tools.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The same with a model of its own.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// Its tools among those of the agent.
+    pub(crate) fn tools_of(
+        &self,
+        tools: &[Arc<dyn Tool>],
+    ) -> Result<Vec<Arc<dyn Tool>>, ReferenceAgentError> {
+        if self.tools.is_empty() {
+            return Ok(tools.to_vec());
+        }
+        let name_of = |tool: &Arc<dyn Tool>| tool.spec().name().to_owned();
+        let is_meant = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == pattern,
+        };
+        let is_none =
+            |pattern: &&String| !tools.iter().any(|tool| is_meant(pattern, &name_of(tool)));
+        if let Some(pattern) = self.tools.iter().find(is_none) {
+            return Err(no_tool(pattern, tools));
+        }
+        let has = |tool: &&Arc<dyn Tool>| {
+            self.tools.iter().any(|pattern| is_meant(pattern, &name_of(tool)))
+        };
+        Ok(tools.iter().filter(has).cloned().collect())
+    }
+
+    /// This one, made of the agent with its tools.
+    pub(crate) fn made_of(&self, agent: Agent) -> StepExecutor {
+        let agent = match self.instructions.trim() {
+            "" => agent,
+            own => agent.clone().with_system_prompt(&agent.system_prompt_with(own)),
+        };
+        let agent = match &self.model {
+            Some(model) => agent.with_model(Arc::clone(model)),
+            None => agent,
+        };
+        StepExecutor::new(&self.name, &self.description, agent)
+    }
+}
+
+impl fmt::Debug for FlowExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowExecutor")
+            .field("name", &self.name)
+            .field("description", &self.description)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
