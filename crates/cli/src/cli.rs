@@ -1,6 +1,8 @@
 //! The command line: what every command takes, and the list of commands.
 
 use crate::commands::Command;
+use crate::error::CliError;
+use crate::settings::{InForce, Kept};
 use clap::builder::{PossibleValuesParser, Styles, TypedValueParser as _};
 use clap::{Args, Parser};
 use foldback::embedder::Choice;
@@ -55,9 +57,51 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
     pub(crate) embedder: Option<Choice>,
 
+    /// A settings file, which goes before the user's own and the project's [env: FOLDBACK_CONFIG]
+    #[arg(long, global = true, value_name = "FILE", visible_alias = "settings")]
+    pub(crate) config: Option<PathBuf>,
+
     /// Print results only: no progress, no notes
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+
+    /// What files and the environment say.
+    #[arg(skip)]
+    pub(crate) settings: InForce,
+}
+
+impl Globals {
+    /// The same with what files and the environment say; flags go before them.
+    pub(crate) fn with_settings(self) -> Result<Self, CliError> {
+        let mut settings = InForce::of_process(self.config.as_deref())?;
+        if let Some(store) = &self.store {
+            settings = settings.with_flag("memory.store", &store.display().to_string(), "--store");
+        }
+        if let Some(engine) = self.engine {
+            settings = settings.with_flag("memory.engine", engine.name(), "--engine");
+        }
+        let mut chosen = self.embedder.clone();
+        match (&self.embedder, settings.memory.embedder.as_deref()) {
+            (Some(named), _) => {
+                settings = settings.with_flag("memory.embedder", &named.to_string(), "--embedder");
+            }
+            (None, Some(name)) => chosen = embedder(name).ok(),
+            (None, None) => {}
+        }
+        Ok(Self { settings, embedder: chosen, ..self })
+    }
+
+    /// The same with the settings that a run has kept.
+    pub(crate) fn going_on(&self, kept: Kept) -> Self {
+        let mut globals = self.clone();
+        globals.settings.settings = globals.settings.settings.going_on(kept);
+        globals
+    }
+
+    /// The storage engine: the flag's, else the settings'.
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine.unwrap_or_else(|| self.settings.memory.engine())
+    }
 }
 
 /// The embedder that is meant. The folder of a model is named in full, because it is kept.

@@ -13,6 +13,7 @@ mod output;
 mod replay;
 mod report;
 mod run;
+mod settings;
 mod sources;
 mod store;
 mod walk;
@@ -25,7 +26,13 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let Cli { globals, command } = Cli::parse();
     let mut out = Output::new(&globals);
-    match commands::run(command, &globals, &mut out) {
+    let ran = match command.reads_settings() {
+        true => {
+            globals.with_settings().and_then(|globals| commands::run(command, &globals, &mut out))
+        }
+        false => commands::run(command, &globals, &mut out),
+    };
+    match ran {
         Ok(outcome) => outcome.code(),
         Err(error) => error.report(),
     }

@@ -3,6 +3,7 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::{self, Output};
+use crate::settings::{Settings, ViewSettings};
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
@@ -12,13 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Names the store where no `--store` does.
-const ENVIRONMENT: &str = "FOLDBACK_STORE";
-
-/// The store's folder: `--store`, else the environment's, else the user's data folder.
+/// The store's folder: `--store`, else the settings', else the user's data folder.
 pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
-    let named = globals.store.clone();
-    let named = named.or_else(|| std::env::var_os(ENVIRONMENT).map(PathBuf::from));
+    let named = globals.store.clone().or_else(|| globals.settings.memory.store.clone());
     if let Some(dir) = named {
         if dir.as_os_str().is_empty() {
             return Err(CliError::Usage("the store's folder is named by an empty text".to_owned()));
@@ -45,7 +42,7 @@ pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory
 
 /// Opens the store for a run that is shown so, making it where there is none.
 pub(crate) fn open_for_run(globals: &Globals, view: ViewConfig) -> Result<Memory, CliError> {
-    let options = options(globals, Mode::ReadWrite)?.with_view(view);
+    let options = options(globals, Mode::ReadWrite)?.with_view(globals.settings.view.of(view));
     let memory = Memory::open(&folder(globals)?, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
@@ -95,13 +92,13 @@ fn open_to_read(
     embedder: Option<Arc<dyn Embedder>>,
 ) -> Result<Memory, CliError> {
     let dir = folder(globals)?;
-    let engine = globals.engine.unwrap_or_default();
+    let engine = globals.engine();
     if engine == Engine::Memory {
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
-    let options =
-        Options::default().with_engine(engine).with_mode(Mode::ReadOnly).with_embedder(embedder);
+    let options = shaped(globals).with_engine(engine).with_mode(Mode::ReadOnly);
+    let options = options.with_embedder(embedder);
     match Memory::open(&dir, options) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::NotFound(format!(
             "there is no store at {}; `foldback import` and `foldback record` make one, and \
@@ -143,7 +140,7 @@ impl Temporary {
 pub(crate) fn temporary_options(globals: &Globals) -> Result<Options, CliError> {
     let engine = globals.engine.unwrap_or(Engine::Memory);
     // Same input, same prompts.
-    Ok(Options::default()
+    Ok(shaped(globals)
         .with_engine(engine)
         .with_embedder(named_embedder(globals)?)
         .with_secret(KNOWN_SECRET))
@@ -173,11 +170,22 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 }
 
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
-    let (engine, embedder) = (globals.engine.unwrap_or_default(), named_embedder(globals)?);
-    Ok(Options::default().with_engine(engine).with_mode(mode).with_embedder(embedder))
+    let (engine, embedder) = (globals.engine(), named_embedder(globals)?);
+    Ok(shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder))
 }
 
-/// The embedder that `--embedder` names, loaded.
+/// Blocks and offloading as the settings have them, and the view where they say anything of it: else each todo
+/// is shown as it was last.
+pub(crate) fn shaped(globals: &Globals) -> Options {
+    let Settings { memory, view, .. } = &globals.settings.settings;
+    let options = memory.options(Options::default());
+    match *view == ViewSettings::default() {
+        true => options,
+        false => options.with_view(view.of(ViewConfig::default())),
+    }
+}
+
+/// The embedder that `--embedder` or the settings name, loaded.
 fn named_embedder(globals: &Globals) -> Result<Option<Arc<dyn Embedder>>, CliError> {
     let Some(choice) = &globals.embedder else { return Ok(None) };
     Ok(Some(choice.load()?))
@@ -209,8 +217,9 @@ fn check_embedder(memory: &Memory, globals: &Globals, mode: Mode) -> Result<(), 
         return Ok(());
     }
     let own = own.map(|own| own.choice).unwrap_or_default();
+    let from = globals.settings.source_of("memory.embedder").unwrap_or_default();
     Err(CliError::Usage(format!(
-        "the store's messages are embedded by {own}, and --embedder names {named}; \
+        "the store's messages are embedded by {own}, and {from} names {named}; \
          `foldback embedder use {named}` embeds them again, and --embedder none searches by words"
     )))
 }

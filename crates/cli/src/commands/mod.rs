@@ -5,6 +5,7 @@ mod bench;
 mod blocks;
 mod compact;
 mod completions;
+mod config;
 mod doctor;
 mod embedder;
 mod export;
@@ -52,7 +53,19 @@ pub(crate) enum Command {
     Forget(forget::Forget),
     Embedder(embedder::Embedder),
     Bench(bench::Bench),
+    Config(config::Config),
     Completions(completions::Completions),
+}
+
+impl Command {
+    /// Whether settings mean anything to it. Where they are broken, the rest goes on.
+    pub(crate) fn reads_settings(&self) -> bool {
+        match self {
+            Self::Completions(_) => false,
+            Self::Config(config) => config.reads_settings(),
+            _ => true,
+        }
+    }
 }
 
 /// Runs a command.
@@ -82,6 +95,7 @@ pub(crate) fn run(
         Command::Forget(forget) => forget.run(globals, out),
         Command::Embedder(embedder) => embedder.run(globals, out),
         Command::Bench(bench) => bench.run(globals, out),
+        Command::Config(config) => config.run(globals, out),
         Command::Completions(completions) => completions.run(out),
     }
 }

@@ -107,7 +107,7 @@ impl Replay {
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
         if let Some(at) = self.at {
-            return self.prompt_of(at, &survey, out);
+            return self.prompt_of(at, &survey, globals, out);
         }
         tell_skipped(out, &survey)?;
         if survey.conversations == 0 {
@@ -123,7 +123,8 @@ impl Replay {
         let place = if keeps {
             Place::Kept(store::open_for_writing(globals, out)?)
         } else {
-            let mut options = self.policy.options(store::temporary_options(globals)?);
+            let mut options = store::temporary_options(globals)?;
+            options = options.with_view(globals.settings.view.of(self.policy.view()));
             if self.report.is_some() {
                 // Same input, same page: a message without a time gets no time of today.
                 options = options.with_clock(|| Timestamp(0));
@@ -291,7 +292,13 @@ impl Replay {
     }
 
     /// The prompt of one call.
-    fn prompt_of(&self, at: u64, survey: &Survey<'_>, out: &Output) -> Result<Outcome, CliError> {
+    fn prompt_of(
+        &self,
+        at: u64,
+        survey: &Survey<'_>,
+        globals: &Globals,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
         if survey.conversations != 1 {
             return Err(CliError::Usage(format!(
                 "--at shows a call of one conversation, and the input holds {}",
@@ -309,8 +316,9 @@ impl Replay {
             (found, calls) = (prompt, report.calls);
         } else {
             // It only looks, so it never touches a store that stays.
-            let options = Options::default().with_secret(KNOWN_SECRET);
-            let memory = Memory::in_memory(self.policy.options(options))?;
+            let options = store::shaped(globals).with_secret(KNOWN_SECRET);
+            let options = options.with_view(globals.settings.view.of(self.policy.view()));
+            let memory = Memory::in_memory(options)?;
             let (memory, todo) = (&memory, todo.clone());
             let run = Run { memory, todo, sourced: &sourced, policy: self.policy, stop };
             replay(&run, &mut |event| {

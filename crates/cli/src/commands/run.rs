@@ -62,7 +62,7 @@ Examples:
 
 impl Run {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        if globals.engine == Some(Engine::Memory) {
+        if globals.engine() == Engine::Memory {
             let what = "the memory engine keeps nothing, and a run is kept; use sqlite or sled";
             return Err(CliError::Usage(what.to_owned()));
         }

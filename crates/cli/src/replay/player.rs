@@ -47,7 +47,7 @@ pub(super) struct Player {
 impl Player {
     pub(super) fn new(run: &Run<'_>) -> Result<Self, CliError> {
         let mut report = Report::new(run.sourced, &run.todo, run.policy);
-        report.window_bound = Some(run.memory.options().view.window_bound());
+        report.window_bound = Some(run.memory.options().view.unwrap_or_default().window_bound());
         let handle = run.memory.find(&run.todo)?;
         let mut counts = Counts::default();
         let own_tools = own_tools(run.sourced, &mut counts);

@@ -1,12 +1,13 @@
 //! The documents of a run, whose links can be followed from its workspace.
 
+use super::NamedModels;
 use super::screen::Screen;
 use super::settings::RunSettings;
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::text;
 use crate::store;
-use foldback_deep_search::{DeepSearch, DeepSearchSettings};
+use foldback_deep_search::DeepSearch;
 use foldback_documents::{DocumentFolder, DocumentSettings, Indexed};
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub(crate) fn documents(
     settings: &RunSettings,
     globals: &Globals,
+    models: &NamedModels,
     screen: &Screen,
 ) -> Result<Option<DeepSearch>, CliError> {
     let Some(folder) = &settings.documents else { return Ok(None) };
@@ -28,14 +30,11 @@ pub(crate) fn documents(
         return Err(CliError::Usage(what));
     }
     screen.note(&counted(&read));
-    let variable = |name: &str| std::env::var(format!("FOLDBACK_{name}")).ok();
-    let search = DeepSearchSettings::default().with_effort(settings.effort()?);
-    let search = search
-        .overridden(variable)
-        .map_err(|error| CliError::Usage(format!("FOLDBACK_{error}")))?;
+    let search = globals.settings.search.of(settings.effort());
     let prefix = prefix(folder, settings.workspace.as_deref());
     let documents = documents.with_prefix(&prefix);
-    Ok(Some(DeepSearch::new(Arc::new(documents)).with_settings(search)))
+    let search = DeepSearch::new(Arc::new(documents)).with_settings(search);
+    Ok(Some(globals.settings.search.with_models(search, models)?))
 }
 
 /// What was read, on a line.

@@ -2,6 +2,7 @@
 
 use super::lines::elapsed;
 use super::screen::Screen;
+use crate::settings::InForce;
 use foldback_llm::{
     Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError, ModelErrorKind,
 };
@@ -34,7 +35,11 @@ pub(crate) fn tell(watched: &Watched) -> impl Fn(&ModelError, Duration) + Send +
 }
 
 /// Where the key of a model is from, in words.
-pub(crate) fn key_source(sources: &ModelSources, config: &ModelConfig) -> String {
+pub(crate) fn key_source(
+    sources: &ModelSources,
+    config: &ModelConfig,
+    settings: &InForce,
+) -> String {
     let value = |variable: &str| {
         let value = sources.environment.get(variable).map(|value| value.trim())?;
         (!value.is_empty()).then(|| ApiKey::new(value))
@@ -45,7 +50,10 @@ pub(crate) fn key_source(sources: &ModelSources, config: &ModelConfig) -> String
     match (&config.api_key, holding.next()) {
         (None, _) => "it has no key: none is in FOLDBACK_API_KEY or the settings".to_owned(),
         (Some(_), Some(variable)) => format!("its key is taken from {variable}"),
-        (Some(_), None) => "its key is taken from the settings".to_owned(),
+        (Some(_), None) => match settings.source_of("model.api_key") {
+            Some(place) => format!("its key is taken from {place}"),
+            None => "its key is taken from the settings".to_owned(),
+        },
     }
 }
 
@@ -149,7 +157,7 @@ mod tests {
             let sources = ModelSources::default().with_environment(named.collect());
             let mut config = ModelConfig::new(Provider::OpenAi, AT, "gpt-5");
             config.api_key = key.map(ApiKey::new);
-            key_source(&sources, &config)
+            key_source(&sources, &config, &InForce::default())
         };
         let usual = ("OPENAI_API_KEY", "b");
         assert_eq!(told(&[usual], Some("b")), "its key is taken from OPENAI_API_KEY");

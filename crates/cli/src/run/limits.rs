@@ -1,6 +1,8 @@
 //! What a run may do and spend, as flags say it and as its record keeps it.
 
 use super::meter::Account;
+use super::time::Time;
+use crate::settings::Settings;
 use clap::Args;
 use foldback_agent::{Resource, SpendLimits};
 use foldback_flow::FlowSettings;
@@ -60,6 +62,19 @@ impl Limits {
         }
     }
 
+    /// These, and what the settings say where they say nothing.
+    pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
+        let agent = &settings.agent;
+        Self {
+            yes: self.yes || settings.tools.approve,
+            max_calls: self.max_calls.or(agent.max_calls),
+            max_tokens: self.max_tokens.or(agent.max_tokens),
+            max_cost: self.max_cost.or(agent.max_cost),
+            max_time: self.max_time.or(agent.max_time.map(Time::seconds)),
+            sub_agent_share: self.sub_agent_share.or(agent.sub_agent_share),
+        }
+    }
+
     /// Whether a sum of money bounds the run.
     pub(crate) fn bounds_cost(self) -> bool {
         self.max_cost.is_some()
@@ -77,7 +92,10 @@ impl Limits {
             Resource::ModelCalls => self.max_calls.map(|calls| format!("--max-calls {calls}")),
             Resource::Tokens => self.max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
             Resource::Cost => self.max_cost.map(|cost| format!("--max-cost {cost}")),
-            Resource::Time => self.max_time.map(|seconds| format!("--max-time {}", time(seconds))),
+            Resource::Time => {
+                let time = self.max_time.and_then(Time::of_seconds);
+                time.map(|time| format!("--max-time {time}"))
+            }
             Resource::ToolCalls => None,
         }
     }
@@ -103,8 +121,7 @@ impl Limits {
     }
 
     /// A flow has an hour, unless the run says otherwise: then it may spend whatever the run may.
-    pub(crate) fn flow_settings(self) -> FlowSettings {
-        let settings = FlowSettings::default();
+    pub(crate) fn flow_settings(self, settings: FlowSettings) -> FlowSettings {
         match self.bounds_time() {
             true => settings.with_limits(SpendLimits::default()),
             false => settings,
@@ -130,35 +147,13 @@ fn rounded_up(sum: f64) -> f64 {
     if rounded.is_finite() { rounded } else { sum }
 }
 
+fn seconds(text: &str) -> Result<u64, String> {
+    Time::read(text).map(Time::seconds)
+}
+
 fn money(text: &str) -> Result<f64, String> {
     let money = text.parse::<f64>().ok().filter(|money| money.is_finite() && *money > 0.0);
     money.ok_or_else(|| "expected a number above 0, as 1.50".to_owned())
-}
-
-/// Seconds as a time is given: `90s`, `10m`, `2h`.
-fn time(seconds: u64) -> String {
-    match seconds {
-        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
-        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
-        _ => format!("{seconds}s"),
-    }
-}
-
-/// A time in seconds: `90`, `90s`, `10m`, `2h`.
-fn seconds(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, &text[number.len()..]),
-        None => (text, "s"),
-    };
-    let each = match unit {
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
-    let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(each));
-    seconds
-        .filter(|seconds| *seconds > 0)
-        .ok_or_else(|| "expected a time such as 90s, 10m or 2h".to_owned())
 }
 
 #[cfg(test)]
@@ -167,12 +162,7 @@ mod tests {
     use foldback_llm::Usage;
 
     #[test]
-    fn times_and_sums_are_read() {
-        let read = ["90", "90s", "10m", "2h"].map(|text| seconds(text).unwrap());
-        assert_eq!(read, [90, 90, 600, 7_200]);
-        for bad in ["", "0", "s", "-1m", "1d", "1.5h", "99999999999999999999h", "二m"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
+    fn sums_are_read() {
         assert_eq!(money("1.50"), Ok(1.5));
         for bad in ["0", "-1", "NaN", "inf", "1€"] {
             assert!(money(bad).is_err(), "{bad}");
@@ -191,10 +181,6 @@ mod tests {
         let timed = Limits { max_time: Some(90), ..Limits::default() };
         assert_eq!(timed.reached(Resource::Time).as_deref(), Some("--max-time 90s"));
         assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
-        let of = |seconds| Limits { max_time: Some(seconds), ..Limits::default() };
-        let written = [60, 61, 5_400, 10_800].map(|seconds| of(seconds).reached(Resource::Time));
-        let named = ["1m", "61s", "90m", "3h"].map(|time| Some(format!("--max-time {time}")));
-        assert_eq!(written, named);
     }
 
     /// What the first call took may be ten times what was allowed.

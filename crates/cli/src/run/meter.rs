@@ -104,7 +104,12 @@ impl Meter {
         self.state.lock().recall.contains(tool)
     }
 
-    fn answered(&self, request: &ChatRequest, response: &ChatResponse) {
+    fn answered(
+        &self,
+        request: &ChatRequest,
+        response: &ChatResponse,
+        prices: Option<TokenPrices>,
+    ) {
         {
             let mut state = self.state.lock();
             let looks_back = {
@@ -118,7 +123,7 @@ impl Meter {
             account.usage += response.usage;
             account.sent += sent;
             account.full += full;
-            if let Some(prices) = self.prices {
+            if let Some(prices) = prices.or(self.prices) {
                 let cost = account.cost.unwrap_or_default();
                 account.cost = Some(cost + prices.cost(&response.usage));
             }
@@ -173,6 +178,14 @@ impl LookingBack {
 pub(crate) struct MeteredModel {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) meter: Arc<Meter>,
+    /// What its tokens cost, where that is not what those of the run's own model do.
+    pub(crate) money: Option<TokenPrices>,
+}
+
+impl MeteredModel {
+    fn answered(&self, request: &ChatRequest, response: &ChatResponse) {
+        self.meter.answered(request, response, self.money);
+    }
 }
 
 impl ChatModel for MeteredModel {
@@ -191,7 +204,7 @@ impl ChatModel for MeteredModel {
         async move {
             self.meter.asks(request);
             let response = self.model.complete(request).await?;
-            self.meter.answered(request, &response);
+            self.answered(request, &response);
             Ok(response)
         }
         .boxed()
@@ -206,7 +219,7 @@ impl ChatModel for MeteredModel {
             let pieces = self.model.stream(request).await?;
             let counted = pieces.inspect(move |piece| {
                 if let Ok(ChatChunk::Done(response)) = piece {
-                    self.meter.answered(request, response);
+                    self.answered(request, response);
                 }
             });
             Ok(counted.boxed())
@@ -238,7 +251,7 @@ mod tests {
         let meter = Arc::new(Meter::new(Account::default(), None, |_| {}));
         meter.recalls_by(["load".to_owned()]);
         meter.opened(&TodoId::new("trip").unwrap(), 10_000);
-        MeteredModel { model: Arc::new(ScriptedModel::new([answer])), meter }
+        MeteredModel { model: Arc::new(ScriptedModel::new([answer])), meter, money: None }
     }
 
     fn account(answer: foldback_llm::Answer, id: &str) -> Account {

@@ -14,6 +14,7 @@ mod interrupt;
 mod limits;
 mod lines;
 mod meter;
+mod named_models;
 mod person;
 mod record;
 mod screen;
@@ -21,18 +22,22 @@ mod sent;
 mod settings;
 mod setup;
 mod summary;
+mod time;
 
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use limits::Limits;
 pub(crate) use meter::Account;
+pub(crate) use named_models::NamedModels;
 pub(crate) use record::{RunRecord, RunState};
 pub(crate) use sent::last_sent;
-pub(crate) use settings::{NO_DOCUMENTS, RunSettings};
+pub(crate) use settings::{NO_DOCUMENTS, RunSettings, host};
+pub(crate) use time::Time;
 
 use crate::cli::Globals;
 use crate::demo;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
+use crate::settings::{InForce, Kept};
 use crate::store;
 use context::MeteredContext;
 use failures::Watched;
@@ -56,9 +61,15 @@ pub(crate) struct Order {
 
 /// Begins a run, and works on it until it ends.
 pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-    order.settings.check()?;
-    let (model, settings) = Model::remote(order.settings.resolved()?)?;
-    let order = Order { settings, ..order };
+    let in_force = &globals.settings;
+    if let Some(file) = &in_force.project {
+        out.note(format_args!("settings of the project count: {}", file.display()));
+    }
+    let settings = order.settings.with_defaults(in_force).with_file(in_force.named.clone());
+    settings.check()?;
+    let (model, settings) = Model::remote(settings.resolved()?, in_force)?;
+    let limits = order.limits.with_defaults(in_force);
+    let order = Order { settings, limits, ..order };
     if order.limits.bounds_cost() && model.money.is_none() {
         return Err(CliError::Usage(NO_PRICES.to_owned()));
     }
@@ -75,6 +86,7 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
         task: order.task,
         settings: order.settings,
         limits: order.limits,
+        kept: in_force.kept(),
         state: RunState::Running,
         answer: None,
         why: None,
@@ -111,6 +123,8 @@ pub(crate) fn begin_demo(
         task: demo::TASK.to_owned(),
         settings,
         limits: Limits::approving(),
+        // The recorded turns are of a memory and tools with nothing set.
+        kept: Kept::default(),
         state: RunState::Running,
         answer: None,
         why: None,
@@ -132,6 +146,7 @@ pub(crate) fn resume(
     out: &Output,
 ) -> Result<Outcome, CliError> {
     let (folder, record) = Runs::of(globals)?.open(id)?;
+    let settings = settings.with_file(globals.config.clone());
     let record = RunRecord { limits: record.limits.overlaid(limits), ..record };
     if record.state == RunState::Done {
         out.note(format_args!("the run {id} is done; this is what came of it"));
@@ -147,7 +162,8 @@ pub(crate) fn resume(
         false => {
             let kept = record.settings.clone().with_context(&record.context);
             let kept = kept.with_newer_model(settings)?;
-            let (model, settings) = Model::remote(kept)?;
+            let in_force = InForce::of_process(kept.file())?;
+            let (model, settings) = Model::remote(kept, &in_force)?;
             let name = model.model.name().to_owned();
             (model, RunRecord { settings, model: name, ..record })
         }
@@ -169,7 +185,7 @@ fn demo_model(out: &Output) -> Result<Model, CliError> {
     let model = demo::model(is_watched)?;
     let (money, watched) = (Some(demo::MONEY), Watched::default());
     let billing = InputBilling { prices: demo::MONEY.of_input(), least_cached: 1_024 };
-    Ok(Model { model, billing, money, watched })
+    Ok(Model { model, billing, money, watched, config: None })
 }
 
 /// Closes what is open in the conversation of a run.
@@ -188,6 +204,8 @@ fn work(
     globals: &Globals,
     out: &Output,
 ) -> Result<Outcome, CliError> {
+    // A run goes on with the settings that it began with.
+    let globals = &globals.going_on(record.kept.clone());
     let spend =
         SpendTracker::new(record.limits.spend_limits(), model.money).map_err(AgentError::from)?;
     let journal = Arc::new(folder.journal()?);
@@ -208,7 +226,13 @@ fn work(
         let memory = store::open_for_run(globals, model.billing.view(policy))?;
         let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
         let servers = setup::servers(&record.settings, &screen).await?;
-        let documents = documents::documents(&record.settings, globals, &screen)?;
+        let models = NamedModels {
+            main: model.config,
+            settings: globals.settings.models.clone(),
+            meter: meter.clone(),
+            watched: model.watched.clone(),
+        };
+        let documents = documents::documents(&record.settings, globals, &models, &screen)?;
         let parts = setup::Parts {
             model: model.model,
             meter: meter.clone(),
@@ -216,8 +240,9 @@ fn work(
             screen: screen.clone(),
             documents,
             foreign: servers.tools(),
+            models,
         };
-        let agent = parts.agent(&record)?;
+        let agent = parts.agent(&record, &globals.settings)?;
         let cancelled = CancellationToken::new();
         let task = Task::new(record.id.as_str(), &record.task)
             .with_cancelled(cancelled.clone())

@@ -3,6 +3,7 @@
 use super::limits::Limits;
 use super::meter::Account;
 use super::settings::RunSettings;
+use crate::settings::Kept;
 use foldback_agent::{Report, Resource, SpendTracker, Stop, TerminateStatus};
 use foldback_core::{Timestamp, TodoId};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub(crate) struct RunRecord {
     pub(crate) model: String,
     pub(crate) settings: RunSettings,
     pub(crate) limits: Limits,
+    /// The settings that were in force when it began. A run of before has the built-in ones.
+    #[serde(default)]
+    pub(crate) kept: Kept,
     pub(crate) state: RunState,
     /// What it came to: the answer, or why there is none.
     pub(crate) answer: Option<String>,

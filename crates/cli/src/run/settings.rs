@@ -1,6 +1,7 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
 use crate::error::CliError;
+use crate::settings::Settings;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::StrategyName;
@@ -63,8 +64,8 @@ pub(crate) struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<String>,
 
-    /// A TOML file with a table [model] [env: FOLDBACK_SETTINGS]
-    #[arg(long, value_name = "FILE", conflicts_with = "demo")]
+    /// The settings file that was named by `--config` or the environment: keys are kept nowhere else.
+    #[arg(skip)]
     settings: Option<PathBuf>,
 
     /// The folder to work in: tools read and write there and nowhere else [default: the current one]
@@ -109,18 +110,30 @@ pub(crate) const NO_DOCUMENTS: &str =
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
-/// The environment variable that names the settings file.
-const SETTINGS: &str = "FOLDBACK_SETTINGS";
-
 impl RunSettings {
-    /// The same with full paths, and with everything that the environment says and the run's record
-    /// has to keep.
+    /// The same, with what the settings say where no flag does.
+    pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
+        let tools = &settings.tools;
+        let allow_net = match self.allow_net.is_empty() {
+            true => tools.hosts.clone(),
+            false => self.allow_net,
+        };
+        Self {
+            strategy: self.strategy.or_else(|| settings.agent.strategy.clone()),
+            context: self.context.or_else(|| settings.view.policy.clone()),
+            allow_net,
+            allow_private_net: self.allow_private_net || tools.private_hosts,
+            mcp: self.mcp.or_else(|| tools.mcp.clone()),
+            documents: self.documents.or_else(|| tools.documents.clone()),
+            ..self
+        }
+    }
+
+    /// The same with full paths, for the run's record.
     pub(crate) fn resolved(self) -> Result<Self, CliError> {
-        let named = || std::env::var_os(SETTINGS).filter(|file| !file.is_empty());
-        let settings = self.settings.or_else(|| named().map(PathBuf::from));
         let workspace = self.workspace.unwrap_or_else(|| PathBuf::from("."));
         Ok(Self {
-            settings: full(settings, "settings file")?,
+            settings: full(self.settings, "settings file")?,
             workspace: full(Some(workspace), "workspace")?,
             mcp: full(self.mcp, "list of MCP servers")?,
             documents: full(self.documents, "folder of documents")?,
@@ -145,11 +158,19 @@ impl RunSettings {
         Ok(strategy_name(name)?)
     }
 
-    /// How thoroughly a deep search looks.
-    pub(crate) fn effort(&self) -> Result<Effort, CliError> {
-        let Some(name) = &self.effort else { return Ok(Effort::Medium) };
-        let unknown = || CliError::Usage(format!("there is no effort {name:?}"));
-        Effort::from_name(name).ok_or_else(unknown)
+    /// How thoroughly a deep search looks, where a flag says so.
+    pub(crate) fn effort(&self) -> Option<Effort> {
+        self.effort.as_deref().and_then(Effort::from_name)
+    }
+
+    /// The same, with the settings file that was named.
+    pub(crate) fn with_file(self, file: Option<PathBuf>) -> Self {
+        Self { settings: file, ..self }
+    }
+
+    /// The settings file that was named when the run began.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.settings.as_deref()
     }
 
     /// The same under this context policy, whatever another model's prices would choose.
@@ -209,13 +230,13 @@ impl RunSettings {
     }
 
     /// Where the model's settings come from.
-    pub(crate) fn model_sources(&self) -> ModelSources {
+    pub(crate) fn model_sources(&self, settings: &Settings) -> ModelSources {
         let mut flags = ModelFlags::default();
         flags.name.clone_from(&self.model);
         flags.base_url.clone_from(&self.base_url);
         flags.provider.clone_from(&self.provider);
         flags.tool_calls.clone_from(&self.tool_calls);
-        ModelSources::of_process(flags, self.settings.clone())
+        ModelSources::of_process(flags, None).with_settings(settings.model.clone())
     }
 
     /// The same, naming the model that was found, so that a resumed run asks the same one.
@@ -252,7 +273,7 @@ fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>, CliError> 
 }
 
 /// A host as the tools take it.
-fn host(text: &str) -> Result<String, String> {
+pub(crate) fn host(text: &str) -> Result<String, String> {
     let host = text.trim().to_owned();
     match Permissions::default().with_host(&host).check() {
         Ok(()) => Ok(host),

@@ -5,6 +5,7 @@ use super::failures;
 use super::failures::{Named, Watched, key_source};
 use super::folder::RunFolder;
 use super::meter::{Meter, MeteredModel};
+use super::named_models::NamedModels;
 use super::person::AtTerminal;
 use super::record::RunRecord;
 use super::screen::Screen;
@@ -12,14 +13,16 @@ use super::sent;
 use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
+use crate::settings::{InForce, Settings, ToolSettings};
 use foldback::ViewConfig;
 use foldback_agent::{AskPerson, Journal, React, TokenPrices};
 use foldback_core::{Prices, thousands};
 use foldback_deep_search::DeepSearch;
+use foldback_flow::{Flow, PlanningTool};
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
 use foldback_policies::Policy;
-use foldback_providers::{ModelConfig, ModelSources, RemoteModel, public_url};
+use foldback_providers::{ModelConfig, ModelSettings, ModelSources, RemoteModel, public_url};
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
 use foldback_tool::Tool;
 use foldback_tools::Permissions;
@@ -34,6 +37,8 @@ pub(crate) struct Model {
     pub(crate) money: Option<TokenPrices>,
     /// Who is told of failures that pass.
     pub(crate) watched: Watched,
+    /// How it is asked; the demo's is not.
+    pub(crate) config: Option<ModelConfig>,
 }
 
 /// How to come by a model, on one line.
@@ -42,8 +47,11 @@ const NO_MODEL: &str = "no model is configured: name one with --model M (or FOLD
 
 impl Model {
     /// The model that the settings name, as they are completed by what was found.
-    pub(crate) fn remote(settings: RunSettings) -> Result<(Self, RunSettings), CliError> {
-        let sources = settings.model_sources();
+    pub(crate) fn remote(
+        settings: RunSettings,
+        in_force: &InForce,
+    ) -> Result<(Self, RunSettings), CliError> {
+        let sources = settings.model_sources(in_force);
         let config = match ModelConfig::load(&sources) {
             Ok(config) => config,
             Err(_) if !is_named(&sources) => return Err(CliError::Usage(NO_MODEL.to_owned())),
@@ -54,12 +62,13 @@ impl Model {
         let billing = InputBilling { prices, least_cached };
         let settings = settings.with_model(&config.name, &config.base_url);
         let settings = settings.with_tool_calls(config.tool_calls);
-        let (at, key) = (public_url(&config.base_url), key_source(&sources, &config));
+        let (at, key) = (public_url(&config.base_url), key_source(&sources, &config, in_force));
         let watched = Watched::default();
+        let asked = Some(config.clone());
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
         let model = Retrying::new(Named { model, at, key }, retry);
         let model = Arc::new(model.telling(failures::tell(&watched)));
-        Ok((Self { model, billing, money, watched }, settings))
+        Ok((Self { model, billing, money, watched, config: asked }, settings))
     }
 }
 
@@ -67,7 +76,7 @@ impl Model {
 fn is_named(sources: &ModelSources) -> bool {
     let variable = sources.environment.get("FOLDBACK_MODEL");
     let variable = variable.is_some_and(|name| !name.trim().is_empty());
-    variable || sources.flags.name.is_some() || sources.file.is_some()
+    variable || sources.flags.name.is_some() || sources.settings != ModelSettings::default()
 }
 
 /// The context policy of a run: the one that was named, or foldback's own with the fold policy that is
@@ -112,9 +121,8 @@ impl InputBilling {
 }
 
 /// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.
-pub(crate) fn permissions(settings: &RunSettings) -> Permissions {
-    let folder = settings.workspace.clone().unwrap_or_default();
-    let mut permissions = Permissions::in_workspace(folder).with_shell();
+pub(crate) fn permissions(settings: &RunSettings, tools: &ToolSettings) -> Permissions {
+    let mut permissions = tools.permissions(settings.workspace.clone().unwrap_or_default());
     permissions.web.private_addresses = settings.allow_private_net;
     settings.allow_net.iter().fold(permissions, |permissions, host| permissions.with_host(host))
 }
@@ -129,25 +137,53 @@ pub(crate) struct Parts {
     pub(crate) documents: Option<DeepSearch>,
     /// Tools of other makers.
     pub(crate) foreign: Vec<Arc<dyn Tool>>,
+    /// The models of single roles.
+    pub(crate) models: NamedModels,
 }
 
 impl Parts {
     /// The agent of a run: it works in the run's workspace, and may have others work for it.
-    pub(crate) fn agent(self, record: &RunRecord) -> Result<ReadyAgent, CliError> {
+    pub(crate) fn agent(
+        self,
+        record: &RunRecord,
+        in_force: &Settings,
+    ) -> Result<ReadyAgent, CliError> {
         let RunRecord { settings, limits, .. } = record;
-        let model = Arc::new(MeteredModel { model: self.model, meter: self.meter });
+        let Settings { agent: own, tools, view, flow, .. } = in_force;
+        let react = own.react(view.budget());
+        let mut steps = limits.flow_settings(flow.settings(react.clone().with_availability(None)));
+        let mut foreign = self.foreign;
+        if flow.planning_tool && settings.strategy()? == Flow::NAME {
+            let planning = PlanningTool::kept_in(Arc::clone(&self.journal), record.id.as_str())?;
+            let planning = Arc::new(planning);
+            foreign.push(Arc::clone(&planning) as Arc<dyn Tool>);
+            steps = steps.with_planning(planning);
+        }
+        let model = Arc::new(MeteredModel { model: self.model, meter: self.meter, money: None });
         let person = AtTerminal::find(&self.screen);
         let mut agent = ReferenceAgent::new(model)
-            .in_workspace(permissions(settings))
-            .with_tools(self.foreign)
+            .in_workspace(permissions(settings, tools))
+            .with_tools(foreign)
             .with_journal(self.journal)
             .with_approver(Arc::new(Approvals::new(limits.yes, person.clone())))
+            .with_instructions(own.instructions.as_deref().unwrap_or_default())
+            .with_react(react)
+            .with_one_plan(own.one_plan())
             .with_strategy_named(settings.strategy()?.as_str())
-            .with_flow(limits.flow_settings())
+            .with_flow(steps)
             .with_sub_agent_share(limits.sub_agent_share());
         if let Some(person) = person {
             let turn = Arc::clone(&person.turn);
             agent = agent.with_person(AskPerson::new(Arc::new(person)).with_turn(turn));
+        }
+        for executor in &flow.executors {
+            agent = agent.with_flow_executor(executor.of(&self.models)?);
+        }
+        for calculator in &tools.calculators {
+            agent = agent.with_calculator(calculator.of(&self.models)?);
+        }
+        for (tool, argument) in &tools.context_readers {
+            agent = agent.with_context_reader(tool, argument);
         }
         if let Some(documents) = self.documents {
             agent = agent.with_documents(documents);

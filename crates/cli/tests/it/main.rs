@@ -45,4 +45,6 @@ mod run_mcp;
 mod run_strategies;
 mod run_tools;
 mod search;
+mod settings;
+mod settings_roles;
 mod upkeep;

@@ -65,10 +65,12 @@ impl Shell {
         for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
             command.env_remove(name);
         }
-        for name in ["STORE", "MODEL", "BASE_URL", "API_KEY", "PROVIDER", "SETTINGS"] {
-            command.env_remove(format!("FOLDBACK_{name}"));
+        let own = std::env::vars_os().map(|(name, _)| name);
+        for name in own.filter(|name| name.to_string_lossy().starts_with("FOLDBACK_")) {
+            command.env_remove(name);
         }
-        command.env("HOME", self.dir.path()).env_remove("XDG_DATA_HOME");
+        command.env("HOME", self.dir.path());
+        command.env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
         command.stdin(Stdio::null());
         command
     }

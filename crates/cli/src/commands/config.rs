@@ -1,0 +1,121 @@
+//! `foldback config`.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::outfile;
+use crate::output::{Output, style};
+use crate::settings::{Places, commented_file};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Print every setting in force, and where it comes from
+///
+/// Settings come from flags, else from environment variables, else from the file that --config names,
+/// else from the project's foldback.toml (in the working folder, or in one above it up to the root of
+/// its repository), else from your own foldback.toml. docs/settings.md tells of each. Keys to models are
+/// never shown.
+///
+/// JSON: [{"key", "value", "source"}]; `source` is "built-in", a file with its line, an environment
+/// variable or a flag.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Print the files that settings are read from, the weakest first
+    ///
+    /// JSON: [{"path", "read"}]; `read` says whether the file is there.
+    Path,
+    /// Write your own foldback.toml, with every setting as a comment
+    Init,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  foldback config
+  foldback config --json | jq '.[] | select(.source != \"built-in\")'
+  foldback config init";
+
+#[derive(Serialize)]
+struct Row {
+    key: String,
+    value: Value,
+    source: String,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: PathBuf,
+    read: bool,
+}
+
+impl Config {
+    /// Where files are and what may stand in them is told although one of them is broken.
+    pub(crate) fn reads_settings(&self) -> bool {
+        self.what.is_none()
+    }
+
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self.what {
+            None => print(globals, out)?,
+            Some(What::Path) => print_files(globals, out)?,
+            Some(What::Init) => write_file(globals, out)?,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn print(globals: &Globals, out: &Output) -> Result<(), CliError> {
+    let row = |(key, value, source): (&_, _, &_)| Row {
+        key: ToString::to_string(key),
+        value,
+        source: ToString::to_string(source),
+    };
+    let rows: Vec<Row> = globals.settings.shown().map(row).collect();
+    if out.is_json() {
+        return out.json(&rows);
+    }
+    for Row { key, value, source } in rows {
+        let value = if value.is_null() { "-".to_owned() } else { value.to_string() };
+        let key = style::paint(style::NAME, key);
+        out.line(format!("{key} = {value}  {}", style::paint(style::DIM, source)))?;
+    }
+    Ok(())
+}
+
+fn print_files(globals: &Globals, out: &Output) -> Result<(), CliError> {
+    let Places { user, project, named } = Places::of_process(globals.config.as_deref());
+    let files = [user, project, named].into_iter().flatten();
+    let files: Vec<File> = files.map(|path| File { read: path.is_file(), path }).collect();
+    if out.is_json() {
+        return out.json(&files);
+    }
+    for File { path, read } in files {
+        let absent = if read { "" } else { "  (not there)" };
+        out.line(format!("{}{}", path.display(), style::paint(style::DIM, absent)))?;
+    }
+    Ok(())
+}
+
+fn write_file(globals: &Globals, out: &Output) -> Result<(), CliError> {
+    let Some(path) = Places::of_process(globals.config.as_deref()).user else {
+        let what = "your folder of settings is not known here; name a file with --config";
+        return Err(CliError::Usage(what.to_owned()));
+    };
+    if path.exists() {
+        return Err(CliError::Usage(format!("there is a {} already", path.display())));
+    }
+    let failed = |source| CliError::Io {
+        what: format!("the settings file {} cannot be written", path.display()),
+        source,
+    };
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    outfile::write(&path, |file| file.write_all(commented_file().as_bytes()).map_err(failed))?;
+    out.line(format!("wrote {}", path.display()))
+}

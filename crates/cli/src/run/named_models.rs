@@ -1,0 +1,67 @@
+//! The models that settings name for single roles: `[models.NAME]`.
+
+use super::failures::{self, Named, Watched};
+use super::meter::{Meter, MeteredModel};
+use crate::error::CliError;
+use foldback_llm::{ChatModel, Retrying};
+use foldback_providers::{
+    ModelConfig, ModelFlags, ModelSettings, ModelSources, RemoteModel, public_url,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The models that settings name for single roles.
+pub(crate) struct NamedModels {
+    /// The run's own model; the demo has none behind HTTP.
+    pub(crate) main: Option<ModelConfig>,
+    pub(crate) settings: BTreeMap<String, ModelSettings>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) watched: Watched,
+}
+
+/// What names the variables that are the main model's.
+const OF_MAIN: &str = "FOLDBACK_";
+
+impl NamedModels {
+    /// The model of a role that names one, counted like the main one.
+    pub(crate) fn of(&self, role: Option<&str>) -> Result<Option<Arc<dyn ChatModel>>, CliError> {
+        role.map(|name| self.get(name)).transpose()
+    }
+
+    fn get(&self, name: &str) -> Result<Arc<dyn ChatModel>, CliError> {
+        let wrong = |what: String| CliError::Usage(format!("the model {name} of [models]: {what}"));
+        let Some(settings) = self.settings.get(name) else {
+            let names = self.settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let there = if names.is_empty() { "none".to_owned() } else { names };
+            let what = format!("a role names the model {name:?}; under [models] there is {there}");
+            return Err(CliError::Usage(what));
+        };
+        let mut sources = ModelSources::of_process(ModelFlags::default(), None);
+        sources.environment.retain(|variable, _| !variable.starts_with(OF_MAIN));
+        let sources = sources.with_settings(self.completed(settings));
+        let config = ModelConfig::load(&sources).map_err(|error| wrong(error.message))?;
+        let (at, retry, money) = (public_url(&config.base_url), config.retry, config.token_prices);
+        let key = match &config.api_key {
+            Some(_) => format!("its key is taken from the settings of {name}"),
+            None => format!("it has no key: models.{name}.api_key says none"),
+        };
+        let model = RemoteModel::new(config).map_err(|error| wrong(error.message))?;
+        let model = Retrying::new(Named { model, at, key }, retry);
+        let model = Arc::new(model.telling(failures::tell(&self.watched)));
+        Ok(Arc::new(MeteredModel { model, meter: Arc::clone(&self.meter), money }))
+    }
+
+    /// The same, served where the main model is and asked with its key, where nothing is said of that: no
+    /// other server is shown the key.
+    fn completed(&self, settings: &ModelSettings) -> ModelSettings {
+        let mut settings = settings.clone();
+        let is_elsewhere = settings.base_url.is_some() || settings.provider.is_some();
+        if let Some(main) = self.main.as_ref().filter(|_| !is_elsewhere) {
+            settings.base_url = Some(main.base_url.clone());
+            settings.provider = Some(main.provider);
+            settings.api_key = settings.api_key.or_else(|| main.api_key.clone());
+            settings.name.get_or_insert_with(|| main.name.clone());
+        }
+        settings
+    }
+}

@@ -1,0 +1,108 @@
+//! `[agent]`: how an agent goes about its task, and what it may spend.
+
+use super::Wrong;
+use crate::run::Time;
+use foldback_agent::{OnePlanSettings, ReactSettings};
+use foldback_core::Budget;
+use foldback_llm::Availability;
+use foldback_reference_agent::strategy_name;
+use serde::{Deserialize, Serialize};
+
+/// How an agent goes about its task, and what it may spend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AgentSettings {
+    /// The strategy, by name.
+    pub(crate) strategy: Option<String>,
+    /// Standing instructions that follow the agent's own.
+    pub(crate) instructions: Option<String>,
+    /// How often the model is asked in one go at most.
+    pub(crate) max_steps: Option<u32>,
+    /// Which tools the model may call in which phase of the run, step by step.
+    pub(crate) tool_states: Option<Availability>,
+    /// How often a plan may be made anew.
+    pub(crate) max_replans: u32,
+    /// How many calls of the model a run may take.
+    pub(crate) max_calls: Option<u64>,
+    /// How many tokens a run may take, in and out.
+    pub(crate) max_tokens: Option<u64>,
+    /// What a run may cost.
+    pub(crate) max_cost: Option<f64>,
+    /// How long a run may take.
+    pub(crate) max_time: Option<Time>,
+    /// The part of what is left that a sub-agent may spend, in percent.
+    pub(crate) sub_agent_share: Option<u8>,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            strategy: None,
+            instructions: None,
+            max_steps: None,
+            tool_states: None,
+            max_replans: 3,
+            max_calls: None,
+            max_tokens: None,
+            max_cost: None,
+            max_time: None,
+            sub_agent_share: None,
+        }
+    }
+}
+
+impl AgentSettings {
+    /// How the agent goes step by step.
+    pub(crate) fn react(&self, prompt: Budget) -> ReactSettings {
+        let settings = ReactSettings::default()
+            .with_prompt(prompt)
+            .with_availability(self.tool_states.clone());
+        match self.max_steps {
+            Some(steps) => settings.with_max_steps(steps),
+            None => settings,
+        }
+    }
+
+    /// How it plans.
+    pub(crate) fn one_plan(&self) -> OnePlanSettings {
+        OnePlanSettings::default().with_max_replans(self.max_replans)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        if let Some(name) = &self.strategy {
+            strategy_name(name).map_err(|error| ("agent.strategy", error.to_string()))?;
+        }
+        let bounds = [
+            ("agent.max_steps", self.max_steps.map(u64::from)),
+            ("agent.max_calls", self.max_calls),
+            ("agent.max_tokens", self.max_tokens),
+        ];
+        for (key, bound) in bounds {
+            if bound == Some(0) {
+                return Err((key, "0 leaves nothing to do; at least 1 was expected".to_owned()));
+            }
+        }
+        if self.max_cost.is_some_and(|cost| !(cost.is_finite() && cost > 0.0)) {
+            return Err(("agent.max_cost", "a number above 0 was expected".to_owned()));
+        }
+        match self.sub_agent_share {
+            Some(share) if !(1..=100).contains(&share) => {
+                Err(("agent.sub_agent_share", "a number from 1 to 100 was expected".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_as_the_library_has_it() {
+        let settings = AgentSettings::default();
+        assert_eq!(settings.max_replans, OnePlanSettings::default().max_replans);
+        let steps = settings.react(Budget::default()).max_steps;
+        assert_eq!(steps, ReactSettings::default().max_steps);
+    }
+}

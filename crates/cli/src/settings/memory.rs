@@ -1,0 +1,107 @@
+//! `[memory]`: where messages are kept, what is stored outside of them, and how blocks are cut.
+
+use super::Wrong;
+use foldback::{ChunkerConfig, OffloadPolicy, Options};
+use foldback_kv::Engine;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where messages are kept, what is stored outside of them, and how blocks are cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct MemorySettings {
+    /// The store's folder.
+    pub(crate) store: Option<PathBuf>,
+    /// The storage engine, by name.
+    pub(crate) engine: String,
+    /// The embedder of a new store.
+    pub(crate) embedder: Option<String>,
+    /// Texts of more tokens than this are stored outside the conversation.
+    pub(crate) offload_tokens: usize,
+    /// The fewest messages of a block.
+    pub(crate) block_min: u32,
+    /// The most messages of a block, and of the open tail.
+    pub(crate) block_max: u32,
+    /// The silence that ends a block.
+    pub(crate) gap_seconds: u32,
+    /// How many newer messages a change of topic waits for.
+    pub(crate) look_ahead: u32,
+    /// The score from which on a change of topic ends a block.
+    pub(crate) topic_threshold: f64,
+    /// The calibrated similarity over which neighbouring rough blocks are merged.
+    pub(crate) merge_over: f64,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self {
+            store: None,
+            engine: Engine::default().name().to_owned(),
+            embedder: None,
+            offload_tokens: OffloadPolicy::default().tokens,
+            block_min: 3,
+            block_max: 8,
+            gap_seconds: 300,
+            look_ahead: 3,
+            topic_threshold: -1.0,
+            merge_over: 0.72,
+        }
+    }
+}
+
+impl MemorySettings {
+    /// The storage engine.
+    pub(crate) fn engine(&self) -> Engine {
+        // The name was checked before.
+        self.engine.parse().unwrap_or_default()
+    }
+
+    /// The options of a memory, cut and offloaded so.
+    pub(crate) fn options(&self, options: Options) -> Options {
+        let offload = options.offload.clone().with_tokens(self.offload_tokens);
+        // The numbers were checked before.
+        let chunker = self.chunker().unwrap_or_else(|_| options.chunker.clone());
+        options.with_offload(offload).with_chunker(chunker)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        if self.engine.parse::<Engine>().is_err() {
+            let names = Engine::ALL.map(Engine::name).join(", ");
+            let what = format!("there is no engine {:?}; there are {names}", self.engine);
+            return Err(("memory.engine", what));
+        }
+        if let Some(embedder) = &self.embedder {
+            crate::cli::embedder(embedder).map_err(|what| ("memory.embedder", what))?;
+        }
+        self.chunker().map(|_| ())
+    }
+
+    fn chunker(&self) -> Result<ChunkerConfig, Wrong> {
+        let chunker = ChunkerConfig::default();
+        let chunker = chunker.with_sizes(self.block_min, self.block_max);
+        let key = if self.block_max > 8 { "memory.block_max" } else { "memory.block_min" };
+        let chunker = chunker.map_err(|error| (key, error.to_string()))?;
+        let chunker = chunker.with_gap_seconds(self.gap_seconds);
+        let chunker = chunker.map_err(|error| ("memory.gap_seconds", error.to_string()))?;
+        let chunker = chunker.with_look_ahead(self.look_ahead);
+        let chunker = chunker.map_err(|error| ("memory.look_ahead", error.to_string()))?;
+        let chunker = chunker.with_topic_threshold(self.topic_threshold as f32);
+        let chunker = chunker.map_err(|error| ("memory.topic_threshold", error.to_string()))?;
+        let chunker = chunker.with_merge_over(self.merge_over as f32);
+        chunker.map_err(|error| ("memory.merge_over", error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The defaults are written down here as numbers; they are the library's.
+    #[test]
+    fn what_is_not_said_is_as_the_library_has_it() {
+        let (settings, own) = (MemorySettings::default(), Options::default());
+        assert_eq!(settings.chunker().unwrap(), own.chunker);
+        assert_eq!(settings.options(Options::default()).offload, own.offload);
+        assert_eq!(settings.engine(), own.engine);
+    }
+}

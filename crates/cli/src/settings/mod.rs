@@ -1,0 +1,88 @@
+//! The settings of foldback: what `foldback.toml`, the environment and flags say, and where each value
+//! comes from.
+//!
+//! A setting is a field of one of the sections below and a line of `docs/settings.md`; its environment
+//! variable follows from its key. What a project's file may say stands in `project.rs`.
+
+mod agent;
+mod flow;
+mod in_force;
+mod key;
+mod layer;
+mod memory;
+mod page;
+mod problem;
+mod project;
+mod search;
+mod tools;
+mod view;
+
+pub(crate) use agent::AgentSettings;
+pub(crate) use flow::FlowSection;
+pub(crate) use in_force::{InForce, Places};
+pub(crate) use memory::MemorySettings;
+pub(crate) use page::commented_file;
+pub(crate) use search::SearchSettings;
+pub(crate) use tools::ToolSettings;
+pub(crate) use view::ViewSettings;
+
+use foldback_providers::ModelSettings;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Every setting, by section.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) memory: MemorySettings,
+    pub(crate) view: ViewSettings,
+    pub(crate) agent: AgentSettings,
+    pub(crate) flow: FlowSection,
+    pub(crate) model: ModelSettings,
+    /// Further models, by names of the user's choice, for roles that name them.
+    pub(crate) models: BTreeMap<String, ModelSettings>,
+    pub(crate) tools: ToolSettings,
+    pub(crate) search: SearchSettings,
+}
+
+/// The settings that a run keeps, so that it goes on as it began: all but the models, whose keys are kept
+/// nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Kept {
+    memory: MemorySettings,
+    view: ViewSettings,
+    agent: AgentSettings,
+    flow: FlowSection,
+    tools: ToolSettings,
+    search: SearchSettings,
+}
+
+/// A setting that makes no sense: its key, and a sentence.
+type Wrong = (&'static str, String);
+
+impl Settings {
+    /// What a run keeps of them.
+    pub(crate) fn kept(&self) -> Kept {
+        let Self { memory, view, agent, flow, tools, search, .. } = self.clone();
+        Kept { memory, view, agent, flow, tools, search }
+    }
+
+    /// These as a run has kept them, with the models and the store of today.
+    pub(crate) fn going_on(self, kept: Kept) -> Self {
+        let Kept { memory, view, agent, flow, tools, search } = kept;
+        let MemorySettings { store, engine, embedder, .. } = self.memory;
+        let memory = MemorySettings { store, engine, embedder, ..memory };
+        Self { memory, view, agent, flow, tools, search, ..self }
+    }
+
+    /// Refuses what no type can refuse.
+    fn check(&self) -> Result<(), Wrong> {
+        self.memory.check()?;
+        self.view.check()?;
+        self.agent.check()?;
+        self.flow.check()?;
+        self.tools.check()?;
+        self.search.check()
+    }
+}

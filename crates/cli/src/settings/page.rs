@@ -1,0 +1,153 @@
+//! `docs/settings.md`: the page that tells of every setting, and what is made from it.
+
+use super::key::{NAME, built_in};
+use std::fmt::Write as _;
+
+/// The page.
+const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md"));
+
+/// What the page says of a setting.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) key: String,
+    pub(super) expects: String,
+    pub(super) default: String,
+    /// The flag, where there is one.
+    pub(super) flag: Option<String>,
+    pub(super) variable: Option<String>,
+    pub(super) meaning: String,
+}
+
+/// The rows of the page's tables, in order.
+pub(super) fn rows() -> Vec<Row> {
+    PAGE.lines().filter_map(row).collect()
+}
+
+/// `| `key` | expects | default | flag | variable | meaning |`.
+fn row(line: &str) -> Option<Row> {
+    let line = line.strip_prefix("| `")?.strip_suffix(" |")?;
+    let cells: Vec<String> = line.split(" | ").map(|cell| cell.trim().replace('`', "")).collect();
+    let [key, expects, default, flag, variable, meaning] = <[String; 6]>::try_from(cells).ok()?;
+    let given = |cell: String| (!cell.is_empty()).then_some(cell);
+    Some(Row { key, expects, default, flag: given(flag), variable: given(variable), meaning })
+}
+
+/// A settings file in which every setting stands as a comment, with its built-in value.
+pub(crate) fn commented_file() -> String {
+    let mut file =
+        "# The settings of foldback. What is not said here is as the comments say.\n".to_owned();
+    let mut section = String::new();
+    for Row { key, expects, default, meaning, .. } in rows() {
+        let Some((of, name)) = key.rsplit_once('.') else { continue };
+        if of.starts_with("models") {
+            continue;
+        }
+        if section != of {
+            // Writing into a text does not fail.
+            let _ = write!(file, "\n[{of}]\n");
+            section = of.to_owned();
+        }
+        let value = built_in().into_iter().find(|(known, _)| known.to_string() == key);
+        let value = value.and_then(|(_, value)| serde_json::to_value(value).ok());
+        let value = value.filter(|value| !value.is_null()).map(|value| value.to_string());
+        let value = value.unwrap_or_default();
+        let _ = write!(file, "# {meaning} ({expects}; default: {default})\n# {name} = {value}\n");
+    }
+    file.push_str("\n# Further models, for roles that name them: the same keys as in [model].\n");
+    let _ = writeln!(file, "# [models.{NAME}]");
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use crate::settings::key::Key;
+    use crate::settings::project::{MAY_FORBID, MAY_LOWER, MAY_NAME, MAY_SAY};
+    use clap::CommandFactory as _;
+    use std::collections::BTreeSet;
+
+    /// The flags of `run` that are no settings.
+    const NO_SETTINGS: [&str; 11] = [
+        "--config",
+        "--demo",
+        "--help",
+        "--id",
+        "--json",
+        "--quiet",
+        "--resume",
+        "--store",
+        "--task",
+        "--version",
+        "--workspace",
+    ];
+
+    /// A setting without a line on the page fails, and a line without a setting.
+    #[test]
+    fn the_page_tells_of_every_setting_and_of_no_other() {
+        let of_page: BTreeSet<String> = rows().into_iter().map(|row| row.key).collect();
+        let built_in = built_in();
+        let settings = built_in.iter().map(|(key, _)| key).filter(|key| !key.is_of_named_model());
+        let settings: BTreeSet<String> = settings.map(ToString::to_string).collect();
+        assert_eq!(of_page, settings);
+        assert_eq!(rows().len(), of_page.len(), "a setting has one line");
+    }
+
+    /// What is built in, the environment variable, and the flag, as the program has them.
+    #[test]
+    fn the_page_tells_defaults_variables_and_flags_as_they_are() {
+        let built_in = built_in();
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        let flags: BTreeSet<String> = run
+            .get_arguments()
+            .chain(command.get_arguments())
+            .filter_map(|flag| flag.get_long().map(|long| format!("--{long}")))
+            .collect();
+        for row in rows() {
+            let key = Key::new(&row.key);
+            assert_eq!(row.variable, key.variable(), "{}", row.key);
+            assert!(row.flag.as_ref().is_none_or(|flag| flags.contains(flag)), "{row:?}");
+            let (_, value) = built_in.iter().find(|(known, _)| *known == key).unwrap();
+            let value = serde_json::to_value(value).unwrap();
+            match value.as_str() {
+                Some(text) => assert_eq!(row.default, text, "{}", row.key),
+                None if value.is_null() => assert!(!row.default.is_empty(), "{}", row.key),
+                None => assert_eq!(row.default, value.to_string(), "{}", row.key),
+            }
+        }
+        let told: BTreeSet<String> = rows().into_iter().filter_map(|row| row.flag).collect();
+        let of_run = run.get_arguments().filter_map(|flag| flag.get_long());
+        for flag in of_run.map(|long| format!("--{long}")) {
+            let is_told = told.contains(&flag) || NO_SETTINGS.contains(&flag.as_str());
+            assert!(is_told, "{flag} is no setting: give it a key, or list it here");
+        }
+    }
+
+    #[test]
+    fn the_page_lists_what_a_project_may_say() {
+        let lists = [&MAY_SAY[..], &MAY_LOWER, &MAY_FORBID, &MAY_NAME];
+        for (list, what) in lists.into_iter().zip(["say", "lower", "forbid", "name"]) {
+            let keys: Vec<String> = list.iter().map(|key| format!("`{key}`")).collect();
+            let line = PAGE.lines().find(|line| line.starts_with(&format!("| {what} "))).unwrap();
+            assert!(line.ends_with(&format!("| {} |", keys.join(", "))), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_commented_file_says_nothing_and_is_toml() {
+        let file = commented_file();
+        assert!(file.contains("\n[agent]\n") && file.contains("\n# max_replans = 3\n"), "{file}");
+        let said = toml_edit::ImDocument::parse(file.as_str()).unwrap();
+        let sections: Vec<_> = said.iter().map(|(name, _)| name).collect();
+        assert_eq!(sections, ["memory", "view", "agent", "flow", "model", "tools", "search"]);
+        assert!(said.iter().all(|(_, section)| section.as_table().unwrap().is_empty()), "{file}");
+        // Each line becomes a setting when its mark is taken away.
+        let bare = file.replace("\n# block_max", "\nblock_max");
+        assert_eq!(
+            toml_edit::ImDocument::parse(bare.as_str()).unwrap()["memory"]["block_max"]
+                .as_integer(),
+            Some(8)
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! The settings file of a project: where it is, and what it may say.
+//!
+//! It comes with the project, from whoever wrote that. So it may not permit anything that its user did
+//! not: no host, no program, no key to another address, no greater bound. What it may say is listed;
+//! everything else is refused.
+
+use super::in_force::{FILE_NAME, Source};
+use super::key::Key;
+use super::layer::Layer;
+use crate::error::CliError;
+use crate::run::Time;
+use figment::value::Value;
+use std::path::{Path, PathBuf};
+
+/// What a project may say: what permits nothing.
+pub(super) const MAY_SAY: [&str; 35] = [
+    "memory.offload_tokens",
+    "memory.block_min",
+    "memory.block_max",
+    "memory.gap_seconds",
+    "memory.look_ahead",
+    "memory.topic_threshold",
+    "memory.merge_over",
+    "view.policy",
+    "view.budget_tokens",
+    "view.window_messages",
+    "view.fresh_tokens",
+    "view.ledger_lines",
+    "view.cache_aware_messages",
+    "view.cache_aware_tokens",
+    "agent.strategy",
+    "agent.instructions",
+    "agent.tool_states",
+    "agent.max_replans",
+    "agent.sub_agent_share",
+    "flow.context",
+    "flow.shown",
+    "flow.max_retries",
+    "flow.max_replans",
+    "flow.replan_after_each",
+    "flow.planning_tool",
+    "search.effort",
+    "search.number_of_initial_queries",
+    "search.max_research_loops",
+    "search.max_follow_up_queries",
+    "search.max_parallel",
+    "search.passages",
+    "search.passage_tokens",
+    "search.summary_tokens",
+    "search.citing",
+    "search.sources_heading",
+];
+
+/// The bounds that a project may lower.
+pub(super) const MAY_LOWER: [&str; 7] = [
+    "agent.max_steps",
+    "agent.max_calls",
+    "agent.max_tokens",
+    "agent.max_cost",
+    "agent.max_time",
+    "tools.shell_seconds",
+    "tools.shell_memory_mib",
+];
+
+/// What a project may forbid.
+pub(super) const MAY_FORBID: [&str; 2] = ["tools.write", "tools.shell"];
+
+/// The folders of a project that it may name.
+pub(super) const MAY_NAME: [&str; 1] = ["tools.documents"];
+
+/// The standing instructions, of which those of a project follow the user's own.
+pub(super) const INSTRUCTIONS: &str = "agent.instructions";
+
+/// The file of the project that a folder is in: in that folder, or in one above it up to the root of its
+/// repository. Outside of a repository only the folder itself counts.
+pub(super) fn file_of(folder: &Path) -> Option<PathBuf> {
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder);
+    let within = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    within.map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file())
+}
+
+/// Refuses what a project may not say.
+pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
+    let refused = |source: &Source, what: String| Err(CliError::Usage(format!("{source}: {what}")));
+    for (key, value, source) in layer {
+        let name = key.to_string();
+        let is_in = |list: &[&str]| list.contains(&name.as_str());
+        if is_in(&MAY_SAY) || is_in(&MAY_LOWER) {
+            continue;
+        }
+        if is_in(&MAY_FORBID) {
+            if value.to_bool() == Some(false) {
+                continue;
+            }
+            let what = format!("a project's file may set {name} to false, and not permit it");
+            return refused(source, what);
+        }
+        if is_in(&MAY_NAME) {
+            let folder = file.parent().unwrap_or(Path::new(""));
+            if value.as_str().is_some_and(|path| is_within(Path::new(path), folder)) {
+                continue;
+            }
+            let what = format!("a project's file may name a folder below its own as {name}");
+            return refused(source, what);
+        }
+        return refused(
+            source,
+            format!(
+                "a project's file may not say {name}, because it comes with the project; say it in \
+                 your own file (`foldback config path`), or give this one with --config"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Whether a folder, wherever its links lead, is below another.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    let (path, folder) = (path.canonicalize(), folder.canonicalize());
+    matches!((path, folder), (Ok(path), Ok(folder)) if path.starts_with(&folder))
+}
+
+/// Whether a project's bound is not known to be lower than the one that its user has set.
+pub(super) fn is_no_lower(key: &Key, own: &Value, projects: &Value) -> bool {
+    let is_lower =
+        matches!((amount(own), amount(projects)), (Some(own), Some(other)) if other < own);
+    MAY_LOWER.contains(&key.to_string().as_str()) && !is_lower
+}
+
+/// A number, or a time in seconds.
+fn amount(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(_, time) => Some(Time::read(time).ok()?.seconds() as f64),
+        Value::Num(_, number) => {
+            let whole = number.to_i128().map(|number| number as f64);
+            let positive = || number.to_u128().map(|number| number as f64);
+            whole.or_else(positive).or(number.to_f64())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! `[view]`: what a model is shown.
+
+use super::Wrong;
+use foldback::{CacheAware, FoldPolicy, ViewConfig};
+use foldback_core::Budget;
+use foldback_policies::Policy;
+use serde::{Deserialize, Serialize};
+
+/// What a model is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ViewSettings {
+    /// The context policy, by name.
+    pub(crate) policy: Option<String>,
+    /// How large a prompt may be.
+    pub(crate) budget_tokens: Option<usize>,
+    /// The most messages in view under `strict`.
+    pub(crate) window_messages: usize,
+    /// What belongs to the newest unit and is stored outside is shown whole up to so many tokens.
+    pub(crate) fresh_tokens: u64,
+    /// The most blocks that the ledger lists.
+    pub(crate) ledger_lines: usize,
+    /// The most messages in view under `cache-aware`.
+    pub(crate) cache_aware_messages: usize,
+    /// The most tokens of messages in view under `cache-aware`.
+    pub(crate) cache_aware_tokens: u64,
+}
+
+impl Default for ViewSettings {
+    fn default() -> Self {
+        Self {
+            policy: None,
+            budget_tokens: None,
+            window_messages: 12,
+            fresh_tokens: 8_000,
+            ledger_lines: 9,
+            cache_aware_messages: 256,
+            cache_aware_tokens: 32_000,
+        }
+    }
+}
+
+impl ViewSettings {
+    /// The bound of a prompt.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { tokens: self.budget_tokens }
+    }
+
+    /// How a memory shows a conversation: this view, as far as settings say nothing else.
+    pub(crate) fn of(&self, view: ViewConfig) -> ViewConfig {
+        // The numbers were checked before.
+        self.config(view.clone()).unwrap_or(view)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        if let Some(name) = &self.policy
+            && Policy::named(name).is_none()
+        {
+            let names = Policy::names().collect::<Vec<_>>().join(", ");
+            let what = format!("there is no context policy {name:?}; there are {names}");
+            return Err(("view.policy", what));
+        }
+        if self.budget_tokens == Some(0) {
+            let what = "a prompt has no room in 0 tokens; at least 1 was expected";
+            return Err(("view.budget_tokens", what.to_owned()));
+        }
+        self.config(ViewConfig::default())?;
+        self.marks(CacheAware::default()).map(|_| ())
+    }
+
+    fn config(&self, view: ViewConfig) -> Result<ViewConfig, Wrong> {
+        let policy = match view.fold_policy().clone() {
+            FoldPolicy::CacheAware(settings) => FoldPolicy::CacheAware(self.marks(settings)?),
+            policy => policy,
+        };
+        let view = view.with_fold_policy(policy).with_fresh_tokens(self.fresh_tokens);
+        let view = view.with_window_max(self.window_messages);
+        let view = view.map_err(|error| ("view.window_messages", error.to_string()))?;
+        let view = view.with_ledger_max_lines(self.ledger_lines);
+        view.map_err(|error| ("view.ledger_lines", error.to_string()))
+    }
+
+    fn marks(&self, settings: CacheAware) -> Result<CacheAware, Wrong> {
+        let (messages, tokens) = (self.cache_aware_messages, self.cache_aware_tokens);
+        let key = match messages {
+            0..12 => "view.cache_aware_messages",
+            _ => "view.cache_aware_tokens",
+        };
+        settings.with_most(messages, tokens).map_err(|error| (key, error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The defaults are written down here as numbers; they are the library's.
+    #[test]
+    fn what_is_not_said_is_as_the_library_has_it() {
+        for policy in [Policy::Foldback, Policy::CacheAware] {
+            assert_eq!(ViewSettings::default().of(policy.view()), policy.view());
+        }
+    }
+}
