@@ -8,6 +8,7 @@ use foldback_core::{
     Estimate, Message, Prompt, TodoId, TokenCounter as _, ToolDefinition, message_tokens,
 };
 use foldback_llm::ChatRequest;
+use foldback_tool::canonical_tools;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs;
@@ -45,9 +46,11 @@ struct Function {
 pub(super) fn keep(folder: &RunFolder, request: &ChatRequest) {
     let todo = request.session.as_deref().and_then(|todo| TodoId::new(todo).ok());
     let Some(path) = todo.map(|todo| folder.sent(&todo)) else { return };
+    // As they are written to a provider: in one order, with schemas in one form.
+    let tools = canonical_tools(&request.tools);
     let kept = Kept {
         messages: request.messages.iter().map(|message| Exact(message.api_json())).collect(),
-        tools: request.tools.iter().map(ToolJson::from).collect(),
+        tools: tools.iter().map(ToolJson::from).collect(),
     };
     let written = serde_json::to_vec(&kept).map_err(io::Error::from).and_then(|json| {
         let folder = path.parent().unwrap_or(&path);

@@ -22,6 +22,8 @@ fn check(value: &Value, expected: &[&str]) {
 const HEADER: [&str; 7] =
     ["block_id", "todo_id", "block_type", "keywords", "core_semantic", "create_time", "data_ids"];
 
+const VIEW: [&str; 7] = ["messages", "tools", "tokens", "block", "loose", "pinned", "fold_policy"];
+
 #[test]
 fn replay_has_the_twelve_keys_first() {
     let shell = Shell::new();
@@ -102,8 +104,17 @@ fn blocks_search_load_view() {
 
     let found = shell.json(&["search", "--todo", "quay", "max_attempts", "-k", "1"]);
     check(&found, &["hits", "took_us"]);
-    let expected =
-        ["block_id", "score", "bm25", "cosine", "first_seq", "last_seq", "text", "payloads"];
+    let expected = [
+        "block_id",
+        "open",
+        "score",
+        "bm25",
+        "cosine",
+        "first_seq",
+        "last_seq",
+        "text",
+        "payloads",
+    ];
     check(&found["hits"][0], &expected);
     let explained = shell.json(&["search", "--todo", "quay", "max_attempts", "--explain"]);
     let told = &explained["hits"][0]["explanation"];
@@ -129,7 +140,8 @@ fn blocks_search_load_view() {
     assert_eq!(loaded["next"], Value::Null);
 
     let view = shell.json(&["view", "--todo", "quay"]);
-    check(&view, &["messages", "tools", "tokens", "block", "loose", "pinned"]);
+    check(&view, &VIEW);
+    assert_eq!(view["fold_policy"], "strict");
     assert_eq!(view["messages"][0]["role"], "system");
     let tools: Vec<_> =
         view["tools"].as_array().unwrap().iter().map(|t| &t["function"]["name"]).collect();
@@ -142,7 +154,7 @@ fn replay_at_is_a_view() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
     let ran = shell.run_bare(&["--json", "replay", "--at", "3", &file]);
-    check(&ran.json(), &["messages", "tools", "tokens", "block", "loose", "pinned"]);
+    check(&ran.json(), &VIEW);
     let full = shell.run_bare(&["--json", "replay", "--at", "3", "--policy", "full", &file]).json();
     // The third call answers the seventh message, so seven are sent by keeping everything.
     let expected: Vec<_> = quay()[..7].iter().map(|m| m.role().as_str().to_owned()).collect();
