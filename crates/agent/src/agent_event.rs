@@ -1,7 +1,7 @@
 //! What an observer hears of an agent while it works.
 
 use crate::trajectory::{Purpose, Stop};
-use crate::{Decision, Resource, Spending, StrategyName};
+use crate::{AgentState, Decision, Resource, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList};
 use foldback_llm::Usage;
 use foldback_planner::{Action, Step, StepId};
@@ -21,6 +21,8 @@ pub enum AgentEvent {
         strategy: StrategyName,
         /// Whether an earlier run of the same name is gone on with.
         resumed: bool,
+        /// Where the run stands now: it is running.
+        state: AgentState,
     },
     /// A strategy was chosen, or another one than before.
     Chose {
@@ -182,6 +184,8 @@ pub enum AgentEvent {
         answer: Option<String>,
         /// What was spent by it.
         spent: Spending,
+        /// Where the run stands now.
+        state: AgentState,
     },
 }
 

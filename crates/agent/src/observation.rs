@@ -119,6 +119,10 @@ pub(crate) fn of_unreadable_answer(why: &str) -> String {
 pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block was run: it stands behind other words on its line, in a code \
      fence or indented, as a quotation would. Begin a line with it, outside of code, or answer without one.";
 
+/// A block where calls are tool calls of the chat API.
+pub(crate) const BLOCK_NOT_READ: &str = "[No call of your <execute_tools> block was made: here tools are called by tool calls of the chat API. \
+     Call them so, or answer in words; a block that you quote belongs into a code fence.]";
+
 /// A block beside tool calls.
 pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, the block was \
      not: write it again in a message of its own, if it is still needed.]";

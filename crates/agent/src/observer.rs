@@ -4,7 +4,8 @@ use crate::executor::CallReport;
 use crate::react::React;
 use crate::trajectory::{Purpose, Stop};
 use crate::{
-    AgentEvent, ApprovalRequest, PlannedStep, RunEvent, SpendTracker, ToolOwner, observation,
+    AgentEvent, AgentState, ApprovalRequest, PlannedStep, RunEvent, SpendTracker, ToolOwner,
+    observation,
 };
 use foldback_core::TodoId;
 use foldback_llm::{ChatResponse, ModelError, Usage};
@@ -43,7 +44,8 @@ pub(crate) fn hear(
                 tell(&AgentEvent::Exhausted { resource, of_share });
             }
             let (stop, answer) = (stop.clone(), answer.map(ToOwned::to_owned));
-            tell(&AgentEvent::Ended { stop, answer, spent: spend.spent() });
+            let (spent, state) = (spend.spent(), AgentState::after(&stop));
+            tell(&AgentEvent::Ended { stop, answer, spent, state });
         }
         _ => {
             if let Some(event) = observed(event, spend) {
@@ -57,7 +59,8 @@ pub(crate) fn hear(
 fn observed(event: &RunEvent<'_>, spend: &SpendTracker) -> Option<AgentEvent> {
     Some(match *event {
         RunEvent::Began { request, strategy, resumed } => {
-            AgentEvent::Began { request: request.to_owned(), strategy: strategy.clone(), resumed }
+            let (request, strategy) = (request.to_owned(), strategy.clone());
+            AgentEvent::Began { request, strategy, resumed, state: AgentState::Running }
         }
         RunEvent::Chose { strategy, because } => {
             AgentEvent::Chose { strategy: strategy.clone(), because: because.to_owned() }

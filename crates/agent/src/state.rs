@@ -37,7 +37,7 @@ impl AgentState {
         match stop {
             Stop::Answered | Stop::CutOff | Stop::Terminated { .. } => Self::Finished,
             Stop::ModelFailed { .. } | Stop::Failed { .. } => Self::Error,
-            Stop::MaxSteps | Stop::Exhausted { .. } | Stop::Cancelled => Self::Idle,
+            Stop::MaxSteps | Stop::Stuck | Stop::Exhausted { .. } | Stop::Cancelled => Self::Idle,
         }
     }
 

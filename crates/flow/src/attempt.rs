@@ -43,7 +43,9 @@ impl Attempt {
             },
             Stop::Terminated { status: TerminateStatus::Success } => Self::Done(words.to_owned()),
             Stop::Terminated { status: TerminateStatus::Failure } => Self::Failed(bounded(words)),
-            Stop::MaxSteps => Self::Failed(format!("{} ({})", ending.stop, steps(report))),
+            Stop::MaxSteps | Stop::Stuck => {
+                Self::Failed(format!("{} ({})", ending.stop, steps(report)))
+            }
             Stop::ModelFailed { message } => match last_error(report) {
                 // It answered what cannot be used, and the journal has that.
                 None | Some(ModelErrorKind::Response) => Self::Failed(bounded(message)),

@@ -10,7 +10,7 @@ use foldback_agent::{
 };
 use foldback_deep_search::{DeepSearch, research};
 use foldback_flow::{Flow, FlowSettings, StepExecutor};
-use foldback_llm::{ChatModel, RetryPolicy, Retrying};
+use foldback_llm::{ChatModel, RetryPolicy, Retrying, ToolChoice};
 use foldback_tool::{Tool, Toolbox};
 use foldback_tools::{Permissions, PermissionsError, toolset};
 use std::fmt;
@@ -255,12 +255,18 @@ impl ReferenceAgent {
     }
 
     fn sub_agent_strategy(&self) -> Arc<dyn Strategy> {
-        let react = self.react.clone().with_availability(None);
+        let react = self.react_of_others();
         let own = || {
             let one_plan = OnePlan::new(self.one_plan.clone()).with_react(react.clone());
             Arc::new(Adaptive::new(one_plan)) as Arc<dyn Strategy>
         };
         self.sub_agent_strategy.clone().unwrap_or_else(own)
+    }
+
+    /// How those who work for the agent go step by step: what the agent itself has to call is no matter of
+    /// theirs.
+    fn react_of_others(&self) -> ReactSettings {
+        self.react.clone().with_tool_choice(ToolChoice::Auto).with_availability(None)
     }
 
     fn react(&self) -> React {
@@ -291,7 +297,7 @@ impl ReferenceAgent {
 
     /// Puts sub-agents in the place of the tools that they work with.
     fn put_calculators(&self, tools: &mut [Arc<dyn Tool>]) -> Result<(), ReferenceAgentError> {
-        let react = self.react.clone().with_availability(None);
+        let react = self.react_of_others();
         for calculator in &self.calculators {
             let at = position(&calculator.tool, tools)?;
             let agent = self.agent(&[Arc::clone(&tools[at])])?;

@@ -75,6 +75,11 @@ pub(crate) fn has_block(text: &str) -> bool {
     !matches!(OwnWords::of(text).read(&Catalog::default()), Err(Taken::NoBlock))
 }
 
+/// Whether a message has a block where one is run, whatever is in it.
+pub(crate) fn begins_block(text: &str) -> bool {
+    OwnWords::of(text).read(&Catalog::default()).is_ok()
+}
+
 /// A message without the tags in it that are somebody else's words, or thoughts. What the model repeats
 /// mostly stands where a quotation does: behind other words on a line, or in a code fence.
 struct OwnWords {

@@ -3,7 +3,7 @@
 use super::choice::Choice;
 use super::execute_tools::Taken;
 use super::loop_tools::LoopTools;
-use super::stuck::Stuck;
+use super::stuck::{Repetition, Stuck};
 use super::{CallForm, ReactSettings, execute_tools, native_turn};
 use crate::agent::{Agent, AgentError};
 use crate::facts::conversation;
@@ -38,6 +38,8 @@ pub(crate) struct ReactLoop<'a> {
     /// How often the model was asked.
     asked: u32,
     stuck: Stuck,
+    /// Whether the last answer is one that the journal held.
+    is_known: bool,
 }
 
 /// What a message of the model comes to.
@@ -49,6 +51,8 @@ enum Next {
     Answered(String),
     /// It ended the run, maybe with last words.
     Terminated(TerminateStatus, Option<String>),
+    /// It repeats itself, and did not stop when it was told.
+    Stuck,
 }
 
 impl<'a> ReactLoop<'a> {
@@ -88,6 +92,7 @@ impl<'a> ReactLoop<'a> {
             tools,
             asked: 0,
             stuck: Stuck::new(settings.stuck_after),
+            is_known: false,
         })
     }
 
@@ -101,7 +106,7 @@ impl<'a> ReactLoop<'a> {
         if task.cancelled.is_cancelled() {
             return ended(Stop::Cancelled);
         }
-        for _ in 0..settings.max_steps {
+        while settings.max_steps.is_none_or(|most| self.asked < most) {
             self.log.side_calls(context);
             let request = self.request(context);
             let next = match self.ask(context, request).await? {
@@ -127,6 +132,7 @@ impl<'a> ReactLoop<'a> {
                 Next::Terminated(status, answer) => {
                     return Ok(Ending { stop: Stop::Terminated { status }, answer });
                 }
+                Next::Stuck => return ended(Stop::Stuck),
                 Next::Again => unusable = 0,
                 Next::Unusable(message) => {
                     unusable += 1;
@@ -181,6 +187,11 @@ impl<'a> ReactLoop<'a> {
     ) -> Result<Reply, AgentError> {
         self.asked += 1;
         let key = self.asked.to_string();
+        let is_known = self.run.model_caller.holds(&Purpose::REACT, &key);
+        let was_known = std::mem::replace(&mut self.is_known, is_known);
+        if was_known && !self.is_known {
+            self.stuck.goes_on();
+        }
         // What a tool began may still ask for something.
         self.run.serve(context, self.run.ask(Purpose::REACT, &key, request)).await
     }
@@ -192,13 +203,26 @@ impl<'a> ReactLoop<'a> {
         response: ChatResponse,
     ) -> Result<Next, AgentError> {
         let message = self.run.with_own_ids(response.message);
-        let is_stuck = self.stuck.is_news(&message);
+        let repetition = self.stuck.take(&message);
         let next = self.carry_out(context, message, &response.stop).await?;
         // What cannot be used is told about already, and ends the run by itself.
         let is_cancelled = self.run.task().cancelled.is_cancelled();
-        if is_stuck && matches!(next, Next::Again) && !is_cancelled {
-            self.log.emit(RunEvent::Stuck);
-            self.tell(context, observation::STUCK)?;
+        if !matches!(next, Next::Again) || is_cancelled {
+            return Ok(next);
+        }
+        match repetition {
+            Repetition::None => {}
+            Repetition::News => {
+                self.log.emit(RunEvent::Stuck);
+                self.tell(context, observation::STUCK)?;
+            }
+            // What a journal holds has been gone on from.
+            Repetition::Known(times) => {
+                let most = self.settings.max_repetitions.filter(|_| !self.is_known);
+                if most.is_some_and(|most| times >= most) {
+                    return Ok(Next::Stuck);
+                }
+            }
         }
         Ok(next)
     }
@@ -237,6 +261,12 @@ impl<'a> ReactLoop<'a> {
             return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
         }
         context.record(message)?;
+        if !is_block && execute_tools::begins_block(&text) {
+            self.tell(context, observation::BLOCK_NOT_READ)?;
+            let why = "the model writes <execute_tools> blocks, and this run takes tool calls of the chat \
+                       API; the other form of calls reads blocks";
+            return Ok(Next::Unusable(why.to_owned()));
+        }
         if is_block {
             match execute_tools::run(self, context, &text).await? {
                 Taken::NoBlock => {}

@@ -7,9 +7,9 @@ use foldback_llm::{Availability, Sampling, ToolChoice};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReactSettings {
-    /// How often the model is asked at most. What it may take in sum is the bound of the task's
-    /// [`SpendTracker`](crate::SpendTracker).
-    pub max_steps: u32,
+    /// How often the model is asked at most; `None` for any number. What it may take in sum is the bound of
+    /// the task's [`SpendTracker`](crate::SpendTracker).
+    pub max_steps: Option<u32>,
     /// How large a prompt may be, tools included.
     pub prompt: Budget,
     /// How the model writes its calls.
@@ -49,6 +49,10 @@ pub struct ReactSettings {
     /// How often the model may have said and called the same before, until it is told to change its
     /// strategy; once, until it does something else.
     pub stuck_after: Option<u32>,
+    /// How many messages in a row may be [such repetitions](Self::stuck_after) before the run ends: a model
+    /// that goes round in a circle ends it, where nothing else does. A run that is gone on with has as many
+    /// again.
+    pub max_repetitions: Option<u32>,
     /// How often in a row the model may answer what cannot be used, before the run ends.
     pub max_unusable: u32,
     /// How answers are drawn.
@@ -59,10 +63,10 @@ impl ReactSettings {
     /// A usual bound for [`max_observe`](Self::max_observe).
     pub const MAX_OBSERVE: usize = 10_000;
 
-    /// The same, asking the model at most this often.
+    /// The same, asking the model at most this often; `None` for any number of times.
     #[must_use]
-    pub fn with_max_steps(self, max_steps: u32) -> Self {
-        Self { max_steps, ..self }
+    pub fn with_max_steps(self, max_steps: impl Into<Option<u32>>) -> Self {
+        Self { max_steps: max_steps.into(), ..self }
     }
 
     /// The same, with prompts of at most this size.
@@ -108,6 +112,12 @@ impl ReactSettings {
         Self { stuck_after: stuck_after.into(), ..self }
     }
 
+    /// The same, ending after this many repetitions in a row; `None` for any number.
+    #[must_use]
+    pub fn with_max_repetitions(self, max_repetitions: impl Into<Option<u32>>) -> Self {
+        Self { max_repetitions: max_repetitions.into(), ..self }
+    }
+
     /// The same, ending after this many unusable answers in a row.
     #[must_use]
     pub fn with_max_unusable(self, max_unusable: u32) -> Self {
@@ -122,11 +132,12 @@ impl ReactSettings {
 }
 
 impl Default for ReactSettings {
-    /// 30 steps, calls of the chat API as the model likes, results whole, a word when it does the same for
-    /// the third time, three unusable answers in a row.
+    /// Any number of steps, calls of the chat API as the model likes, results whole, a word when it does
+    /// the same for the third time and the end when it has done so 30 times, three unusable answers in a
+    /// row.
     fn default() -> Self {
         Self {
-            max_steps: 30,
+            max_steps: None,
             prompt: Budget::default(),
             calls: CallForm::default(),
             tool_choice: ToolChoice::default(),
@@ -134,9 +145,30 @@ impl Default for ReactSettings {
             terminate: false,
             max_observe: None,
             stuck_after: Some(2),
+            max_repetitions: Some(30),
             max_unusable: 3,
             sampling: Sampling::default(),
         }
+    }
+}
+
+impl CallForm {
+    /// Every form, the default first.
+    pub const ALL: [Self; 2] = [Self::Native, Self::ExecuteTools];
+
+    /// The name as it is given: `native`, `execute-tools`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::ExecuteTools => "execute-tools",
+        }
+    }
+
+    /// The form of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Stop {
     Answered,
     /// The greatest number of turns was reached.
     MaxSteps,
+    /// The model said and called the same again and again, also after it was told.
+    Stuck,
     /// Something may not be spent any more.
     Exhausted {
         /// What.
@@ -75,6 +77,9 @@ impl fmt::Display for Stop {
         match self {
             Self::Answered => f.write_str("Answered"),
             Self::MaxSteps => f.write_str("Terminated: Reached max steps"),
+            Self::Stuck => {
+                f.write_str("Terminated: the model repeats itself, and does not stop when told")
+            }
             Self::Exhausted { resource } => {
                 write!(f, "Terminated: the run may spend no more {resource}")
             }

@@ -152,7 +152,7 @@ async fn om12_a_failed_run_can_be_tried_again() {
 /// OM12: out of steps, a run ends in these words, and is idle: with more steps it goes on.
 #[tokio::test(start_paused = true)]
 async fn om12_a_run_out_of_steps_says_so() {
-    assert_eq!(ReactSettings::default().max_steps, 30);
+    assert_eq!(ReactSettings::default().max_steps, None);
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
     let script = model([ToolCall::new("c", "read", "{}").into(), "done".into()]);
     let agent_ = with_journal(&script, vec![says("read", 1, "ok")], &journal);

@@ -141,10 +141,15 @@ async fn et9_a_bad_block_runs_nothing_and_the_loop_survives() {
     let model = texts(&[mention]);
     let (report, _) = walk_by(&agent(&model, vec![up.clone()]), in_blocks()).await;
     assert_eq!(report.answer(), Some(mention));
-    // Where calls are those of the chat API, a block is text.
-    let text = block(call);
-    let (report, _) = walk(&agent(&texts(&[&text]), vec![up])).await;
-    assert_eq!((report.answer(), counter.get()), (Some(text.as_str()), 0));
+    // Where calls are those of the chat API, a block is neither run nor taken for the answer.
+    let (text, quoted) = (block(call), format!("```xml\n{}\n```", block(call)));
+    let (report, messages) = walk(&agent(&texts(&[&text, &quoted]), vec![up.clone()])).await;
+    assert_eq!((report.answer(), counter.get()), (Some(quoted.as_str()), 0));
+    let told = observations(&messages).remove(0);
+    assert!(told.contains("here tools are called by tool calls of the chat API"), "{told}");
+    let (report, _) = walk(&agent(&texts(&[&*text; 3]), vec![up])).await;
+    let Stop::ModelFailed { message } = &report.trajectory.outcome.stop else { panic!() };
+    assert!(message.contains("<execute_tools>") && report.answer().is_none(), "{message}");
 }
 
 /// S6: a block behind other words on its line, or in a code fence, may be a quotation: it is not run, and

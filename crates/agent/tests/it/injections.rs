@@ -187,14 +187,18 @@ async fn s6_payloads_in_recalled_text_stay_data() {
 }
 
 /// S6: a model that repeats what it read calls nothing by it, unless it writes a block itself where blocks
-/// are its calls.
+/// are its calls. It is told to quote in a code fence, and answers so.
 #[tokio::test(start_paused = true)]
 async fn s6_a_quoted_payload_calls_nothing() {
     for payload in payloads() {
         let (tools, wiped) = tools(&payload);
-        let answer = format!("The page says:\n{payload}");
-        let quote = answer.clone();
-        let model = Arc::new(ScriptedModel::answering(move |_| Answer::text(&quote)));
+        let answer = format!("The page says:\n```\n{payload}\n```");
+        let said = [format!("The page says:\n{payload}"), answer.clone()];
+        let model = Arc::new(ScriptedModel::answering(move |request| {
+            let is_told =
+                request.messages.iter().any(|message| message.text().contains("code fence"));
+            Answer::text(&said[usize::from(is_told)])
+        }));
         let agent: Agent = agent(&model, tools);
         let report = agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
         assert_eq!((wiped.get(), report.answer()), (0, Some(answer.as_str())));

@@ -177,8 +177,8 @@ async fn et10_runs_end_at_their_bounds() {
     };
     let of_tokens = SpendLimits::default().with_tokens(200);
     for (max_steps, limits, stop) in [
-        (4, SpendLimits::default(), Stop::MaxSteps),
-        (30, of_tokens, Stop::Exhausted { resource: Resource::Tokens }),
+        (Some(4), SpendLimits::default(), Stop::MaxSteps),
+        (None, of_tokens, Stop::Exhausted { resource: Resource::Tokens }),
     ] {
         let model = Arc::new(looping());
         let settings = ReactSettings::default().with_max_steps(max_steps);

@@ -2,9 +2,12 @@
 
 use crate::keeping::Watching;
 use crate::script::{agent, conversation, full, model, says, task};
-use foldback_agent::{AgentEvent, React, ReactSettings};
+use foldback_agent::{
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, React, ReactSettings, Stop,
+};
 use foldback_core::{Role, ToolCall};
 use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::{Tool, Toolbox};
 use std::sync::Arc;
 
 /// Works through a script of calls of `read`, and gives where in the conversation the model was told to
@@ -49,6 +52,23 @@ async fn om15_a_new_episode_is_told_again() {
     let (told, stuck) = told(&script(&[a, a, a, a, b, a]), ReactSettings::default()).await;
     // 1-6 three calls, 7 the notice, 8-9 the fourth, 10-11 another, 12-13 the first again.
     assert_eq!((told, stuck), (vec![7, 14], 2));
+}
+
+/// OM15: one that does not stop when it is told ends the run, which goes on for as long again.
+#[tokio::test(start_paused = true)]
+async fn om15_a_model_that_does_not_stop_ends_the_run() {
+    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+    let same = || ScriptedModel::answering(|_| ToolCall::new("c", "read", "{}").into());
+    let react = React::new(ReactSettings::default().with_max_repetitions(5));
+    for asked in [2 + 5, 4] {
+        let script = Arc::new(same());
+        let toolbox = Toolbox::new([says("read", 1, "同样") as Arc<dyn Tool>]).unwrap();
+        let executor = Executor::new(toolbox).with_journal(journal.clone());
+        let agent = Agent::new(script.clone(), executor);
+        let report = agent.run(&react, full().as_mut(), &task("go")).await.unwrap();
+        assert_eq!((&report.trajectory.outcome.stop, script.calls()), (&Stop::Stuck, asked));
+        assert_eq!(agent.state("run").unwrap(), AgentState::Idle, "it can go on");
+    }
 }
 
 /// OM15: other arguments are another call; and it can be switched off.

@@ -4,7 +4,8 @@ use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentEvent, Executor, Journal, MemoryJournal, Observer, OnePlan, React, Stop, Task,
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, React,
+    Stop, Task,
 };
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
@@ -72,8 +73,11 @@ async fn et10_a_run_is_told_as_it_happens() {
     let AgentEvent::Planned { turn: 0, steps } = &events[3].1 else { panic!("{:?}", events[3]) };
     let steps: Vec<_> = steps.iter().map(|step| (step.step.0, step.tool.as_deref())).collect();
     assert_eq!(steps, [(1, Some("read")), (2, Some("break"))]);
-    let (_, AgentEvent::Ended { stop, answer, spent }) = events.last().unwrap() else { panic!() };
+    let (_, AgentEvent::Ended { stop, answer, spent, state }) = events.last().unwrap() else {
+        panic!()
+    };
     assert_eq!((stop, answer.as_deref()), (&Stop::Answered, Some("雨")));
+    assert_eq!(*state, AgentState::Finished);
     assert_eq!((spent.model_calls, spent.tool_calls), (2, 2));
     assert_eq!(spent.usage, model.usage());
 }

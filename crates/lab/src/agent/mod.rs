@@ -14,7 +14,7 @@ mod world;
 pub use model::FactCounts;
 
 use billed::Billed;
-use foldback_agent::{Agent, Executor, React, ReactSettings, Stop, Task};
+use foldback_agent::{Agent, Executor, React, Stop, Task};
 use foldback_bench::{BenchError, Sheet, Usage, measured_context};
 use foldback_core::{Prices, TodoId, thousands};
 use foldback_policies::Policy;
@@ -102,11 +102,9 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     let toolbox = Toolbox::new(tools).map_err(|error| failed(error.to_string()))?;
 
     let turns = turns(world);
-    // A fact that is missing takes three more questions at most.
-    let max_steps = u32::try_from(turns.len()).unwrap_or(u32::MAX).saturating_mul(8);
     let model = Arc::new(Acting::new(Arc::clone(world), turns, prices));
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
-    let react = React::new(ReactSettings::default().with_max_steps(max_steps));
+    let react = React::default();
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
     let context = measured_context(policy, todo, prices)?;
     let mut context = Billed { context, model: Arc::clone(&model) };

@@ -7,7 +7,7 @@ use super::gold::{GoldPlan, call_of};
 use super::makespan::executor;
 use super::result::Way;
 use super::stub::{Filling, World};
-use foldback_agent::{Agent, OnePlan, React, ReactSettings, Task};
+use foldback_agent::{Agent, OnePlan, React, Task};
 use foldback_baselines::baseline;
 use foldback_bench::{BenchError, Counts};
 use foldback_core::{Estimate, TodoId, ToolCall};
@@ -79,11 +79,10 @@ fn run(
     answers.push(Answer::text(ANSWER));
     let answers = answers.into_iter().map(|answer| answer.after(model_time));
     let model = Arc::new(ScriptedModel::new(answers));
-    let steps = ReactSettings::default().with_max_steps(u32::MAX);
     let agent = Agent::new(Arc::clone(&model) as _, executor(toolbox));
     let agent = agent.with_system_prompt(SYSTEM_PROMPT);
     let way: &dyn foldback_agent::Strategy = match strategy {
-        Strategy::React => &React::new(steps),
+        Strategy::React => &React::default(),
         Strategy::OnePlan => &OnePlan::default(),
     };
     let full = baseline("full").ok_or_else(|| failed("there is no policy `full`".to_owned()))?;

@@ -4,7 +4,7 @@ use super::{delegate, delegating, foldback_id, says, states, told, told_json, wa
 use crate::keeping::{Keeping, calling, scripts, todo};
 use crate::script::task;
 use crate::toolkit::{ms, spec, tool, wait};
-use foldback_agent::{OnePlan, React, Stop};
+use foldback_agent::{OnePlan, React, ReactSettings, Stop, SubAgents};
 use foldback_llm::Answer;
 use foldback_tool::Effect;
 use serde_json::json;
@@ -61,7 +61,9 @@ async fn b9_an_item_that_ran_out_of_steps_has_failed() {
         ("task.a", (0..30).map(|_| looks()).chain(["找到了".into()]).collect()),
     ]);
     let mut context = Keeping::new();
-    walk(&delegating(&model, vec![wait()], |sub| sub), &mut context).await;
+    let react = React::new(ReactSettings::default().with_max_steps(30));
+    let bounded = |sub: SubAgents| sub.with_strategy(Arc::new(react));
+    walk(&delegating(&model, vec![wait()], bounded), &mut context).await;
     let told: Vec<String> =
         context.said("task").into_iter().filter(|said| said.starts_with("tool:")).collect();
     assert!(
