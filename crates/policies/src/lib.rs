@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod kept;
 mod policy;
 
 pub use policy::Policy;

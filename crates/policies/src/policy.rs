@@ -1,8 +1,9 @@
 //! The policies that decide what a model is sent, by their names.
 
+use crate::kept::Kept;
 use foldback::{CacheAware, FoldPolicy, Memory, Options, ViewConfig};
 use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
-use foldback_core::{ContextManager, Estimate, Prices, TodoId};
+use foldback_core::{ContextError, ContextManager, Estimate, Prices, TodoId};
 use std::sync::Arc;
 
 /// A policy that decides what a model is sent.
@@ -105,9 +106,10 @@ impl Policy {
         options.with_view(self.view())
     }
 
-    /// The context of a todo under this policy. Of foldback's own it is the todo's session in `memory`,
-    /// which resumes where it was, and whose view is that of the memory's [options](Self::options);
-    /// of any other it is a new one, and `memory` is not used.
+    /// The context of a todo under this policy, which goes on where it was: whatever is recorded is kept in
+    /// `memory`, and a todo may be opened under another policy each time. Of foldback's own it is the todo's
+    /// session, whose view is that of the memory's [options](Self::options); a policy of others is told the
+    /// conversation first.
     ///
     /// # Errors
     /// When the memory fails.
@@ -115,9 +117,12 @@ impl Policy {
         self,
         todo: &TodoId,
         memory: &Memory,
-    ) -> Result<Box<dyn ContextManager>, foldback::Error> {
+    ) -> Result<Box<dyn ContextManager>, ContextError> {
         match self {
-            Self::Baseline(baseline) => Ok(baseline.start(todo.clone(), Arc::new(Estimate))),
+            Self::Baseline(baseline) => {
+                let policy = baseline.start(todo.clone(), Arc::new(Estimate));
+                Ok(Box::new(Kept::open(policy, memory)?))
+            }
             Self::Foldback | Self::CacheAware => Ok(Box::new(memory.session(todo)?)),
         }
     }

@@ -13,41 +13,49 @@ pub(crate) struct MeteredContext {
     meter: Arc<Meter>,
     looking_back: LookingBack,
     /// Where the messages are that a context holds already.
-    memory: Option<Memory>,
+    memory: Memory,
 }
 
 /// So many messages are read at once.
 const STEP: u64 = 256;
 
 impl MeteredContext {
-    /// The context of a todo under a policy. `memory` keeps what foldback's own record.
+    /// The context of a todo under a policy. `memory` keeps what it records.
     pub(crate) fn open(
         policy: Policy,
         todo: &TodoId,
         memory: &Memory,
         meter: Arc<Meter>,
     ) -> Result<Self, CliError> {
-        let kept = policy.is_foldback().then(|| memory.clone());
-        Ok(Self::around(policy.open(todo, memory)?, meter, kept)?)
+        let context = policy.open(todo, memory).map_err(failed)?;
+        Ok(Self::around(context, meter, memory.clone())?)
     }
 
     fn around(
         context: Box<dyn ContextManager>,
         meter: Arc<Meter>,
-        memory: Option<Memory>,
+        memory: Memory,
     ) -> Result<Self, foldback::Error> {
         meter.recalls_by(context.tools().iter().map(|tool| tool.name.clone()));
         let mut looking_back = LookingBack::default();
         let (mut tokens, len) = (0, context.recorded());
-        if let Some(memory) = &memory {
-            for from in (0..len).step_by(STEP as usize) {
-                for message in memory.messages(context.todo(), from..len.min(from + STEP))? {
-                    tokens += looking_back.tokens(&message, &meter);
-                }
+        for from in (0..len).step_by(STEP as usize) {
+            for message in memory.messages(context.todo(), from..len.min(from + STEP))? {
+                tokens += looking_back.tokens(&message, &meter);
             }
         }
         meter.opened(context.todo(), tokens);
         Ok(Self { context, meter, looking_back, memory })
+    }
+}
+
+/// A context that could not be opened: because of the memory behind it, as a rule.
+fn failed(error: ContextError) -> CliError {
+    let ContextError { message, source } = error;
+    match source.map(|source| source.downcast::<foldback::Error>()) {
+        Some(Ok(error)) => CliError::Memory(*error),
+        Some(Err(source)) => CliError::Agent(ContextError { message, source: Some(source) }.into()),
+        None => CliError::Agent(ContextError { message, source: None }.into()),
     }
 }
 
