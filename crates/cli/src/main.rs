@@ -4,6 +4,7 @@
 //! This is a face and nothing more: it parses arguments, calls the library, and prints. What it
 //! prints as JSON is a contract that scripts depend on.
 
+mod chat;
 mod cli;
 mod commands;
 mod demo;

@@ -3,6 +3,7 @@
 mod backup;
 mod bench;
 mod blocks;
+mod chat;
 mod compact;
 mod completions;
 mod config;
@@ -33,6 +34,7 @@ use foldback_core::TodoId;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(Box<run::Run>),
+    Chat(Box<chat::Chat>),
     Sessions(sessions::Sessions),
     #[command(subcommand)]
     Trajectories(trajectories::Trajectories),
@@ -76,6 +78,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, CliError> {
     match command {
         Command::Run(run) => run.run(globals, out),
+        Command::Chat(chat) => chat.run(globals, out),
         Command::Sessions(sessions) => sessions.run(globals, out),
         Command::Trajectories(trajectories) => trajectories.run(globals, out),
         Command::Replay(replay) => replay.run(globals, out),

@@ -3,7 +3,9 @@
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
-use crate::run::{self, Limits, Order, RunSettings};
+use crate::run::{
+    self, Desk, Ends, Limits, Order, Place, RunSettings, STEPS, WHAT_STAYS, WHICH_MODEL,
+};
 use clap::Args;
 use foldback_core::TodoId;
 use foldback_kv::Engine;
@@ -12,6 +14,7 @@ use foldback_kv::Engine;
 ///
 /// The agent works in a folder (--workspace) with a model of yours, step by step or by a plan, and its
 /// conversation is recorded and folded in the store: what is said in a run is the todo of the same name.
+/// --todo asks the next question in it, as a run of its own (`NAME:2`).
 /// It reads and writes in that folder and nowhere else, runs commands only in a sandbox without a
 /// network, and asks before it changes something (--yes: it does not; without a terminal nothing is
 /// changed). What --max-... allow is for the whole run; a sub-agent takes a part of what is left. Ctrl-C
@@ -20,7 +23,7 @@ use foldback_kv::Engine;
 /// JSON, a line each: {"time", "todo", "event", ..} as things happen, where `event` is began, chose, asked,
 /// answered, planned, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
 /// folded, todos, delegated, handed_back, stuck, exhausted, noted or ended. The last line is {"event":
-/// "report", "run", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
+/// "report", "run", "todo", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
 /// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "blocks",
 /// "workspace"}; `full_tokens` are what requests would have held, had everything been kept, and
 /// `sent_tokens` what they held, both estimated. A run that cannot go on has no report: it says why on
@@ -33,13 +36,19 @@ pub(crate) struct Run {
     task: Option<String>,
 
     /// Play recorded turns of a model against real tools, in a folder of its own: needs no model
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = WHAT_STAYS, conflicts_with_all = WHICH_MODEL,
+          conflicts_with_all = STEPS)]
     demo: bool,
 
     /// Go on with this run, which was stopped or killed, with another model or other limits where they are
     /// given; `foldback sessions` lists those there are
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with_all = WHAT_STAYS, conflicts_with_all = STEPS)]
     resume: Option<TodoId>,
+
+    /// Ask the next question in this conversation: a run's, or any todo of the store. What is not given is as
+    /// in the turn before, but for limits and --yes; `foldback todos` lists them
+    #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "demo", "id"])]
+    todo: Option<TodoId>,
 
     /// The run's name [default: words of the task, and a few characters]
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
@@ -57,6 +66,7 @@ Examples:
   foldback run --demo
   foldback run --model gpt-5.6-mini \"Find out why the tests fail, and mend it\"
   FOLDBACK_BASE_URL=http://127.0.0.1:8000/v1 foldback run --model qwen3-32b --context full \"...\"
+  foldback run --todo find-out-why-the-tests-ab3fk \"And which of them are slow?\"
   foldback sessions
   foldback run --resume find-out-why-the-tests-ab3fk";
 
@@ -66,16 +76,20 @@ impl Run {
             let what = "the memory engine keeps nothing, and a run is kept; use sqlite or sled";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let Self { task, demo, resume, id, settings, limits } = self;
-        match (resume, task) {
-            (Some(id), _) => run::resume(&id, settings, limits, globals, out),
-            (None, Some(task)) if !demo => {
-                if task.trim().is_empty() {
-                    return Err(CliError::Usage("the task is empty; say what to do".to_owned()));
-                }
-                run::begin(Order { task, name: id, settings, limits }, globals, out)
-            }
-            _ => run::begin_demo(id, globals, out),
+        let Self { task, demo, resume, todo, id, settings, limits } = self;
+        if task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+            return Err(CliError::Usage("the task is empty; say what to do".to_owned()));
         }
+        let desk = Desk::new(globals, out, Ends::Command)?;
+        let record = match (resume, task) {
+            (Some(id), _) => run::resume(&id, settings, limits, &desk)?,
+            (None, Some(task)) if !demo => {
+                let place = todo.map_or(Place::New(id), Place::Next);
+                run::begin(Order { task, place, settings, limits }, &desk)?
+            }
+            _ => run::begin_demo(id, &desk)?,
+        };
+        desk.close()?;
+        run::tell(&record, out)
     }
 }

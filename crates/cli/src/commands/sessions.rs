@@ -10,7 +10,9 @@ use serde::Serialize;
 
 /// List the runs of the agent, the oldest first
 ///
-/// JSON: [{"id", "task", "state", "strategy", "context", "model", "calls", "input_tokens",
+/// The turns of a conversation stand together; each is a run of its own.
+///
+/// JSON: [{"id", "todo", "turn", "task", "state", "strategy", "context", "model", "calls", "input_tokens",
 /// "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "blocks", "began", "changed",
 /// "why", "answer"}]; `state` is running, interrupted, done, cancelled or stopped, times in RFC 3339.
 #[derive(Args)]
@@ -19,6 +21,9 @@ pub(crate) struct Sessions {}
 #[derive(Serialize)]
 struct Row {
     id: String,
+    /// The conversation, and which turn of it this is.
+    todo: String,
+    turn: u32,
     task: String,
     state: &'static str,
     strategy: String,
@@ -43,6 +48,8 @@ impl From<RunRecord> for Row {
         let account = record.account;
         Self {
             id: record.id.to_string(),
+            todo: record.todo().to_string(),
+            turn: 1,
             task: record.task,
             state: record.state.name(),
             strategy: record.strategy,
@@ -77,6 +84,7 @@ impl Sessions {
                 }
             }
         }
+        count_turns(&mut rows);
         if out.is_json() {
             out.json(&rows)?;
             return Ok(Outcome::clean_if(clean));
@@ -91,17 +99,34 @@ impl Sessions {
     }
 }
 
+/// Numbers the turns of each conversation, and puts them together: at the place of the first.
+fn count_turns(rows: &mut Vec<Row>) {
+    let mut turns: Vec<Vec<Row>> = Vec::new();
+    for mut row in std::mem::take(rows) {
+        match turns.iter_mut().find(|turns| turns.iter().any(|turn| turn.todo == row.todo)) {
+            Some(turns) => {
+                row.turn = turns.len() as u32 + 1;
+                turns.push(row);
+            }
+            None => turns.push(vec![row]),
+        }
+    }
+    rows.extend(turns.into_iter().flatten());
+}
+
 impl Row {
     /// The run and what it took; below, its task.
     fn print(&self, out: &Output) -> Result<(), CliError> {
         let tokens = text::short(self.input_tokens + self.output_tokens);
-        let mut facts = vec![
+        let turn = (self.turn > 1).then(|| format!("turn {} of {}", self.turn, self.todo));
+        let mut facts: Vec<String> = turn.into_iter().collect();
+        facts.extend([
             self.state.to_owned(),
             self.strategy.clone(),
             self.context.clone(),
             text::count(self.calls, "model call"),
             format!("{tokens} tokens"),
-        ];
+        ]);
         facts.extend(self.cost.map(|cost| format!("cost {cost:.4}")));
         facts.push(self.began.chars().take(16).collect::<String>().replace('T', " "));
         let facts = facts.join(" · ");

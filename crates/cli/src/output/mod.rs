@@ -96,6 +96,16 @@ impl Output {
         }
     }
 
+    /// Says something on stderr beside the results; nothing with `--quiet`.
+    pub(crate) fn remark(&self, remark: impl Display) {
+        if !self.quiet {
+            let style = style::DIM;
+            let remark = text::plain(&remark.to_string()).into_owned();
+            // One that nobody can read is no reason to stop.
+            drop(writeln!(anstream::stderr(), "{style}{remark}{style:#}"));
+        }
+    }
+
     /// A bar for long work, on stderr, when that is a terminal.
     pub(crate) fn progress(&self, what: &'static str, steps: u64) -> Progress {
         Progress::new(what, steps, !self.quiet && std::io::stderr().is_terminal())

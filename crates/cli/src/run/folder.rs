@@ -55,7 +55,7 @@ impl Runs {
                     Some(name) => {
                         return Err(CliError::Usage(format!(
                             "there is a run {name} already; `foldback run --resume {name}` goes on \
-                             with it"
+                             with it, and `foldback run --todo {name} \"...\"` asks the next question"
                         )));
                     }
                     None => attempt += 1,
@@ -63,6 +63,45 @@ impl Runs {
                 Err(source) => return Err(failed(&dir, "made", source)),
             }
         }
+    }
+
+    /// A name for a run with this task, which no other has.
+    pub(crate) fn name_for(&self, task: &str) -> Result<TodoId, CliError> {
+        let mut attempt = 0;
+        loop {
+            let id = new_id(task, attempt)?;
+            if !self.dir.join(folder_name(&id)).exists() {
+                return Ok(id);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// A folder for the next turn of a conversation that had so many: `trip:2`.
+    pub(crate) fn create_turn(
+        &self,
+        todo: &TodoId,
+        turns: usize,
+        task: &str,
+    ) -> Result<(TodoId, RunFolder), CliError> {
+        private_folder(&self.dir)?;
+        for turn in turns + 1.. {
+            // A todo's name may be as long as one can be.
+            let Ok(id) = TodoId::new(&format!("{todo}:{turn}")) else { break };
+            let dir = self.dir.join(folder_name(&id));
+            match fs::create_dir(&dir) {
+                Ok(()) => return Ok((id, RunFolder { dir })),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(failed(&dir, "made", source)),
+            }
+        }
+        self.create(task, None)
+    }
+
+    /// The runs that are turns of a conversation, the oldest first. What cannot be read is none of them.
+    pub(crate) fn of_todo(&self, todo: &TodoId) -> Result<Vec<RunRecord>, CliError> {
+        let records = self.list()?.into_iter().flatten().map(|(_, record)| record);
+        Ok(records.filter(|record| record.todo() == todo).collect())
     }
 
     /// The run of this name.

@@ -18,9 +18,15 @@ pub(crate) struct Limits {
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Ask the model so often at most
+    /// Ask the model so often at most [default: 1000, where nothing else here bounds the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: Option<u64>,
+
+    /// Take so many steps at most, of which each asks the model once; so may each step of a flow, and each
+    /// sub-agent [default: any number within the other bounds]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_steps: Option<u32>,
 
     /// Use so many of the model's tokens at most, in and out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -44,6 +50,10 @@ pub(crate) struct Limits {
     sub_agent_share: Option<u8>,
 }
 
+/// How often a run may ask the model that is given no bound of any kind: far more than a task of hundreds of
+/// calls takes, and little enough that one that runs away comes to an end.
+const CALLS: u64 = 1_000;
+
 impl Limits {
     /// Everything is approved of, and nothing bounded.
     pub(crate) fn approving() -> Self {
@@ -55,6 +65,7 @@ impl Limits {
         Self {
             yes: self.yes || newer.yes,
             max_calls: newer.max_calls.or(self.max_calls),
+            max_steps: newer.max_steps.or(self.max_steps),
             max_tokens: newer.max_tokens.or(self.max_tokens),
             max_cost: newer.max_cost.or(self.max_cost),
             max_time: newer.max_time.or(self.max_time),
@@ -68,6 +79,7 @@ impl Limits {
         Self {
             yes: self.yes || settings.tools.approve,
             max_calls: self.max_calls.or(agent.max_calls),
+            max_steps: self.max_steps.or(agent.max_steps),
             max_tokens: self.max_tokens.or(agent.max_tokens),
             max_cost: self.max_cost.or(agent.max_cost),
             max_time: self.max_time.or(agent.max_time.map(Time::seconds)),
@@ -89,7 +101,7 @@ impl Limits {
     /// The bound on something, as it was given.
     pub(crate) fn reached(self, resource: Resource) -> Option<String> {
         match resource {
-            Resource::ModelCalls => self.max_calls.map(|calls| format!("--max-calls {calls}")),
+            Resource::ModelCalls => self.calls().map(|calls| format!("--max-calls {calls}")),
             Resource::Tokens => self.max_tokens.map(|tokens| format!("--max-tokens {tokens}")),
             Resource::Cost => self.max_cost.map(|cost| format!("--max-cost {cost}")),
             Resource::Time => {
@@ -107,12 +119,28 @@ impl Limits {
         let tokens = account.usage.input.saturating_add(account.usage.output);
         let cost = account.cost.unwrap_or_default();
         let raised = Self {
-            max_calls: self.max_calls.map(|bound| more(bound, account.calls)),
+            max_calls: self.calls().map(|bound| more(bound, account.calls)),
             max_tokens: self.max_tokens.map(|bound| more(bound, tokens)),
             max_cost: self.max_cost.map(|bound| rounded_up(bound + bound.max(cost))),
             ..self
         };
         if resource == Resource::Time { None } else { raised.reached(resource) }
+    }
+
+    /// How often the model may be asked: a run that nobody bounds ends by itself all the same.
+    fn calls(self) -> Option<u64> {
+        let is_bounded = self.max_tokens.is_some() || self.bounds_cost() || self.bounds_time();
+        self.max_calls.or((!is_bounded).then_some(CALLS))
+    }
+
+    /// How many steps may be taken one by one.
+    pub(crate) fn max_steps(self) -> Option<u32> {
+        self.max_steps
+    }
+
+    /// A bound on steps that lets a run go on that has come to it.
+    pub(crate) fn more_steps(self) -> Option<String> {
+        self.max_steps.map(|steps| format!("--max-steps {}", steps.saturating_mul(2)))
     }
 
     /// Whether the run's time is bounded.
@@ -131,7 +159,7 @@ impl Limits {
     /// What may be spent.
     pub(crate) fn spend_limits(self) -> SpendLimits {
         SpendLimits::default()
-            .with_model_calls(self.max_calls)
+            .with_model_calls(self.calls())
             .with_tool_calls(None)
             .with_tokens(self.max_tokens)
             .with_cost(self.max_cost)
@@ -181,6 +209,27 @@ mod tests {
         let timed = Limits { max_time: Some(90), ..Limits::default() };
         assert_eq!(timed.reached(Resource::Time).as_deref(), Some("--max-time 90s"));
         assert_eq!(timed.raised(Resource::Time, &spent), None, "each process has it");
+    }
+
+    /// What nobody bounds comes to an end, and goes on by the line that is printed then.
+    #[test]
+    fn a_run_without_any_bound_has_one() {
+        let calls = |limits: Limits| limits.spend_limits().model_calls;
+        assert_eq!(calls(Limits::default()), Some(1_000));
+        let spent = Account { calls: 1_000, ..Account::default() };
+        let named = |told: Option<String>| told.unwrap();
+        let limits = Limits::default();
+        assert_eq!(named(limits.reached(Resource::ModelCalls)), "--max-calls 1000");
+        assert_eq!(named(limits.raised(Resource::ModelCalls, &spent)), "--max-calls 2000");
+        for bounded in [
+            Limits { max_tokens: Some(9), ..limits },
+            Limits { max_cost: Some(9.0), ..limits },
+            Limits { max_time: Some(9), ..limits },
+        ] {
+            assert_eq!(calls(bounded), None);
+        }
+        // A sub-agent may take any number of steps, and a part of the calls.
+        assert_eq!(calls(Limits { max_steps: Some(9), ..limits }), Some(1_000));
     }
 
     /// What the first call took may be ten times what was allowed.

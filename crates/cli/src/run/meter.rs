@@ -29,6 +29,21 @@ pub(crate) struct Account {
     pub(crate) full: u64,
 }
 
+impl Account {
+    /// Both together.
+    pub(crate) fn plus(mut self, other: &Self) -> Self {
+        self.calls += other.calls;
+        self.usage += other.usage;
+        self.cost = match (self.cost, other.cost) {
+            (Some(one), Some(two)) => Some(one + two),
+            (one, two) => one.or(two),
+        };
+        self.sent += other.sent;
+        self.full += other.full;
+        self
+    }
+}
+
 /// Counts for a run: what its contexts record, and what its model is asked.
 pub(crate) struct Meter {
     prices: Option<TokenPrices>,

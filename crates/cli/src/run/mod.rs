@@ -2,11 +2,13 @@
 //!
 //! Each run has a folder of its own in the store's `runs`: a record of what it is and how it stands, a
 //! journal from which it goes on when its process was killed, and the trajectory of what it did. What
-//! was said in it is a todo of the store, which has the run's name.
+//! was said in it is a todo of the store. The first run on a todo gives it its name; each of its further
+//! turns is a run of its own, `trip:2`, on the same todo.
 
 mod approvals;
 mod board;
 mod context;
+mod desk;
 mod documents;
 mod failures;
 mod folder;
@@ -15,25 +17,32 @@ mod limits;
 mod lines;
 mod meter;
 mod named_models;
+mod order;
 mod person;
 mod record;
 mod screen;
 mod sent;
 mod settings;
 mod setup;
+mod steps;
 mod summary;
 mod time;
 
+pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
+pub(crate) use interrupt::{Heard, INTERRUPTED, TERMINATED, heard};
 pub(crate) use limits::Limits;
+pub(crate) use lines::todo as todo_line;
 pub(crate) use meter::Account;
 pub(crate) use named_models::NamedModels;
+pub(crate) use order::{Order, Place, prepare, tell_of_project};
 pub(crate) use record::{RunRecord, RunState};
 pub(crate) use sent::last_sent;
-pub(crate) use settings::{NO_DOCUMENTS, RunSettings, host};
+pub(crate) use settings::{NO_DOCUMENTS, RunSettings, WHAT_STAYS, WHICH_MODEL, host};
+pub(crate) use steps::STEPS;
+pub(crate) use summary::{print_account, print_turn};
 pub(crate) use time::Time;
 
-use crate::cli::Globals;
 use crate::demo;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
@@ -42,43 +51,34 @@ use crate::store;
 use context::MeteredContext;
 use failures::Watched;
 use foldback_agent::rewards::{judge, own_judges};
-use foldback_agent::{AgentError, Journal as _, Observer, SpendTracker, Task};
+use foldback_agent::{AgentError, FileJournal, Journal as _, Observer, Report, SpendTracker, Task};
 use foldback_core::{ContextError, ContextManager, TodoId};
 use foldback_tool::CancellationToken;
+use meter::Meter;
+use order::{NO_PRICES, Ready, check_new};
 use record::VERSION;
 use screen::Screen;
 use setup::{InputBilling, Model};
 use std::sync::Arc;
 
-/// What is asked, and how to go about it.
-pub(crate) struct Order {
-    pub(crate) task: String,
-    /// The run's name, where whoever asks chose one.
-    pub(crate) name: Option<TodoId>,
-    pub(crate) settings: RunSettings,
-    pub(crate) limits: Limits,
-}
-
 /// Begins a run, and works on it until it ends.
-pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-    let in_force = &globals.settings;
-    if let Some(file) = &in_force.project {
-        out.note(format_args!("settings of the project count: {}", file.display()));
+pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
+    let Ready { order, turns, model, policy } = prepare(order, desk)?;
+    if desk.ends == Ends::Command {
+        tell_of_project(desk);
     }
-    let settings = order.settings.with_defaults(in_force).with_file(in_force.named.clone());
-    settings.check()?;
-    let (model, settings) = Model::remote(settings.resolved()?, in_force)?;
-    let limits = order.limits.with_defaults(in_force);
-    let order = Order { settings, limits, ..order };
-    if order.limits.bounds_cost() && model.money.is_none() {
-        return Err(CliError::Usage(NO_PRICES.to_owned()));
-    }
-    let policy = setup::policy(&order.settings, model.billing)?;
-    setup::server_list(&order.settings)?;
-    let (id, folder) = Runs::of(globals)?.create(&order.task, order.name.clone())?;
+    let runs = Runs::of(desk.globals)?;
+    let (todo, (id, folder)) = match order.place {
+        Place::New(name) => (None, runs.create(&order.task, name)?),
+        Place::Next(todo) => {
+            let made = runs.create_turn(&todo, turns, &order.task)?;
+            (Some(todo), made)
+        }
+    };
     let record = RunRecord {
         version: VERSION,
         id,
+        todo,
         strategy: order.settings.strategy()?.to_string(),
         context: policy.name().to_owned(),
         model: model.model.name().to_owned(),
@@ -86,36 +86,35 @@ pub(crate) fn begin(order: Order, globals: &Globals, out: &Output) -> Result<Out
         task: order.task,
         settings: order.settings,
         limits: order.limits,
-        kept: in_force.kept(),
+        kept: desk.globals.settings.kept(),
         state: RunState::Running,
         answer: None,
         why: None,
         spent_up: None,
+        out_of_steps: false,
         account: Account::default(),
         blocks: 0,
         began: record::now(),
         changed: record::now(),
     };
-    work(record, &folder, model, globals, out)
+    work(record, &folder, model, desk)
 }
 
 /// Begins the demo, and works on it until it ends.
-pub(crate) fn begin_demo(
-    name: Option<TodoId>,
-    globals: &Globals,
-    out: &Output,
-) -> Result<Outcome, CliError> {
-    let (id, folder) = Runs::of(globals)?.create("demo", name)?;
+pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
+    name.as_ref().map_or(Ok(()), |name| check_new(name, desk.globals))?;
+    let (id, folder) = Runs::of(desk.globals)?.create("demo", name)?;
     let workspace = folder.workspace();
     if let Err(error) = demo::write_project(&workspace) {
         folder.discard();
         return Err(error);
     }
     let settings = RunSettings::in_workspace(&workspace, &demo::STRATEGY, demo::CONTEXT);
-    let model = demo_model(out)?;
+    let model = demo_model(desk.out)?;
     let record = RunRecord {
         version: VERSION,
         id,
+        todo: None,
         strategy: demo::STRATEGY.to_string(),
         context: demo::CONTEXT.to_owned(),
         model: model.model.name().to_owned(),
@@ -129,12 +128,13 @@ pub(crate) fn begin_demo(
         answer: None,
         why: None,
         spent_up: None,
+        out_of_steps: false,
         account: Account::default(),
         blocks: 0,
         began: record::now(),
         changed: record::now(),
     };
-    work(record, &folder, model, globals, out)
+    work(record, &folder, model, desk)
 }
 
 /// Goes on with a run, with what was given anew in the place of what was given before.
@@ -142,23 +142,36 @@ pub(crate) fn resume(
     id: &TodoId,
     settings: RunSettings,
     limits: Limits,
-    globals: &Globals,
-    out: &Output,
-) -> Result<Outcome, CliError> {
-    let (folder, record) = Runs::of(globals)?.open(id)?;
-    let settings = settings.with_file(globals.config.clone());
+    desk: &Desk<'_>,
+) -> Result<RunRecord, CliError> {
+    let runs = Runs::of(desk.globals)?;
+    let (folder, record) = runs.open(id)?;
+    let settings = settings.with_file(desk.globals.config.clone());
     let record = RunRecord { limits: record.limits.overlaid(limits), ..record };
     if record.state == RunState::Done {
-        out.note(format_args!("the run {id} is done; this is what came of it"));
-        summary::print(&record, out)?;
-        return Ok(Outcome::Done);
+        desk.out.note(format_args!(
+            "the run {id} is done; this is what came of it. `foldback run --todo {} \"...\"` asks the next \
+             question",
+            record.todo()
+        ));
+        return Ok(record);
+    }
+    let turns = runs.of_todo(record.todo())?;
+    if let Some(last) = turns.last().filter(|last| last.id != *id) {
+        return Err(CliError::Usage(format!(
+            "the conversation of the run {id} has gone on: its last turn is {}, which `foldback run --resume \
+             {}` tells of; `foldback run --todo {} \"...\"` asks the next question",
+            last.id,
+            last.id,
+            record.todo()
+        )));
     }
     if record.demo && settings.names_a_model() {
         let what = format!("the run {id} is the demo, whose model is recorded; it takes no other");
         return Err(CliError::Usage(what));
     }
     let (model, record) = match record.demo {
-        true => (demo_model(out)?, record),
+        true => (demo_model(desk.out)?, record),
         false => {
             let kept = record.settings.clone().with_context(&record.context);
             let kept = kept.with_newer_model(settings)?;
@@ -171,12 +184,18 @@ pub(crate) fn resume(
     if record.limits.bounds_cost() && model.money.is_none() {
         return Err(CliError::Usage(NO_PRICES.to_owned()));
     }
-    work(record, &folder, model, globals, out)
+    work(record, &folder, model, desk)
 }
 
-/// Why a sum of money cannot bound a run.
-const NO_PRICES: &str = "--max-cost needs to know what the model's tokens cost: give the price of a million of \
-                         each kind as token_prices in the table [model] of the settings file";
+/// Tells what a run came to, as the whole of its command.
+pub(crate) fn tell(record: &RunRecord, out: &Output) -> Result<Outcome, CliError> {
+    summary::print(record, out)?;
+    let is_done = record.state == RunState::Done;
+    if !is_done && out.is_quiet() && !out.is_json() {
+        summary::print_failure(record);
+    }
+    Ok(Outcome::clean_if(is_done))
+}
 
 fn demo_model(out: &Output) -> Result<Model, CliError> {
     use std::io::IsTerminal as _;
@@ -196,92 +215,117 @@ fn conclude(context: &mut dyn ContextManager) -> Result<(), ContextError> {
     Ok(())
 }
 
-/// Works on a run until it ends, and tells what came of it.
+/// Works on a run until it ends.
 fn work(
     record: RunRecord,
     folder: &RunFolder,
     model: Model,
-    globals: &Globals,
-    out: &Output,
-) -> Result<Outcome, CliError> {
-    // A run goes on with the settings that it began with.
-    let globals = &globals.going_on(record.kept.clone());
+    desk: &Desk<'_>,
+) -> Result<RunRecord, CliError> {
     let spend =
         SpendTracker::new(record.limits.spend_limits(), model.money).map_err(AgentError::from)?;
     let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
     folder.save(&record)?;
-    let screen = Screen::new(out, &record.id);
+    let screen = Screen::new(desk.out, record.todo());
     let meter = setup::meter(&record, folder, model.money);
     screen.meter(&meter);
     // It is told once.
     drop(model.watched.set(Arc::clone(&screen)));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CliError::Io {
-        what: "the run's threads could not be started".to_owned(),
-        source,
-    })?;
-    let worked = runtime.block_on(async {
-        let policy = setup::policy(&record.settings, model.billing)?;
-        let memory = store::open_for_run(globals, model.billing.view(policy))?;
-        let mut context = MeteredContext::open(policy, &record.id, &memory, meter.clone())?;
-        let servers = setup::servers(&record.settings, &screen).await?;
-        let models = NamedModels {
-            main: model.config,
-            settings: globals.settings.models.clone(),
-            meter: meter.clone(),
-            watched: model.watched.clone(),
-        };
-        let documents = documents::documents(&record.settings, globals, &models, &screen)?;
-        let parts = setup::Parts {
-            model: model.model,
-            meter: meter.clone(),
-            journal: journal.clone(),
-            screen: screen.clone(),
-            documents,
-            foreign: servers.tools(),
-            models,
-        };
-        let agent = parts.agent(&record, &globals.settings)?;
-        let cancelled = CancellationToken::new();
-        let task = Task::new(record.id.as_str(), &record.task)
-            .with_cancelled(cancelled.clone())
-            .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
-            .with_spend(spend.clone());
-        let line = model.billing.line(policy, model.money.is_some());
-        screen.say(&summary::head(&record, &line));
-        let working = agent.run(&mut context, &task);
-        let watching = interrupt::watch(&record.id, &cancelled, &screen);
-        let report = tokio::select! {
-            report = working => report,
-            never = watching => match never {},
-            never = screen.tick_along() => match never {},
-        };
-        servers.close().await;
-        journal.sync().await?;
-        if report.as_ref().is_ok_and(record::is_over) {
-            // What was said last is a block like any other; what comes later begins a new one.
-            conclude(&mut context).map_err(AgentError::from)?;
-        }
-        let blocks = if policy.is_foldback() { memory.session(&record.id)?.blocks() } else { 0 };
-        Ok((report?, blocks))
-    });
-    // A person may still be thinking about an answer that nobody waits for any more.
-    runtime.shutdown_background();
+    let parts = WorkParts { model, journal, meter, screen };
+    let screen = Arc::clone(&parts.screen);
+    let meter = Arc::clone(&parts.meter);
+    let worked = desk.block_on(work_with(parts, &record, &spend, desk)).flatten();
     screen.end();
     let account = meter.account();
     let record = match &worked {
-        Ok((report, blocks)) => record.ended(report, &spend, account, *blocks),
+        Ok(Worked::Ended(report, blocks)) => record.ended(report, &spend, account, *blocks),
+        Ok(Worked::Left) => record.left(account),
         Err(error) => record.failed(CliError::sentence(error), account),
     };
     folder.save(&record)?;
-    let (mut report, _) = worked?;
-    judge(&mut report.trajectory, own_judges());
-    folder.save_trajectory(&report.trajectory)?;
-    summary::print(&record, out)?;
-    let is_done = record.state == RunState::Done;
-    if !is_done && out.is_quiet() && !out.is_json() {
-        summary::print_failure(&record);
+    if let Worked::Ended(mut report, _) = worked? {
+        judge(&mut report.trajectory, own_judges());
+        folder.save_trajectory(&report.trajectory)?;
     }
-    Ok(Outcome::clean_if(is_done))
+    Ok(record)
+}
+
+/// What a run is worked on with.
+struct WorkParts {
+    model: Model,
+    journal: Arc<FileJournal>,
+    meter: Arc<Meter>,
+    screen: Arc<Screen>,
+}
+
+/// How it went.
+enum Worked {
+    /// To its end, with so many blocks closed.
+    Ended(Box<Report>, u32),
+    /// It was left at once.
+    Left,
+}
+
+async fn work_with(
+    parts: WorkParts,
+    record: &RunRecord,
+    spend: &SpendTracker,
+    desk: &Desk<'_>,
+) -> Result<Worked, CliError> {
+    let WorkParts { model, journal, meter, screen } = parts;
+    let policy = setup::policy(&record.settings, model.billing)?;
+    // A run goes on with the settings that it began with.
+    let globals = desk.globals.going_on(record.kept.clone());
+    let memory = store::open_for_run(&globals, model.billing.view(policy))?;
+    let mut context = MeteredContext::open(policy, record.todo(), &memory, meter.clone())?;
+    let foreign = desk.tools(&record.settings, &screen).await?;
+    let models = NamedModels {
+        main: model.config,
+        settings: globals.settings.models.clone(),
+        meter: meter.clone(),
+        watched: model.watched.clone(),
+    };
+    let documents = documents::documents(&record.settings, &globals, &models, &screen)?;
+    let parts = setup::Parts {
+        model: model.model,
+        meter,
+        journal: journal.clone(),
+        screen: screen.clone(),
+        documents,
+        foreign,
+        models,
+        person: desk.person(&screen),
+    };
+    let agent = parts.agent(record, &globals.settings)?;
+    let cancelled = CancellationToken::new();
+    let task = Task::new(record.id.as_str(), &record.task)
+        .with_cancelled(cancelled.clone())
+        .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
+        .with_spend(spend.clone());
+    if desk.ends == Ends::Command {
+        let line = model.billing.line(policy, model.money.is_some());
+        screen.say(&summary::head(record, &line));
+    }
+    let working = agent.run(&mut context, &task);
+    let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);
+    let report = tokio::select! {
+        report = working => Some(report),
+        () = watching => None,
+        never = screen.tick_along() => match never {},
+    };
+    if report.is_none() && desk.ends == Ends::Command {
+        screen.end();
+        std::process::exit(INTERRUPTED);
+    }
+    journal.sync().await?;
+    if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
+        // What was said last is a block like any other; what comes later begins a new one.
+        conclude(&mut context).map_err(AgentError::from)?;
+    }
+    let blocks = memory.session(record.todo())?.blocks();
+    Ok(match report {
+        Some(report) => Worked::Ended(Box::new(report?), blocks),
+        None => Worked::Left,
+    })
 }

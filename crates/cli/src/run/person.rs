@@ -34,6 +34,11 @@ impl AtTerminal {
         is_terminal.then(|| Self::typing(screen, BufReader::new(std::io::stdin())))
     }
 
+    /// The same person, shown what happens on this screen.
+    pub(crate) fn at(&self, screen: &Arc<Screen>) -> Self {
+        Self { screen: Arc::clone(screen), ..self.clone() }
+    }
+
     /// A person who types this.
     fn typing(screen: &Arc<Screen>, typed: impl BufRead + Send + 'static) -> Self {
         let keyboard = Arc::new(Mutex::new(Keyboard::new(typed)));
@@ -50,6 +55,22 @@ impl AtTerminal {
         let line = keyboard.line().await;
         asked.answered(line.is_some());
         line
+    }
+}
+
+impl AtTerminal {
+    /// The line that is still being read for a question that nobody waits for any more, with `prompt` before
+    /// it; `None` where the keyboard is not being read.
+    pub(crate) async fn pending_line(&self, prompt: &str) -> Option<Option<String>> {
+        let mut keyboard = self.keyboard.lock().await;
+        keyboard.forget();
+        if !keyboard.is_reading {
+            return None;
+        }
+        let asked = self.screen.ask(prompt);
+        let line = keyboard.line().await;
+        asked.answered(line.is_some());
+        Some(line)
     }
 }
 

@@ -16,8 +16,11 @@ pub(crate) const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     pub(crate) version: u32,
-    /// Its name, which is that of its todo as well.
+    /// Its name.
     pub(crate) id: TodoId,
+    /// The conversation that it is a turn of; without one, it began a conversation of its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) todo: Option<TodoId>,
     /// What is asked.
     pub(crate) task: String,
     /// Whether the model's turns are the recorded ones of the demo.
@@ -40,6 +43,9 @@ pub(crate) struct RunRecord {
     /// What it may not spend any more.
     #[serde(default)]
     pub(crate) spent_up: Option<Resource>,
+    /// Whether it may take no more steps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) out_of_steps: bool,
     /// What was spent by it, in all its parts.
     pub(crate) account: Account,
     /// How many blocks of its conversation were closed.
@@ -77,6 +83,16 @@ impl RunState {
 }
 
 impl RunRecord {
+    /// The todo of its conversation.
+    pub(crate) fn todo(&self) -> &TodoId {
+        self.todo.as_ref().unwrap_or(&self.id)
+    }
+
+    /// The same, given up before it had come to an end.
+    pub(crate) fn left(self, account: Account) -> Self {
+        Self { state: RunState::Cancelled, why: None, account, changed: now(), ..self }
+    }
+
     /// The same, at the end of its run, whose spending this tracker counted.
     pub(crate) fn ended(
         self,
@@ -100,14 +116,21 @@ impl RunRecord {
                 );
                 (RunState::Stopped, Some(why))
             }
+            Stop::MaxSteps => {
+                let bound = self.limits.max_steps().map(|steps| format!("--max-steps {steps}"));
+                let bound = bound.unwrap_or_else(|| "the greatest number of steps".to_owned());
+                (RunState::Stopped, Some(format!("{bound} is reached: it may take no more steps")))
+            }
             stop => (RunState::Stopped, Some(stop.to_string())),
         };
+        let out_of_steps = report.trajectory.outcome.stop == Stop::MaxSteps;
         let spent_up = match report.trajectory.outcome.stop {
             Stop::Exhausted { resource } => Some(resource),
             _ => None,
         };
         let answer = report.answer().map(str::to_owned);
-        Self { state, answer, why, spent_up, account, blocks, changed: now(), ..self }
+        let changed = now();
+        Self { state, answer, why, spent_up, out_of_steps, account, blocks, changed, ..self }
     }
 
     /// The same, after its run failed.
@@ -116,6 +139,7 @@ impl RunRecord {
             state: RunState::Stopped,
             why: Some(why),
             spent_up: None,
+            out_of_steps: false,
             account,
             changed: now(),
             ..self

@@ -64,7 +64,7 @@ pub(super) fn keep(folder: &RunFolder, request: &ChatRequest) {
 
 /// The last request that the model was sent in this todo, by the run that it is of.
 pub(crate) fn last_sent(runs: &Runs, todo: &TodoId) -> Result<Prompt, CliError> {
-    let Some(path) = path_of(runs, todo) else {
+    let Some(path) = path_of(runs, todo)? else {
         return Err(CliError::NotFound(format!(
             "no request of {todo} is kept: `foldback run` keeps the last one of each of its contexts"
         )));
@@ -93,16 +93,19 @@ pub(crate) fn last_sent(runs: &Runs, todo: &TodoId) -> Result<Prompt, CliError> 
     Ok(prompt)
 }
 
-/// Where the request is kept: with the run of the todo's name, or of what that begins with, as the todos of
+/// Where the request is kept: with the last turn of the todo, or of what its name begins with, as the todos of
 /// sub-agents are named.
-fn path_of(runs: &Runs, todo: &TodoId) -> Option<PathBuf> {
+fn path_of(runs: &Runs, todo: &TodoId) -> Result<Option<PathBuf>, CliError> {
+    let mut turns: Vec<_> = runs.list()?.into_iter().flatten().collect();
+    turns.reverse();
     let mut name = todo.as_str();
     loop {
-        let run = TodoId::new(name).ok()?;
-        let path = runs.folder(&run).sent(todo);
-        if path.is_file() {
-            return Some(path);
+        let of = turns.iter().filter(|(_, record)| record.todo().as_str() == name);
+        let mut paths = of.map(|(folder, _)| folder.sent(todo)).filter(|path| path.is_file());
+        if let Some(path) = paths.next() {
+            return Ok(Some(path));
         }
-        (name, _) = name.rsplit_once('.')?;
+        let Some((parent, _)) = name.rsplit_once('.') else { return Ok(None) };
+        name = parent;
     }
 }

@@ -1,5 +1,6 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
+use super::steps::StepSettings;
 use crate::error::CliError;
 use crate::settings::Settings;
 use clap::Args;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// How a run is to go about its task. It is kept with the run, so that it goes on in the same way, unless
-/// it is given another model.
+/// it is given another model: [`WHAT_STAYS`] cannot be given then.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RunSettings {
@@ -23,7 +24,6 @@ pub(crate) struct RunSettings {
         long,
         value_name = "S",
         value_parser = PossibleValuesParser::new(STRATEGIES.iter().map(StrategyName::as_str)),
-        conflicts_with_all = ["resume", "demo"],
     )]
     strategy: Option<String>,
 
@@ -32,16 +32,15 @@ pub(crate) struct RunSettings {
         long,
         value_name = "P",
         value_parser = PossibleValuesParser::new(Policy::names()),
-        conflicts_with_all = ["resume", "demo"],
     )]
     context: Option<String>,
 
     /// The model, as its provider knows it [env: FOLDBACK_MODEL]
-    #[arg(long, value_name = "M", conflicts_with = "demo")]
+    #[arg(long, value_name = "M")]
     model: Option<String>,
 
     /// Where the model is served [env: FOLDBACK_BASE_URL]
-    #[arg(long, value_name = "URL", conflicts_with = "demo")]
+    #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
     /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
@@ -49,7 +48,6 @@ pub(crate) struct RunSettings {
         long,
         value_name = "API",
         value_parser = PossibleValuesParser::new(Provider::ALL.map(Provider::name)),
-        conflicts_with = "demo",
     )]
     provider: Option<String>,
 
@@ -59,7 +57,6 @@ pub(crate) struct RunSettings {
         long,
         value_name = "HOW",
         value_parser = PossibleValuesParser::new(ToolCalls::ALL.map(ToolCalls::name)),
-        conflicts_with = "demo",
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<String>,
@@ -69,7 +66,7 @@ pub(crate) struct RunSettings {
     settings: Option<PathBuf>,
 
     /// The folder to work in: tools read and write there and nowhere else [default: the current one]
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
 
     /// Let pages of this host be fetched (docs.rs, *.example.org, or * for any); may be given several times
@@ -77,20 +74,19 @@ pub(crate) struct RunSettings {
         long,
         value_name = "HOST",
         value_parser = host,
-        conflicts_with_all = ["resume", "demo"],
     )]
     pub(crate) allow_net: Vec<String>,
 
     /// Let those hosts be on this machine or in a private network
-    #[arg(long, requires = "allow_net", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, requires = "allow_net")]
     pub(crate) allow_private_net: bool,
 
     /// Add the tools of the MCP servers in this file ({"mcpServers": {NAME: {"command", "args", ..}}})
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
 
     /// The folder of documents that deep-search looks into
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "demo"])]
+    #[arg(long, value_name = "DIR")]
     pub(crate) documents: Option<PathBuf>,
 
     /// How thoroughly deep-search looks: low, medium or high [default: medium]
@@ -98,10 +94,29 @@ pub(crate) struct RunSettings {
         long,
         value_name = "EFFORT",
         value_parser = PossibleValuesParser::new(EFFORTS.map(Effort::name)),
-        conflicts_with_all = ["resume", "demo"],
     )]
     effort: Option<String>,
+
+    /// How it goes step by step.
+    #[command(flatten)]
+    pub(crate) steps: StepSettings,
 }
+
+/// The arguments that a run keeps for good, by their ids.
+pub(crate) const WHAT_STAYS: [&str; 8] = [
+    "strategy",
+    "context",
+    "workspace",
+    "allow_net",
+    "allow_private_net",
+    "mcp",
+    "documents",
+    "effort",
+];
+
+/// The arguments that say which model there is, and where, by their ids.
+pub(crate) const WHICH_MODEL: [&str; 5] =
+    ["model", "base_url", "provider", "tool_calls", "settings"];
 
 /// What a deep search lacks.
 pub(crate) const NO_DOCUMENTS: &str =
@@ -125,6 +140,7 @@ impl RunSettings {
             allow_private_net: self.allow_private_net || tools.private_hosts,
             mcp: self.mcp.or_else(|| tools.mcp.clone()),
             documents: self.documents.or_else(|| tools.documents.clone()),
+            steps: self.steps.with_defaults(&settings.agent),
             ..self
         }
     }
@@ -186,6 +202,24 @@ impl RunSettings {
             || self.settings.is_some()
     }
 
+    /// These of an earlier turn, with what `newer` says in their place.
+    pub(crate) fn with_newer(self, newer: Self) -> Result<Self, CliError> {
+        let kept = self.clone().with_newer_model(newer.clone())?;
+        let names = newer.allow_net.is_empty();
+        Ok(Self {
+            strategy: newer.strategy.or(self.strategy),
+            context: newer.context.or(self.context),
+            workspace: newer.workspace.or(self.workspace),
+            allow_private_net: if names { self.allow_private_net } else { newer.allow_private_net },
+            allow_net: if names { self.allow_net } else { newer.allow_net },
+            mcp: newer.mcp.or(self.mcp),
+            documents: newer.documents.or(self.documents),
+            effort: newer.effort.or(self.effort),
+            steps: self.steps.with_newer(newer.steps),
+            ..kept
+        })
+    }
+
     /// The same with the model that `newer` names. It is served at the same address, unless it is said
     /// where it is to be found, or that address is another provider's.
     pub(crate) fn with_newer_model(self, newer: Self) -> Result<Self, CliError> {
@@ -210,6 +244,7 @@ impl RunSettings {
         if self.strategy()? == DeepSearch::NAME && self.documents.is_none() {
             return Err(CliError::Usage(NO_DOCUMENTS.to_owned()));
         }
+        self.steps.react(None)?;
         match &self.documents {
             Some(file) if file.is_file() => Err(CliError::Usage(format!(
                 "--documents {} is a file and no folder; give the folder that it stands in",

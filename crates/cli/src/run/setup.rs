@@ -139,6 +139,8 @@ pub(crate) struct Parts {
     pub(crate) foreign: Vec<Arc<dyn Tool>>,
     /// The models of single roles.
     pub(crate) models: NamedModels,
+    /// Who can be asked.
+    pub(crate) person: Option<AtTerminal>,
 }
 
 impl Parts {
@@ -150,7 +152,8 @@ impl Parts {
     ) -> Result<ReadyAgent, CliError> {
         let RunRecord { settings, limits, .. } = record;
         let Settings { agent: own, tools, view, flow, .. } = in_force;
-        let react = own.react(view.budget());
+        let react = settings.steps.react(limits.max_steps())?;
+        let react = react.with_prompt(view.budget()).with_availability(own.tool_states.clone());
         let mut steps = limits.flow_settings(flow.settings(react.clone().with_availability(None)));
         let mut foreign = self.foreign;
         if flow.planning_tool && settings.strategy()? == Flow::NAME {
@@ -160,7 +163,7 @@ impl Parts {
             steps = steps.with_planning(planning);
         }
         let model = Arc::new(MeteredModel { model: self.model, meter: self.meter, money: None });
-        let person = AtTerminal::find(&self.screen);
+        let person = self.person;
         let mut agent = ReferenceAgent::new(model)
             .in_workspace(permissions(settings, tools))
             .with_tools(foreign)

@@ -1,5 +1,6 @@
 //! What a run is about, and what it came to.
 
+use super::meter::Account;
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
@@ -22,6 +23,7 @@ pub(super) fn head(record: &RunRecord, billing: &str) -> String {
 struct ReportLine<'a> {
     event: &'static str,
     run: &'a str,
+    todo: &'a str,
     state: &'static str,
     answer: Option<&'a str>,
     why: Option<&'a str>,
@@ -62,6 +64,35 @@ pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
     table.print(out)
 }
 
+/// Tells what a turn of a chat came to: the answer, and on a line what it took.
+pub(crate) fn print_turn(record: &RunRecord, out: &Output) -> Result<(), CliError> {
+    if out.is_json() {
+        return out.json(&report(record));
+    }
+    if let Some(answer) = &record.answer {
+        out.line(text::plain(answer.trim_end()))?;
+    }
+    if record.state != RunState::Done {
+        out.remark(format_args!("this turn is {}", state(record)));
+    }
+    print_account(&record.account, out);
+    Ok(())
+}
+
+/// Tells on a line of stderr what something took: `3 calls · 1,203 tokens in, 40 out · cost 0.0031`.
+pub(crate) fn print_account(account: &Account, out: &Output) {
+    let mut facts = vec![
+        text::count(account.calls, "call"),
+        format!(
+            "{} tokens in, {} out",
+            thousands(account.usage.input),
+            thousands(account.usage.output)
+        ),
+    ];
+    facts.extend(account.cost.map(|cost| format!("cost {cost:.4}")));
+    out.remark(facts.join(" · "));
+}
+
 /// Tells on stderr that there is no answer, for whoever wants nothing but the answer.
 pub(super) fn print_failure(record: &RunRecord) {
     let (bad, id) = (style::BAD, &record.id);
@@ -74,6 +105,7 @@ fn report(record: &RunRecord) -> ReportLine<'_> {
     ReportLine {
         event: "report",
         run: record.id.as_str(),
+        todo: record.todo().as_str(),
         state: record.state.name(),
         answer: record.answer.as_deref(),
         why: record.why.as_deref(),
@@ -104,6 +136,7 @@ fn state(record: &RunRecord) -> String {
 /// The figures of a run, each with its name.
 fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
     let RunRecord { id, account, .. } = record;
+    let todo = record.todo();
     let state = state(record);
     let mut tokens =
         format!("{} in, {} out", thousands(account.usage.input), thousands(account.usage.output));
@@ -125,10 +158,13 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
     }
     if record.blocks > 0 {
         let blocks = text::count(u64::from(record.blocks), "block");
-        figures.push(("look", format!("`foldback blocks --todo {id}` lists its {blocks}")));
+        figures.push(("look", format!("`foldback blocks --todo {todo}` lists its {blocks}")));
     }
     if record.state != RunState::Done {
-        let raised = record.spent_up.and_then(|resource| record.limits.raised(resource, account));
+        let raised = match record.out_of_steps {
+            true => record.limits.more_steps(),
+            false => record.spent_up.and_then(|what| record.limits.raised(what, account)),
+        };
         let raised = raised.map(|bound| format!(" {bound}")).unwrap_or_default();
         figures.push(("go on", format!("foldback run --resume {id}{raised}")));
     }

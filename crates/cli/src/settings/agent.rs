@@ -2,8 +2,7 @@
 
 use super::Wrong;
 use crate::run::Time;
-use foldback_agent::{OnePlanSettings, ReactSettings};
-use foldback_core::Budget;
+use foldback_agent::{CallForm, OnePlanSettings};
 use foldback_llm::Availability;
 use foldback_reference_agent::strategy_name;
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,14 @@ pub(crate) struct AgentSettings {
     pub(crate) instructions: Option<String>,
     /// How often the model is asked in one go at most.
     pub(crate) max_steps: Option<u32>,
+    /// How the model writes its calls, by name.
+    pub(crate) call_form: Option<String>,
+    /// Whether it may call tools: `auto`, `none`, `required`, or the name of one.
+    pub(crate) tool_choice: Option<String>,
+    /// Whether it ends its work by a tool.
+    pub(crate) terminate: bool,
+    /// How many characters of a result it is shown, under a policy that cannot look back.
+    pub(crate) max_observe: Option<u32>,
     /// Which tools the model may call in which phase of the run, step by step.
     pub(crate) tool_states: Option<Availability>,
     /// How often a plan may be made anew.
@@ -40,6 +47,10 @@ impl Default for AgentSettings {
             strategy: None,
             instructions: None,
             max_steps: None,
+            call_form: None,
+            tool_choice: None,
+            terminate: false,
+            max_observe: None,
             tool_states: None,
             max_replans: 3,
             max_calls: None,
@@ -52,17 +63,6 @@ impl Default for AgentSettings {
 }
 
 impl AgentSettings {
-    /// How the agent goes step by step.
-    pub(crate) fn react(&self, prompt: Budget) -> ReactSettings {
-        let settings = ReactSettings::default()
-            .with_prompt(prompt)
-            .with_availability(self.tool_states.clone());
-        match self.max_steps {
-            Some(steps) => settings.with_max_steps(steps),
-            None => settings,
-        }
-    }
-
     /// How it plans.
     pub(crate) fn one_plan(&self) -> OnePlanSettings {
         OnePlanSettings::default().with_max_replans(self.max_replans)
@@ -72,8 +72,13 @@ impl AgentSettings {
         if let Some(name) = &self.strategy {
             strategy_name(name).map_err(|error| ("agent.strategy", error.to_string()))?;
         }
+        if let Some(name) = self.call_form.as_deref().filter(|n| CallForm::from_name(n).is_none()) {
+            let forms = CallForm::ALL.map(CallForm::name).join(" or ");
+            return Err(("agent.call_form", format!("{forms} was expected, and not {name:?}")));
+        }
         let bounds = [
             ("agent.max_steps", self.max_steps.map(u64::from)),
+            ("agent.max_observe", self.max_observe.map(u64::from)),
             ("agent.max_calls", self.max_calls),
             ("agent.max_tokens", self.max_tokens),
         ];
@@ -97,12 +102,12 @@ impl AgentSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldback_agent::ReactSettings;
 
     #[test]
     fn what_is_not_said_is_as_the_library_has_it() {
         let settings = AgentSettings::default();
         assert_eq!(settings.max_replans, OnePlanSettings::default().max_replans);
-        let steps = settings.react(Budget::default()).max_steps;
-        assert_eq!(steps, ReactSettings::default().max_steps);
+        assert_eq!(settings.max_steps, ReactSettings::default().max_steps);
     }
 }

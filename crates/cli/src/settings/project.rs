@@ -13,7 +13,7 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 35] = [
+pub(super) const MAY_SAY: [&str; 39] = [
     "memory.offload_tokens",
     "memory.block_min",
     "memory.block_max",
@@ -30,6 +30,10 @@ pub(super) const MAY_SAY: [&str; 35] = [
     "view.cache_aware_tokens",
     "agent.strategy",
     "agent.instructions",
+    "agent.call_form",
+    "agent.tool_choice",
+    "agent.terminate",
+    "agent.max_observe",
     "agent.tool_states",
     "agent.max_replans",
     "agent.sub_agent_share",

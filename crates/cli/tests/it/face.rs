@@ -4,7 +4,9 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
+    "run",
+    "chat",
     "replay",
     "import",
     "record",

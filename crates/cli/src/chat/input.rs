@@ -1,0 +1,202 @@
+//! What is said, line by line: typed at a terminal with an editor for it, or sent by a program.
+
+use super::command::COMMANDS;
+use crate::cli::Globals;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::store;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+/// What stands before what is typed.
+pub(super) const PROMPT: &str = "› ";
+
+/// So many of the texts that were typed are kept.
+const HISTORY: usize = 1_000;
+
+/// Where what is said comes from.
+pub(super) enum Input {
+    /// A person at a terminal.
+    Edited { editor: Box<Editor<Typing, FileHistory>>, history: PathBuf },
+    /// A program, or a terminal whose output goes elsewhere.
+    Plain,
+}
+
+/// What came.
+pub(super) enum Typed {
+    Text(String),
+    /// Ctrl-C.
+    Interrupt,
+    /// Nothing more will.
+    End,
+}
+
+impl Input {
+    pub(super) fn open(globals: &Globals, out: &Output) -> Result<Self, CliError> {
+        let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        if !is_terminal || out.is_json() {
+            return Ok(Self::Plain);
+        }
+        let config = Config::builder().max_history_size(HISTORY).map_err(failed)?;
+        let mut editor =
+            Editor::with_config(config.auto_add_history(true).build()).map_err(failed)?;
+        editor.set_helper(Some(Typing));
+        let history = store::folder(globals)?.join("chat_history");
+        // There is none yet, or none that can be read.
+        drop(editor.load_history(&history));
+        Ok(Self::Edited { editor: Box::new(editor), history })
+    }
+
+    /// Whether a person edits what they type.
+    pub(super) fn is_edited(&self) -> bool {
+        matches!(self, Self::Edited { .. })
+    }
+
+    /// The next text. A line that ends in a backslash goes on with the next one.
+    pub(super) fn next(&mut self) -> Result<Typed, CliError> {
+        match self {
+            Self::Edited { editor, .. } => match editor.readline(PROMPT) {
+                Ok(text) => Ok(Typed::Text(text.replace("\\\n", "\n"))),
+                Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
+                Err(ReadlineError::Eof) => Ok(Typed::End),
+                Err(error) => Err(failed(error)),
+            },
+            Self::Plain => plain(&mut io::stdin().lock()),
+        }
+    }
+
+    /// Keeps what was typed for the next time.
+    pub(super) fn close(&mut self) {
+        if let Self::Edited { editor, history } = self
+            && editor.append_history(history).is_err()
+        {
+            // Where there is no store, nothing was said either.
+        }
+    }
+}
+
+/// The next text of a program.
+fn plain(input: &mut impl io::BufRead) -> Result<Typed, CliError> {
+    let mut text = String::new();
+    loop {
+        let read = input.read_line(&mut text).map_err(|source| CliError::Io {
+            what: "what is said could not be read: lines in UTF-8 were expected".to_owned(),
+            source,
+        })?;
+        if read == 0 && text.is_empty() {
+            return Ok(Typed::End);
+        }
+        let line = text.trim_end_matches(['\n', '\r']).len();
+        let is_whole = text.len() == line;
+        text.truncate(line);
+        if is_whole || !text.ends_with('\\') {
+            return Ok(Typed::Text(text));
+        }
+        text.pop();
+        text.push('\n');
+    }
+}
+
+fn failed(error: ReadlineError) -> CliError {
+    let source = match error {
+        ReadlineError::Io(source) => source,
+        other => io::Error::other(other.to_string()),
+    };
+    CliError::Io { what: "the terminal could not be read".to_owned(), source }
+}
+
+/// What the editor knows of what is typed: where a text goes on, and the names of commands.
+pub(super) struct Typing;
+
+impl Helper for Typing {}
+
+impl Highlighter for Typing {}
+
+impl Hinter for Typing {
+    type Hint = String;
+}
+
+impl Validator for Typing {
+    fn validate(&self, typed: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match typed.input().ends_with('\\') {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+impl Completer for Typing {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let begun = line.get(..at).and_then(|line| line.strip_prefix('/'));
+        let names = COMMANDS.iter().map(|(name, ..)| *name);
+        let fit = names.filter(|name| begun.is_some_and(|begun| name.starts_with(begun)));
+        Ok((0, fit.map(|name| format!("/{name} ")).collect()))
+    }
+}
+
+/// How a terminal stands, to be put back so.
+#[cfg(unix)]
+pub(super) type Terminal = rustix::termios::Termios;
+#[cfg(not(unix))]
+pub(super) type Terminal = ();
+
+/// How the terminal stands now, where there is one.
+pub(super) fn terminal_as_it_is() -> Option<Terminal> {
+    #[cfg(unix)]
+    return rustix::termios::tcgetattr(io::stdin()).ok();
+    #[cfg(not(unix))]
+    None
+}
+
+/// Puts the terminal back: the process ends while something is typed.
+pub(super) fn restore_terminal(terminal: Option<&Terminal>) {
+    #[cfg(unix)]
+    if let Some(terminal) = terminal {
+        let at_once = rustix::termios::OptionalActions::Now;
+        // The process ends, whatever comes of it.
+        let _ = rustix::termios::tcsetattr(io::stdin(), at_once, terminal);
+    }
+    #[cfg(not(unix))]
+    let _ = terminal;
+    drop(io::stdout().flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_says_a_text_a_line() {
+        let mut sent = "谁在？\r\nfirst\\\nsecond \\\n\nlast\\".as_bytes();
+        let mut texts = Vec::new();
+        while let Typed::Text(text) = plain(&mut sent).unwrap() {
+            texts.push(text);
+        }
+        assert_eq!(texts, ["谁在？", "first\nsecond \n", "last\\"]);
+        assert!(plain(&mut &b"\xff\n"[..]).is_err());
+    }
+
+    #[test]
+    fn a_command_is_completed() {
+        let history = FileHistory::new();
+        let completed =
+            |typed: &str| Typing.complete(typed, typed.len(), &Context::new(&history)).unwrap().1;
+        assert_eq!(completed("/re"), ["/recall "]);
+        assert_eq!(completed("/").len(), COMMANDS.len());
+        assert!(completed("re").is_empty() && completed("/召").is_empty());
+    }
+}

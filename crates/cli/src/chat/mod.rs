@@ -1,0 +1,177 @@
+//! A conversation with the agent in a terminal, or line by line from a program.
+
+mod command;
+mod input;
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::{Output, style};
+use crate::run::{
+    self, Desk, Ends, Heard, INTERRUPTED, Limits, Order, Place, RunRecord, RunSettings, RunState,
+    Runs, TERMINATED, heard,
+};
+use crate::store;
+use foldback_core::TodoId;
+use input::{Input, Typed};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A conversation that is going on.
+pub(crate) struct Chat<'a> {
+    desk: Desk<'a>,
+    /// The conversation, once something was said in it or where its name was given.
+    todo: Option<TodoId>,
+    settings: RunSettings,
+    limits: Limits,
+    /// A turn is being worked on.
+    is_busy: Arc<AtomicBool>,
+    /// Whether every turn came to an answer.
+    is_clean: bool,
+}
+
+/// Talks until the end of the input.
+pub(crate) fn talk(
+    todo: Option<TodoId>,
+    settings: RunSettings,
+    limits: Limits,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let desk = Desk::new(globals, out, Ends::Turn)?;
+    let is_busy = Arc::default();
+    let mut chat = Chat { desk, todo, settings, limits, is_busy, is_clean: true };
+    let mut input = Input::open(globals, out)?;
+    chat.greet()?;
+    chat.listen(input.is_edited());
+    while !chat.desk.leaving.is_meant() {
+        // A question that nobody waits for any more has the keyboard still.
+        let typed = match chat.desk.pending_line(input::PROMPT)? {
+            Some(line) => line.map_or(Typed::End, Typed::Text),
+            None => input.next()?,
+        };
+        match typed {
+            Typed::End => break,
+            Typed::Interrupt => out.remark("Ctrl-D leaves, and /help lists what else there is"),
+            Typed::Text(text) if text.trim().is_empty() => {}
+            Typed::Text(text) => match text.strip_prefix('/') {
+                // Two of them begin a text.
+                Some(rest) if rest.starts_with('/') => chat.turn(rest)?,
+                Some("quit" | "exit") => break,
+                Some(rest) => chat.command(rest)?,
+                None => chat.turn(&text)?,
+            },
+        }
+    }
+    input.close();
+    chat.desk.close()?;
+    if let Some(todo) = chat.begun()? {
+        out.remark(format_args!("`foldback chat --todo {todo}` goes on with it"));
+    }
+    // Whoever sits there has seen it.
+    Ok(Outcome::clean_if(chat.is_clean || input.is_edited()))
+}
+
+impl Chat<'_> {
+    /// Says who one talks with, and refuses what could not be worked on.
+    fn greet(&mut self) -> Result<(), CliError> {
+        run::tell_of_project(&self.desk);
+        let place = self.place()?;
+        let is_new = matches!(place, Place::New(_));
+        let ready = run::prepare(self.order(String::new(), place), &self.desk)?;
+        let name = match &self.todo {
+            Some(todo) if is_new => format!("{todo} (new)"),
+            Some(todo) => todo.to_string(),
+            None => "a new conversation".to_owned(),
+        };
+        let (policy, model) = (ready.policy.name(), ready.model());
+        self.desk.out.remark(format_args!("{name} · context {policy} · model {model} · /help"));
+        Ok(())
+    }
+
+    /// Ends the process where it is asked to while nothing is worked on. Meanwhile a turn hears it itself.
+    fn listen(&self, is_edited: bool) {
+        let is_busy = Arc::clone(&self.is_busy);
+        let terminal = input::terminal_as_it_is();
+        self.desk.spawn(async move {
+            loop {
+                let heard = heard().await;
+                if is_busy.load(Ordering::Relaxed) {
+                    continue;
+                }
+                match heard {
+                    Heard::Terminate => {
+                        input::restore_terminal(terminal.as_ref());
+                        std::process::exit(TERMINATED);
+                    }
+                    Heard::Interrupt if !is_edited => std::process::exit(INTERRUPTED),
+                    Heard::Interrupt => {}
+                }
+            }
+        });
+    }
+
+    fn order(&self, task: String, place: Place) -> Order {
+        Order { task, place, settings: self.settings.clone(), limits: self.limits }
+    }
+
+    /// The conversation, where something was said in it.
+    fn begun(&self) -> Result<Option<TodoId>, CliError> {
+        let Some(todo) = &self.todo else { return Ok(None) };
+        match store::open_for_reading(self.desk.globals) {
+            Err(CliError::NotFound(_)) => Ok(None),
+            memory => Ok(memory?.find(todo).is_ok().then(|| todo.clone())),
+        }
+    }
+
+    /// Where the next turn belongs.
+    fn place(&self) -> Result<Place, CliError> {
+        Ok(match self.begun()? {
+            Some(todo) => Place::Next(todo),
+            None => Place::New(self.todo.clone()),
+        })
+    }
+
+    /// Asks, and tells what came of it. What keeps a turn from its answer does not end the conversation.
+    fn turn(&mut self, text: &str) -> Result<(), CliError> {
+        let runs = Runs::of(self.desk.globals)?;
+        let mut place = self.place()?;
+        if let Place::New(name) = &mut place
+            && name.as_ref().is_none_or(|name| runs.open(name).is_ok())
+        {
+            // One under whose name nothing could be said leaves a run all the same.
+            *name = Some(runs.name_for(text)?);
+            self.todo.clone_from(name);
+        }
+        self.is_busy.store(true, Ordering::Relaxed);
+        let turned = run::begin(self.order(text.trim().to_owned(), place), &self.desk);
+        self.is_busy.store(false, Ordering::Relaxed);
+        match turned {
+            Ok(record) => {
+                self.is_clean &= record.state == RunState::Done;
+                run::print_turn(&record, self.desk.out)
+            }
+            Err(error) if matches!(error, CliError::Output(_)) => Err(error),
+            Err(error) => {
+                self.is_clean = false;
+                self.wrong(&error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says what went wrong; the conversation goes on.
+    fn wrong(&self, error: &CliError) {
+        let bad = style::BAD;
+        // There is nobody left to tell when stderr is gone.
+        drop(writeln!(anstream::stderr(), "{bad}error:{bad:#} {}", error.sentence()));
+    }
+
+    /// The turns of the conversation so far.
+    fn turns(&self) -> Result<Vec<RunRecord>, CliError> {
+        match &self.todo {
+            Some(todo) => Runs::of(self.desk.globals)?.of_todo(todo),
+            None => Ok(Vec::new()),
+        }
+    }
+}

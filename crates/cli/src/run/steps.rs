@@ -1,0 +1,138 @@
+//! How a run goes step by step, as flags say it and as its record keeps it.
+
+use crate::error::CliError;
+use crate::settings::AgentSettings;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use foldback_agent::{CallForm, ReactSettings};
+use foldback_llm::{AllowedTools, ToolChoice};
+use serde::{Deserialize, Serialize};
+
+/// How a run goes step by step.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StepSettings {
+    /// How the model writes its calls: native, by the chat API, or execute-tools, as a block in its message,
+    /// which may plan several steps [default: native]
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_parser = PossibleValuesParser::new(CallForm::ALL.map(CallForm::name)),
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_form: Option<String>,
+
+    /// Whether the model may call tools, step by step: auto, none, required, or the name of the one that it
+    /// may call. Sub-agents may call any [default: auto]
+    #[arg(long, value_name = "CHOICE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<String>,
+
+    /// Give the model a tool `terminate`, by which it ends its work and says how it went
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    terminate: bool,
+
+    /// Show the model so many characters of a result at most, under a context policy that has no tools to look
+    /// back with, such as full; it reads on by the tool `observation_read`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_observe: Option<u32>,
+}
+
+/// The arguments, by their ids.
+pub(crate) const STEPS: [&str; 4] = ["call_form", "tool_choice", "terminate", "max_observe"];
+
+/// The tool that ends a run.
+const TERMINATE: &str = "terminate";
+
+impl StepSettings {
+    /// These, with what `newer` says in their place.
+    pub(crate) fn with_newer(self, newer: Self) -> Self {
+        Self {
+            call_form: newer.call_form.or(self.call_form),
+            tool_choice: newer.tool_choice.or(self.tool_choice),
+            terminate: newer.terminate || self.terminate,
+            max_observe: newer.max_observe.or(self.max_observe),
+        }
+    }
+
+    /// These, and what the settings say where they say nothing.
+    pub(crate) fn with_defaults(self, agent: &AgentSettings) -> Self {
+        Self {
+            call_form: self.call_form.or_else(|| agent.call_form.clone()),
+            tool_choice: self.tool_choice.or_else(|| agent.tool_choice.clone()),
+            terminate: self.terminate || agent.terminate,
+            max_observe: self.max_observe.or(agent.max_observe),
+        }
+    }
+
+    /// How the loop goes, in so many steps at most.
+    ///
+    /// # Errors
+    /// When the model would have to call a tool in each message, and nothing could end its work.
+    pub(crate) fn react(&self, max_steps: Option<u32>) -> Result<ReactSettings, CliError> {
+        let form = self.call_form.as_deref().map(|name| {
+            let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
+            CallForm::from_name(name).ok_or_else(unknown)
+        });
+        let choice = self.choice();
+        if choice.must_call() && !self.terminate {
+            let name = self.tool_choice.as_deref().unwrap_or_default();
+            return Err(CliError::Usage(format!(
+                "--tool-choice {name} needs --terminate: where the model has to call a tool in each message, \
+                 its words do not end its work"
+            )));
+        }
+        let max_observe = self.max_observe.map(|most| most as usize);
+        Ok(ReactSettings::default()
+            .with_max_steps(max_steps)
+            .with_calls(form.transpose()?.unwrap_or_default())
+            .with_tool_choice(choice)
+            .with_terminate(self.terminate)
+            .with_max_observe(max_observe))
+    }
+
+    fn choice(&self) -> ToolChoice {
+        match self.tool_choice.as_deref() {
+            None | Some("auto") => ToolChoice::Auto,
+            Some("none") => ToolChoice::ReplyOnly,
+            Some("required") => ToolChoice::Required,
+            Some(name) => {
+                let mut names = vec![name.to_owned(), TERMINATE.to_owned()];
+                names.sort_unstable();
+                ToolChoice::Allowed(AllowedTools { names, required: true, preferred: None })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_read_and_one_that_never_ends_is_refused() {
+        let of = |choice: &str, terminate| StepSettings {
+            tool_choice: Some(choice.to_owned()),
+            terminate,
+            ..StepSettings::default()
+        };
+        let react = |choice, terminate| of(choice, terminate).react(None).map(|r| r.tool_choice);
+        assert_eq!(react("auto", false).unwrap(), ToolChoice::Auto);
+        assert_eq!(react("none", false).unwrap(), ToolChoice::ReplyOnly);
+        assert_eq!(react("required", true).unwrap(), ToolChoice::Required);
+        let ToolChoice::Allowed(allowed) = react("file_read", true).unwrap() else { panic!() };
+        assert_eq!(
+            (allowed.names, allowed.required),
+            (vec!["file_read".into(), "terminate".into()], true)
+        );
+        for choice in ["required", "file_read"] {
+            let error = react(choice, false).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("--tool-choice {choice} needs --terminate")),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `foldback chat`: line by line from a pipe, and at a terminal.
+
+use crate::provider::Provider;
+use crate::run_turns::shows;
+use crate::shell::{Ran, Shell, names};
+use serde_json::json;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// The command for a chat with a provider, in a workspace of its own.
+fn chat(shell: &Shell, provider: &Provider, args: &[&str]) -> Command {
+    shell.folders(&["work"]);
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(["chat", "--workspace"]).arg(shell.path("work"));
+    command.args(["--model", "scripted", "--base-url", &provider.url()]);
+    command.args(["--strategy", "react"]).args(args);
+    command
+}
+
+/// Says these lines from a pipe.
+fn say(shell: &Shell, provider: &Provider, args: &[&str], lines: &str) -> Ran {
+    let mut command = chat(shell, provider, args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn lines_of_a_pipe_are_turns_of_one_conversation() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![
+        Provider::call("file_list", &json!({})),
+        Provider::text("Nothing is here. 这里没有。"),
+        Provider::text("Still nothing."),
+        Provider::text("As I said."),
+    ]);
+    let lines = "What is here?\n\nLook again,\\\nplease.\n/blocks\n/recall 这里没有\n/cost\n/policy\n/nothing\n";
+    let ran = say(&shell, &provider, &[], lines);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let asked = provider.requests();
+    assert!(shows(&asked[2], "Look again,\\nplease.") && shows(&asked[2], "Nothing is here."));
+    let text = ran.text();
+    assert!(text.starts_with("Nothing is here. 这里没有。\nStill nothing.\n"), "{text}");
+    assert!(text.contains("foldback: Every block that closes is folded"), "{text}");
+    for words in
+        ["3 calls · 300 tokens in, 30 out", "there is no /nothing; /help lists", "✓ file_list"]
+    {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    let todos = shell.todos();
+    assert!(todos.len() == 1 && todos[0].starts_with("what-is-here-"), "{todos:?}");
+    let goes_on = format!("`foldback chat --todo {}` goes on with it", todos[0]);
+    assert!(ran.stderr.contains(&goes_on), "{}", ran.stderr);
+
+    // Another day, by another command.
+    let ran = say(&shell, &provider, &["--todo", &todos[0]], "And now?");
+    assert_eq!((ran.code, ran.text()), (0, "As I said.\n"), "{ran:?}");
+    assert!(shows(&provider.requests()[3], "Still nothing."));
+    assert_eq!(shell.json(&["sessions"]).as_array().unwrap().len(), 3, "a run for each turn");
+    shell.ok(&["search", "--todo", &todos[0], "--all", "nothing"]);
+}
+
+#[test]
+fn a_program_reads_the_events_of_each_turn() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("Yes."), Provider::text("No.")]);
+    let ran =
+        say(&shell, &provider, &["--json", "--todo", "trip"], "Yes?\nNo?\n/cost\n/policy full\n");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let lines = ran.json_lines();
+    let reports: Vec<_> = lines.iter().filter(|line| line["event"] == "report").collect();
+    let of = |at: usize| (&reports[at]["run"], &reports[at]["todo"], &reports[at]["answer"]);
+    assert_eq!(of(0), (&json!("trip"), &json!("trip"), &json!("Yes.")));
+    assert_eq!(of(1), (&json!("trip:2"), &json!("trip"), &json!("No.")));
+    let states = |event: &str| {
+        let of = lines.iter().filter(|line| line["event"] == event);
+        of.map(|line| line["state"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((states("began"), states("ended")), (vec!["running"; 2], vec!["finished"; 2]));
+    let [.., cost, policy] = lines.as_slice() else { panic!() };
+    assert_eq!(
+        (&cost["turns"], &cost["calls"], &cost["input_tokens"]),
+        (&json!(2), &json!(2), &json!(200))
+    );
+    assert_eq!(policy["policy"], "full");
+}
+
+/// What keeps a turn from its answer ends neither the conversation nor its place.
+#[test]
+fn a_turn_that_fails_does_not_end_the_conversation() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::error(401), Provider::text("Here I am.")]);
+    let ran =
+        say(&shell, &provider, &["--todo", "trip"], "Are you there?\nAnd now?\n//etc is a text\n");
+    assert_eq!((ran.code, ran.text()), (1, "Here I am.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("this turn is stopped: The model failed"), "{}", ran.stderr);
+    assert!(shows(&provider.requests()[1], "Are you there?"));
+    assert!(shows(&provider.requests()[2], "/etc is a text"));
+    let ran = shell.run(&["chat", "--model", "unheard-of"]);
+    assert!(ran.code == 2 && ran.stderr.contains("give a base URL"), "{ran:?}");
+}
+
+/// A terminal, as `script` makes one: what is typed goes in, what stands on the screen comes out.
+struct Screen {
+    child: std::process::Child,
+    shown: Receiver<Vec<u8>>,
+    all: String,
+}
+
+impl Screen {
+    fn open(command: &Command) -> Option<Self> {
+        let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
+        let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+        let mut script = Command::new("script");
+        script.args(["-qefc", &words.collect::<Vec<_>>().join(" "), "/dev/null"]);
+        script.env_clear().env("PATH", std::env::var_os("PATH")?).env("TERM", "xterm");
+        script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.current_dir(command.get_current_dir()?);
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = script.spawn().ok()?;
+        let (send, shown) = channel();
+        let mut out = child.stdout.take()?;
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = out.read(&mut bytes) {
+                if send.send(bytes[..n].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Some(Self { child, shown, all: String::new() })
+    }
+
+    fn types(&mut self, keys: &str) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(keys.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// Waits until this stands on the screen, behind what was waited for before.
+    #[track_caller]
+    fn waits_for(&mut self, words: &str) {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(at) = self.all.find(words) {
+                self.all.drain(..at + words.len());
+                return;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(bytes) = self.shown.recv_timeout(left) else {
+                panic!("{words:?} is not shown: {}", self.all)
+            };
+            self.all.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+/// At a terminal: a line goes on with the next, Ctrl-C ends the turn and not the conversation, what was typed
+/// before comes back, Ctrl-D leaves.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_person_types_at_a_terminal() {
+    let shell = Shell::new();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let provider = Provider::answering(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
+        0 => Provider::text("Good morning."),
+        1 => Provider::text("Too late.").after(Duration::from_secs(120)),
+        _ => Provider::text("Here I am again."),
+    });
+    let command = chat(&shell, &provider, &["--todo", "trip"]);
+    let Some(mut screen) = Screen::open(&command) else {
+        eprintln!("SKIPPED: there is no `script` to make a terminal with");
+        return;
+    };
+    screen.waits_for("trip (new)");
+    screen.waits_for("›");
+    screen.types("早上好\\\rGood morning\r");
+    screen.waits_for("Good morning.");
+    screen.waits_for("›");
+    screen.types("Wait for me\r");
+    // The turn is shown while it goes on.
+    screen.waits_for("the model  ");
+    while asked.load(Ordering::Relaxed) < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    screen.types("\x03");
+    screen.waits_for("stopping this turn");
+    screen.waits_for("this turn is cancelled");
+    screen.waits_for("›");
+    // Ctrl-C at the prompt says how to leave.
+    screen.types("half a line\x03");
+    screen.waits_for("Ctrl-D leaves");
+    screen.waits_for("›");
+    // The text before the last, brought back.
+    screen.types("\x1b[A\r");
+    screen.waits_for("Here I am again.");
+    screen.waits_for("›");
+    screen.types("\x04");
+    screen.waits_for("`foldback chat --todo trip` goes on with it");
+    // To wait closes the input, at whose end `script` ends in its own way.
+    let keyboard = screen.child.stdin.take();
+    let status = screen.child.wait().unwrap();
+    assert!(status.success(), "{status}: {}", screen.all);
+    drop(keyboard);
+    let said = |at: usize| provider.requests()[at]["messages"].to_string();
+    assert!(said(0).contains("早上好\\nGood morning"), "{}", said(0));
+    assert_eq!(said(2).matches("Wait for me").count(), 2, "{}", said(2));
+    assert!(names(&shell.store()).contains(&"chat_history".to_owned()));
+    let states: Vec<_> = shell
+        .json(&["sessions"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["state"].clone())
+        .collect();
+    assert_eq!(states, ["done", "cancelled", "done"]);
+}
