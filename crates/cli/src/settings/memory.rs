@@ -4,6 +4,7 @@ use super::Wrong;
 use foldback::{ChunkerConfig, OffloadPolicy, Options};
 use foldback_kv::Engine;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Where messages are kept, what is stored outside of them, and how blocks are cut.
@@ -18,6 +19,8 @@ pub(crate) struct MemorySettings {
     pub(crate) embedder: Option<String>,
     /// Texts of more tokens than this are stored outside the conversation.
     pub(crate) offload_tokens: usize,
+    /// The same for single tools, by name.
+    pub(crate) offload_tool_tokens: BTreeMap<String, usize>,
     /// The fewest messages of a block.
     pub(crate) block_min: u32,
     /// The most messages of a block, and of the open tail.
@@ -39,6 +42,7 @@ impl Default for MemorySettings {
             engine: Engine::default().name().to_owned(),
             embedder: None,
             offload_tokens: OffloadPolicy::default().tokens,
+            offload_tool_tokens: BTreeMap::new(),
             block_min: 3,
             block_max: 8,
             gap_seconds: 300,
@@ -59,6 +63,10 @@ impl MemorySettings {
     /// The options of a memory, cut and offloaded so.
     pub(crate) fn options(&self, options: Options) -> Options {
         let offload = options.offload.clone().with_tokens(self.offload_tokens);
+        let offload = self
+            .offload_tool_tokens
+            .iter()
+            .fold(offload, |offload, (tool, tokens)| offload.with_tool_tokens(tool, *tokens));
         // The numbers were checked before.
         let chunker = self.chunker().unwrap_or_else(|_| options.chunker.clone());
         options.with_offload(offload).with_chunker(chunker)

@@ -13,8 +13,9 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 39] = [
+pub(super) const MAY_SAY: [&str; 40] = [
     "memory.offload_tokens",
+    "memory.offload_tool_tokens",
     "memory.block_min",
     "memory.block_max",
     "memory.gap_seconds",

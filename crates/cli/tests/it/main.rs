@@ -49,5 +49,6 @@ mod run_tools;
 mod run_turns;
 mod search;
 mod settings;
+mod settings_model;
 mod settings_roles;
 mod upkeep;

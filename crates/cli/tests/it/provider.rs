@@ -75,6 +75,15 @@ impl Provider {
         requests.iter().map(|request| request.body_json().unwrap()).collect()
     }
 
+    /// What each request had for a key.
+    pub(crate) fn keys(&self) -> Vec<Option<String>> {
+        let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
+        let key = |request: &Request| {
+            Some(request.headers.get("authorization")?.to_str().ok()?.to_owned())
+        };
+        requests.iter().map(key).collect()
+    }
+
     /// An answer in words.
     pub(crate) fn text(text: &str) -> Turn {
         Turn::new(Said::Message { text: Some(text.to_owned()), calls: Vec::new() })

@@ -130,10 +130,13 @@ fn what_is_recorded_is_offloaded_as_the_settings_say() {
         {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     ]});
     let lines = shell.write("lines.jsonl", format!("{call}\n{message}\n"));
-    for (tokens, payloads) in [("5000", 0), ("10", 1)] {
+    for (tokens, payloads) in [("5000", 0), ("10", 1), ("weather", 1)] {
         let mut record = shell.command();
         record.arg("--store").arg(shell.path(tokens)).args(["record", "--todo", "t"]);
-        record.env("FOLDBACK_MEMORY_OFFLOAD_TOKENS", tokens);
+        match tokens {
+            "weather" => record.env("FOLDBACK_MEMORY_OFFLOAD_TOOL_TOKENS", "{ weather = 5 }"),
+            tokens => record.env("FOLDBACK_MEMORY_OFFLOAD_TOKENS", tokens),
+        };
         record.stdin(std::fs::File::open(&lines).unwrap());
         assert_eq!(Ran::of(record.output().unwrap()).code, 0);
         let mut doctor = shell.command();
