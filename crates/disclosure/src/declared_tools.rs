@@ -1,6 +1,6 @@
 //! The recall tools as a prompt declares them.
 
-use crate::tools::{definitions, short};
+use crate::tools::{definitions, shortest};
 use foldback_core::{Estimate, TokenCounter, ToolDefinition};
 use std::sync::{Arc, OnceLock};
 
@@ -16,14 +16,14 @@ struct Counted {
 }
 
 impl DeclaredTools {
-    /// All of them, in full.
+    /// All of them.
     pub(crate) fn all() -> Self {
         Self::of(definitions())
     }
 
-    /// All of them, in a short form.
-    pub(crate) fn short() -> Self {
-        Self::of(short())
+    /// `load` alone, in its shortest form.
+    pub(crate) fn shortest() -> Self {
+        Self::of(shortest())
     }
 
     fn of(definitions: Vec<ToolDefinition>) -> Self {

@@ -6,4 +6,3 @@ mod cases;
 mod retrieval;
 mod savings;
 mod segmentation;
-mod short_tools;

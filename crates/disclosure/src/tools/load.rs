@@ -13,7 +13,9 @@ use crate::quoted_text::QuotedText;
 use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
-use foldback_core::{BlockId, PayloadKind, PayloadRef, Reference, Source, thousands};
+use foldback_core::{
+    BlockId, PayloadKind, PayloadRef, Reference, Source, ToolDefinition, thousands,
+};
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
@@ -42,6 +44,21 @@ pub(crate) const TOOL: Tool = Tool {
     example: r#"{"ref": "store://3-k4qd", "lines": "1-80"}"#,
     run,
 };
+
+/// The tokens of [`shortest`], as o200k counts them.
+pub(crate) const SHORTEST_TOKENS: u64 = 31;
+
+/// The tool in its shortest form, for prompts in which every token counts: what it leaves unsaid is
+/// told by the notices and the ledger that name it, and by its answers. It takes the same arguments.
+pub(crate) fn shortest() -> ToolDefinition {
+    ToolDefinition {
+        name: TOOL.name.to_owned(),
+        description: "Text of store://… or b_…".to_owned(),
+        parameters:
+            r#"{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"}}}"#
+                .to_owned(),
+    }
+}
 
 /// The greatest number of tokens of an answer's text.
 const BUDGET: usize = 4_000;

@@ -13,12 +13,11 @@ mod passage;
 mod payload_origin;
 mod recall_source;
 mod search_block;
-mod short;
 
 pub use answer::{Answer, recall_note};
 pub use argument::{Argument, ArgumentKind};
+pub(crate) use load::SHORTEST_TOKENS;
 pub use recall_source::{Grants, RecallSource};
-pub(crate) use short::{SHORT_TOKENS, short};
 
 use crate::Error;
 use argument::{Arguments, parse, schema};
@@ -79,6 +78,11 @@ pub fn definitions() -> Vec<ToolDefinition> {
 /// Whether a tool of this name is one of the three.
 pub(crate) fn is_recall_tool(name: &str) -> bool {
     tools().iter().any(|tool| tool.name == name)
+}
+
+/// `load` alone, in its shortest form: it takes references, and words to search for.
+pub(crate) fn shortest() -> Vec<ToolDefinition> {
+    vec![load::shortest()]
 }
 
 /// Runs a call of one of the three tools. A mistake of the model, an unknown tool among them, is an

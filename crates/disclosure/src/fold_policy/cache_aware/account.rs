@@ -8,18 +8,16 @@ use serde::{Deserialize, Serialize};
 /// estimate of tokens may be off by.
 const EXCESS: f64 = 0.019;
 
-/// How a prompt declares the recall tools. It only ever becomes more.
+/// Which recall tools a prompt declares. It only ever becomes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Declared {
     /// None: everything is in view.
     #[default]
     Nothing,
-    /// All of them, in a short form. Older stores declared `load` alone so.
-    #[serde(rename = "Load")]
-    Short,
-    /// All of them in full, as a conversation has them that `strict` began.
-    #[serde(rename = "All")]
-    Full,
+    /// `load` alone, in its shortest form.
+    Load,
+    /// All of them, as the history names them.
+    All,
 }
 
 /// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates, costs

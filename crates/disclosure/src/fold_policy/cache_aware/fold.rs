@@ -6,7 +6,7 @@ use crate::called::{CALLED, newest};
 use crate::contents::Contents;
 use crate::cut::one_line;
 use crate::entry::{Entry, Form};
-use crate::ledger::{SHORT_RULE, TOO_MANY};
+use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
 use crate::quote::escaped;
 use foldback_core::SeqNo;
 use std::collections::BTreeSet;
@@ -44,12 +44,12 @@ impl CacheAwarePolicy {
         let mut state = state_of(contents, &gone);
         state.extend(self.called_by(contents, &gone));
         if contents.ledger.lists_blocks() {
-            let rule = if self.ledger.is_empty() { SHORT_RULE } else { "[memory] Then:" };
+            let rule = if self.ledger.is_empty() { LOAD_RULE } else { "[memory] Then:" };
             lines.insert(0, rule.to_owned());
             lines.extend(state);
             self.account.ledger.push(lines.join("\n"));
         } else {
-            self.account.ledger = vec![format!("{SHORT_RULE}\n{TOO_MANY}")];
+            self.account.ledger = vec![format!("{LOAD_RULE}\n{LOAD_TOO_MANY}")];
             let state = state.join("\n");
             let state = (!state.is_empty()).then(|| format!("[memory]\n{state}"));
             self.account.ledger.extend(state);

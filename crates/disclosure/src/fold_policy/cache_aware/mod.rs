@@ -19,12 +19,12 @@ use crate::declared_tools::DeclaredTools;
 use crate::entry::{Entry, Form, Shown};
 use crate::failures::OpenCall;
 use crate::layout::{Extent, Layout};
-use crate::ledger::{SHORT_RULE, TOO_MANY};
+use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
 use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
 use crate::suffix::section;
-use crate::tools::SHORT_TOKENS;
+use crate::tools::SHORTEST_TOKENS;
 use account::Declared;
 use foldback_core::{Budget, Estimate, Message, Prompt, Role, SeqNo, TokenCounter, message_tokens};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl CacheAwarePolicy {
             account: Account::default(),
             pinned: None,
             ledger: Vec::new(),
-            tools: DeclaredTools::short(),
+            tools: DeclaredTools::shortest(),
         }
     }
 
@@ -84,22 +84,22 @@ impl CacheAwarePolicy {
             contents.ledger.take_back();
         }
         let mut policy = Self::new(settings);
-        policy.declare(Declared::Full);
+        policy.declare(Declared::All);
         policy.account.folded = folded;
         let is_answer = |entry: &Entry| *entry.message().role() == Role::Assistant;
         policy.account.is_dialogue = contents.entries().any(is_answer);
         if folded > 0 {
-            let mut lines = vec![SHORT_RULE.to_owned()];
+            let mut lines = vec![LOAD_RULE.to_owned()];
             match contents.ledger.is_complete() {
                 true => lines.extend(contents.ledger.lines().iter().map(|line| escaped(line))),
-                false => lines.push(TOO_MANY.to_owned()),
+                false => lines.push(LOAD_TOO_MANY.to_owned()),
             }
             lines.extend(policy.called_by(contents, &[]));
             policy.account.ledger.push(lines.join("\n"));
         }
         policy.write_ledger();
         policy.write_pinned(contents);
-        policy.account.history = policy.front_tokens(contents, Declared::Full)
+        policy.account.history = policy.front_tokens(contents, Declared::All)
             + policy.ledger_tokens()
             + tokens(contents);
         policy
@@ -109,8 +109,8 @@ impl CacheAwarePolicy {
     fn declare(&mut self, declared: Declared) {
         self.account.declared = declared;
         self.tools = match declared {
-            Declared::Nothing | Declared::Short => DeclaredTools::short(),
-            Declared::Full => DeclaredTools::all(),
+            Declared::Nothing | Declared::Load => DeclaredTools::shortest(),
+            Declared::All => DeclaredTools::all(),
         };
     }
 
@@ -142,8 +142,8 @@ impl CacheAwarePolicy {
     fn front_tokens(&self, contents: &Contents, declared: Declared) -> u64 {
         let tools = match declared {
             Declared::Nothing => 0,
-            Declared::Short => SHORT_TOKENS,
-            Declared::Full => self.tools.estimate(),
+            Declared::Load => SHORTEST_TOKENS,
+            Declared::All => self.tools.estimate(),
         };
         let system_prompt: u64 =
             contents.system_prompt.iter().map(|(_, form)| form.estimate()).sum();
@@ -195,14 +195,14 @@ impl Policy for CacheAwarePolicy {
         self.account.history += message_tokens(&Estimate, message) as u64;
         self.account.is_dialogue |= *message.role() == Role::Assistant;
         // A tool that the history names stays declared.
-        let is_named = message
+        let names_more = message
             .tool_calls()
             .iter()
             .any(|call| matches!(call.name.as_str(), "search_block" | "list_blocks"));
-        if is_named && self.account.declared == Declared::Nothing {
+        if names_more && self.account.declared < Declared::All {
             contents.moves += u64::from(self.account.cached > 0);
             self.account.cached = 0;
-            self.declare(Declared::Short);
+            self.declare(Declared::All);
         }
     }
 

@@ -41,7 +41,7 @@ impl CacheAwarePolicy {
         let near = 4 * messages > 3 * settings.messages_max || 4 * tokens > 3 * settings.tokens_max;
         let rent = settings.prices.read * fold.saved as f64;
         if over || near || account.has_paid(rent, fold.price) {
-            let declared = plan.declared.max(Declared::Short);
+            let declared = plan.declared.max(Declared::Load);
             let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
             // Exactly, where the fold was chosen by an estimate.
             let cost = self.bill_after(contents, folded).cost(settings);
@@ -63,7 +63,7 @@ impl CacheAwarePolicy {
         if plan.declared != Declared::Nothing || !is_cached {
             return (plan, stay);
         }
-        let (early, bill) = self.keeping(contents, Declared::Short);
+        let (early, bill) = self.keeping(contents, Declared::Load);
         let cost = bill.cost(settings);
         // Where surely nothing is cached yet, it costs its own tokens only.
         let is_new = account.cached < settings.least_cached * 9 / 10;
@@ -78,7 +78,7 @@ impl CacheAwarePolicy {
     /// Which tools the next call cannot do without.
     pub(super) fn due(&self, contents: &Contents) -> Declared {
         let is_whole = self.account.folded == 0 && !contents.entries().any(|entry| entry.is_cut);
-        self.account.declared.max(if is_whole { Declared::Nothing } else { Declared::Short })
+        self.account.declared.max(if is_whole { Declared::Nothing } else { Declared::Load })
     }
 
     /// The call in which nothing leaves and these tools are declared, and what it is billed. Where they
