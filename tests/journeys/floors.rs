@@ -2,6 +2,7 @@
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 #[test]
 fn imports_point_down() {
@@ -81,6 +82,41 @@ fn a_light_crate_stays_light() {
         let crates: BTreeSet<_> = tree.lines().collect();
         assert!(crates.len() as u64 <= most.as_u64().unwrap(), "{package} brings {crates:#?}");
     }
+}
+
+/// S2: what searches without a todo is the owner's handle, and the person at the terminal takes it.
+#[test]
+fn s2_no_agent_reaches_the_search_over_all_todos() {
+    fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let crates = crate::story::workspace_root().join("crates");
+    let mut named = Vec::new();
+    for member in std::fs::read_dir(&crates).unwrap() {
+        let mut files = Vec::new();
+        sources(&member.unwrap().path().join("src"), &mut files);
+        for path in files {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if text.contains("AllTodos::open") || text.contains(".owner()") {
+                named.push(path.strip_prefix(&crates).unwrap().display().to_string());
+            }
+        }
+    }
+    named.sort();
+    let expected = [
+        "cli/src/commands/search.rs",
+        "foldback/src/memory.rs",
+        "foldback/src/owner.rs",
+        "foldback/src/owner/tests.rs",
+        "lab/src/index/all_todos.rs",
+    ];
+    assert_eq!(named, expected);
 }
 
 #[test]

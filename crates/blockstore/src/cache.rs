@@ -150,7 +150,7 @@ impl Cache {
         known: Option<&DiskIndex>,
     ) -> Result<Option<DiskIndex>, Damage> {
         let graph = known.and_then(|disk| disk.graph.as_ref());
-        let mut disk = DiskIndex::open(folder, todo, graph)?;
+        let mut disk = DiskIndex::open(folder, todo.no(), graph)?;
         if let Some(disk) = &mut disk {
             let after = self.config.hnsw_after_vectors;
             disk.graph.take_if(|graph| !graph.is_wanted(&disk.codes, after));

@@ -22,16 +22,21 @@ mod codes;
 mod graph;
 mod manifest;
 mod reader;
+mod volume;
 mod writer;
 
 pub(crate) use code_file::NewCodes;
 pub(crate) use codes::{CodeGroup, Estimate, Query};
 pub(crate) use graph::Graph;
 pub(crate) use manifest::Fit;
-pub(crate) use reader::DiskIndex;
+pub(crate) use reader::{DiskIndex, TermsOf};
+pub(crate) use volume::VolumeWriter;
 pub(crate) use writer::{IndexWriter, Lock};
 
 use std::path::{Path, PathBuf};
+
+/// In place of a todo's number, in the manifest of an index of blocks of many todos. No todo has it.
+pub(crate) const OF_MANY: u32 = 0;
 
 /// Why an index on disk cannot be used.
 pub(crate) type Damage = String;
@@ -45,6 +50,11 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn new(index_dir: &Path, todo_no: u32) -> Self {
         Self { root: index_dir.join(todo_no.to_string()) }
+    }
+
+    /// The folder of an index that is not one todo's.
+    pub(crate) fn at(root: PathBuf) -> Self {
+        Self { root }
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -295,7 +295,7 @@ fn examine_index(
         // Its vectors are being replaced; then it is made again.
         return Ok(None);
     }
-    let index = match DiskIndex::open(&folder, todo, None) {
+    let index = match DiskIndex::open(&folder, todo.no(), None) {
         Ok(None) => return Ok(None),
         Ok(Some(index)) => index,
         Err(damage) => {

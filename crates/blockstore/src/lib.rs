@@ -6,6 +6,9 @@
 //! (paths, ids, identifiers, error codes) and by meaning, and every [`Hit`] says how its score
 //! came about. A block is found as soon as it is committed, by this and by any other process.
 //!
+//! [`AllTodos`] searches everything as one list, for the person whose store it is; a block store does
+//! not lead to it.
+//!
 //! It is **not** a place for payloads, though what they say is searched under their blocks when it
 //! is told where to read them ([`PayloadTexts`]); and it embeds no message: vectors come with
 //! them, and with the question or from the embedder that a search is handed. Nothing that it keeps on disk beside the store is needed: indexes
@@ -61,6 +64,7 @@
 
 mod store;
 
+mod all_todos;
 mod answer;
 mod commit;
 mod found_block;
@@ -94,6 +98,7 @@ mod pool;
 
 mod error;
 
+pub use all_todos::{AllTodos, AllTodosAnswer, AllTodosRequest, CaughtUp, Origin, Origins};
 pub use analysis::Finder;
 pub use answer::SearchAnswer;
 pub use cache::Maintained;

@@ -145,7 +145,7 @@ impl MemoryIndex {
     }
 
     /// Appends a passage. Whether there was room for it.
-    fn push_passage(&mut self, doc: PassageDoc) -> bool {
+    pub(crate) fn push_passage(&mut self, doc: PassageDoc) -> bool {
         if self.passage_bytes >= self.passage_room {
             return false;
         }
@@ -158,7 +158,8 @@ impl MemoryIndex {
         true
     }
 
-    fn push_block(&mut self, doc: BlockDoc) {
+    /// Appends the next block.
+    pub(crate) fn push_block(&mut self, doc: BlockDoc) {
         debug_assert_eq!(doc.n, self.first + self.len() as u32);
         let place = self.metas.len() as u32;
         self.metas.push(doc.meta);

@@ -163,24 +163,43 @@ impl<'a, 'r> Scores<'a, 'r> {
     }
 
     pub(crate) fn passes(&self, candidate: &Candidate) -> bool {
-        match self.request.cutoff {
-            Some(cutoff) => {
-                self.question.exact(candidate.held) > 0.0 || self.relevance(candidate) >= cutoff
-            }
-            None => true,
-        }
+        passes(self.request, self.question, candidate)
     }
 
     pub(crate) fn relevance(&self, candidate: &Candidate) -> f32 {
-        let coverage = self.question.coverage(candidate.held);
-        let words = rank::relevance_of_words(coverage as f32);
-        match (self.request.vector, candidate.cosine) {
-            (Some((embedder, _)), Some(cosine)) => {
-                let meaning = embedder.calibrated_answer(cosine);
-                words.max(meaning.clamp(0.0, 1.0))
-            }
-            _ => words,
+        relevance(self.request, self.question, candidate)
+    }
+}
+
+/// Whether a block is not below the request's cut-off.
+pub(crate) fn passes(
+    request: &SearchRequest<'_>,
+    question: &Question,
+    candidate: &Candidate,
+) -> bool {
+    match request.cutoff {
+        Some(cutoff) => {
+            question.exact(candidate.held) > 0.0
+                || relevance(request, question, candidate) >= cutoff
         }
+        None => true,
+    }
+}
+
+/// How much a block has to do with the question, from 0 to 1.
+pub(crate) fn relevance(
+    request: &SearchRequest<'_>,
+    question: &Question,
+    candidate: &Candidate,
+) -> f32 {
+    let coverage = question.coverage(candidate.held);
+    let words = rank::relevance_of_words(coverage as f32);
+    match (request.vector, candidate.cosine) {
+        (Some((embedder, _)), Some(cosine)) => {
+            let meaning = embedder.calibrated_answer(cosine);
+            words.max(meaning.clamp(0.0, 1.0))
+        }
+        _ => words,
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod meaning;
 
+pub(crate) use meaning::vector_side;
+
 use crate::analysis::{Analyzer, Form, cut};
-use crate::block_doc::BlockMeta;
+use crate::block_doc::{BlockMeta, Place};
 use crate::disk::{Damage, DiskIndex};
 use crate::found_block::{Evidence, FoundBlock, FoundPassage};
 use crate::memory_index::MemoryIndex;
@@ -11,12 +13,11 @@ use crate::parts::Parts;
 use crate::pool::{Cosine, PassagePool, Pool};
 use crate::rank::{self, AskedTerm, Candidate, Corpus, Question, Ranked};
 use crate::records::Records;
-use crate::scores::{Exact, Scores};
+use crate::scores::{AskedVector, Exact, Scores};
 use crate::standing::Standing;
 use crate::{Error, Explanation, Hit, PassageHit, Ranking, SearchRequest};
 use foldback_core::{Block, BlockId, SeqNo};
 use foldback_kv::Todo;
-use meaning::vector_side;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::panic::AssertUnwindSafe;
@@ -209,6 +210,19 @@ impl Searcher {
         Ok(passages.into_iter().filter_map(hit).collect())
     }
 
+    /// The cosine of a block's best vector as the truth holds it, where an index on disk holds the
+    /// block.
+    pub(crate) fn exact_cosine(
+        &self,
+        n: u32,
+        query: &AskedVector<'_>,
+    ) -> Result<Option<(f32, Place)>, Error> {
+        match &self.disk {
+            Some(disk) => self.records.exact_cosine(disk, &self.todo, n, query),
+            None => Ok(None),
+        }
+    }
+
     fn find_checked(&self, request: &SearchRequest<'_>) -> Result<Vec<FoundBlock>, Trouble> {
         if self.disk.is_none() {
             return self.find(request);
@@ -227,12 +241,14 @@ impl Searcher {
         let parts =
             Parts { disk: self.disk.as_deref(), memory: memory.until(self.in_memory), open };
         let corpus = Corpus { texts: u64::from(self.last()), terms: parts.terms() };
-        let (vectors, query) = vector_side(request, &parts);
+        let (vectors, query) = vector_side(request, &parts.models());
         let lexical = query.as_ref().map_or(1.0, |query| query.lexical);
         let told = Corpus { texts: parts.passages() as u64, terms: parts.passage_terms() };
         let question = ask(request, corpus, told, lexical, &parts)?;
 
-        let by_words = self.by_words(request, &question, (corpus, told), &parts)?;
+        let allows: Allows<'_> = &|_, meta| allows(request, meta);
+        let allows = is_filtered(request).then_some(allows);
+        let by_words = by_words(self.last(), &question, (corpus, told), &parts, allows)?;
         let ByWords { mut pool, passages, carriers } = by_words;
         let best = pool.best();
         if let Some(query) = &query {
@@ -298,55 +314,58 @@ impl Searcher {
         }
         Ok(found)
     }
+}
 
-    /// The blocks and passages that hold terms of the question, weighed.
-    fn by_words(
-        &self,
-        request: &SearchRequest<'_>,
-        question: &Question,
-        (blocks, told): (Corpus, Corpus),
-        parts: &Parts<'_>,
-    ) -> Result<ByWords, Damage> {
-        let mut pool = Pool::new(self.last() as usize);
-        if is_filtered(request) {
-            parts.metas(|n, meta| {
-                if let Some(entry) = pool.get(n) {
-                    entry.allowed = allows(request, meta);
-                }
-            });
-        }
-        for (place, term) in question.terms.iter().enumerate() {
-            parts.postings(&term.text, |n, tf, len| {
-                pool.add(n, place, blocks.weight(term.idf, tf, len));
-            })?;
-        }
-        let passages = parts.passage_pool(question, told)?;
-        let mut carriers: FxHashMap<u64, Option<u32>> = FxHashMap::default();
-        for score in passages.held(0..parts.passages()) {
-            let carrier = carriers
-                .entry(score.payload)
-                .or_insert_with(|| pool.carrier(parts.blocks_of(score.payload), question));
-            if let Some(n) = *carrier {
-                pool.propose(n, *score, question);
+/// Whether a block may be answered.
+pub(crate) type Allows<'a> = &'a dyn Fn(u32, BlockMeta) -> bool;
+
+/// The blocks and passages that hold terms of the question, weighed. `blocks` is how many there are.
+pub(crate) fn by_words(
+    blocks: u32,
+    question: &Question,
+    (corpus, told): (Corpus, Corpus),
+    parts: &Parts<'_>,
+    allows: Option<Allows<'_>>,
+) -> Result<ByWords, Damage> {
+    let mut pool = Pool::new(blocks as usize);
+    if let Some(allows) = allows {
+        parts.metas(|n, meta| {
+            if let Some(entry) = pool.get(n) {
+                entry.allowed = allows(n, meta);
             }
-        }
-        if told.texts > 0 {
-            pool.take_passages(question);
-        }
-        Ok(ByWords { pool, passages, carriers })
+        });
     }
+    for (place, term) in question.terms.iter().enumerate() {
+        parts.postings(&term.text, |n, tf, len| {
+            pool.add(n, place, corpus.weight(term.idf, tf, len));
+        })?;
+    }
+    let passages = parts.passage_pool(question, told)?;
+    let mut carriers: FxHashMap<u64, Option<u32>> = FxHashMap::default();
+    for score in passages.held(0..parts.passages()) {
+        let carrier = carriers
+            .entry(score.payload)
+            .or_insert_with(|| pool.carrier(parts.blocks_of(score.payload), question));
+        if let Some(n) = *carrier {
+            pool.propose(n, *score, question);
+        }
+    }
+    if told.texts > 0 {
+        pool.take_passages(question);
+    }
+    Ok(ByWords { pool, passages, carriers })
 }
 
 /// What holds terms of the question.
-struct ByWords {
-    pool: Pool,
-    passages: PassagePool,
+pub(crate) struct ByWords {
+    pub(crate) pool: Pool,
+    pub(crate) passages: PassagePool,
     /// The block that each payload's passages count for.
-    carriers: FxHashMap<u64, Option<u32>>,
+    pub(crate) carriers: FxHashMap<u64, Option<u32>>,
 }
 
 /// Why a search did not come to its end.
-enum Trouble {
+pub(crate) enum Trouble {
     /// The index on disk cannot be used any more.
     Index,
     Store(Error),
@@ -372,23 +391,28 @@ fn ask(
     lexical: f64,
     parts: &Parts<'_>,
 ) -> Result<Question, Damage> {
-    let query = cut(request.query, SearchRequest::MAX_QUERY_BYTES);
-    let asked = Analyzer::new()
-        .question(query, MAX_ASKED)
-        .into_iter()
-        .map(|(text, form)| {
-            let (df, passage_df) = (parts.df(&text)?, parts.passage_df(&text)?);
-            Ok(AskedTerm { df, passage_df, name: form == Form::Name, text })
-        })
-        .collect::<Result<_, Damage>>()?;
+    let asked = asked_terms(request, |text| Ok((parts.df(text)?, parts.passage_df(text)?)))?;
     Ok(Question::new(asked, corpus, told, lexical, request.ranking))
 }
 
-fn is_filtered(request: &SearchRequest<'_>) -> bool {
+/// The question's terms, each with how many blocks and how many passages hold it.
+pub(crate) fn asked_terms(
+    request: &SearchRequest<'_>,
+    mut held: impl FnMut(&str) -> Result<(u64, u64), Damage>,
+) -> Result<Vec<AskedTerm>, Damage> {
+    let query = cut(request.query, SearchRequest::MAX_QUERY_BYTES);
+    let asked = Analyzer::new().question(query, MAX_ASKED).into_iter().map(|(text, form)| {
+        let (df, passage_df) = held(&text)?;
+        Ok(AskedTerm { df, passage_df, name: form == Form::Name, text })
+    });
+    asked.collect()
+}
+
+pub(crate) fn is_filtered(request: &SearchRequest<'_>) -> bool {
     request.block_type.is_some() || request.since.is_some() || request.until.is_some()
 }
 
-fn allows(request: &SearchRequest<'_>, meta: BlockMeta) -> bool {
+pub(crate) fn allows(request: &SearchRequest<'_>, meta: BlockMeta) -> bool {
     request.block_type.is_none_or(|block_type| block_type == meta.block_type)
         && request.since.is_none_or(|since| meta.time >= since)
         && request.until.is_none_or(|until| meta.time <= until)

@@ -1,10 +1,14 @@
 //! The built-in embedder.
 
 use foldback_core::{EmbedError, Embedder, Vectors};
+use rayon::prelude::*;
 
 use crate::table::{DIM, Sum};
 use crate::window;
 use crate::wordpiece::WordPiece;
+
+/// So many texts are embedded beside each other; fewer are not worth a second thread.
+const BESIDE: usize = 32;
 
 /// Embeds texts with the table that is part of the program.
 ///
@@ -79,10 +83,15 @@ impl Embedder for StaticEmbedder {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vectors, EmbedError> {
-        let mut values = Vec::with_capacity(texts.len() * DIM);
-        for text in texts {
-            self.embed_into(text, &mut values);
-        }
+        let rows = |texts: &[&str]| {
+            let mut values = Vec::with_capacity(texts.len() * DIM);
+            texts.iter().for_each(|text| self.embed_into(text, &mut values));
+            values
+        };
+        let values = match texts.len() {
+            0..BESIDE => rows(texts),
+            _ => texts.par_chunks(BESIDE / 2).flat_map_iter(rows).collect(),
+        };
         Vectors::new(DIM, values).ok_or_else(|| EmbedError {
             model: Self::MODEL_ID.to_owned(),
             message: format!("rows of {DIM} values were expected for {} texts", texts.len()),

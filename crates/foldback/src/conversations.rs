@@ -3,6 +3,7 @@
 mod info;
 
 pub use info::TodoInfo;
+pub(crate) use info::origin_of;
 
 use crate::error::Failure;
 use crate::memory::Shared;
@@ -10,6 +11,7 @@ use crate::{Close, Error, Memory, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
 use foldback_kv::{Todo, retry};
 use foldback_transcript::{Conversation, without_lines};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -86,7 +88,43 @@ impl<'a> Conversations<'a> {
         todo: &TodoId,
         conversation: &Conversation,
     ) -> Result<Vec<Recorded>, Error> {
-        let (mut session, mut checked) = self.begin(todo, conversation)?;
+        let begun = self.begin(todo, conversation)?;
+        self.go_on(begun, conversation)
+    }
+
+    /// As [`continue_import`](Self::continue_import) for several conversations, each into a todo of its
+    /// own; they are cut and embedded beside each other. The todos are made, and what they hold already
+    /// is checked, in the order given: behind one that is refused, and for which `is_passed` is
+    /// false, nothing is begun. The results are in that order, and end with that one.
+    ///
+    /// # Errors
+    /// In the place of each conversation, as [`continue_import`](Self::continue_import).
+    pub fn continue_imports(
+        self,
+        conversations: &[(TodoId, &Conversation)],
+        is_passed: impl Fn(&Error) -> bool,
+    ) -> Vec<Result<Vec<Recorded>, Error>> {
+        let mut begun = Vec::with_capacity(conversations.len());
+        for (todo, conversation) in conversations {
+            let session = self.begin(todo, conversation);
+            let ends = session.as_ref().is_err_and(|error| !is_passed(error));
+            begun.push((session, *conversation));
+            if ends {
+                break;
+            }
+        }
+        let import = |(begun, conversation): (Result<_, Error>, &Conversation)| {
+            begun.and_then(|begun| self.go_on(begun, conversation))
+        };
+        begun.into_par_iter().map(import).collect()
+    }
+
+    /// Records what of a conversation its todo does not hold yet, and closes its last block.
+    fn go_on(
+        self,
+        (mut session, mut checked): (Session, u64),
+        conversation: &Conversation,
+    ) -> Result<Vec<Recorded>, Error> {
         let mut recorded = Vec::new();
         loop {
             self.check_held(&session.todo, checked..session.len(), conversation)?;

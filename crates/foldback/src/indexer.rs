@@ -1,6 +1,6 @@
 //! The threads that let the derived indexes catch up, away from the write route.
 
-use foldback_blockstore::BlockStore;
+use foldback_blockstore::{AllTodos, BlockStore};
 use foldback_kv::Todo;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const GATHER: Duration = Duration::from_millis(500);
 /// memory closes. An index is given up then behind its next commit: closing waits for one batch of up
 /// to some thousands of blocks, of each todo that had gathered.
 pub(crate) struct Indexer {
-    blocks: Option<Arc<BlockStore>>,
+    stores: Option<(Arc<BlockStore>, Arc<AllTodos>)>,
     wake: Option<Sender<Todo>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -26,15 +26,18 @@ pub(crate) struct Indexer {
 impl Indexer {
     /// An indexer that does nothing, for read-only and in-memory stores.
     pub(crate) fn idle() -> Self {
-        Self { blocks: None, wake: None, thread: None }
+        Self { stores: None, wake: None, thread: None }
     }
 
-    pub(crate) fn start(blocks: Arc<BlockStore>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        blocks: Arc<BlockStore>,
+        all_todos: Arc<AllTodos>,
+    ) -> std::io::Result<Self> {
         let (wake, woken) = channel::<Todo>();
-        let keeper = Keeper { blocks: blocks.clone(), graph: None };
+        let keeper = Keeper { blocks: blocks.clone(), all_todos: all_todos.clone(), graph: None };
         let thread = Builder::new().name("foldback-indexer".to_owned());
         let thread = thread.spawn(move || keeper.run(&woken))?;
-        Ok(Self { blocks: Some(blocks), wake: Some(wake), thread: Some(thread) })
+        Ok(Self { stores: Some((blocks, all_todos)), wake: Some(wake), thread: Some(thread) })
     }
 
     /// Says that blocks of `todo` have closed.
@@ -48,8 +51,9 @@ impl Indexer {
 
 impl Drop for Indexer {
     fn drop(&mut self) {
-        if let Some(blocks) = &self.blocks {
+        if let Some((blocks, all_todos)) = &self.stores {
             blocks.stop_building();
+            all_todos.stop();
         }
         self.wake = None;
         if let Some(thread) = self.thread.take() {
@@ -62,6 +66,7 @@ impl Drop for Indexer {
 /// and `doctor` try again.
 struct Keeper {
     blocks: Arc<BlockStore>,
+    all_todos: Arc<AllTodos>,
     /// The thread that builds a graph, or has built the last one.
     graph: Option<JoinHandle<()>>,
 }
@@ -90,6 +95,7 @@ impl Keeper {
                     self.build_graph(todo);
                 }
             }
+            drop(self.all_todos.catch_up(false, |_, _| {}));
         }
         if let Some(graph) = self.graph {
             drop(graph.join());

@@ -43,6 +43,7 @@
 //! ```
 
 mod memory;
+mod owner;
 mod session;
 
 mod holes;
@@ -74,7 +75,10 @@ pub use embedding::{
 };
 pub use error::{Error, ErrorKind};
 pub use foldback_backend_store::BackendStore;
-pub use foldback_blockstore::{Hit, IndexConfig, SearchAnswer, SearchRequest};
+pub use foldback_blockstore::{
+    AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, IndexConfig, Origin, SearchAnswer,
+    SearchRequest,
+};
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{Answer, CacheAware, FoldPolicy, Marks, ViewConfig};
@@ -88,6 +92,7 @@ pub use maintenance::{Checkup, Maintenance};
 pub use memory::Memory;
 pub use offload::OffloadPolicy;
 pub use options::{KNOWN_SECRET, Options};
+pub use owner::Owner;
 pub use record::Close;
 pub use references::References;
 pub use session::{RawResult, Session};

@@ -8,7 +8,9 @@ mod verify;
 use crate::embedding::Embedding;
 use crate::memory::Shared;
 use crate::{Error, Memory};
+use foldback_blockstore::CaughtUp;
 use foldback_kv::{Batch, Error as KvError, Todo};
+use rayon::prelude::*;
 use rebuild::rebuild;
 use serde::Serialize;
 use std::sync::Arc;
@@ -71,6 +73,9 @@ pub struct Checkup {
     pub findings: Vec<String>,
     /// How many blocks the indexes are behind the truth: no fault, they are searched from there.
     pub index_lag: u64,
+    /// How many blocks the index over all todos is behind, where that is enough to be worth a volume:
+    /// no fault either.
+    pub all_todos_lag: u64,
     /// How many messages stand open behind the last blocks.
     pub tail: u64,
 }
@@ -138,6 +143,11 @@ impl Maintenance<'_> {
             }
             Ok(())
         })?;
+        match self.memory.all_todos.examine(repair) {
+            Ok(found) => checkup.findings.extend(found.iter().map(ToString::to_string)),
+            Err(error) => checkup.findings.push(error.to_string()),
+        }
+        checkup.all_todos_lag = self.memory.all_todos.lag()?;
         Ok(checkup)
     }
 
@@ -179,16 +189,19 @@ impl Maintenance<'_> {
     /// When an index cannot be written, or the memory can only be read.
     pub fn index(self) -> Result<(), Error> {
         self.check_writable()?;
-        self.for_each_todo(|todo| {
-            // Another thread or process may be at it; then this waits for its turn.
-            while self.memory.blocks.maintain(todo)?.busy {
-                std::thread::sleep(TURN);
-            }
-            while self.memory.blocks.build_graph(todo)?.busy {
-                std::thread::sleep(TURN);
-            }
-            Ok(())
-        })
+        self.for_each_step(|todos| {
+            todos.par_iter().try_for_each(|todo| {
+                // Another thread or process may be at it; then this waits for its turn.
+                while self.memory.blocks.maintain(todo)?.busy {
+                    std::thread::sleep(TURN);
+                }
+                while self.memory.blocks.build_graph(todo)?.busy {
+                    std::thread::sleep(TURN);
+                }
+                Ok(())
+            })
+        })?;
+        self.memory.index_all_todos(false, &mut |_, _| {}).map(drop)
     }
 
     /// Returns unused space to the system.
@@ -205,6 +218,14 @@ impl Maintenance<'_> {
     }
 
     fn for_each_todo(self, mut visit: impl FnMut(&Todo) -> Result<(), Error>) -> Result<(), Error> {
+        self.for_each_step(|todos| todos.iter().try_for_each(&mut visit))
+    }
+
+    /// Hands over the todos, some at a time.
+    fn for_each_step(
+        self,
+        mut visit: impl FnMut(&[Todo]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut after = 0;
         loop {
             let list = |limit| self.memory.registry.list(after, limit);
@@ -219,7 +240,24 @@ impl Maintenance<'_> {
             };
             let Some(last) = todos.last() else { return Ok(()) };
             after = last.no();
-            todos.iter().try_for_each(&mut visit)?;
+            visit(&todos)?;
+        }
+    }
+}
+
+impl Shared {
+    /// Lets the index over all todos catch up, and waits for its turn where another is at it.
+    pub(crate) fn index_all_todos(
+        &self,
+        is_forced: bool,
+        report: &mut dyn FnMut(u64, u64),
+    ) -> Result<CaughtUp, Error> {
+        loop {
+            let done = self.all_todos.catch_up(is_forced, &mut *report)?;
+            if !done.busy {
+                return Ok(done);
+            }
+            std::thread::sleep(TURN);
         }
     }
 }

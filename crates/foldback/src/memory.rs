@@ -3,11 +3,12 @@
 use crate::embedding::{EmbedderTrouble, Reembedder, adopt, embedder_of};
 use crate::error::Failure;
 use crate::indexer::Indexer;
+use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
 use crate::secret::{Secret, secret_of};
 use crate::{Error, OffloadPolicy, Options, Session, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
-use foldback_blockstore::{BlockStore, SearchAnswer, SearchRequest};
+use foldback_blockstore::{AllTodos, BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Marks, RecallSource, ViewConfig};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
+    /// For the owner's handle and for upkeep; nothing that an agent works with leads to it.
+    pub(crate) all_todos: Arc<AllTodos>,
     pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) embedder_trouble: Option<Arc<EmbedderTrouble>>,
@@ -97,11 +100,17 @@ impl Memory {
         let payloads = Arc::new(BackendStore::open(kv.clone(), folder("payloads"), config)?);
         let texts = Arc::new(StoredTexts(payloads.clone()));
         let index = folder("index");
+        let registry = Registry::new(kv.clone());
+        let origins = Arc::new(NotedOrigins(registry.clone()));
+        let config = options.index.clone();
+        let all_todos = AllTodos::open(kv.clone(), texts.clone(), origins, index.clone(), config);
+        let all_todos = Arc::new(all_todos);
         let blocks = BlockStore::open_with_payloads(kv.clone(), texts, index, options.index)?;
         let blocks = Arc::new(blocks);
         let indexer = if dir.is_some() && options.mode == Mode::ReadWrite {
             let path = dir.clone().unwrap_or_default();
-            Indexer::start(blocks.clone()).map_err(|source| Failure::Io { path, source })?
+            Indexer::start(blocks.clone(), all_todos.clone())
+                .map_err(|source| Failure::Io { path, source })?
         } else {
             Indexer::idle()
         };
@@ -112,9 +121,10 @@ impl Memory {
             reembedder: Reembedder::default(),
             indexer,
             dir,
-            registry: Registry::new(kv.clone()),
+            registry,
             kv,
             blocks,
+            all_todos,
             payloads,
             embedder,
             embedder_trouble: embedder_trouble.map(Arc::new),

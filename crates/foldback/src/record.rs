@@ -25,6 +25,13 @@ const MAX_WINDOWS: usize = 8;
 /// A preview stands in the view in place of a large part: at most this many tokens.
 const PREVIEW_TOKENS: usize = 100;
 
+/// A message that is to be recorded.
+struct Incoming {
+    message: Arc<Message>,
+    /// Its vectors, where they are made already.
+    vectors: Option<Result<Vectors, EmbedError>>,
+}
+
 /// What one transaction will hold.
 #[derive(Default)]
 pub(crate) struct Draft {
@@ -56,7 +63,7 @@ impl Session {
     /// # Errors
     /// As [`record`](Self::record).
     pub fn record_all(&mut self, messages: Vec<Message>) -> Result<Vec<Recorded>, Error> {
-        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let messages = self.embedded(messages);
         self.write(|session, live, draft| {
             messages.iter().map(|message| session.ingest(live, draft, message)).collect()
         })
@@ -82,7 +89,7 @@ impl Session {
         seq: SeqNo,
         messages: Vec<Message>,
     ) -> Result<Vec<Recorded>, Error> {
-        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let messages = self.embedded(messages);
         self.write(|session, live, draft| {
             let found = live.chunker.next();
             if found != seq {
@@ -151,11 +158,25 @@ impl Session {
         Ok(())
     }
 
+    /// Several messages with their vectors, made together. One message, and messages among which may
+    /// be what was recalled, which has none, are embedded as they are taken in.
+    fn embedded(&self, messages: Vec<Message>) -> Vec<Incoming> {
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        if messages.len() < 2 || !self.answers.is_empty() {
+            let incoming = |message| Incoming { message, vectors: None };
+            return messages.into_iter().map(incoming).collect();
+        }
+        let texts: Vec<&Message> = messages.iter().map(Arc::as_ref).collect();
+        let vectors = vectors_of_each(self.memory.embedder.as_ref(), &texts);
+        let both = messages.into_iter().zip(vectors);
+        both.map(|(message, vectors)| Incoming { message, vectors: Some(vectors) }).collect()
+    }
+
     fn ingest(
         &self,
         live: &mut Live,
         draft: &mut Draft,
-        message: &Arc<Message>,
+        Incoming { message, vectors }: &Incoming,
     ) -> Result<Recorded, Error> {
         let seq = live.chunker.next();
         let now = (self.memory.clock)();
@@ -163,9 +184,10 @@ impl Session {
             Some((stored, note)) => (stored, Some(note)),
             None => (self.offload(live, draft, seq, message, now.0)?, None),
         };
-        let vectors = match stored.recall {
-            true => Vectors::default(),
-            false => vectors_of(self.memory.embedder.as_ref(), message)?,
+        let vectors = match vectors {
+            _ if stored.recall => Vectors::default(),
+            Some(vectors) => vectors.clone()?,
+            None => vectors_of(self.memory.embedder.as_ref(), message)?,
         };
         let mean = mean(&vectors);
         let mut input = Input::of(message);
@@ -273,6 +295,36 @@ pub(crate) fn vectors_of(
     message: &Message,
 ) -> Result<Vectors, EmbedError> {
     embedder.embed(&embedder.windows(&text_of(message), MAX_WINDOWS))
+}
+
+/// The vectors of each of several messages, made together: an embedder works on many texts beside each
+/// other. Where it does not take them so, each is tried by itself.
+pub(crate) fn vectors_of_each(
+    embedder: &dyn Embedder,
+    messages: &[&Message],
+) -> Vec<Result<Vectors, EmbedError>> {
+    let texts: Vec<String> = messages.iter().map(|message| text_of(message)).collect();
+    let windows: Vec<Vec<&str>> =
+        texts.iter().map(|text| embedder.windows(text, MAX_WINDOWS)).collect();
+    let all: Vec<&str> = windows.iter().flatten().copied().collect();
+    let together = match embedder.embed(&all) {
+        Ok(vectors) if vectors.len() == all.len() => vectors,
+        _ => return messages.iter().map(|message| vectors_of(embedder, message)).collect(),
+    };
+    let mut rows = together.rows();
+    let of = |windows: &Vec<&str>| {
+        let values = rows.by_ref().take(windows.len()).flatten().copied().collect();
+        Vectors::new(together.dim(), values).ok_or_else(|| EmbedError {
+            model: embedder.model_id().to_owned(),
+            message: format!("it gave vectors that are no rows of {} numbers", together.dim()),
+        })
+    };
+    windows.iter().map(of).collect()
+}
+
+/// In how many windows a message is embedded.
+pub(crate) fn windows_of(embedder: &dyn Embedder, message: &Message) -> usize {
+    embedder.windows(&text_of(message), MAX_WINDOWS).len()
 }
 
 /// What a message says and calls.

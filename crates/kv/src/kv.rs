@@ -35,6 +35,25 @@ pub trait Kv: Send + Sync {
     /// [`Error::CorruptHead`] when its checksum does not hold.
     fn head(&self, todo: u32) -> Result<u64, Error>;
 
+    /// The heads of the todos in a range that have one, ascending. One that is damaged is left out;
+    /// [`check`](Self::check) names it. The engines of this crate read them in one go, however many
+    /// there are.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        let mut found = Vec::new();
+        for todo in todos.start..todos.end.min(Key::TODO_END) {
+            match self.head(todo) {
+                Ok(0) | Err(Error::CorruptHead { .. }) => {}
+                Ok(head) => found.push((todo, head)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
     /// The value of a key, verified.
     ///
     /// # Errors

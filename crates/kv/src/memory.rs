@@ -70,6 +70,14 @@ impl Kv for Memory {
         Ok(self.state.read().heads.get(&todo).copied().unwrap_or(0))
     }
 
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        if todos.is_empty() {
+            return Ok(Vec::new());
+        }
+        let state = self.state.read();
+        Ok(state.heads.range(todos).map(|(todo, head)| (*todo, *head)).collect())
+    }
+
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
         Ok(self.state.read().records.get(&key).cloned())

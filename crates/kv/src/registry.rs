@@ -166,6 +166,18 @@ impl Registry {
             .collect()
     }
 
+    /// The todos that hold anything, each by its number, with its head: one read, however many there
+    /// are. What was forgotten is not among them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn heads(&self) -> Result<Vec<(u32, u64)>, Error> {
+        let made = u32::try_from(self.kv.head(REGISTRY)?).unwrap_or(u32::MAX);
+        let mut heads = self.kv.heads(REGISTRY + 1..made.saturating_add(1))?;
+        heads.retain(|(_, head)| *head != FORGOTTEN);
+        Ok(heads)
+    }
+
     /// Takes the todo out of the registry, together with `delete` (its records elsewhere), in one
     /// transaction. Its head goes to a number that no writer expects, so that one that still holds
     /// the todo is told of a conflict.
@@ -306,6 +318,13 @@ mod tests {
         let again = registry.create(&a, b"").unwrap();
         let other = registry.create(&b, b"").unwrap();
         assert_ne!(first.no(), again.no());
+        let expect = Some(Expect { todo: other.no(), head: 0, next: 7 });
+        registry.kv.commit(Batch { expect, ..Batch::default() }).unwrap();
+        assert_eq!(
+            registry.heads().unwrap(),
+            [(other.no(), 7)],
+            "neither forgotten nor empty ones"
+        );
         assert_eq!(registry.list(0, 10).unwrap(), [again.clone(), other]);
         assert_eq!(registry.list(again.no(), 10).unwrap().len(), 1);
     }

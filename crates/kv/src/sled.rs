@@ -177,6 +177,24 @@ impl Kv for Sled {
         }
     }
 
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        if todos.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read(|database| {
+            let mut found = Vec::new();
+            for item in database.range(head_key(todos.start)..head_key(todos.end)) {
+                let (bytes, stored) = item?;
+                if let Some((_, todo, _)) = parts(&bytes)
+                    && let Ok(head) = record::open_head(todo, &stored)
+                {
+                    found.push((todo, head));
+                }
+            }
+            Ok(found)
+        })
+    }
+
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
         let stored = self.read(|database| database.get(key_of(key)))?;

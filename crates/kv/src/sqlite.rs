@@ -213,6 +213,24 @@ impl Kv for Sqlite {
         }
     }
 
+    fn heads(&self, todos: Range<u32>) -> Result<Vec<(u32, u64)>, Error> {
+        let Some(last) = todos.end.checked_sub(1).filter(|last| todos.start <= *last) else {
+            return Ok(Vec::new());
+        };
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(table::HEADS.scan)?;
+            let mut rows = statement.query((todos.start, last, i64::MAX))?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let todo = low(row.get(0)?);
+                if let Ok(Ok(head)) = blob(row, 1)?.map(|bytes| record::open_head(todo, bytes)) {
+                    found.push((todo, head));
+                }
+            }
+            Ok(found)
+        })
+    }
+
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         key.check()?;
         if !self.has(key.space)? {

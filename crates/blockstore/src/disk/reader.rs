@@ -44,10 +44,11 @@ pub(crate) struct DiskIndex {
 impl DiskIndex {
     /// The index in the folder, checked to its last byte; `None` when there is none.
     ///
-    /// `graph` is one that was opened before; it is used again when it is still the one on disk.
+    /// `number` is that of the todo whose blocks it holds; [`OF_MANY`](super::OF_MANY) of an index of
+    /// blocks of many todos. `graph` is one that was opened before; it is used again when it is still the one on disk.
     pub(crate) fn open(
         folder: &Folder,
-        todo: &Todo,
+        number: u32,
         graph: Option<&Arc<Graph>>,
     ) -> Result<Option<Self>, Damage> {
         // A writer removes the files of merged segments, perhaps between reading which there are
@@ -55,7 +56,7 @@ impl DiskIndex {
         let mut tries = 3;
         loop {
             tries -= 1;
-            match Self::try_open(folder, todo, graph) {
+            match Self::try_open(folder, number, graph) {
                 Err(_) if tries > 0 && folder.holds_index() => {}
                 result => return result,
             }
@@ -64,7 +65,7 @@ impl DiskIndex {
 
     fn try_open(
         folder: &Folder,
-        todo: &Todo,
+        number: u32,
         graph: Option<&Arc<Graph>>,
     ) -> Result<Option<Self>, Damage> {
         if !folder.holds_index() {
@@ -78,7 +79,7 @@ impl DiskIndex {
             // It was created, and the first batch never arrived.
             return Ok(None);
         }
-        let manifest = Manifest::read(metas.payload.as_deref(), todo.no())?;
+        let manifest = Manifest::read(metas.payload.as_deref(), number)?;
         for path in metas.list_segment_files() {
             // A file that is missing is told by the segment's reader, if it needs it.
             if let Ok(false) = index.directory().validate_checksum(&path) {
@@ -285,7 +286,7 @@ mod tests {
         let id = TodoId::new("t").unwrap();
         let todo = Registry::new(foldback_kv::memory()).create(&id, b"").unwrap();
         let folder = Folder::new(dir.path(), todo.no());
-        let open = || DiskIndex::open(&folder, &todo, None);
+        let open = || DiskIndex::open(&folder, todo.no(), None);
         assert!(matches!(open(), Ok(None)));
         std::fs::create_dir_all(folder.tantivy()).unwrap();
         assert!(matches!(open(), Ok(None)));

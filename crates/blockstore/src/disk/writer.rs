@@ -248,7 +248,7 @@ impl<'a> IndexWriter<'a> {
     }
 }
 
-fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
+pub(super) fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
     let carried = doc.carried();
     let mut document = with_terms(fields.terms, doc.terms, doc.meta.len);
     document.add_u64(fields.number, u64::from(doc.n));
@@ -259,7 +259,7 @@ fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
     document
 }
 
-fn passage(place: u32, doc: PassageDoc, fields: Fields) -> TantivyDocument {
+pub(super) fn passage(place: u32, doc: PassageDoc, fields: Fields) -> TantivyDocument {
     let PassageDoc { meta, terms } = doc;
     let mut document = with_terms(fields.passage, terms, meta.len);
     document.add_u64(fields.number, u64::from(meta.block));

@@ -2,19 +2,20 @@
 
 use super::{Searcher, is_filtered};
 use crate::block_doc::Place;
-use crate::disk::Query;
+use crate::disk::{DiskIndex, Query};
 use crate::dot::dot;
-use crate::parts::Parts;
 use crate::pool::{Cosine, Pool};
 use crate::rank::{self, Question};
+use crate::records::Records;
 use crate::scores::AskedVector;
 use crate::vectors::MessageVectors;
 use crate::{Error, Ranking, SearchRequest, VectorSide};
+use foldback_kv::Todo;
 
 /// What becomes of the vectors, and the question's when they take part.
-pub(super) fn vector_side<'a>(
+pub(crate) fn vector_side<'a>(
     request: &SearchRequest<'a>,
-    parts: &Parts<'_>,
+    models: &[(&str, usize)],
 ) -> (VectorSide, Option<AskedVector<'a>>) {
     let by_meaning = request.vector.filter(|_| request.ranking != Ranking::Words);
     let Some((embedder, vector)) = by_meaning else { return (VectorSide::NotAsked, None) };
@@ -23,7 +24,6 @@ pub(super) fn vector_side<'a>(
         return (VectorSide::Blank, None);
     }
     let model = embedder.model_id();
-    let models = parts.models();
     if models.contains(&(model, vector.len())) {
         let unit: Vec<f32> = vector.iter().map(|v| v / norm).collect();
         let codes = Query::new(&unit);
@@ -96,14 +96,16 @@ impl Searcher {
 /// So many vectors a graph is asked for, or as many as four times the hits.
 const FROM_GRAPH: usize = 256;
 
-impl Searcher {
-    /// The cosine of a block's best vector as the truth holds it, and where that is from.
+impl Records {
+    /// The cosine of a block's best vector as the truth holds it, and where that is from. The block is
+    /// number `n` of the index.
     pub(crate) fn exact_cosine(
         &self,
+        disk: &DiskIndex,
+        todo: &Todo,
         n: u32,
         query: &AskedVector<'_>,
     ) -> Result<Option<(f32, Place)>, Error> {
-        let Some(disk) = &self.disk else { return Ok(None) };
         let Some(group) = disk.codes.group(query.model, query.unit.len()) else {
             return Ok(None);
         };
@@ -118,7 +120,7 @@ impl Searcher {
         for (row, estimate) in rows {
             let place = group.place(row);
             if read.as_ref().is_none_or(|(seq, _)| *seq != place.seq) {
-                let vectors = match self.records.vectors(&self.todo, place.seq) {
+                let vectors = match self.vectors(todo, place.seq) {
                     Ok(vectors) => vectors,
                     Err(Error::Corrupt { .. }) => None,
                     Err(error) => return Err(error),

@@ -14,8 +14,9 @@ use serde::Serialize;
 /// index is derived: making it again loses nothing.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
-/// "log_bytes", "messages"}; `index_lag` counts closed blocks that are searched from the records
-/// because the indexes do not hold them yet, `tail` messages behind the last closed blocks, `folds`
+/// "log_bytes", "messages", "all_todos_lag"}; `index_lag` counts closed blocks that are searched from the records
+/// because the indexes do not hold them yet, `all_todos_lag` those that the index over all todos does
+/// not hold, `tail` messages behind the last closed blocks, `folds`
 /// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log. The
 /// exit code is 1 when something was found.
 #[derive(Args)]
@@ -37,6 +38,7 @@ struct DoctorJson<'a> {
     folds: u64,
     log_bytes: u64,
     messages: u64,
+    all_todos_lag: u64,
 }
 
 impl Doctor {
@@ -69,12 +71,14 @@ impl Doctor {
                 folds: checkup.blocks,
                 log_bytes,
                 messages: checkup.messages,
+                all_todos_lag: checkup.all_todos_lag,
             })?;
         } else {
             verify::print(out, &checkup)?;
             out.line(format!(
-                "  {} behind the indexes, {} open, {} in the log",
+                "  {} behind the indexes, {} behind the index over all todos, {} open, {} in the log",
                 text::count(checkup.index_lag, "block"),
+                checkup.all_todos_lag,
                 text::count(checkup.tail, "message"),
                 text::bytes(log_bytes),
             ))?;

@@ -6,8 +6,8 @@ use crate::output::{Output, style, text};
 use crate::sources::{Sourced, Sources, Survey};
 use crate::store;
 use clap::Args;
-use foldback::{ErrorKind, Memory};
-use foldback_core::{TodoId, thousands};
+use foldback::ErrorKind;
+use foldback_core::{Recorded, TodoId, thousands};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -77,22 +77,34 @@ impl Import {
         let memory = store::open_for_writing(globals, out)?;
         let mut progress = out.progress("importing", survey.messages);
         let mut refused = 0;
-        for sourced in survey.conversations() {
-            let sourced = sourced?;
-            let todo = self.todo.clone().unwrap_or_else(|| sourced.todo());
-            progress.around(|| tell(out, &sourced, &todo));
-            match import(&memory, &todo, &sourced) {
-                Ok(imported) => progress.around(|| print(out, &imported))?,
-                Err(error) if is_passed(&error, self.lenient) => {
-                    let Sourced { file, line, .. } = &sourced;
-                    progress.around(|| {
-                        out.note(format_args!("skipped: {file}, line {line}: {error}"));
-                    });
-                    refused += 1;
-                }
-                Err(error) => return Err(with_hint(error, survey.conversations)),
+        let mut conversations = survey.conversations();
+        loop {
+            let step = next_step(&mut conversations, self.todo.as_ref())?;
+            if step.is_empty() {
+                break;
             }
-            progress.advance(sourced.conversation.messages.len() as u64);
+            let given: Vec<_> =
+                step.iter().map(|(todo, sourced)| (todo.clone(), &sourced.conversation)).collect();
+            let passes = |error: &foldback::Error| is_passed(error, self.lenient);
+            let imported = memory.conversations().continue_imports(&given, passes);
+            for ((todo, sourced), recorded) in step.iter().zip(imported) {
+                progress.around(|| tell(out, sourced, todo));
+                match recorded {
+                    Ok(recorded) => {
+                        let imported = ImportJson::of(todo, sourced, &recorded);
+                        progress.around(|| print(out, &imported))?;
+                    }
+                    Err(error) if passes(&error) => {
+                        let Sourced { file, line, .. } = sourced;
+                        progress.around(|| {
+                            out.note(format_args!("skipped: {file}, line {line}: {error}"));
+                        });
+                        refused += 1;
+                    }
+                    Err(error) => return Err(with_hint(error, survey.conversations)),
+                }
+                progress.advance(sourced.conversation.messages.len() as u64);
+            }
         }
         drop(progress);
         tell_skipped(out, &survey)?;
@@ -113,23 +125,38 @@ pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
     }
 }
 
-fn import<'a>(
-    memory: &Memory,
-    todo: &'a TodoId,
-    sourced: &'a Sourced,
-) -> Result<ImportJson<'a>, foldback::Error> {
-    let conversation = &sourced.conversation;
-    let recorded = memory.conversations().continue_import(todo, conversation)?;
-    let messages = conversation.messages.len() as u64;
-    Ok(ImportJson {
-        id: conversation.id.as_deref(),
-        todo_id: todo,
-        messages,
-        recorded: recorded.len() as u64,
-        // Whoever recorded the others, before or meanwhile.
-        held: messages.saturating_sub(recorded.len() as u64),
-        blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
-    })
+/// Conversations that are imported beside each other: so many, or of so many messages.
+const STEP: usize = 64;
+const STEP_MESSAGES: usize = 8_192;
+
+/// The next conversations, each with its todo.
+fn next_step(
+    conversations: &mut impl Iterator<Item = Result<Sourced, CliError>>,
+    todo: Option<&TodoId>,
+) -> Result<Vec<(TodoId, Sourced)>, CliError> {
+    let (mut step, mut messages) = (Vec::new(), 0);
+    while step.len() < STEP && messages < STEP_MESSAGES {
+        let Some(sourced) = conversations.next().transpose()? else { break };
+        messages += sourced.conversation.messages.len();
+        step.push((todo.cloned().unwrap_or_else(|| sourced.todo()), sourced));
+    }
+    Ok(step)
+}
+
+impl<'a> ImportJson<'a> {
+    fn of(todo: &'a TodoId, sourced: &'a Sourced, recorded: &[Recorded]) -> Self {
+        let conversation = &sourced.conversation;
+        let messages = conversation.messages.len() as u64;
+        Self {
+            id: conversation.id.as_deref(),
+            todo_id: todo,
+            messages,
+            recorded: recorded.len() as u64,
+            // Whoever recorded the others, before or meanwhile.
+            held: messages.saturating_sub(recorded.len() as u64),
+            blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
+        }
+    }
 }
 
 /// Says what helps where one of several conversations is refused.

@@ -1,19 +1,21 @@
 //! `foldback search`.
 
-use super::TodoArg;
+mod hit_json;
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
-use crate::output::json::rounded;
 use crate::output::snippet::{Snippet, show, snippets, words};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
-use foldback::{Memory, SearchAnswer};
+use foldback::{AllTodosAnswer, AllTodosRequest, Memory, SearchAnswer};
 use foldback_blockstore::{Hit, PassageHit, SearchRequest};
-use foldback_core::{BlockId, BlockType, CloseReason, Message, PayloadRef, SeqNo, Timestamp};
+use foldback_core::{BlockType, CloseReason, Message, SeqNo, Timestamp, TodoId, thousands};
+use hit_json::{HitJson, hit_json};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Find the blocks of a todo that answer a question, best first
@@ -21,9 +23,13 @@ use std::time::Instant;
 /// Words and meaning count: BM25 over the todo's own words, and the similarity of vectors. An exact
 /// hit on an id, a path or a rare word goes first. What stored payloads say is searched under their
 /// blocks, and told with its lines. Blocks that have little to do with the question are left out, as
-/// the agent's own search does it; --all shows them. Only blocks of this todo are ever looked at. The
-/// open messages behind the last closed block are searched as a block, under the id that they get when
-/// it closes.
+/// the agent's own search does it; --all shows them. The open messages behind the last closed block
+/// are searched as a block, under the id that they get when it closes.
+///
+/// With --todo only blocks of that todo are ever looked at, as an agent may. --all-todos is for the
+/// person whose store it is: one list over everything in it, by an index that import and recording
+/// keep up in the background. What it does not hold yet is read from the records, up to some hundreds
+/// of blocks; how many messages are beyond that is said, and --index indexes them first.
 ///
 /// JSON: {"hits": [{"block_id", "open", "score", "bm25", "cosine", "first_seq", "last_seq", "text",
 /// "payloads": [{"ref", "first_line", "skip", "last_line", "text", "also_in"}]}], "took_us"}; of
@@ -31,14 +37,36 @@ use std::time::Instant;
 /// `text`, and `skip` is how many bytes of a long first line stand before it. With
 /// --explain each hit has "explanation" too; what stands beside words and meaning in its score is
 /// "neighbours", "recent", "dated" and "bonus" there. Where the question could not be compared by
-/// meaning, "by_words_alone" says why. The exit code is 1 when nothing was found.
+/// meaning, "by_words_alone" says why. With --all-todos
+/// each hit has "todo_id" too, and beside "hits" stand "blocks", how many were searched, and
+/// "waiting", about how many messages were not. The exit code is 1 when nothing was found.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback search --todo coding-session what was the retry limit
-  foldback search --todo coding-session -k 1 --explain \"no such column: lease_token\"")]
+  foldback search --todo coding-session -k 1 --explain \"no such column: lease_token\"
+  foldback search --all-todos -k 10 --since 2025-01-01T00:00:00Z what did we decide about retries
+  foldback search --all-todos --source claude-code --folder . flaky test")]
 pub(crate) struct Search {
-    #[command(flatten)]
-    todo: TodoArg,
+    /// The todo; `foldback todos` lists those there are
+    #[arg(long, value_name = "ID", required_unless_present = "all_todos")]
+    todo: Option<TodoId>,
+
+    /// Search every todo of the store, and rank what is found as one list
+    #[arg(long, conflicts_with = "todo")]
+    all_todos: bool,
+
+    /// With --all-todos, only todos of this source: a format, such as claude-code, codex, lang-chain,
+    /// chat-completions or foldback, or run
+    #[arg(long, value_name = "SOURCE", requires = "all_todos")]
+    source: Option<String>,
+
+    /// With --all-todos, only todos whose work was in this folder, or below it
+    #[arg(long, value_name = "DIR", requires = "all_todos")]
+    folder: Option<PathBuf>,
+
+    /// With --all-todos, bring its index up to date first
+    #[arg(long, requires = "all_todos")]
+    index: bool,
 
     /// The question: words, names, paths, error messages
     #[arg(required = true, value_name = "QUERY")]
@@ -74,69 +102,20 @@ pub(crate) struct Search {
 struct SearchJson<'a> {
     hits: Vec<HitJson<'a>>,
     took_us: u64,
+    #[serde(flatten)]
+    extent: Option<Extent>,
     /// Why the question was not compared by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_words_alone: Option<String>,
 }
 
-#[derive(Serialize)]
-struct HitJson<'a> {
-    block_id: &'a BlockId,
-    /// Whether it is not closed yet.
-    open: bool,
-    score: f64,
-    bm25: f64,
-    cosine: f64,
-    first_seq: SeqNo,
-    last_seq: SeqNo,
-    text: String,
-    payloads: Vec<PayloadJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<ExplanationJson<'a>>,
-}
-
-/// Lines of a payload that answer the question.
-#[derive(Serialize)]
-struct PayloadJson<'a> {
-    #[serde(rename = "ref")]
-    reference: &'a PayloadRef,
-    first_line: u64,
-    /// Bytes of the first line that stand before the text.
-    skip: u64,
-    last_line: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    /// Other blocks that carry the payload.
-    also_in: &'a [BlockId],
-}
-
-#[derive(Serialize)]
-struct ExplanationJson<'a> {
-    exact: bool,
-    relevance: f64,
-    /// What the better of the blocks before and behind added to the score.
-    neighbours: f64,
-    /// What it added that work with tools has just seen the block.
-    recent: f64,
-    /// What it added that the question names the days on which the block was told.
-    dated: f64,
-    /// What exact hits added.
-    bonus: f64,
-    lexical_weight: f64,
-    best_bm25: f64,
-    best_seq: Option<SeqNo>,
-    terms: Vec<TermJson<'a>>,
-    payload_bm25: f64,
-    payload_terms: Vec<&'a str>,
-}
-
-#[derive(Serialize)]
-struct TermJson<'a> {
-    term: &'a str,
-    idf: f64,
-    tf: u32,
-    bm25: f64,
-    exact: bool,
+/// What was searched of all todos.
+#[derive(Clone, Copy, Serialize)]
+struct Extent {
+    /// How many blocks were searched.
+    blocks: u64,
+    /// About how many messages were not, because no index holds them yet.
+    waiting: u64,
 }
 
 /// Of a longer message, about this much stands in a hit's text; `load` gives it whole.
@@ -151,19 +130,21 @@ const SNIPPETS: usize = 3;
 
 impl Search {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = store::open_for_search(globals)?;
-        let todo = &self.todo.todo;
+        let memory = self.open(globals, out)?;
         let query = self.query.join(" ");
-        let request = SearchRequest::new(&query)
-            .k(usize::from(self.k))
-            .block_type(self.block_type)
-            .since(self.since)
-            .until(self.until)
-            .cutoff((!self.all).then_some(CUTOFF));
         let begun = Instant::now();
-        let answer = memory.search(todo, &request)?;
+        let (answer, extent) = self.ask(&memory, &query)?;
         let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let SearchAnswer { mut hits, by_words_alone } = answer;
+        if let Some(Extent { waiting: waiting @ 1.., .. }) = extent {
+            output::warn(
+                globals,
+                format_args!(
+                    "about {} messages are not indexed yet and were not searched; --index does it",
+                    thousands(waiting)
+                ),
+            );
+        }
         if let Some(error) = &by_words_alone {
             output::warn(globals, format_args!("{error}; this search goes by words alone"));
         }
@@ -176,14 +157,16 @@ impl Search {
             found.push(ShownHit { hit, body, payloads: payloads.collect() });
         }
         if out.is_json() {
-            let hits = found.iter().map(|found| self.hit_json(found)).collect();
+            let hits = found.iter().map(|found| hit_json(&self, found)).collect();
             let by_words_alone = by_words_alone.map(|error| error.to_string());
-            out.json(&SearchJson { hits, took_us, by_words_alone })?;
+            out.json(&SearchJson { hits, took_us, extent, by_words_alone })?;
         } else if found.is_empty() {
             let more = if self.all { "" } else { "; --all shows what is nearest" };
-            out.note(format_args!(
-                "nothing was found; try other words, a name, or `foldback blocks --todo {todo}`{more}"
-            ));
+            let or = match &self.todo {
+                Some(todo) => format!(", or `foldback blocks --todo {todo}`"),
+                None => " or `foldback todos`".to_owned(),
+            };
+            out.note(format_args!("nothing was found; try other words, a name{or}{more}"));
         } else {
             let words = words(&query);
             for (at, found) in found.iter().enumerate() {
@@ -193,49 +176,46 @@ impl Search {
         Ok(Outcome::clean_if(!found.is_empty()))
     }
 
-    fn hit_json<'a>(&self, found: &'a ShownHit<'a>) -> HitJson<'a> {
-        let ShownHit { hit, body, payloads } = found;
-        let told = &hit.explanation;
-        let payload = |(passage, text): (&'a PassageHit, &'a Option<String>)| PayloadJson {
-            reference: &passage.payload,
-            first_line: passage.first_line,
-            skip: passage.skip,
-            last_line: passage.last_line,
-            text: text.as_deref(),
-            also_in: &passage.also_in,
-        };
-        let term = |share: &'a foldback_blockstore::TermShare| TermJson {
-            term: &share.term,
-            idf: rounded(share.idf),
-            tf: share.tf,
-            bm25: rounded(share.bm25),
-            exact: share.exact,
-        };
-        HitJson {
-            block_id: &hit.block.header.block_id,
-            open: hit.block.close_reason == CloseReason::Open,
-            score: rounded(hit.score),
-            bm25: rounded(hit.bm25),
-            cosine: rounded(hit.cosine),
-            first_seq: hit.block.range.first(),
-            last_seq: hit.block.range.last(),
-            text: text_of(body),
-            payloads: hit.passages.iter().zip(payloads).map(payload).collect(),
-            explanation: self.explain.then(|| ExplanationJson {
-                exact: hit.exact,
-                relevance: rounded(hit.relevance),
-                neighbours: rounded(told.neighbours),
-                recent: rounded(told.recent),
-                dated: rounded(told.dated),
-                bonus: rounded(told.bonus),
-                lexical_weight: rounded(told.lexical_weight),
-                best_bm25: rounded(told.best_bm25),
-                best_seq: hit.best_seq,
-                terms: told.terms.iter().map(term).collect(),
-                payload_bm25: rounded(told.passage),
-                payload_terms: told.passage_terms.iter().map(|(term, _)| term.as_str()).collect(),
-            }),
+    /// The store, for reading; with --index its index over all todos is brought up to date first.
+    fn open(&self, globals: &Globals, out: &Output) -> Result<Memory, CliError> {
+        if !self.index {
+            return store::open_for_search(globals);
         }
+        let memory = store::open_existing(globals)?;
+        let mut progress = None;
+        let mut before = 0;
+        memory.owner().index(|done, all| {
+            let progress = progress.get_or_insert_with(|| out.progress("indexing", all));
+            progress.advance(done - before);
+            before = done;
+        })?;
+        Ok(memory)
+    }
+
+    fn ask(
+        &self,
+        memory: &Memory,
+        query: &str,
+    ) -> Result<(SearchAnswer, Option<Extent>), CliError> {
+        let request = SearchRequest::new(query)
+            .k(usize::from(self.k))
+            .block_type(self.block_type)
+            .since(self.since)
+            .until(self.until)
+            .cutoff((!self.all).then_some(CUTOFF));
+        if let Some(todo) = &self.todo {
+            return Ok((memory.search(todo, &request)?, None));
+        }
+        // Logs name folders from the root on.
+        let folder = self.folder.as_ref().map(|dir| {
+            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+            dir.canonicalize().unwrap_or(dir)
+        });
+        let source = self.source.as_deref();
+        let request = AllTodosRequest::new(request).source(source).folder(folder.as_deref());
+        let AllTodosAnswer { hits, by_words_alone, blocks, waiting, .. } =
+            memory.owner().search(&request)?;
+        Ok((SearchAnswer { hits, by_words_alone }, Some(Extent { blocks, waiting })))
     }
 
     fn print(
@@ -249,8 +229,12 @@ impl Search {
         if rank > 1 {
             out.line("")?;
         }
+        let todo = match self.all_todos {
+            true => format!("{}  ", style::paint(style::DIM, &header.todo_id)),
+            false => String::new(),
+        };
         out.line(format!(
-            "{rank}. {}  score {:.2}{}",
+            "{rank}. {}  {todo}score {:.2}{}",
             style::paint(style::NAME, &header.block_id),
             hit.score,
             style::paint(

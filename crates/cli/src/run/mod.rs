@@ -279,6 +279,7 @@ async fn work_with(
     let globals = desk.globals.going_on(record.kept.clone());
     let memory = store::open_for_run(&globals, model.billing.view(policy))?;
     let mut context = MeteredContext::open(policy, record.todo(), &memory, meter.clone())?;
+    setup::note_origin(&memory, record)?;
     let foreign = desk.tools(&record.settings, &screen).await?;
     let models = NamedModels {
         main: model.config,

@@ -14,7 +14,7 @@ use super::settings::RunSettings;
 use crate::demo;
 use crate::error::CliError;
 use crate::settings::{InForce, Settings, ToolSettings};
-use foldback::ViewConfig;
+use foldback::{Memory, Origin, ViewConfig};
 use foldback_agent::{AskPerson, Journal, React, TokenPrices};
 use foldback_core::{Prices, thousands};
 use foldback_deep_search::DeepSearch;
@@ -125,6 +125,18 @@ pub(crate) fn permissions(settings: &RunSettings, tools: &ToolSettings) -> Permi
     let mut permissions = tools.permissions(settings.workspace.clone().unwrap_or_default());
     permissions.web.private_addresses = settings.allow_private_net;
     settings.allow_net.iter().fold(permissions, |permissions, host| permissions.with_host(host))
+}
+
+/// Notes with the todo of a run what writes it and in which folder it works, unless it came from elsewhere.
+pub(crate) fn note_origin(memory: &Memory, record: &RunRecord) -> Result<(), CliError> {
+    let conversations = memory.conversations();
+    if conversations.info(record.todo())?.origin != Origin::default() {
+        return Ok(());
+    }
+    let folder = record.settings.workspace.as_ref();
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+    let origin = Origin { source: Some("run".to_owned()), folder };
+    Ok(conversations.set_origin(record.todo(), &origin)?)
 }
 
 /// What an agent is made of.

@@ -48,6 +48,7 @@ mod run_strategies;
 mod run_tools;
 mod run_turns;
 mod search;
+mod search_all_todos;
 mod settings;
 mod settings_model;
 mod settings_roles;

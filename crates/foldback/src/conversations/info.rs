@@ -4,8 +4,9 @@
 use super::Conversations;
 use crate::Error;
 use crate::error::Failure;
+use foldback_blockstore::Origin;
 use foldback_core::TodoId;
-use foldback_kv::Todo;
+use foldback_kv::{Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,6 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct TodoInfo {
     /// The conversation's id as its source wrote it, where it had one that is no todo id.
     pub foreign_id: Option<String>,
+    /// What wrote it and the folder in which was worked, where that is known.
+    pub origin: Origin,
 }
 
 /// The info of a todo in the registry.
@@ -24,6 +27,9 @@ struct Info {
     /// The envelope that is attached to the todo.
     #[serde(default)]
     attached: Option<Seal>,
+    /// Missing in the info of earlier versions.
+    #[serde(default)]
+    origin: Option<Origin>,
 }
 
 /// Tells whether what is attached is there, whole.
@@ -53,7 +59,27 @@ impl Conversations<'_> {
     /// When there is no such todo or the store fails.
     pub fn info(self, todo: &TodoId) -> Result<TodoInfo, Error> {
         let info: Info = read(todo, &self.memory.registry.info(&self.memory.find(todo)?)?)?;
-        Ok(TodoInfo { foreign_id: info.foreign_id })
+        Ok(TodoInfo { foreign_id: info.foreign_id, origin: info.origin.unwrap_or_default() })
+    }
+
+    /// Notes where a todo came from: what writes it, and the folder in which is worked.
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store fails.
+    pub fn set_origin(self, todo: &TodoId, origin: &Origin) -> Result<(), Error> {
+        let registry = &self.memory.registry;
+        let todo = self.memory.find(todo)?;
+        retry(|| {
+            let head = self.memory.kv.head(todo.no())?;
+            let before = registry.info(&todo)?;
+            let info: Info = read(todo.id(), &before)?;
+            if info.origin.as_ref() == Some(origin) {
+                return Ok(());
+            }
+            let attached = registry.attached(&todo)?;
+            let info = write(&Info { origin: Some(origin.clone()), ..info })?;
+            Ok::<_, Error>(registry.set(&todo, head, &info, &attached)?)
+        })
     }
 
     /// What stood around the messages of the conversation that a todo was imported from; `None`
@@ -95,11 +121,42 @@ impl Conversations<'_> {
         let info = write(&Info {
             foreign_id: conversation.id.clone().filter(|id| id != todo.id().as_str()),
             attached: Some(Seal::of(&envelope)),
+            origin: Some(origin_in(&conversation.envelope)),
         })?;
         if self.memory.registry.info(todo)? != info {
             self.memory.registry.set(todo, head, &info, &envelope)?;
         }
         Ok(())
+    }
+}
+
+/// Where a todo came from: as it is noted, and of one that an earlier version imported as what stands
+/// around its messages tells.
+pub(crate) fn origin_of(registry: &Registry, todo: &Todo) -> Result<Origin, Error> {
+    let bytes = registry.info(todo)?;
+    let info: Info = read(todo.id(), &bytes)?;
+    if let Some(origin) = info.origin {
+        return Ok(origin);
+    }
+    let envelope = match info.attached {
+        Some(_) => read(todo.id(), &registry.attached(todo)?).map(Some)?,
+        None => read::<WithEnvelope>(todo.id(), &bytes)?.envelope,
+    };
+    Ok(envelope.as_ref().map(origin_in).unwrap_or_default())
+}
+
+/// What an envelope tells of its conversation.
+fn origin_in(envelope: &Envelope) -> Origin {
+    /// What logs of coding agents say of their sessions.
+    #[derive(Deserialize)]
+    struct Facts {
+        cwd: Option<String>,
+    }
+    let facts = envelope.get("source");
+    let facts = facts.and_then(|facts| serde_json::from_str::<Facts>(&facts).ok());
+    Origin {
+        source: Some(envelope.format().name().to_owned()),
+        folder: facts.and_then(|facts| facts.cwd).filter(|cwd| !cwd.is_empty()),
     }
 }
 

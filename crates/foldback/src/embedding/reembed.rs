@@ -7,7 +7,7 @@ use super::EmbeddingProgress;
 use super::stored::{failures, own_model, set_failures};
 use crate::Error;
 use crate::error::Failure;
-use crate::record::{text_of, vectors_of};
+use crate::record::{text_of, vectors_of_each, windows_of};
 use crate::texts::{self, Texts};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::{BlockStore, Error as BlockError};
@@ -263,9 +263,10 @@ impl Work {
         course: &mut Course<'_, '_>,
     ) -> Result<Made, Error> {
         let mut made = Made { until: range.start, ..Made::default() };
+        let mut due: Vec<(u64, Message)> = Vec::new();
         let mut rows = 0;
         while made.until < range.end.min(range.start + LOOKS)
-            && made.vectors.len() < BATCH_MESSAGES
+            && due.len() < BATCH_MESSAGES
             && rows < BATCH_VECTORS
         {
             made.stopped = course.is_over();
@@ -274,33 +275,36 @@ impl Work {
             }
             course.looked += 1;
             if let Some(message) = self.due(todo, made.until)? {
-                match self.embed(&message) {
-                    Ok(vectors) => {
-                        rows += vectors.len();
-                        course.refused_in_a_row = 0;
-                        if !vectors.is_empty() {
-                            made.vectors.push((SeqNo(made.until), vectors));
-                        }
-                    }
-                    Err(error) => {
-                        course.refused_in_a_row += 1;
-                        if course.refused_in_a_row >= REFUSED {
-                            return Err(error.into());
-                        }
-                        let (id, seq) = (todo.id(), made.until);
-                        course.refused.push(format!("message {seq} of todo {id}: {error}"));
-                    }
-                }
-                course.progress.done += 1;
+                rows += windows_of(self.embedder.as_ref(), &message);
+                due.push((made.until, message));
             }
             made.until += 1;
+        }
+        let messages: Vec<&Message> = due.iter().map(|(_, message)| message).collect();
+        let embedded = vectors_of_each(self.embedder.as_ref(), &messages);
+        for ((seq, _), vectors) in due.iter().zip(embedded) {
+            match vectors.and_then(|vectors| self.checked(vectors)) {
+                Ok(vectors) => {
+                    course.refused_in_a_row = 0;
+                    if !vectors.is_empty() {
+                        made.vectors.push((SeqNo(*seq), vectors));
+                    }
+                }
+                Err(error) => {
+                    course.refused_in_a_row += 1;
+                    if course.refused_in_a_row >= REFUSED {
+                        return Err(error.into());
+                    }
+                    course.refused.push(format!("message {seq} of todo {}: {error}", todo.id()));
+                }
+            }
+            course.progress.done += 1;
         }
         Ok(made)
     }
 
-    /// The vectors of a message; an error when the model refuses it or gives what is none.
-    fn embed(&self, message: &Message) -> Result<Vectors, EmbedError> {
-        let vectors = vectors_of(self.embedder.as_ref(), message)?;
+    /// The vectors that a model gave; an error when they are none.
+    fn checked(&self, vectors: Vectors) -> Result<Vectors, EmbedError> {
         if vectors.rows().flatten().all(|value| value.is_finite()) {
             return Ok(vectors);
         }

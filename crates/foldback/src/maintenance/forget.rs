@@ -28,8 +28,12 @@ impl Maintenance<'_> {
         // becomes of the others.
         let payloads = memory.payloads.remove_files(&todo);
         let indexes = memory.blocks.remove_index(&todo);
+        let all_todos = memory.all_todos.forget(&todo);
+        // What stood beside it in the index over all todos is indexed again.
+        memory.indexer.wake(&todo);
         grants?;
         payloads?;
+        all_todos?;
         Ok(indexes?)
     }
 }

@@ -97,6 +97,11 @@ impl Times {
         Ok(done)
     }
 
+    /// Takes a time.
+    pub(super) fn push(&mut self, ms: f64) {
+        self.0.push(ms);
+    }
+
     /// The time that so many of a hundred are at most, between two of them in proportion; 0 without
     /// any.
     pub(super) fn percentile(&self, percent: f64) -> f64 {

@@ -1,5 +1,6 @@
 //! A part of a measurement that has a process to itself.
 
+use super::all_todos;
 use super::contest;
 use super::ladder::{self, Rung};
 use super::workload::Workload;
@@ -51,6 +52,24 @@ pub enum Part {
         /// The store's folder.
         store: PathBuf,
     },
+    /// Fills a store with so many todos of talk, makes the index over all of them, and searches it.
+    AllTodos {
+        /// How many todos.
+        todos: u32,
+        /// The store's folder.
+        store: PathBuf,
+    },
+    /// Opens that store and asks all todos one question.
+    AllTodosAsk {
+        /// How many todos it holds.
+        todos: u32,
+        /// Which question.
+        at: u64,
+        /// Whether its files are taken out of memory first.
+        evicted: bool,
+        /// The store's folder.
+        store: PathBuf,
+    },
     /// Appends some messages to that store, between two marks.
     ClimbAppends {
         /// The step.
@@ -80,6 +99,10 @@ impl Part {
             }
             Self::Climb { rung, store } => value(&ladder::measure(*rung, store)?),
             Self::ClimbOpen { rung, store } => value(&ladder::open(*rung, store)?),
+            Self::AllTodos { todos, store } => value(&all_todos::measure(*todos, store)?),
+            Self::AllTodosAsk { todos, at, evicted, store } => {
+                value(&all_todos::ask(*todos, *at, *evicted, store)?)
+            }
             Self::ClimbAppends { rung, store, marks } => {
                 value(&ladder::appends(*rung, store, marks)?)
             }

@@ -24,6 +24,21 @@ fn a_step_holds_the_same_blocks_and_bytes_each_time() {
 }
 
 #[test]
+fn all_todos_are_searched_as_the_truth_would_answer() {
+    let dir = tempdir().unwrap();
+    let store = dir.path().join("store");
+    let first = run(&Part::AllTodos { todos: 3, store: store.clone() });
+    let grown = run(&Part::AllTodos { todos: 8, store: store.clone() });
+    assert_eq!((&first["messages"], &grown["messages"]), (&300.into(), &800.into()));
+    assert!(grown["blocks"].as_u64() > first["blocks"].as_u64(), "{first} {grown}");
+    assert!(grown["recall_at_10"].as_f64().unwrap() >= 0.97, "{grown}");
+    for evicted in [false, true] {
+        let asked = run(&Part::AllTodosAsk { todos: 8, at: 0, evicted, store: store.clone() });
+        assert!(asked["first_hit_ms"].as_f64().unwrap() > 0.0, "{asked}");
+    }
+}
+
+#[test]
 fn a_store_is_opened_and_appended_to_as_it_was_left() {
     let dir = tempdir().unwrap();
     let rung = Rung { todos: 3, blocks_each: 3 };

@@ -24,12 +24,13 @@ pub fn conforms(open: impl Fn() -> Arc<dyn Kv>) {
 type Scenario = fn(&dyn Kv);
 
 /// Every scenario, by name.
-const SCENARIOS: [(&str, Scenario); 14] = [
+const SCENARIOS: [(&str, Scenario); 15] = [
     ("an empty store answers", empty),
     ("records come back in order", order),
     ("deletions come before puts", replace),
     ("a batch is whole or nothing", whole),
     ("heads are compared and set", heads),
+    ("heads are listed", listed_heads),
     ("todos and spaces are apart", apart),
     ("ranges have every shape", ranges),
     ("limits of numbers are checked", limits),
@@ -134,6 +135,23 @@ fn whole(kv: &dyn Kv) {
          -
          1",
     );
+}
+
+fn listed_heads(kv: &dyn Kv) {
+    let set = |todo, head, next| {
+        let expect = Some(Expect { todo, head, next });
+        kv.commit(Batch { expect, ..Batch::default() }).unwrap();
+    };
+    for (todo, head) in [(3, 30), (1, 10), (Key::TODO_END - 1, 50), (7, 70), (4, 40)] {
+        set(todo, 0, head);
+    }
+    set(4, 40, 0);
+    let all = [(1, 10), (3, 30), (7, 70), (Key::TODO_END - 1, 50)];
+    assert_eq!(kv.heads(0..Key::TODO_END).unwrap(), all);
+    assert_eq!(kv.heads(2..7).unwrap(), [(3, 30)]);
+    assert_eq!(kv.heads(3..8).unwrap(), [(3, 30), (7, 70)]);
+    assert_eq!(kv.heads(5..5).unwrap(), []);
+    assert_eq!(kv.heads(0..1).unwrap(), []);
 }
 
 fn heads(kv: &dyn Kv) {

@@ -7,8 +7,8 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Args;
 use foldback_lab::index::{
-    Again, LADDER_NOTE, Part, climb, contest, contest_page, ladder_counts, ladder_page,
-    ladder_sheet, ladder_times, rungs,
+    ALL_TODOS_NOTE, Again, LADDER_NOTE, Part, all_todos_sheet, all_todos_step, all_todos_steps,
+    climb, contest, contest_page, ladder_counts, ladder_page, ladder_sheet, ladder_times, rungs,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -23,11 +23,19 @@ use std::path::{Path, PathBuf};
 /// temporary files (TMPDIR), which should lie on the disk that is meant. No graph over vectors is
 /// built: where a todo has so many that one is due, it takes minutes, and searches scan until then.
 ///
+/// With --all-todos, grows a store of todos of a hundred messages each, in English and in Chinese, from
+/// 100 todos to --max, and measures the search over all of them: its index made from nothing, its times
+/// warm and from a process of its own, and what it finds of the exact answer.
+///
 /// With --workload, runs the workload W1 that other stores are measured by: the same files, operations
 /// and keys. Vectors are given, so that no embedder is measured. Searches read the blocks that they
 /// find.
 #[derive(Args)]
 pub(crate) struct Index {
+    /// Measure the search over all todos
+    #[arg(long, conflicts_with = "workload")]
+    all_todos: bool,
+
     /// A folder with a workload: meta.json, blocks.jsonl, vectors.f32, queries.jsonl, qvectors.f32
     #[arg(long, value_name = "DIR", conflicts_with = "max")]
     workload: Option<PathBuf>,
@@ -68,6 +76,7 @@ impl Index {
         let again = Again::new(program, ["bench", "index", "--part"]);
         match &self.workload {
             Some(workload) => self.contest(workload, &again, out),
+            None if self.all_todos => self.all_todos(&again, out),
             None => self.climb(&again, out),
         }?;
         Ok(Outcome::Done)
@@ -82,6 +91,29 @@ impl Index {
         self.outputs.write_csv(&sheet)?;
         self.outputs.write_page(|| Ok(contest_page(&standing)))?;
         if out.is_json() { out.json(&standing) } else { print(&sheet, out) }
+    }
+
+    fn all_todos(&self, again: &Again, out: &Output) -> Result<(), CliError> {
+        let dir = tempfile::tempdir().map_err(|source| CliError::Io {
+            what: "a temporary folder could not be made".to_owned(),
+            source,
+        })?;
+        let steps = all_todos_steps(self.max);
+        let mut progress = out.progress("growing", steps.len() as u64);
+        let mut measured = Vec::with_capacity(steps.len());
+        for todos in steps {
+            measured.push(all_todos_step(todos, &dir.path().join("store"), again)?);
+            progress.advance(1);
+        }
+        drop(progress);
+        let sheet = all_todos_sheet(&measured);
+        self.outputs.write_csv(&sheet)?;
+        if out.is_json() {
+            return out.json(&json!({ "steps": measured }));
+        }
+        print(&sheet, out)?;
+        out.line("")?;
+        out.line(ALL_TODOS_NOTE)
     }
 
     fn climb(&self, again: &Again, out: &Output) -> Result<(), CliError> {

@@ -1,0 +1,79 @@
+//! The search over all todos, for the person whose store it is.
+//!
+//! ```text
+//! <index>/all/
+//!     lock          who writes here: one process at a time
+//!     catalogue     which volumes there are, which blocks each holds, how far each todo was looked at
+//!     <number>/     a volume: an index of some thousands of blocks, written once and never changed
+//! ```
+//!
+//! All of it is derived from the truth and can be deleted at any time. A volume counts once the
+//! catalogue names it, and the catalogue is replaced in one step, so that a writer that is killed
+//! leaves nothing but a folder that the next one removes. What no volume holds yet is searched from
+//! the truth, up to a bound, and what is beyond it is counted in the answer. Forgetting a todo deletes
+//! the volumes that hold any of it, and what else stood in them is indexed again.
+
+mod catalogue;
+mod examination;
+mod request;
+mod search;
+mod shelf;
+mod snapshot;
+mod upkeep;
+
+pub use request::{AllTodosAnswer, AllTodosRequest, Origin, Origins};
+pub use upkeep::CaughtUp;
+
+use crate::disk::Folder;
+use crate::records::Records;
+use crate::{IndexConfig, PayloadTexts};
+use foldback_kv::{Kv, Registry};
+use parking_lot::Mutex;
+use snapshot::Snapshot;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The blocks of every todo of a store, searched as one list.
+///
+/// This is the one door that searches without a todo. A [`BlockStore`](crate::BlockStore) does not
+/// lead to it: who has it was given it by whoever opened the store.
+pub struct AllTodos {
+    records: Records,
+    registry: Registry,
+    origins: Arc<dyn Origins>,
+    /// Where the volumes are; `None` where nothing is kept on disk.
+    folder: Option<Folder>,
+    config: IndexConfig,
+    /// What the last search knew.
+    known: Mutex<Arc<Snapshot>>,
+    /// Whether no further volume is begun.
+    stopped: AtomicBool,
+}
+
+/// What the folder of all volumes is called, beside those of single todos, which are numbers.
+const NAME: &str = "all";
+
+impl AllTodos {
+    /// The todos of `kv`. `texts` are what their payloads say, `origins` where they came from. Volumes
+    /// are kept in `index_dir`, beside the indexes of single todos, or nowhere; then only so much is
+    /// searched as fits the bound of what is read from the truth.
+    #[must_use]
+    pub fn open(
+        kv: Arc<dyn Kv>,
+        texts: Arc<dyn PayloadTexts>,
+        origins: Arc<dyn Origins>,
+        index_dir: Option<PathBuf>,
+        config: IndexConfig,
+    ) -> Self {
+        Self {
+            registry: Registry::new(kv.clone()),
+            records: Records::new(kv, Some(texts)),
+            origins,
+            folder: index_dir.map(|dir| Folder::at(dir.join(NAME))),
+            config,
+            known: Mutex::default(),
+            stopped: AtomicBool::new(false),
+        }
+    }
+}

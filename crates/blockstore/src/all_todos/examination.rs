@@ -1,0 +1,200 @@
+//! The volumes compared with the truth.
+
+use super::AllTodos;
+use super::catalogue::{Catalogue, Run, Volume, volume_folder};
+use super::shelf::{Filling, Numbering};
+use crate::block_doc::{BlockDoc, PassageDoc};
+use crate::disk::{Damage, DiskIndex, NewCodes, OF_MANY, TermsOf};
+use crate::records::pages;
+use crate::{Error, Finding, FindingKind};
+use foldback_kv::Todo;
+use rustc_hash::FxHashSet;
+
+impl AllTodos {
+    /// Compares every volume with the records that it was made from, to its last term. With `repair`
+    /// those that do not agree are deleted, for [`catch_up`](Self::catch_up) to make them again.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all, or a volume cannot be deleted. Damage is a finding.
+    pub fn examine(&self, repair: bool) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        let Some(folder) = &self.folder else { return Ok(findings) };
+        let find = |kind, detail| Finding { kind, detail, repaired: repair };
+        let catalogue = match Catalogue::read(folder) {
+            Ok(catalogue) => catalogue,
+            Err(damage) => {
+                let what = format!("the index over all todos is damaged: {damage}");
+                findings.push(find(FindingKind::IndexDamaged, what));
+                if repair {
+                    self.clear()?;
+                }
+                return Ok(findings);
+            }
+        };
+        let living = self.living()?;
+        let mut bad = FxHashSet::default();
+        for volume in &catalogue.volumes {
+            let opened = DiskIndex::open(&volume_folder(folder, volume.number), OF_MANY, None);
+            let found = match opened {
+                Ok(Some(disk)) => self.examine_volume(volume, &disk, &living)?,
+                Ok(None) => Some((FindingKind::IndexDamaged, "it is not there".to_owned())),
+                Err(damage) => Some((FindingKind::IndexDamaged, damage)),
+            };
+            // One that another process has replaced meanwhile is no finding.
+            let is_there = || {
+                Catalogue::read(folder)
+                    .is_ok_and(|now| now.volumes.iter().any(|known| known.number == volume.number))
+            };
+            if let Some((kind, what)) = found.filter(|_| is_there()) {
+                let number = volume.number;
+                let what = format!("volume {number} of the index over all todos: {what}");
+                findings.push(find(kind, what));
+                bad.insert(volume.number);
+            }
+        }
+        if repair && !bad.is_empty() {
+            self.drop_where(|volume| bad.contains(&volume.number))?;
+        }
+        Ok(findings)
+    }
+
+    /// How many blocks stand in no volume, where they are enough to be worth one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn lag(&self) -> Result<u64, Error> {
+        let Some(folder) = &self.folder else { return Ok(0) };
+        let catalogue = Catalogue::read(folder).unwrap_or_default();
+        let heads = self.registry.heads().map_err(Error::Kv)?;
+        let covered = catalogue.covered(&FxHashSet::default());
+        let pending = self.pending(&catalogue.heads, &covered, &heads, usize::MAX)?;
+        let blocks: u64 = pending.parts.iter().map(|part| u64::from(part.blocks())).sum();
+        Ok(if blocks >= u64::from(self.config.batch_blocks) { blocks } else { 0 })
+    }
+
+    /// What is wrong with a volume that is whole.
+    fn examine_volume(
+        &self,
+        volume: &Volume,
+        disk: &DiskIndex,
+        living: &FxHashSet<u32>,
+    ) -> Result<Option<(FindingKind, String)>, Error> {
+        if disk.blocks() != volume.blocks() {
+            let (held, told) = (disk.blocks(), volume.blocks());
+            let what = format!("it holds {held} blocks, and the catalogue tells of {told}");
+            return Ok(Some((FindingKind::IndexDiffers, what)));
+        }
+        if volume.holds(|todo| !living.contains(&todo)) {
+            let what = "it holds blocks of a todo that is gone".to_owned();
+            return Ok(Some((FindingKind::IndexDiffers, what)));
+        }
+        let mut check = match Check::new(disk) {
+            Ok(check) => check,
+            Err(damage) => return Ok(Some((FindingKind::IndexDamaged, damage))),
+        };
+        let mut numbering = Numbering::default();
+        for run in &volume.runs {
+            let Some(todo) = self.todo(run.todo)? else { continue };
+            if let Some(what) = self.ahead(&todo, run)? {
+                return Ok(Some((FindingKind::IndexAhead, what)));
+            }
+            if self.records.vector_state(&todo)?.indexes_stale {
+                // Its vectors are being replaced; then the volume is made again.
+                return Ok(None);
+            }
+            for page in pages(run.first..=run.last) {
+                let docs = self.records.block_docs(&todo, page)?;
+                numbering.fill(&self.records, &todo, docs, &mut check)?;
+            }
+        }
+        Ok(check.finish().map(|what| (FindingKind::IndexDiffers, what)))
+    }
+
+    fn ahead(&self, todo: &Todo, run: &Run) -> Result<Option<String>, Error> {
+        let (truth, index) = (self.records.last_block_n(todo)?, run.last);
+        Ok((truth < index).then(|| {
+            format!(
+                "it holds {index} blocks of {} and the store {truth}: acknowledged blocks are gone",
+                todo.id()
+            )
+        }))
+    }
+}
+
+/// The terms of so many blocks are read at once.
+const STEP: u32 = 4_096;
+
+/// Blocks and passages of the truth, each compared with what a volume holds in its place.
+struct Check<'a> {
+    disk: &'a DiskIndex,
+    /// The terms of the blocks up to one.
+    terms: TermsOf,
+    until: u32,
+    passage_terms: TermsOf,
+    passages: u32,
+    codes: NewCodes,
+    wrong: Option<String>,
+}
+
+impl<'a> Check<'a> {
+    fn new(disk: &'a DiskIndex) -> Result<Self, Damage> {
+        let passages = disk.passages().len() as u32;
+        Ok(Self {
+            disk,
+            terms: TermsOf::new(),
+            until: 0,
+            passage_terms: disk.passage_terms_of(0..passages)?,
+            passages: 0,
+            codes: NewCodes::default(),
+            wrong: None,
+        })
+    }
+
+    fn finish(self) -> Option<String> {
+        if self.wrong.is_some() {
+            return self.wrong;
+        }
+        if self.passages as usize != self.disk.passages().len() {
+            return Some("it holds passages of payloads that the store does not".to_owned());
+        }
+        let other = !self.codes.are(&self.disk.codes);
+        other.then(|| "it holds other vectors than the store".to_owned())
+    }
+}
+
+impl Filling for Check<'_> {
+    fn block(&mut self, doc: BlockDoc) -> Result<(), Error> {
+        self.codes.push(&doc);
+        let carried = doc.carried();
+        let BlockDoc { n, meta, terms, .. } = doc;
+        if n > self.until {
+            self.until += STEP;
+            match self.disk.terms_of(n..=self.until) {
+                Ok(terms) => self.terms = terms,
+                Err(damage) => self.wrong = Some(damage),
+            }
+        }
+        let indexed = self.terms.remove(&n).unwrap_or_default();
+        let is_same = indexed.len() == terms.len()
+            && indexed.into_iter().eq(terms)
+            && self.disk.carried.payloads_of(n) == carried
+            && self.disk.meta(n) == Some(meta);
+        if !is_same && self.wrong.is_none() {
+            self.wrong = Some(format!("it holds something else as its block {n} than the store"));
+        }
+        Ok(())
+    }
+
+    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error> {
+        let place = self.passages;
+        self.passages += 1;
+        let indexed = self.passage_terms.remove(&place).unwrap_or_default();
+        let is_same = self.disk.passages().get(place as usize) == Some(&doc.meta)
+            && indexed.into_iter().eq(doc.terms);
+        if !is_same && self.wrong.is_none() {
+            self.wrong =
+                Some(format!("it holds something else as its passage {place} than the store"));
+        }
+        Ok(())
+    }
+}

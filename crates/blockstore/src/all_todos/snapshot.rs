@@ -1,0 +1,239 @@
+//! What there is to be searched now: the volumes, and what stands in none of them yet.
+
+use super::AllTodos;
+use super::catalogue::{self, Catalogue, Covered, Run, volume_folder};
+use super::shelf::{Numbering, Shelf, run_of};
+use crate::disk::{DiskIndex, OF_MANY};
+use crate::memory_index::MemoryIndex;
+use crate::records::pages;
+use crate::{Error, Head};
+use foldback_kv::Todo;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// So many blocks that stand in no volume are read from the truth at most by a search.
+pub(super) const TAIL_BLOCKS: u32 = 512;
+
+/// So many todos that were written to since they were indexed are looked at by a search.
+const TAIL_TODOS: usize = 512;
+
+/// What a search knows of the store. Another one takes its place when anything has changed.
+#[derive(Clone, Default)]
+pub(super) struct Snapshot {
+    /// The store's change counter, and the catalogue's file, when this was made.
+    changed: Option<u64>,
+    stamp: Stamp,
+    catalogue: Arc<Catalogue>,
+    /// The volumes that can be used.
+    pub(super) volumes: Vec<Arc<Shelf>>,
+    /// What stands in none of them, as far as it is read.
+    pub(super) tail: Option<Arc<Shelf>>,
+    /// The todos that there are.
+    pub(super) living: Arc<FxHashSet<u32>>,
+    /// About how many messages stand in blocks that are not searched.
+    pub(super) waiting: u64,
+}
+
+/// When a file was written, and how long it is; `None` where there is none.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// Blocks that stand in no volume.
+#[derive(Default)]
+pub(super) struct Pending {
+    pub(super) parts: Vec<PendingTodo>,
+    /// The todos that hold nothing new, with their heads.
+    pub(super) settled: Vec<(u32, u64)>,
+    /// How many messages the todos hold that were not looked at and stand in no volume.
+    pub(super) waiting: u64,
+}
+
+/// The blocks of one todo that stand in no volume.
+pub(super) struct PendingTodo {
+    pub(super) todo: Todo,
+    pub(super) head: u64,
+    pub(super) missing: Vec<RangeInclusive<u32>>,
+    /// How many messages stand behind those that are indexed.
+    messages: u64,
+}
+
+impl PendingTodo {
+    pub(super) fn blocks(&self) -> u32 {
+        self.missing.iter().map(|range| range.end() - range.start() + 1).sum()
+    }
+}
+
+impl AllTodos {
+    /// What there is to be searched now. The last one, where nothing has changed since.
+    pub(super) fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+        let before = self.known.lock().clone();
+        // The counter is read first, so what is read behind it is at least as new.
+        let changed = self.records.changed()?;
+        let stamp = self.folder.as_ref().and_then(|folder| stamp(&catalogue::path(folder)));
+        let broken = before.volumes.iter().any(|shelf| is_broken(shelf));
+        if before.changed == Some(changed) && before.stamp == stamp && !broken {
+            return Ok(before);
+        }
+        // Nothing is locked here: several threads may do the same at once, and the last one stays.
+        let mut now = match before.stamp == stamp && before.changed.is_some() && !broken {
+            true => Snapshot { changed: Some(changed), ..before.as_ref().clone() },
+            false => self.opened(&before, stamp),
+        };
+        now.changed = Some(changed);
+        let heads = self.registry.heads().map_err(Error::Kv)?;
+        now.living = Arc::new(heads.iter().map(|(todo, _)| *todo).collect());
+        let held: FxHashSet<u64> = now.volumes.iter().map(|shelf| shelf.number).collect();
+        let lost = now.catalogue.volumes.iter().map(|volume| volume.number);
+        let lost: FxHashSet<u64> = lost.filter(|number| !held.contains(number)).collect();
+        let covered = now.catalogue.covered(&lost);
+        let known = known_heads(&now.catalogue, &lost);
+        let pending = self.pending(&known, &covered, &heads, TAIL_TODOS)?;
+        (now.tail, now.waiting) = self.tail(pending, before.tail.as_ref())?;
+        let now = Arc::new(now);
+        *self.known.lock() = now.clone();
+        Ok(now)
+    }
+
+    /// The volumes that the catalogue names, each checked to its last byte. What cannot be used is left
+    /// out. Volumes that were open before are used again.
+    fn opened(&self, before: &Snapshot, stamp: Stamp) -> Snapshot {
+        let Some(folder) = &self.folder else { return Snapshot::default() };
+        let mut tries = 3;
+        loop {
+            tries -= 1;
+            let Ok(catalogue) = Catalogue::read(folder) else {
+                return Snapshot { stamp, ..Snapshot::default() };
+            };
+            let open = |volume: &catalogue::Volume| {
+                let known = before.volumes.iter().find(|shelf| shelf.number == volume.number);
+                if let Some(known) = known.filter(|known| !is_broken(known)) {
+                    return Some(known.clone());
+                }
+                let folder = volume_folder(folder, volume.number);
+                let disk = DiskIndex::open(&folder, OF_MANY, None).ok()??;
+                let fits = disk.blocks() == volume.blocks() && known.is_none();
+                let (runs, origins) = (volume.runs.clone(), volume.origins.clone());
+                fits.then(|| Arc::new(Shelf::volume(volume.number, disk, runs, origins)))
+            };
+            let volumes: Vec<Option<Arc<Shelf>>> = catalogue.volumes.par_iter().map(open).collect();
+            // A writer may have put others in the place of some since the catalogue was read.
+            let is_whole = volumes.iter().all(Option::is_some);
+            if is_whole || tries == 0 || Catalogue::read(folder).as_ref() == Ok(&catalogue) {
+                let volumes = volumes.into_iter().flatten().collect();
+                let catalogue = Arc::new(catalogue);
+                return Snapshot { stamp, catalogue, volumes, ..Snapshot::default() };
+            }
+        }
+    }
+
+    /// The blocks that stand in no volume, of at most so many todos that were written to since they
+    /// were looked at, the newest first.
+    pub(super) fn pending(
+        &self,
+        known: &FxHashMap<u32, u64>,
+        covered: &Covered,
+        heads: &[(u32, u64)],
+        most: usize,
+    ) -> Result<Pending, Error> {
+        let mut pending = Pending::default();
+        let changed = heads.iter().rev().filter(|(todo, head)| known.get(todo) != Some(head));
+        for (at, &(no, head)) in changed.enumerate() {
+            let held = Head::from_number(head).messages;
+            let messages = held.saturating_sub(covered.messages(no));
+            if at >= most {
+                pending.waiting += messages;
+                continue;
+            }
+            let Some(todo) = self.todo(no)? else { continue };
+            let last = self.records.last_block_n(&todo)?;
+            let missing = covered.missing(no, last);
+            match missing.is_empty() {
+                true => pending.settled.push((no, head)),
+                false => pending.parts.push(PendingTodo { todo, head, missing, messages }),
+            }
+        }
+        Ok(pending)
+    }
+
+    /// The todo with this number, if there is one.
+    pub(super) fn todo(&self, no: u32) -> Result<Option<Todo>, Error> {
+        match self.registry.list(no.saturating_sub(1), 1) {
+            Ok(todos) => Ok(todos.into_iter().next().filter(|todo| todo.no() == no)),
+            // Its name is damaged, so that no hit could be told.
+            Err(foldback_kv::Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(Error::Kv(error)),
+        }
+    }
+
+    /// What stands in no volume, read from the truth up to a bound, and about how many messages are
+    /// beyond it.
+    fn tail(
+        &self,
+        pending: Pending,
+        before: Option<&Arc<Shelf>>,
+    ) -> Result<(Option<Arc<Shelf>>, u64), Error> {
+        let mut waiting = pending.waiting;
+        let (mut room, mut read) = (TAIL_BLOCKS, Vec::new());
+        for part in pending.parts {
+            let blocks = part.blocks();
+            let mut left = 0;
+            for range in &part.missing {
+                let count = range.end() - range.start() + 1;
+                let taken = count.min(room);
+                room -= taken;
+                left += count - taken;
+                if taken > 0 {
+                    // Of a todo the newest blocks are the ones that are asked for.
+                    let range = range.end() + 1 - taken..=*range.end();
+                    read.push((part.todo.clone(), range));
+                }
+            }
+            waiting += part.messages * u64::from(left) / u64::from(blocks.max(1));
+        }
+        if read.is_empty() {
+            return Ok((None, waiting));
+        }
+        let runs = || read.iter().map(|(todo, range)| run_of(todo.no(), range));
+        let is_same = |shelf: &&Arc<Shelf>| {
+            let blocks = |run: &Run| (run.todo, run.first, run.last);
+            shelf.runs().map(blocks).eq(runs().map(|run| blocks(&run)))
+        };
+        if let Some(before) = before.filter(is_same) {
+            return Ok((Some(before.clone()), waiting));
+        }
+        let mut memory = MemoryIndex::starting_at(1, self.config.cache_bytes / 2);
+        let mut numbering = Numbering::default();
+        let mut origins = Vec::with_capacity(read.len());
+        for (todo, range) in &read {
+            for page in pages(range.clone()) {
+                let docs = self.records.block_docs(todo, page)?;
+                numbering.fill(&self.records, todo, docs, &mut memory)?;
+            }
+            origins.push(self.origins.origin(todo));
+        }
+        let runs = (0..).zip(runs()).map(|(origin, run)| Run { origin, ..run }).collect();
+        Ok((Some(Arc::new(Shelf::tail(memory, runs, origins))), waiting))
+    }
+}
+
+/// The heads of todos of which everything is indexed: not of those that a lost volume held.
+pub(super) fn known_heads(catalogue: &Catalogue, lost: &FxHashSet<u64>) -> FxHashMap<u32, u64> {
+    let mut known = catalogue.heads.clone();
+    let lost = catalogue.volumes.iter().filter(|volume| lost.contains(&volume.number));
+    for run in lost.flat_map(|volume| &volume.runs) {
+        known.remove(&run.todo);
+    }
+    known
+}
+
+fn is_broken(shelf: &Shelf) -> bool {
+    shelf.disk().is_some_and(DiskIndex::is_broken)
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
+}

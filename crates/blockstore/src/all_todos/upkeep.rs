@@ -1,0 +1,333 @@
+//! Volumes written, beside the searches, and removed.
+
+use super::AllTodos;
+use super::catalogue::{Catalogue, Run, Volume, path, volume_folder};
+use super::shelf::{Filling, Numbering, run_of};
+use super::snapshot::{Pending, Snapshot, known_heads};
+use crate::Error;
+use crate::block_doc::{BlockDoc, PassageDoc};
+use crate::disk::{Folder, Lock, VolumeWriter};
+use crate::records::pages;
+use foldback_kv::Todo;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The most blocks of a volume. What is forgotten takes its volumes with it, and what else stood in
+/// them is indexed again: this bounds that work.
+const VOLUME_BLOCKS: u32 = 16_384;
+
+/// So many todos that were written to since they were looked at are worth a look.
+const LOOK_TODOS: usize = 256;
+
+/// The blocks of so many pages are analysed beside each other.
+const PAGES: usize = 16;
+
+/// How long to wait for another's turn.
+const TURN: Duration = Duration::from_millis(10);
+
+/// What [`AllTodos::catch_up`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CaughtUp {
+    /// How many blocks were indexed that stood in no volume.
+    pub indexed: u64,
+    /// How many still stand in none.
+    pub waiting: u64,
+    /// Whether another process or thread was at it already.
+    pub busy: bool,
+}
+
+impl AllTodos {
+    /// Indexes the blocks that stand in no volume, where there are enough of them to be worth one; with
+    /// `is_forced` also fewer. One volume after the other, each of which counts once it is whole,
+    /// until nothing is left or [`stop`](Self::stop) is asked for. `report` hears how many blocks are
+    /// done and how many there are.
+    ///
+    /// # Errors
+    /// When the store fails or a volume cannot be written. Searches go on without it.
+    pub fn catch_up(
+        &self,
+        is_forced: bool,
+        mut report: impl FnMut(u64, u64),
+    ) -> Result<CaughtUp, Error> {
+        let mut done = CaughtUp::default();
+        let Some(folder) = &self.folder else { return Ok(done) };
+        loop {
+            let Some(_lock) = Lock::take(folder)? else {
+                return Ok(CaughtUp { busy: true, ..done });
+            };
+            let mut catalogue = self.kept(folder)?;
+            let heads = self.registry.heads().map_err(Error::Kv)?;
+            let none = FxHashSet::default();
+            let known = known_heads(&catalogue, &none);
+            let covered = catalogue.covered(&none);
+            let pending = self.pending(&known, &covered, &heads, usize::MAX)?;
+            done.waiting = pending.parts.iter().map(|part| u64::from(part.blocks())).sum();
+            report(done.indexed, done.indexed + done.waiting);
+            let is_due = done.waiting >= u64::from(self.config.batch_blocks)
+                || is_forced && done.waiting > 0;
+            if !is_due || self.stopped.load(Ordering::Relaxed) {
+                if pending.settled.len() >= LOOK_TODOS || is_forced && !pending.settled.is_empty() {
+                    catalogue.heads.extend(pending.settled);
+                    catalogue.write(folder)?;
+                }
+                return Ok(done);
+            }
+            done.indexed += self.write_next(folder, catalogue, pending)?;
+        }
+    }
+
+    /// Volumes that are being written are given up behind the one at hand. For a process that is about
+    /// to end.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Deletes the volumes that hold any block of a todo. To be called after its records are gone; what
+    /// a process leaves that is killed in between, no search answers, and the next
+    /// [`catch_up`](Self::catch_up) deletes.
+    ///
+    /// # Errors
+    /// When a volume cannot be deleted.
+    pub fn forget(&self, todo: &Todo) -> Result<(), Error> {
+        self.drop_where(|volume| volume.holds(|no| no == todo.no()))
+    }
+
+    /// Deletes all volumes: because vectors of another model took the place of those that they hold.
+    ///
+    /// # Errors
+    /// When one cannot be deleted.
+    pub fn clear(&self) -> Result<(), Error> {
+        self.drop_where(|_| true)
+    }
+
+    pub(super) fn drop_where(&self, goes: impl Fn(&Volume) -> bool) -> Result<(), Error> {
+        *self.known.lock() = Arc::new(Snapshot::default());
+        let Some(folder) = self.folder.as_ref().filter(|folder| folder.root().exists()) else {
+            return Ok(());
+        };
+        let _lock = loop {
+            match Lock::take(folder)? {
+                Some(lock) => break lock,
+                None => std::thread::sleep(TURN),
+            }
+        };
+        // What cannot be read names nothing, and goes whole.
+        let mut catalogue = Catalogue::read(folder).unwrap_or_default();
+        catalogue.drop_where(goes);
+        catalogue.write(folder)?;
+        sweep(folder, &catalogue)?;
+        *self.known.lock() = Arc::new(Snapshot::default());
+        Ok(())
+    }
+
+    /// The catalogue without the volumes that are of no use any more. The caller holds the lock.
+    fn kept(&self, folder: &Folder) -> Result<Catalogue, Error> {
+        let read = Catalogue::read(folder);
+        let is_damaged = read.is_err();
+        let mut catalogue = read.unwrap_or_default();
+        let living: FxHashSet<u32> = self.living()?;
+        let broken: FxHashSet<u64> = {
+            let known = self.known.lock();
+            let broken =
+                known.volumes.iter().filter(|s| s.disk().is_some_and(|disk| disk.is_broken()));
+            broken.map(|shelf| shelf.number).collect()
+        };
+        let mut stale = FxHashSet::default();
+        for volume in &catalogue.volumes {
+            if self.is_stale(volume)? {
+                stale.insert(volume.number);
+            }
+        }
+        let gone = catalogue.drop_where(|volume| {
+            volume.holds(|todo| !living.contains(&todo))
+                || broken.contains(&volume.number)
+                || stale.contains(&volume.number)
+                || !volume_folder(folder, volume.number).holds_index()
+        });
+        if is_damaged || !gone.is_empty() {
+            catalogue.write(folder)?;
+        }
+        sweep(folder, &catalogue)?;
+        Ok(catalogue)
+    }
+
+    pub(super) fn living(&self) -> Result<FxHashSet<u32>, Error> {
+        let heads = self.registry.heads().map_err(Error::Kv)?;
+        Ok(heads.into_iter().map(|(todo, _)| todo).collect())
+    }
+
+    /// Whether a volume holds vectors of another generation than the truth, or blocks that it does not:
+    /// seen from its last block.
+    pub(super) fn is_stale(&self, volume: &Volume) -> Result<bool, Error> {
+        let Some(run) = volume.runs.last() else { return Ok(true) };
+        let Some(todo) = self.todo(run.todo)? else { return Ok(true) };
+        if self.records.last_block_n(&todo)? < run.last {
+            return Ok(true);
+        }
+        Ok(self.records.vector_state(&todo)?.generation != volume.generation)
+    }
+
+    /// Writes the next volume, of what stands in none and of smaller volumes that it takes the place
+    /// of, and says how many blocks stood in none. The caller holds the lock.
+    fn write_next(
+        &self,
+        folder: &Folder,
+        mut catalogue: Catalogue,
+        pending: Pending,
+    ) -> Result<u64, Error> {
+        let mut settled = pending.settled;
+        let (mut new, mut blocks): (Vec<Run>, u32) = (Vec::new(), 0);
+        // The oldest first, so that what is written once stays as long as it can.
+        for part in pending.parts.iter().rev() {
+            let mut is_whole = true;
+            for range in &part.missing {
+                let count = range.end() - range.start() + 1;
+                let taken = count.min(VOLUME_BLOCKS - blocks);
+                is_whole &= taken == count;
+                if taken > 0 {
+                    let range = *range.start()..=range.start() + taken - 1;
+                    new.push(run_of(part.todo.no(), &range));
+                    blocks += taken;
+                }
+            }
+            if is_whole {
+                settled.push((part.todo.no(), part.head));
+            }
+            if blocks >= VOLUME_BLOCKS {
+                break;
+            }
+        }
+        let waited = u64::from(blocks);
+        let mut by_size: Vec<(u32, u64)> =
+            catalogue.volumes.iter().map(|volume| (volume.blocks(), volume.number)).collect();
+        by_size.sort_unstable();
+        let mut absorbed = FxHashSet::default();
+        for (held, number) in by_size {
+            // So that there are few volumes, and each block is written anew a few times at most.
+            if held > blocks.saturating_mul(2) || held + blocks > VOLUME_BLOCKS {
+                break;
+            }
+            blocks += held;
+            absorbed.insert(number);
+        }
+        let (old, kept) =
+            catalogue.volumes.into_iter().partition(|v: &Volume| absorbed.contains(&v.number));
+        let old: Vec<Volume> = old;
+        catalogue.volumes = kept;
+        new.extend(old.into_iter().flat_map(|volume| volume.runs));
+        let runs = joined(new);
+        let number = catalogue.next;
+        catalogue.next += 1;
+        let volume = self.write(folder, number, runs)?;
+        catalogue.volumes.push(volume);
+        catalogue.heads.extend(settled);
+        catalogue.write(folder)?;
+        sweep(folder, &catalogue)?;
+        Ok(waited)
+    }
+
+    /// Writes a volume of these runs.
+    fn write(&self, all: &Folder, number: u64, runs: Vec<Run>) -> Result<Volume, Error> {
+        let folder = volume_folder(all, number);
+        let mut writer = VolumeWriter::create(&folder)?;
+        let mut numbering = Numbering::default();
+        let mut todos: FxHashMap<u32, Todo> = FxHashMap::default();
+        let mut volume = Volume { number, generation: 0, runs, origins: Vec::new() };
+        for run in std::mem::take(&mut volume.runs) {
+            // One that was forgotten just now is left out.
+            let Some(todo) = self.todo(run.todo)? else { continue };
+            volume.generation = self.records.vector_state(&todo)?.generation;
+            let origin = self.origins.origin(&todo);
+            let place = volume.origins.iter().position(|known| *known == origin);
+            let origin_at = place.unwrap_or(volume.origins.len()) as u32;
+            if place.is_none() {
+                volume.origins.push(origin);
+            }
+            let last = self.records.block(&todo, run.last).ok().flatten();
+            let messages = last.map_or(0, |block| block.range.last().0 + 1);
+            volume.runs.push(Run { messages, origin: origin_at, ..run });
+            todos.insert(run.todo, todo);
+        }
+        let pages: Vec<(&Todo, RangeInclusive<u32>)> = volume
+            .runs
+            .iter()
+            .filter_map(|run| Some((todos.get(&run.todo)?, run.first..=run.last)))
+            .flat_map(|(todo, range)| pages(range).map(move |page| (todo, page)))
+            .collect();
+        for pages in pages.chunks(PAGES) {
+            let read = |(todo, page): &(&Todo, RangeInclusive<u32>)| {
+                self.records.block_docs(todo, page.clone())
+            };
+            let read: Vec<Result<Vec<BlockDoc>, Error>> = pages.par_iter().map(read).collect();
+            for ((todo, _), docs) in pages.iter().zip(read) {
+                numbering.fill(&self.records, todo, docs?, &mut writer)?;
+            }
+        }
+        writer.finish()?;
+        Ok(volume)
+    }
+}
+
+impl Filling for VolumeWriter<'_> {
+    fn block(&mut self, doc: BlockDoc) -> Result<(), Error> {
+        self.block(doc)
+    }
+
+    fn passage(&mut self, doc: PassageDoc) -> Result<(), Error> {
+        self.passage(doc)
+    }
+}
+
+/// The runs in the order of their todos; those that follow each other are one.
+fn joined(mut runs: Vec<Run>) -> Vec<Run> {
+    runs.sort_unstable();
+    let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
+    for run in runs {
+        match joined.last_mut() {
+            Some(last) if last.todo == run.todo && last.last + 1 == run.first => {
+                last.last = run.last;
+            }
+            _ => joined.push(run),
+        }
+    }
+    joined
+}
+
+/// Removes the folders that the catalogue does not name: of volumes that others took the place of, and
+/// of those that never came to be.
+fn sweep(folder: &Folder, catalogue: &Catalogue) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Index {
+        path: path(folder),
+        doing: "swept",
+        detail: error.to_string(),
+    };
+    for entry in std::fs::read_dir(folder.root()).map_err(failed)?.flatten() {
+        let Ok(number) = entry.file_name().to_string_lossy().parse::<u64>() else { continue };
+        if catalogue.volumes.iter().all(|volume| volume.number != number) {
+            match std::fs::remove_dir_all(entry.path()) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_follow_each_other_are_one() {
+        let run = |todo, first, last| Run { todo, first, last, messages: 0, origin: 0 };
+        let runs = vec![run(2, 4, 6), run(1, 1, 1), run(2, 1, 3), run(2, 8, 9)];
+        assert_eq!(joined(runs), [run(1, 1, 1), run(2, 1, 6), run(2, 8, 9)]);
+    }
+}
