@@ -13,6 +13,7 @@
 //! the truth, up to a bound, and what is beyond it is counted in the answer. Forgetting a todo deletes
 //! the volumes that hold any of it, and what else stood in them is indexed again.
 
+mod asked;
 mod catalogue;
 mod examination;
 mod request;
