@@ -164,6 +164,7 @@ impl<'a> Embedding<'a> {
             kv: memory.kv.clone(),
             registry: memory.registry.clone(),
             blocks: memory.blocks.clone(),
+            all_todos: memory.all_todos.clone(),
             payloads: memory.payloads.clone(),
             embedder: memory.embedder.clone(),
             lock: memory.dir.as_ref().map(|dir| dir.join("embedding.lock")),

@@ -29,8 +29,6 @@ pub(super) struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Volume {
     pub(super) number: u64,
-    /// How often the vectors of its last todo had been replaced.
-    pub(super) generation: u32,
     /// Its blocks, in their order.
     pub(super) runs: Vec<Run>,
     /// The origins that the runs name by their places.
@@ -48,6 +46,8 @@ pub(super) struct Run {
     pub(super) messages: u64,
     /// The place of the todo's origin.
     pub(super) origin: u32,
+    /// How often the todo's vectors had been replaced.
+    pub(super) generation: u32,
 }
 
 impl Run {
@@ -172,12 +172,11 @@ mod tests {
     use super::*;
 
     fn run(todo: u32, first: u32, last: u32) -> Run {
-        Run { todo, first, last, messages: u64::from(last) * 4, origin: 0 }
+        Run { todo, first, last, messages: u64::from(last) * 4, origin: 0, generation: 0 }
     }
 
     fn catalogue() -> Catalogue {
-        let volume =
-            |number, runs| Volume { number, generation: 0, runs, origins: vec![Origin::default()] };
+        let volume = |number, runs| Volume { number, runs, origins: vec![Origin::default()] };
         Catalogue {
             next: 3,
             volumes: vec![

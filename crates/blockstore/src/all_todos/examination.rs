@@ -98,8 +98,9 @@ impl AllTodos {
             if let Some(what) = self.ahead(&todo, run)? {
                 return Ok(Some((FindingKind::IndexAhead, what)));
             }
-            if self.records.vector_state(&todo)?.indexes_stale {
-                // Its vectors are being replaced; then the volume is made again.
+            let state = self.records.vector_state(&todo)?;
+            if state.indexes_stale || state.generation != run.generation {
+                // Its vectors are replaced; then the volume is made again.
                 return Ok(None);
             }
             for page in pages(run.first..=run.last) {

@@ -173,5 +173,5 @@ impl Filling for MemoryIndex {
 
 /// A range of blocks, as a run without its end and its origin.
 pub(super) fn run_of(todo: u32, blocks: &RangeInclusive<u32>) -> Run {
-    Run { todo, first: *blocks.start(), last: *blocks.end(), messages: 0, origin: 0 }
+    Run { todo, first: *blocks.start(), last: *blocks.end(), messages: 0, origin: 0, generation: 0 }
 }

@@ -169,7 +169,7 @@ impl AllTodos {
         if self.records.last_block_n(&todo)? < run.last {
             return Ok(true);
         }
-        Ok(self.records.vector_state(&todo)?.generation != volume.generation)
+        Ok(self.records.vector_state(&todo)?.generation != run.generation)
     }
 
     /// Writes the next volume, of what stands in none and of smaller volumes that it takes the place
@@ -237,11 +237,11 @@ impl AllTodos {
         let mut writer = VolumeWriter::create(&folder)?;
         let mut numbering = Numbering::default();
         let mut todos: FxHashMap<u32, Todo> = FxHashMap::default();
-        let mut volume = Volume { number, generation: 0, runs, origins: Vec::new() };
+        let mut volume = Volume { number, runs, origins: Vec::new() };
         for run in std::mem::take(&mut volume.runs) {
             // One that was forgotten just now is left out.
             let Some(todo) = self.todo(run.todo)? else { continue };
-            volume.generation = self.records.vector_state(&todo)?.generation;
+            let generation = self.records.vector_state(&todo)?.generation;
             let origin = self.origins.origin(&todo);
             let place = volume.origins.iter().position(|known| *known == origin);
             let origin_at = place.unwrap_or(volume.origins.len()) as u32;
@@ -250,7 +250,7 @@ impl AllTodos {
             }
             let last = self.records.block(&todo, run.last).ok().flatten();
             let messages = last.map_or(0, |block| block.range.last().0 + 1);
-            volume.runs.push(Run { messages, origin: origin_at, ..run });
+            volume.runs.push(Run { messages, origin: origin_at, generation, ..run });
             todos.insert(run.todo, todo);
         }
         let pages: Vec<(&Todo, RangeInclusive<u32>)> = volume
@@ -326,7 +326,8 @@ mod tests {
 
     #[test]
     fn runs_that_follow_each_other_are_one() {
-        let run = |todo, first, last| Run { todo, first, last, messages: 0, origin: 0 };
+        let run =
+            |todo, first, last| Run { todo, first, last, messages: 0, origin: 0, generation: 0 };
         let runs = vec![run(2, 4, 6), run(1, 1, 1), run(2, 1, 3), run(2, 8, 9)];
         assert_eq!(joined(runs), [run(1, 1, 1), run(2, 1, 6), run(2, 8, 9)]);
     }

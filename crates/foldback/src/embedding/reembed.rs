@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::record::{text_of, vectors_of_each, windows_of};
 use crate::texts::{self, Texts};
 use foldback_backend_store::BackendStore;
-use foldback_blockstore::{BlockStore, Error as BlockError};
+use foldback_blockstore::{AllTodos, BlockStore, Error as BlockError};
 use foldback_core::{EmbedError, Embedder, Message, SeqNo, Vectors};
 use foldback_embedder::WordsOnly;
 use foldback_kv::{Kv, Registry, Todo};
@@ -48,6 +48,8 @@ pub(crate) struct Work {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) registry: Registry,
     pub(crate) blocks: Arc<BlockStore>,
+    /// The index that is made again, too.
+    pub(crate) all_todos: Arc<AllTodos>,
     pub(crate) payloads: Arc<BackendStore>,
     pub(crate) embedder: Arc<dyn Embedder>,
     /// The model whose vectors are wanted: the embedder's, or where that stands in for the store's
@@ -203,6 +205,10 @@ impl Work {
             };
             Ok(turn == Turn::Done)
         })?;
+        if turn == Turn::Done && course.batches > 0 && !course.stop.load(Ordering::Relaxed) {
+            // One that cannot be made now is behind, and no more.
+            drop(self.all_todos.catch_up(false, |_, _| {}));
+        }
         Ok(turn)
     }
 
