@@ -3,7 +3,6 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::{self, Output};
-use crate::settings::{Settings, ViewSettings};
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
@@ -174,15 +173,9 @@ fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     Ok(shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder))
 }
 
-/// Blocks and offloading as the settings have them, and the view where they say anything of it: else each todo
-/// is shown as it was last.
+/// Blocks and offloading as the settings have them. Each todo is shown as it was last shown.
 pub(crate) fn shaped(globals: &Globals) -> Options {
-    let Settings { memory, view, .. } = &globals.settings.settings;
-    let options = memory.options(Options::default());
-    match *view == ViewSettings::default() {
-        true => options,
-        false => options.with_view(view.of(ViewConfig::default())),
-    }
+    globals.settings.memory.options(Options::default())
 }
 
 /// The embedder that `--embedder` or the settings name, loaded.
