@@ -108,7 +108,11 @@ impl AllTodos {
                 return Snapshot { stamp, ..Snapshot::default() };
             };
             let open = |volume: &catalogue::Volume| {
-                let known = before.volumes.iter().find(|shelf| shelf.number == volume.number);
+                // Where the index was deleted, numbers begin again.
+                let is_same = |shelf: &&Arc<Shelf>| {
+                    shelf.number == volume.number && shelf.runs().eq(&volume.runs)
+                };
+                let known = before.volumes.iter().find(is_same);
                 if let Some(known) = known.filter(|known| !is_broken(known)) {
                     return Some(known.clone());
                 }

@@ -57,15 +57,15 @@ pub(crate) struct Search {
 
     /// With --all-todos, only todos of this source: a format, such as claude-code, codex, lang-chain,
     /// chat-completions or foldback, or run
-    #[arg(long, value_name = "SOURCE", requires = "all_todos")]
+    #[arg(long, value_name = "SOURCE", conflicts_with = "todo")]
     source: Option<String>,
 
     /// With --all-todos, only todos whose work was in this folder, or below it
-    #[arg(long, value_name = "DIR", requires = "all_todos")]
+    #[arg(long, value_name = "DIR", conflicts_with = "todo")]
     folder: Option<PathBuf>,
 
     /// With --all-todos, bring its index up to date first
-    #[arg(long, requires = "all_todos")]
+    #[arg(long, conflicts_with = "todo")]
     index: bool,
 
     /// The question: words, names, paths, error messages

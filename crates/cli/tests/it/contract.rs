@@ -180,6 +180,7 @@ fn upkeep() {
             "folds",
             "log_bytes",
             "messages",
+            "all_todos_lag",
         ],
     );
     assert_eq!((doctor["clean"].as_bool(), doctor["todos"].as_u64()), (Some(true), Some(1)));
