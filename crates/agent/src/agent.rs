@@ -257,13 +257,15 @@ impl Agent {
     }
 
     /// What a record tells of the situation.
-    pub(crate) fn situation(&self, request: &str) -> Situation {
+    pub(crate) fn situation(&self, todo: &TodoId, request: &str) -> Situation {
         Situation {
             version: TRAJECTORY_VERSION,
             system_prompt: self.system_prompt.clone(),
             request: request.to_owned(),
             model: self.model.name().to_owned(),
             tools: self.executor.toolbox().specs().map(ToolRecord::from).collect(),
+            todo: Some(todo.clone()),
+            parent: None,
         }
     }
 

@@ -23,14 +23,21 @@ pub trait Judge {
     fn judge(&self, record: &Trajectory) -> Option<f64>;
 }
 
-/// Asks each judge, and writes what they say into the record's rewards.
+/// Asks each judge, and writes what they say into the record's rewards. The run of each sub-agent is judged
+/// by itself, and has rewards of its own.
 pub fn judge<'j>(record: &mut Trajectory, judges: impl IntoIterator<Item = &'j dyn Judge>) {
+    let judges: Vec<&dyn Judge> = judges.into_iter().collect();
+    judge_each(record, &judges);
+}
+
+fn judge_each(record: &mut Trajectory, judges: &[&dyn Judge]) {
     for judge in judges {
         match judge.judge(record) {
             Some(reward) => record.rewards.insert(judge.name().to_owned(), reward),
             None => record.rewards.remove(judge.name()),
         };
     }
+    record.sub_agents_mut().for_each(|run| judge_each(run, judges));
 }
 
 /// The judges of this crate.

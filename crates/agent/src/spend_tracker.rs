@@ -240,8 +240,9 @@ impl SpendTracker {
             RunEvent::Answered { answer: Ok(answer), .. } => {
                 self.charge(answer.usage);
             }
-            RunEvent::PolicyAsked { usage } => {
-                self.model_called(usage);
+            RunEvent::PolicyAsked { usage, cost } => {
+                self.change(&|account| account.spent.model_calls += 1);
+                self.charge_at(usage, cost.or_else(|| self.cost_of(&usage)));
             }
             RunEvent::CallRestored { attempts, spent } => {
                 if attempts > 0 {
@@ -270,7 +271,10 @@ impl SpendTracker {
     }
 
     fn charge(&self, usage: Usage) -> Option<f64> {
-        let cost = self.cost_of(&usage);
+        self.charge_at(usage, self.cost_of(&usage))
+    }
+
+    fn charge_at(&self, usage: Usage, cost: Option<f64>) -> Option<f64> {
         self.change(&|account| {
             account.spent.usage += usage;
             account.spent.cost += cost.unwrap_or_default();

@@ -9,7 +9,7 @@ pub trait SideCalls: Send {
 }
 
 /// A call to a model that a policy made for its own ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SideCall {
     /// What it is for, in one word: `summary`.
     pub purpose: &'static str,
@@ -17,4 +17,7 @@ pub struct SideCall {
     pub input_tokens: usize,
     /// The tokens that it writes.
     pub output_tokens: usize,
+    /// What it cost, where it was made and that is known: another model than the loop's may have been
+    /// asked.
+    pub cost: Option<f64>,
 }

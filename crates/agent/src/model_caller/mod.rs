@@ -4,7 +4,7 @@ mod cache_marks;
 mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
-use crate::trajectory::{Purpose, Stop};
+use crate::trajectory::{Purpose, Stop, hash_of};
 use crate::{Journal, Resource, RunError, RunEvent, RunLog, spans};
 use cache_marks::marked;
 use foldback_core::{Estimate, TokenCounter, ToolDefinition, message_tokens};
@@ -100,10 +100,15 @@ impl ModelCaller {
         let Question { purpose, key, reason, mut request } = question;
         let purpose = &purpose;
         let noted = self.answers.lock().take(purpose, key);
-        if let Some(answer) = noted {
-            let (from_journal, span) = (true, &Span::none());
-            let answered = RunEvent::Answered { purpose, key, answer: &answer, from_journal, span };
-            self.log.emit(answered);
+        if let Some((answer, request_hash)) = noted {
+            self.log.emit(RunEvent::Answered {
+                purpose,
+                key,
+                answer: &answer,
+                from_journal: true,
+                request_hash: request_hash.as_deref(),
+                span: &Span::none(),
+            });
             return Ok(Reply::of(answer));
         }
         if self.cancelled.is_cancelled() {
@@ -123,13 +128,14 @@ impl ModelCaller {
             () = until(spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
             answer = answered(model, &request, on_text).instrument(span.clone()) => answer,
         };
-        let noted = self.note(purpose, key, reason, &answer);
-        let from_journal = false;
+        let request_hash = hash_of(&request);
+        let noted = self.note(purpose, key, (reason, &request_hash), &answer);
         self.log.emit(RunEvent::Answered {
             purpose,
             key,
             answer: &answer,
-            from_journal,
+            from_journal: false,
+            request_hash: Some(&request_hash),
             span: &span,
         });
         // From here on its tokens count, and not the estimate of them.
@@ -146,11 +152,11 @@ impl ModelCaller {
         &self,
         purpose: &Purpose,
         key: &str,
-        reason: Option<Box<RawValue>>,
+        asked: (Option<Box<RawValue>>, &str),
         answer: &Result<ChatResponse, ModelError>,
     ) -> Result<Option<&Arc<dyn Journal>>, RunError> {
         let Some(journal) = &self.journal else { return Ok(None) };
-        let Some(note) = recorded_answers::record(purpose.clone(), key, reason, answer)? else {
+        let Some(note) = recorded_answers::record(purpose.clone(), key, asked, answer)? else {
             return Ok(None);
         };
         journal.append(&self.run, &note)?;

@@ -24,6 +24,8 @@ struct KnownAnswer {
     purpose: Purpose,
     key: String,
     reason: Option<Box<RawValue>>,
+    /// The hash of the request.
+    request: Option<String>,
     answer: Result<ChatResponse, ModelError>,
 }
 
@@ -37,8 +39,14 @@ struct AnswerNote {
     /// Why it was asked for, as whoever asked wants to find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Box<RawValue>>,
+    /// The hash of the request that was answered: the context shows another prompt when the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
     answer: RecordedAnswer,
 }
+
+/// An answer, and the hash of its request where that was written down.
+type Taken = (Result<ChatResponse, ModelError>, Option<String>);
 
 /// What the model told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,13 +68,13 @@ impl RecordedAnswers {
             _ => None,
         });
         let read = |body: &String| {
-            let mut noted: AnswerNote =
+            let AnswerNote { purpose, key, reason, request, answer } =
                 serde_json::from_str(body).map_err(|error| error.to_string())?;
-            let count = counts.entry(noted.purpose.clone()).or_default();
+            let count = counts.entry(purpose.clone()).or_default();
             *count += 1;
-            let key = noted.key.take().unwrap_or_else(|| count.to_string());
-            let answer = noted.answer.response().map_err(|error| error.to_string())?;
-            Ok(KnownAnswer { purpose: noted.purpose, key, reason: noted.reason, answer })
+            let key = key.unwrap_or_else(|| count.to_string());
+            let answer = answer.response().map_err(|error| error.to_string())?;
+            Ok(KnownAnswer { purpose, key, reason, request, answer })
         };
         let noted = bodies.map(read).collect::<Result<_, String>>();
         let noted =
@@ -88,14 +96,10 @@ impl RecordedAnswers {
         self.noted.iter().position(is_it)
     }
 
-    /// Takes an answer out.
-    pub(super) fn take(
-        &mut self,
-        purpose: &Purpose,
-        key: &str,
-    ) -> Option<Result<ChatResponse, ModelError>> {
+    /// Takes an answer out, with the hash of its request.
+    pub(super) fn take(&mut self, purpose: &Purpose, key: &str) -> Option<Taken> {
         let at = self.place(purpose, key)?;
-        self.noted.remove(at).map(|noted| noted.answer)
+        self.noted.remove(at).map(|noted| (noted.answer, noted.request))
     }
 }
 
@@ -111,12 +115,12 @@ impl RecordedAnswer {
     }
 }
 
-/// An answer as it is written down. One that cannot be read is an answer; any other error is none, and a
+/// An answer as it is written down, with the reason why it was asked for and the hash of its request. One that cannot be read is an answer; any other error is none, and a
 /// resumed run asks again.
 pub(super) fn record(
     purpose: Purpose,
     key: &str,
-    reason: Option<Box<RawValue>>,
+    (reason, request_hash): (Option<Box<RawValue>>, &str),
     answer: &Result<ChatResponse, ModelError>,
 ) -> Result<Option<Record>, JournalError> {
     let answer = match answer {
@@ -131,7 +135,8 @@ pub(super) fn record(
         }
         Err(_) => return Ok(None),
     };
-    let noted = AnswerNote { purpose, key: Some(key.to_owned()), reason, answer };
+    let request = Some(request_hash.to_owned());
+    let noted = AnswerNote { purpose, key: Some(key.to_owned()), reason, request, answer };
     Ok(Some(Record::Note { kind: KIND.to_owned(), body: serde_json::to_string(&noted)? }))
 }
 
@@ -145,13 +150,13 @@ mod tests {
     fn noted(purpose: Purpose, key: &str, text: &str) -> Record {
         let (message, model) = (Message::assistant(text), "m".to_owned());
         let (usage, stop) = (Usage { input: 7, ..Usage::default() }, StopReason::End);
-        record(purpose, key, None, &Ok(ChatResponse { message, usage, stop, model }))
+        record(purpose, key, (None, "hash"), &Ok(ChatResponse { message, usage, stop, model }))
             .unwrap()
             .unwrap()
     }
 
-    fn text(answer: Option<Result<ChatResponse, ModelError>>) -> Option<String> {
-        Some(answer?.unwrap().message.text().into_owned())
+    fn text(answer: Option<Taken>) -> Option<String> {
+        Some(answer?.0.unwrap().message.text().into_owned())
     }
 
     /// R12: answers are found by purpose and key, in whatever order they came, and once each.
@@ -165,7 +170,11 @@ mod tests {
         let mut answers = RecordedAnswers::of("run", &records).unwrap();
         assert!(answers.holds(&RESEARCH, "query-1"));
         assert!(!answers.holds(&QUERIES, "query-1"));
-        assert_eq!(text(answers.take(&RESEARCH, "query-1")).as_deref(), Some("一"));
+        let (answer, request) = answers.take(&RESEARCH, "query-1").unwrap();
+        assert_eq!(
+            (text(Some((answer, None))).as_deref(), request.as_deref()),
+            (Some("一"), Some("hash"))
+        );
         assert_eq!(text(answers.take(&RESEARCH, "query-1")), None);
         assert_eq!(answers.next().unwrap().0, RESEARCH);
         assert_eq!(text(answers.take(&RESEARCH, "query-2")).as_deref(), Some("二"));
@@ -195,11 +204,13 @@ mod tests {
     #[test]
     fn r12_only_answers_are_noted() {
         let failed = |kind| Err(ModelError::new(kind, "why"));
-        let unreadable = record(Purpose::REACT, "1", None, &failed(ModelErrorKind::Response));
+        let unreadable =
+            record(Purpose::REACT, "1", (None, "hash"), &failed(ModelErrorKind::Response));
         let mut answers = RecordedAnswers::of("run", &[unreadable.unwrap().unwrap()]).unwrap();
-        let error = answers.take(&Purpose::REACT, "1").unwrap().unwrap_err();
+        let error = answers.take(&Purpose::REACT, "1").unwrap().0.unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Response, "why"));
-        let down = record(Purpose::REACT, "1", None, &failed(ModelErrorKind::Unavailable));
+        let down =
+            record(Purpose::REACT, "1", (None, "hash"), &failed(ModelErrorKind::Unavailable));
         assert_eq!(down.unwrap(), None);
     }
 

@@ -1,7 +1,7 @@
 //! What can happen in a run.
 
 use crate::executor::CallReport;
-use crate::trajectory::{Degraded, Purpose, Stop};
+use crate::trajectory::{Degraded, Purpose, Stop, Trajectory};
 use crate::{ApprovalRequest, Decision, Outcome, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList, ToolCall};
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
@@ -59,6 +59,8 @@ pub enum RunEvent<'a> {
         answer: &'a Result<ChatResponse, ModelError>,
         /// Whether the answer is an earlier run's, from the journal: the model was not asked.
         from_journal: bool,
+        /// The [hash](crate::trajectory::ModelCall::request) of the request, where the journal holds it.
+        request_hash: Option<&'a str>,
         /// The span of the call.
         span: &'a Span,
     },
@@ -66,6 +68,8 @@ pub enum RunEvent<'a> {
     PolicyAsked {
         /// The tokens that it took.
         usage: Usage,
+        /// What they cost, where that is known and not what the run's model would have cost.
+        cost: Option<f64>,
     },
     /// Steps were planned.
     Planned {
@@ -233,6 +237,13 @@ pub enum RunEvent<'a> {
         state: ItemState,
         /// What came out.
         result: &'a str,
+    },
+    /// The run of a sub-agent has ended; after a kill, what an earlier process wrote down of it.
+    SubAgentEnded {
+        /// The idempotency key of the call that it worked for.
+        call: &'a str,
+        /// Its record.
+        trajectory: &'a Trajectory,
     },
     /// The model repeats itself, and was told to try another way.
     Stuck,

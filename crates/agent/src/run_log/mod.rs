@@ -86,7 +86,7 @@ impl RunLog {
         for call in context.take_side_calls() {
             let (input, output) = (call.input_tokens as u64, call.output_tokens as u64);
             let usage = Usage { input, output, ..Usage::default() };
-            self.emit(RunEvent::PolicyAsked { usage });
+            self.emit(RunEvent::PolicyAsked { usage, cost: call.cost });
         }
     }
 

@@ -55,7 +55,7 @@ impl<'a> StrategyRun<'a> {
         let name = strategy.name();
         let (handle, requests) = ContextHandle::new(todo.clone());
         let span = spans::invoke_agent(&name.recorded(), todo.as_str());
-        let recorder = Recorder::begin(agent.situation(&task.request), name);
+        let recorder = Recorder::begin(agent.situation(&todo, &task.request), name);
         let log = log.with_recorder(&recorder);
         let run = Self {
             agent,

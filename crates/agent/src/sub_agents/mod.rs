@@ -4,16 +4,19 @@ mod assignment;
 mod conclusion;
 mod delegate;
 mod delegation;
+mod noted;
 mod report;
 mod sub_agent_tool;
 
+pub(crate) use noted::noted_runs;
 pub use sub_agent_tool::SubAgentTool;
 
 use crate::agent::{Agent, AgentError, Report, Task};
-use crate::{Adaptive, RunLog, SettingError, SpendLimits, Strategy};
+use crate::{Adaptive, RunEvent, RunLog, SettingError, SpendLimits, Strategy};
 use delegate::Delegate;
 use foldback_core::{ContextManager, TodoId, ToolDefinition};
 use foldback_tool::{CallContext, Tool, Toolbox};
+use noted::note_run;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -203,6 +206,11 @@ impl SubAgents {
             spend: log.spend().share(self.limits.least(left))?,
         };
         let report = agent.run(&*self.strategy, context, &task).await?;
+        let (key, trajectory) = (&*call.idempotency_key, &report.trajectory);
+        if let Some(journal) = agent.executor.journal() {
+            note_run(&**journal, key, trajectory)?;
+        }
+        log.emit(RunEvent::SubAgentEnded { call: key, trajectory });
         if let Some(reported) = &self.reported {
             reported(context.todo(), &report);
         }

@@ -5,16 +5,19 @@ mod json_lines;
 mod purpose;
 mod recorder;
 mod replay;
+mod sub_agents;
 mod tool_record;
 
 pub use ending::{Ending, Stop, TerminateStatus};
 pub use json_lines::{TrajectoryError, read_trajectories, write_trajectory};
 pub use purpose::Purpose;
 pub(crate) use recorder::Recorder;
+pub(crate) use recorder::hash_of;
 pub use replay::Replay;
 pub use tool_record::{LanguageRecord, ToolRecord};
 
 use crate::StrategyName;
+use foldback_core::TodoId;
 use foldback_llm::{StopReason, Usage};
 use foldback_planner::{Form, Step, StepId, StepResult};
 use serde::{Deserialize, Serialize};
@@ -63,6 +66,25 @@ pub struct Situation {
     pub model: String,
     /// The tools, by name.
     pub tools: Vec<ToolRecord>,
+    /// The todo that keeps what was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo: Option<TodoId>,
+    /// The call that a sub-agent worked for, where its record stands by itself; see
+    /// [`flattened`](Trajectory::flattened).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentCall>,
+}
+
+/// A call that had sub-agents work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentCall {
+    /// The todo of the run that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo: Option<TodoId>,
+    /// Its turn there.
+    pub turn: u32,
+    /// Its step.
+    pub step: StepId,
 }
 
 /// How a run went about its request.
@@ -213,7 +235,7 @@ pub struct ModelFailure {
 }
 
 /// A tool's call as it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The turn that planned it.
     pub turn: u32,
@@ -223,6 +245,10 @@ pub struct ToolCallRecord {
     pub function: String,
     /// The arguments as JSON text, references filled in.
     pub arguments: String,
+    /// The runs of the sub-agents that worked for it, by their todos. What the model answered in them is
+    /// not among the calls of this record, nor in its tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_agents: Vec<Trajectory>,
 }
 
 /// What became of a step.

@@ -10,7 +10,7 @@ use super::{
 use crate::executor::Trace;
 use crate::json_line::compact;
 use crate::{Outcome, Report, RunEvent, StrategyName};
-use foldback_core::Message;
+use foldback_core::{Message, TodoId};
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
 use foldback_planner::{Failure, Form, StepId, StepResult};
 use foldback_tool::{Data, FailureKind};
@@ -43,6 +43,11 @@ struct Growing {
     tokens: BTreeMap<Purpose, Spent>,
     /// By turn and first step.
     traces: Vec<(u32, Option<StepId>, Trace)>,
+    /// The places of the tools' calls that have ended, by their idempotency keys.
+    keys: HashMap<String, usize>,
+    /// The runs of sub-agents, by the idempotency key of the call that each worked for, and its todo: one
+    /// that went on takes the place of what it was.
+    sub_agents: BTreeMap<(String, Option<TodoId>), Trajectory>,
 }
 
 impl Recorder {
@@ -73,13 +78,13 @@ impl Recorder {
                 self.record.lock().strategy.degraded = Some(degraded.clone());
             }
             RunEvent::Asked { purpose, key, request, .. } => {
-                let hash = Some(hash(request));
+                let hash = Some(hash_of(request));
                 self.record.lock().ask(purpose, key, hash, false);
             }
-            RunEvent::Answered { purpose, key, answer, from_journal, .. } => {
+            RunEvent::Answered { purpose, key, answer, from_journal, request_hash, .. } => {
                 let record = &mut *self.record.lock();
                 if from_journal {
-                    record.ask(purpose, key, None, true);
+                    record.ask(purpose, key, request_hash.map(str::to_owned), true);
                 }
                 record.answered(purpose, key, answer);
             }
@@ -111,6 +116,10 @@ impl Recorder {
                 self.record.lock().results.insert((turn, step), result.clone());
             }
             RunEvent::StepsRan { turn, outcome } => self.record.lock().ran(turn, outcome),
+            RunEvent::SubAgentEnded { call, trajectory } => {
+                let key = (call.to_owned(), trajectory.situation.todo.clone());
+                self.record.lock().sub_agents.insert(key, trajectory.clone());
+            }
             _ => {}
         }
     }
@@ -146,12 +155,20 @@ impl Growing {
             results: BTreeMap::new(),
             tokens: BTreeMap::new(),
             traces: Vec::new(),
+            keys: HashMap::new(),
+            sub_agents: BTreeMap::new(),
         }
     }
 
     /// The record with the run at its end.
-    fn end_with(self, outcome: Ending) -> Report {
+    fn end_with(mut self, outcome: Ending) -> Report {
         let total_us = self.now();
+        for ((key, _), run) in std::mem::take(&mut self.sub_agents) {
+            let place = self.keys.get(&key).and_then(|place| self.calls.get_mut(*place));
+            if let Some(CallRecord::Tool(call)) = place {
+                call.sub_agents.push(run);
+            }
+        }
         let results = self.results.into_iter();
         let results = results.map(|((turn, step), result)| ResultRecord { turn, step, result });
         let mut traces = self.traces;
@@ -241,6 +258,7 @@ impl Growing {
                 Some(place) => place,
                 None => self.tool_call(turn, *step, &call.function, &call.arguments),
             };
+            self.keys.insert(call.key.clone(), place);
             if let Some(time) = self.times.get_mut(place) {
                 time.start_us = began + micros(call.started);
                 time.end_us = began + micros(call.ended);
@@ -272,7 +290,8 @@ impl Growing {
 
     fn tool_call(&mut self, turn: u32, step: StepId, function: &str, arguments: &str) -> usize {
         let (function, arguments) = (function.to_owned(), arguments.to_owned());
-        self.start(CallRecord::Tool(ToolCallRecord { turn, step, function, arguments }))
+        let sub_agents = Vec::new();
+        self.start(CallRecord::Tool(ToolCallRecord { turn, step, function, arguments, sub_agents }))
     }
 
     fn start(&mut self, call: CallRecord) -> usize {
@@ -314,7 +333,7 @@ fn one_line(message: &Message) -> Box<RawValue> {
 }
 
 /// What a request says, as a number: messages, tools and which of them may be called.
-fn hash(request: &ChatRequest) -> String {
+pub(crate) fn hash_of(request: &ChatRequest) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());

@@ -66,7 +66,8 @@ impl Compressor for Writer {
         self.meeting.calling.wait(if is_late { CALLS } else { step.number } + 1);
         let text = format!("第{}步 is folded.", step.number);
         let note = Note { kind: NoteKind::Summary, of: None, text };
-        let call = SideCall { purpose: "summary", input_tokens: 70_000, output_tokens: 7 };
+        let call =
+            SideCall { purpose: "summary", input_tokens: 70_000, output_tokens: 7, cost: None };
         Ok(Written { notes: vec![note], call: Some(call) })
     }
 

@@ -196,7 +196,8 @@ impl ContextLayer for Summing {
 
 impl SideCalls for Summing {
     fn take(&mut self) -> Vec<SideCall> {
-        let call = SideCall { purpose: "summary", input_tokens: 1_000, output_tokens: 100 };
+        let call =
+            SideCall { purpose: "summary", input_tokens: 1_000, output_tokens: 100, cost: None };
         vec![call; std::mem::take(&mut self.1)]
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::run::Runs;
 use clap::{Args, Subcommand};
+use foldback_agent::trajectory::{read_trajectories, write_trajectory};
 use foldback_core::TodoId;
 use std::io;
 
@@ -16,14 +17,20 @@ pub(crate) enum Trajectories {
 
 /// Write the trajectories of runs as JSON Lines, one run a line
 ///
-/// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome.
-/// Without a name, those of all runs are written, the oldest first. A run that has not ended yet has
-/// none.
+/// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome. What a
+/// sub-agent did is a trajectory of the same keys, with rewards and an outcome of its own, within the call
+/// that had it work (calls[].tool.sub_agents); `calls` and `tokens` of the run are those of its own agent.
+/// Without a name, those of all runs are written, the oldest first. A run that has not ended yet has none.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The runs; `foldback sessions` lists those there are
     #[arg(value_name = "ID")]
     runs: Vec<TodoId>,
+
+    /// A line for each agent, and none within another: each sub-agent's behind the one that had it work,
+    /// with its call in situation.parent: {"todo", "turn", "step"}
+    #[arg(long)]
+    flat: bool,
 }
 
 impl Trajectories {
@@ -47,6 +54,7 @@ impl Export {
             let (folder, record) = run?;
             let path = folder.trajectory();
             match std::fs::read(&path) {
+                Ok(line) if self.flat => out.bytes(&flat(&line)?)?,
                 Ok(line) => out.bytes(&line)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     // Of all runs, those that have one were asked for.
@@ -62,4 +70,19 @@ impl Export {
         }
         Ok(Outcome::clean_if(clean))
     }
+}
+
+/// The trajectories that are one within the other, a line each.
+fn flat(nested: &[u8]) -> Result<Vec<u8>, CliError> {
+    let mut lines = Vec::new();
+    for run in read_trajectories(nested) {
+        let run = run.map_err(|error| CliError::Usage(error.to_string()))?;
+        for run in run.flattened() {
+            write_trajectory(&run, &mut lines).map_err(|source| CliError::Io {
+                what: "a trajectory could not be written".to_owned(),
+                source,
+            })?;
+        }
+    }
+    Ok(lines)
 }

@@ -153,6 +153,53 @@ fn assert_said(shell: &Shell, expected: &BTreeMap<String, Vec<String>>, when: &s
     cut_short
 }
 
+/// Every trajectory of the run, sub-agents' behind their caller's, as a trainer reads them.
+fn trajectories(shell: &Shell) -> Vec<Value> {
+    shell.ok(&["trajectories", "export", "--flat", ID]).json_lines()
+}
+
+fn model_calls(trajectory: &Value) -> Vec<&Value> {
+    let calls = trajectory["calls"].as_array().unwrap().iter();
+    calls.filter_map(|call| call.get("model")).collect()
+}
+
+/// What the model answered in each todo, as the trajectories tell it.
+fn answered(shell: &Shell) -> Vec<(Value, Vec<Value>)> {
+    let runs = trajectories(shell).into_iter().map(|run| {
+        let calls = model_calls(&run).into_iter().map(|call| call["message"].clone());
+        (run["situation"]["todo"].clone(), calls.collect())
+    });
+    runs.collect()
+}
+
+/// ET10, ET16: the export holds all calls of the model, those of the sub-agents within the call that had them
+/// work, each with rewards and an outcome of its own.
+#[test]
+fn et10_the_trajectory_of_the_demo_holds_its_sub_agents() {
+    let shell = Shell::new();
+    let report = demo(&shell).pop().unwrap();
+    let nested = shell.ok(&["trajectories", "export", ID]).json_lines().pop().unwrap();
+    let calls = nested["calls"].as_array().unwrap();
+    let delegate = calls.iter().find(|call| call["tool"]["function"] == "delegate").unwrap();
+    let below = delegate["tool"]["sub_agents"].as_array().unwrap();
+    let todos: Vec<&Value> = below.iter().map(|run| &run["situation"]["todo"]).collect();
+    assert_eq!(todos, ["tide.data", "tide.docs"]);
+    for run in below {
+        assert_eq!(run["outcome"]["stop"]["reason"], "answered");
+        assert!(!run["rewards"].as_object().unwrap().is_empty(), "judged: {run}");
+    }
+    let all = trajectories(&shell);
+    let of = |todo: &str| all.iter().find(|run| run["situation"]["todo"] == todo).unwrap();
+    assert_eq!(all.iter().map(|run| model_calls(run).len()).sum::<usize>(), 16);
+    assert_eq!(json!(16), report["calls"]);
+    assert_eq!(model_calls(of(ID)).len(), 11);
+    let (turn, step) = (&delegate["tool"]["turn"], &delegate["tool"]["step"]);
+    let parent = json!({"todo": ID, "turn": turn, "step": step});
+    assert_eq!(of("tide.data")["situation"]["parent"], parent);
+    assert_eq!(of(ID)["situation"].get("parent"), None);
+    assert!(all.iter().all(|run| !run.to_string().contains("sub_agents")));
+}
+
 #[test]
 fn the_demo_says_the_same_each_time() {
     let [one, other] = [Shell::new(), Shell::new()];
@@ -174,11 +221,12 @@ fn killed_after(shell: &Shell, args: &[&str], after: usize) -> bool {
     told == after && !status.success()
 }
 
+/// ET10: what it says and what its trajectory holds is the same wherever it was killed.
 #[test]
-fn the_demo_is_killed_at_any_step_and_goes_on() {
+fn et10_the_demo_is_killed_at_any_step_and_goes_on() {
     let undisturbed = Shell::new();
     let events = demo(&undisturbed).len();
-    let expected = said(&undisturbed);
+    let (expected, trajectories) = (said(&undisturbed), answered(&undisturbed));
     let (mut killed, mut same) = (0, 0);
     let points = 32;
     for point in 0..points {
@@ -196,7 +244,10 @@ fn the_demo_is_killed_at_any_step_and_goes_on() {
         assert_eq!(ran.code, 0, "killed after {after} of {events}: {ran:?}");
         assert!(ran.text().contains("add 37 mm"), "{ran:?}");
         let when = format!("killed after {after} of {events}");
-        same += usize::from(!assert_said(&shell, &expected, &when));
+        if !assert_said(&shell, &expected, &when) {
+            same += 1;
+            assert_eq!(answered(&shell), trajectories, "{when}");
+        }
         shell.ok(&["verify"]);
     }
     assert!(killed >= 20, "{killed} of {points} were killed in time");

@@ -128,7 +128,7 @@ impl BackgroundWork for Inside {
 
 impl SideCalls for Inside {
     fn take(&mut self) -> Vec<SideCall> {
-        vec![SideCall { purpose: "summary", input_tokens: 5, output_tokens: 3 }]
+        vec![SideCall { purpose: "summary", input_tokens: 5, output_tokens: 3, cost: None }]
     }
 }
 

@@ -6,6 +6,7 @@ use crate::executor::call::{Finished, bytes_of, failure};
 use crate::executor::event::{Event, Trigger};
 use crate::executor::lanes::Rest;
 use crate::executor::{CallReport, RunError};
+use crate::sub_agents::noted_runs;
 use foldback_planner::{Action, FailurePolicy, Step, StepId, StepResult, StepState};
 use foldback_tool::{Effect, FailureKind};
 use std::collections::BTreeSet;
@@ -136,6 +137,7 @@ impl Run {
     ) -> Result<(), RunError> {
         let mut restored = Vec::new();
         for step in steps {
+            self.restore_sub_agents(step.id)?;
             let Some((at, result)) = self.past_result(step.id) else { continue };
             if step.on_failure == FailurePolicy::FailFast {
                 self.halts.push((at, step.id, result.clone()));
@@ -165,6 +167,19 @@ impl Run {
         }
         self.close(closed);
         self.close(skipped);
+        Ok(())
+    }
+
+    /// Says again what sub-agents did for a step's call in an earlier process: those that had ended do
+    /// not work again.
+    fn restore_sub_agents(&self, step: StepId) -> Result<(), RunError> {
+        let (Some(journal), Some(call)) = (&self.around.shared.journal, self.past.call(step))
+        else {
+            return Ok(());
+        };
+        for trajectory in &noted_runs(&**journal, &call.key)? {
+            self.around.log.emit(RunEvent::SubAgentEnded { call: &call.key, trajectory });
+        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@ mod orders;
 mod results;
 mod resumed;
 mod shares;
+mod trajectories;
 
 use crate::keeping::{Keeping, calling, last_result};
 use crate::script::task;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A model whose answers follow from how far each conversation is, so that any process gives the same:
 /// two items beside each other, and one that waits for both.
-fn far_along() -> Arc<ScriptedModel> {
+pub(super) fn far_along() -> Arc<ScriptedModel> {
     let items = json!([
         {"id": "a", "task": "甲"}, {"id": "b", "task": "乙"}, {"id": "c", "task": "丙", "depends_on": ["a", "b"]},
     ]);
@@ -35,7 +35,7 @@ fn far_along() -> Arc<ScriptedModel> {
 }
 
 /// Takes a second, and counts what it has done.
-fn work(done: &Counter) -> Arc<dyn Tool> {
+pub(super) fn work(done: &Counter) -> Arc<dyn Tool> {
     let done = done.clone();
     tool(spec("work", Effect::Idempotent), move |arguments, _| {
         let done = done.clone();
