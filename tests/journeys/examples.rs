@@ -92,6 +92,7 @@ example!(
     "../../examples/search_and_load.rs",
     "#2 tool(refund) of #1: refunded 39.90 EUR, id RF-7719"
 );
+example!(slides, "../../examples/slides.rs", "the deck was whole in none of them: true");
 example!(
     step_by_step,
     "../../examples/step_by_step.rs",

@@ -1,20 +1,16 @@
-//! BS8: a tool that takes references is handed what they name; the bytes never enter the
-//! conversation.
+//! BS8: a tool is handed what references name; the bytes never enter the conversation.
 
 use crate::story::{exchange, in_memory, open, todo};
 use foldback::core::Reference;
-use foldback::{
-    Close, HandOver, Handed, HandedAs, HandedContent, Memory, Session, TakesReferences,
-};
-use foldback_core::{Message, ToolCall, ToolCallId};
+use foldback::{Close, Memory, Session};
+use foldback_agent::{Agent, Executor, React, Task};
+use foldback_core::{ContextManager, HandOverError, Message, ToolCall};
+use foldback_llm::{Answer, ScriptedModel};
+use foldback_tool::Toolbox;
+use foldback_tools::{Permissions, toolset};
+use serde_json::json;
 use std::path::{Path, PathBuf};
-
-fn declared() -> TakesReferences {
-    TakesReferences::new()
-        .argument("count_lines", "file", HandedAs::Path)
-        .argument("join", "texts", HandedAs::Text)
-        .argument("hash", "data", HandedAs::Bytes)
-}
+use std::sync::Arc;
 
 fn table(n: usize) -> String {
     (0..4_000).map(|row| format!("行 {row} of table {n}\n")).collect()
@@ -37,94 +33,56 @@ fn session(memory: &Memory) -> (Session, Vec<Reference>) {
     (session, references)
 }
 
-#[track_caller]
-fn ready(session: &Session, tool: &str, arguments: &str) -> Handed {
-    match session.hand_over(&ToolCall::new("c", tool, arguments), &declared()).unwrap() {
-        HandOver::Ready(handed) => handed,
-        HandOver::Refused(answer) => panic!("{}", answer.text),
-    }
+fn handed(session: &Session, asked: &str, most: u64) -> Result<String, HandOverError> {
+    let mut out = Vec::new();
+    let bytes = session.hand_over().unwrap().hand_over(asked, most, &mut out)?;
+    assert_eq!(bytes, out.len() as u64);
+    Ok(String::from_utf8(out).unwrap())
 }
 
 #[track_caller]
-fn refused(session: &Session, tool: &str, arguments: &str) -> String {
-    match session.hand_over(&ToolCall::new("c", tool, arguments), &declared()).unwrap() {
-        HandOver::Ready(handed) => panic!("{handed:?}"),
-        HandOver::Refused(answer) => {
-            assert!(answer.is_error);
-            answer.text
-        }
+fn refused(session: &Session, asked: &str) -> String {
+    match handed(session, asked, u64::MAX) {
+        Err(HandOverError::Mistake(what)) => what,
+        other => panic!("{other:?}"),
     }
 }
 
-fn files_of(handed: &Handed) -> Vec<PathBuf> {
-    let path = |content: &HandedContent| match content {
-        HandedContent::Path(path) => Some(path.clone()),
-        _ => None,
-    };
-    handed.parts.iter().filter_map(|part| path(&part.content)).collect()
-}
-
-/// BS8: a file that can only be read, whole, with the reference replaced by its path; gone with the
-/// value.
+/// BS8: by short and full names, whole or some lines, and blocks as JSON Lines.
 #[test]
-fn bs8_a_tool_is_handed_a_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let (session, references) = session(&open(dir.path()));
-    let arguments = format!(r#"{{"note": "\u4e2d 1.50", "file": "{}", "n": 1.50}}"#, references[1]);
-    let handed = ready(&session, "count_lines", &arguments);
-    let files = files_of(&handed);
-    assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), table(1));
-    assert!(std::fs::metadata(&files[0]).unwrap().permissions().readonly());
-    // Everything else in the arguments is as the model wrote it.
-    let expected = format!(r#"{{"note":"\u4e2d 1.50","file":"{}","n":1.50}}"#, files[0].display());
-    assert_eq!(handed.call.arguments, expected);
-    assert_eq!((handed.call.id.as_str(), handed.parts[0].argument.as_str()), ("c", "file"));
-    drop(handed);
-    assert!(!files[0].exists() && !files[0].parent().unwrap().exists());
-}
-
-/// BS8: several references, as texts in their places or as bytes beside the call, by short and full
-/// names, and blocks as JSON Lines.
-#[test]
-fn bs8_texts_bytes_and_lists() {
+fn bs8_a_tool_is_handed_bytes_lines_and_blocks() {
     let memory = in_memory();
     let (session, references) = session(&memory);
-    let short = references[2].to_string().replace("tables/", "");
-    let arguments = serde_json::json!({ "texts": [references[0], short] }).to_string();
-    let handed = ready(&session, "join", &arguments);
-    let told: serde_json::Value = serde_json::from_str(&handed.call.arguments).unwrap();
-    assert_eq!(told["texts"], serde_json::json!([table(0), table(2)]));
-    assert_eq!(handed.parts[1].reference, references[2]);
+    let full = references[2].to_string();
+    for name in [full.as_str(), &full.replace("tables/", ""), &format!(" {full}\n")] {
+        assert_eq!(handed(&session, name, u64::MAX).unwrap(), table(2));
+    }
+    let lines = |from: usize, to: usize| -> String {
+        table(2).split_inclusive('\n').skip(from - 1).take(to + 1 - from).collect()
+    };
+    for (asked, expected) in [
+        ("#lines=1-2", lines(1, 2)),
+        ("#lines=3999-", lines(3_999, 4_000)),
+        ("#lines=4000-9000", lines(4_000, 4_000)),
+        ("#lines=4001-", String::new()),
+    ] {
+        assert_eq!(
+            handed(&session, &format!("{full}{asked}"), 1_000).unwrap(),
+            expected,
+            "{asked}"
+        );
+    }
+    assert!(refused(&session, &format!("{full}#lines=2")).contains("names no lines"));
 
-    let arguments = serde_json::json!({ "data": references[1] }).to_string();
-    let handed = ready(&session, "hash", &arguments);
-    assert_eq!(handed.parts[0].content, HandedContent::Bytes(table(1).into_bytes()));
-    let told: serde_json::Value = serde_json::from_str(&handed.call.arguments).unwrap();
-    assert_eq!(told["data"], references[1].to_string());
-
-    let handed = ready(&session, "join", r#"{"texts": "b_001"}"#);
-    let HandedContent::Text(lines) = &handed.parts[0].content else { panic!() };
+    let lines = handed(&session, "b_001", u64::MAX).unwrap();
     let block = memory.blocks(session.todo(), 0, 1).unwrap().remove(0);
     let messages = memory.messages(session.todo(), block.range.as_u64()).unwrap();
     let read: Vec<Message> = lines.lines().map(|line| Message::from_json(line).unwrap()).collect();
     assert_eq!(read, messages);
     assert!(lines.contains("行 3999 of table 0"), "large parts are whole in it");
-
-    // What takes no references, or is left out, comes back as it is.
-    for (tool, arguments) in [
-        ("read_file", r#"{"file": "store://9-aaaa"}"#),
-        ("join", r#"{"texts": null, "by":  ","}"#),
-        ("count_lines", "{}"),
-        ("say", "no json"),
-    ] {
-        let handed = ready(&session, tool, arguments);
-        assert_eq!(handed.parts.len(), 0);
-        let same = |text: &str| text.replace(' ', "");
-        assert_eq!(same(&handed.call.arguments), same(arguments));
-    }
 }
 
-/// BS8: a mistake of the model is an answer that names the next step, and leaves no file behind.
+/// BS8: a mistake of the model is a sentence that names the next step.
 #[test]
 fn bs8_a_mistake_is_an_answer() {
     let memory = in_memory();
@@ -133,71 +91,47 @@ fn bs8_a_mistake_is_an_answer() {
     other.record_all(exchange(0, "table", &table(7)).to_vec()).unwrap();
     other.close(Close::End).unwrap();
     let next = "Use a reference as it was shown; search_block and list_blocks show them.";
-    #[track_caller]
-    fn check(session: &Session, value: serde_json::Value, expected: &str) {
-        let arguments = serde_json::json!({ "file": value }).to_string();
-        assert_eq!(refused(session, "count_lines", &arguments), expected);
-    }
-    check(
-        &session,
-        "src/表.csv".into(),
-        &format!(
-            "[count_lines: error] \"file\" takes a block (b_<todo>_<nnn>) or a stored part \
-             (store://<n>-<check>), not \"src/表.csv\". {next}"
-        ),
+    assert_eq!(
+        refused(&session, "src/表.csv"),
+        format!(
+            "A stored part (store://<n>-<check>) or a block (b_<todo>_<nnn>) is expected, not \
+             \"src/表.csv\". {next}"
+        )
     );
     for missing in
         ["store://99-aaaa", "b_tables_099", "b_other_001", "b_never_001", "store://other/1-aaaa"]
     {
-        check(
-            &session,
-            missing.into(),
-            &format!(
-                "[count_lines: error] Nothing is stored under {missing:?} in this task. {next}"
-            ),
-        );
-    }
-    for value in [serde_json::json!(7), serde_json::json!({"ref": "b_001"}), serde_json::json!([1])]
-    {
-        let expected = format!(
-            "[count_lines: error] \"file\" has to be a reference, or a list of references. {next}"
-        );
-        check(&session, value, &expected);
+        let expected = format!("Nothing is stored under {missing:?} in this task. {next}");
+        assert_eq!(refused(&session, missing), expected);
     }
     let good = references[0].to_string();
     let slip = if good.ends_with('a') { "b" } else { "a" };
-    let mistyped = format!("{}{slip}", &good[..good.len() - 1]);
-    let said =
-        refused(&session, "count_lines", &serde_json::json!({ "file": mistyped }).to_string());
+    let said = refused(&session, &format!("{}{slip}", &good[..good.len() - 1]));
     assert!(
         said.contains(&format!("part 1 of this task is {}", good.replace("tables/", ""))),
         "{said}"
     );
-    // One that is good beside one that is not: nothing is handed over.
-    let both = serde_json::json!({ "file": [good, "store://99-aaaa"] }).to_string();
-    assert!(refused(&session, "count_lines", &both).contains("store://99-aaaa"));
-    assert_eq!(
-        refused(&session, "hash", "not json"),
-        "[hash: error] The arguments are no JSON object."
-    );
 }
 
-/// BS8, TD2: what was granted is handed over like one's own, and ends with the grant.
+/// BS8, TD2: what was granted is handed over like one's own, and ends with the grant, also for a tool that
+/// was given the way to it before.
 #[test]
 fn bs8_what_was_granted_is_handed_over() {
     let memory = in_memory();
     let (_, references) = session(&memory);
     let reader = memory.session(&todo("reader")).unwrap();
-    let arguments = serde_json::json!({ "file": references[0] }).to_string();
-    assert!(refused(&reader, "count_lines", &arguments).contains("Nothing is stored"));
+    let name = references[0].to_string();
+    assert!(refused(&reader, &name).contains("Nothing is stored"));
     memory.grants().grant(&todo("tables"), reader.todo(), &references[..1]).unwrap();
-    let files = files_of(&ready(&reader, "count_lines", &arguments));
-    assert_eq!(files.len(), 1);
+    let before = reader.hand_over().unwrap();
+    assert_eq!(handed(&reader, &name, u64::MAX).unwrap(), table(0));
+    assert!(refused(&reader, &references[1].to_string()).contains("Nothing is stored"));
     memory.grants().revoke(&todo("tables"), reader.todo(), &references[0]).unwrap();
-    assert!(refused(&reader, "count_lines", &arguments).contains("Nothing is stored"));
+    assert!(refused(&reader, &name).contains("Nothing is stored"));
+    assert!(before.hand_over(&name, u64::MAX, &mut Vec::new()).is_err());
 }
 
-/// BS8, BS6: what is damaged is not handed over, and says so; others are.
+/// BS8, BS6: what is damaged is not handed over, and says so.
 #[test]
 fn bs8_damage_is_an_answer() {
     let dir = tempfile::tempdir().unwrap();
@@ -211,76 +145,51 @@ fn bs8_damage_is_an_answer() {
         bytes[middle] ^= 1;
         std::fs::write(path, bytes).unwrap();
     }
-    for tool in ["count_lines", "hash"] {
-        let key = if tool == "hash" { "data" } else { "file" };
-        let arguments = serde_json::json!({ key: references[0] }).to_string();
-        let said = refused(&session, tool, &arguments);
-        assert!(said.contains("is damaged and cannot be handed over"), "{said}");
-    }
+    let said = refused(&session, &references[0].to_string());
+    assert!(said.contains("is damaged and cannot be handed over"), "{said}");
 }
 
-/// BS8: the bytes never enter the conversation: of a call that works on 3 MB, the result alone is
-/// recorded.
+/// BS8: what is handed over is bounded, and known to be too large before it is read; of some of its lines,
+/// only those count.
 #[test]
-fn bs8_only_the_result_enters_the_conversation() {
+fn bs8_what_is_handed_over_is_bounded() {
+    let memory = in_memory();
+    let (session, references) = session(&memory);
+    let (name, size) = (references[0].to_string(), table(0).len() as u64);
+    assert_eq!(handed(&session, &name, size).unwrap().len() as u64, size);
+    let mut out = Vec::new();
+    let error = session.hand_over().unwrap().hand_over(&name, size - 1, &mut out).unwrap_err();
+    assert!(error.to_string().contains("give some of its lines"), "{error}");
+    assert!(out.is_empty(), "nothing was written");
+    assert_eq!(handed(&session, &format!("{name}#lines=1-1"), 100).unwrap(), "行 0 of table 0\n");
+    assert!(handed(&session, &format!("{name}#lines=1-9"), 100).is_err());
+    assert!(handed(&session, "b_001", 1_000).is_err(), "a block is its messages, whole");
+}
+
+/// BS8: the bytes never enter the conversation: a file is written of a result of 70 KB that the model saw the
+/// beginning of, and the reference is all that was said.
+#[tokio::test(flavor = "current_thread")]
+async fn bs8_only_the_result_enters_the_conversation() {
     let memory = in_memory();
     let (mut session, references) = session(&memory);
     let before = session.len();
-    let arguments = serde_json::json!({ "file": references[0] }).to_string();
-    let call = ToolCall::new("count", "count_lines", &arguments);
-    session.record(Message::calls("", vec![call.clone()])).unwrap();
-    let HandOver::Ready(handed) = session.hand_over(&call, &declared()).unwrap() else { panic!() };
-    let lines = std::fs::read_to_string(&files_of(&handed)[0]).unwrap().lines().count();
-    session.record(Message::tool_result(&ToolCallId::new("count"), &lines.to_string())).unwrap();
+    let name = references[0].to_string();
+    let arguments = json!({"path": "表.txt", "content": name}).to_string();
+    let model = ScriptedModel::new([
+        Answer::from(ToolCall::new("w", "file_write", &arguments)),
+        Answer::text("写好了"),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let tools = toolset(&Permissions::in_workspace(folder.path())).unwrap();
+    let agent = Agent::new(Arc::new(model), Executor::new(Toolbox::new(tools).unwrap()));
+    let task = Task::new("write", "Keep the first table in 表.txt.");
+    agent.run(&React::default(), &mut session, &task).await.unwrap();
+    assert_eq!(std::fs::read_to_string(folder.path().join("表.txt")).unwrap(), table(0));
     let said = memory.messages(session.todo(), before..session.len()).unwrap();
     let size: usize = said.iter().map(|message| message.json().len()).sum();
-    assert!(size < 400 && said[1].text() == "4000", "{size}");
-    assert!(said[0].json().contains(&references[0].to_string()), "the reference is what was said");
-}
-
-/// BS8: what one call is handed is bounded: each reference once, memory and files up to a limit that is
-/// known before anything is read, and so many references.
-#[test]
-fn bs8_what_a_call_is_handed_is_bounded() {
-    let memory = in_memory();
-    let (session, references) = session(&memory);
-    let [first, second, ..] = references.as_slice() else { panic!() };
-    let size = table(0).len() as u64;
-    let bounded = declared().at_most(2 * size + 100, 2 * size + 100);
-    let hand = |tool: &str, key: &str, asked: &[&Reference]| {
-        let arguments = serde_json::json!({ key: asked }).to_string();
-        session.hand_over(&ToolCall::new("c", tool, &arguments), &bounded).unwrap()
-    };
-    let ready = |tool: &str, key: &str, asked: &[&Reference]| match hand(tool, key, asked) {
-        HandOver::Ready(handed) => handed,
-        HandOver::Refused(answer) => panic!("{}", answer.text),
-    };
-    let refused = |tool: &str, key: &str, asked: &[&Reference]| match hand(tool, key, asked) {
-        HandOver::Ready(handed) => panic!("{handed:?}"),
-        HandOver::Refused(answer) => answer.text,
-    };
-    // The same again is the same file, and the same bytes.
-    let twice = [first, second, first, first];
-    let handed = ready("count_lines", "file", &twice);
-    let files = files_of(&handed);
-    assert_eq!((handed.parts.len(), files.len()), (2, 2));
-    let told: serde_json::Value = serde_json::from_str(&handed.call.arguments).unwrap();
-    let paths = [&files[0], &files[1], &files[0], &files[0]].map(|path| path.to_str().unwrap());
-    assert_eq!(told["file"], serde_json::json!(paths));
-    assert_eq!(ready("hash", "data", &twice).parts.len(), 2);
-    // A text takes its room wherever it is put.
-    assert_eq!(ready("join", "texts", &[first, first]).parts.len(), 1);
-    let said = refused("join", "texts", &twice);
-    assert!(said.contains("is too large to be handed over in memory"), "{said}");
-    assert!(said.contains("use a tool that takes files"), "{said}");
-    let all: Vec<&Reference> = references.iter().collect();
-    assert!(refused("hash", "data", &all).contains("use a tool that takes files"));
-    assert!(refused("count_lines", "file", &all).contains("more than one call is handed"));
-    let block: Reference = "b_tables_001".parse().unwrap();
-    assert!(refused("count_lines", "file", &[&block, second]).contains("more than one call"));
-    let many = vec![first; TakesReferences::MAX_REFERENCES + 1];
-    assert!(refused("count_lines", "file", &many).contains("at most 256 references"));
-    ready("count_lines", "file", &many[1..]);
+    assert!(size < 800, "{size}");
+    let told = format!("made 表.txt: 74,890 bytes, {name}");
+    assert!(said.iter().any(|message| message.text() == told), "{said:?}");
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,8 @@
 //! The port between an agent's loop and whatever manages its context.
 
 use crate::{
-    BackgroundWork, BlockId, Message, SeqNo, SideCall, SideCalls, SubTasks, TodoId, ToolCall,
+    BackgroundWork, BlockId, HandOver, Message, SeqNo, SideCall, SideCalls, SubTasks, TodoId,
+    ToolCall,
 };
 use std::sync::Arc;
 
@@ -65,6 +66,11 @@ pub trait ContextManager: Send {
 
     /// The model calls that the policy makes for its own ends.
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        None
+    }
+
+    /// What hands tools the contents that references of this context name.
+    fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
         None
     }
 }

@@ -1,9 +1,10 @@
 //! A context around another one.
 
 use crate::{
-    BackgroundWork, Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo,
-    SideCalls, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    BackgroundWork, Budget, ContextError, ContextManager, HandOver, Message, Prompt, Recorded,
+    SeqNo, SideCalls, SubTasks, TodoId, ToolAnswer, ToolCall, ToolDefinition,
 };
+use std::sync::Arc;
 
 /// A context around another one, which meters it, bills it or adds to it. It writes what it changes; all
 /// else it leaves to the context inside.
@@ -120,6 +121,11 @@ pub trait ContextLayer: Send {
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         self.inner_mut().side_calls()
     }
+
+    /// See [`ContextManager::hand_over`].
+    fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
+        self.inner().hand_over()
+    }
 }
 
 // A default of the port that is not forwarded here would be lost in every layer.
@@ -167,6 +173,10 @@ impl<L: ContextLayer> ContextManager for L {
 
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         ContextLayer::side_calls(self)
+    }
+
+    fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
+        ContextLayer::hand_over(self)
     }
 }
 

@@ -30,6 +30,7 @@ mod context;
 mod context_layer;
 mod embedder;
 mod excerpt;
+mod hand_over;
 mod id;
 mod line;
 mod literal;
@@ -62,6 +63,7 @@ pub use context::{
 pub use context_layer::ContextLayer;
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use excerpt::{abbreviated, beginning, first_chars, last_chars};
+pub use hand_over::{HandOver, HandOverError};
 pub use id::{BlockId, IdError, TodoId, ToolCallId};
 pub use line::one_line;
 pub use literal::{Escape, decode_literal, escape_into, quoted};

@@ -59,6 +59,14 @@ impl PayloadRef {
     /// What every reference begins with.
     pub const SCHEME: &'static str = "store://";
 
+    /// Whether a text is the name of a stored part and nothing else: `store://2-k4qd`, or some lines of
+    /// it: `store://2-k4qd#lines=10-40`.
+    #[must_use]
+    pub fn is_alone(text: &str) -> bool {
+        let text = text.trim();
+        text.split('#').next().is_some_and(|name| name.parse::<Self>().is_ok())
+    }
+
     /// A reference for use inside its own todo.
     #[must_use]
     pub fn local(n: u64, check: Check) -> Self {

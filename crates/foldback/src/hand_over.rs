@@ -1,168 +1,150 @@
-//! Large data handed to tools by reference: bytes, text or a file, checked, and never by way of the
-//! conversation.
+//! Stored contents handed to tools: checked, bounded, and never by way of the conversation.
 
-mod files;
-mod handing;
+use crate::Error;
+use crate::error::Failure;
+use crate::memory::Shared;
+use foldback_backend_store::Error as PayloadError;
+use foldback_blockstore::Error as BlockError;
+use foldback_core::{HandOver, HandOverError, PayloadRef, Reference};
+use foldback_kv::Todo;
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use crate::{Error, Session};
-use foldback_core::{Reference, ToolAnswer, ToolCall};
-use handing::{Handing, Trouble};
-use std::path::PathBuf;
-use tempfile::TempDir;
-
-/// Which arguments of which tools take references, and in which form each tool wants what they name.
-///
-/// ```
-/// use foldback::{HandedAs, TakesReferences};
-///
-/// let declared = TakesReferences::new()
-///     .argument("render_slides", "source", HandedAs::Path)
-///     .argument("count_words", "texts", HandedAs::Text);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakesReferences {
-    arguments: Vec<(String, String, HandedAs)>,
-    bounds: Bounds,
+/// What one todo may hand to tools: its own blocks and payloads, and what was granted to it.
+pub(crate) struct TodoHandOver {
+    pub(crate) memory: Arc<Shared>,
+    pub(crate) todo: Todo,
 }
 
-/// How much one call may hand over, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
-    memory: u64,
-    files: u64,
-}
+/// What every refusal ends with.
+const NEXT: &str = "Use a reference as it was shown; search_block and list_blocks show them.";
 
-/// The form in which a tool is handed what a reference names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandedAs {
-    /// Beside the call, as bytes in memory; the argument keeps the reference.
-    Bytes,
-    /// In the place of the reference, as text in memory.
-    Text,
-    /// In the place of the reference, as the path of a file that can only be read. It is written part
-    /// by part, and is gone with the [`Handed`] value. It stands in a folder of the system's temporary
-    /// one that nobody else can open; of a process that is killed, the folder stays there.
-    Path,
-}
-
-/// What became of a call whose references were looked up.
-#[derive(Debug)]
-pub enum HandOver {
-    /// The tool can be run.
-    Ready(Handed),
-    /// A reference is not one, leads nowhere, or what it names cannot be handed over. The answer is
-    /// for the model, and says what to do.
-    Refused(ToolAnswer),
-}
-
-/// A call that is ready to be run. Its files live as long as the value.
-///
-/// It is for the tool alone: into the conversation goes the call as the model made it
-/// ([`Session::record`]), or the texts would enter it after all.
-#[derive(Debug)]
-pub struct Handed {
-    /// The call, with texts and paths in the place of references.
-    pub call: ToolCall,
-    /// What was handed over, in the order of the arguments; of a list that names something twice, once.
-    pub parts: Vec<HandedPart>,
-    /// Removed with the value.
-    _folder: Option<TempDir>,
-}
-
-/// What one reference named.
-#[derive(Debug)]
-pub struct HandedPart {
-    /// The argument in which it stood.
-    pub argument: String,
-    /// The reference, in full.
-    pub reference: Reference,
-    /// What it names. A block is its messages as JSON Lines, each exactly as it was recorded.
-    pub content: HandedContent,
-}
-
-/// Bytes that were checked, in the form that was declared.
-#[derive(Debug, PartialEq, Eq)]
-pub enum HandedContent {
-    /// The bytes.
-    Bytes(Vec<u8>),
-    /// The text.
-    Text(String),
-    /// A file that holds the bytes.
-    Path(PathBuf),
-}
-
-impl Default for TakesReferences {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl TakesReferences {
-    /// The most references in one call.
-    pub const MAX_REFERENCES: usize = 256;
-    /// The most bytes that one call is handed in memory, as bytes or as text, unless
-    /// [`at_most`](Self::at_most) says otherwise: 64 MiB.
-    pub const MAX_MEMORY: u64 = 64 << 20;
-    /// The most bytes that one call is handed in files, unless [`at_most`](Self::at_most) says
-    /// otherwise: 16 GiB.
-    pub const MAX_FILES: u64 = 16 << 30;
-
-    /// No tool takes references.
-    #[must_use]
-    pub fn new() -> Self {
-        let bounds = Bounds { memory: Self::MAX_MEMORY, files: Self::MAX_FILES };
-        Self { arguments: Vec::new(), bounds }
-    }
-
-    /// The same, and one call is handed at most so many bytes in memory, and so many in files. A
-    /// text is counted wherever it is put, bytes once in an argument, a file once in the call.
-    #[must_use]
-    pub fn at_most(mut self, memory: u64, files: u64) -> Self {
-        self.bounds = Bounds { memory, files };
-        self
-    }
-
-    /// The same, and this argument of this tool takes a reference or a list of them.
-    #[must_use]
-    pub fn argument(mut self, tool: &str, argument: &str, form: HandedAs) -> Self {
-        self.arguments.retain(|(t, a, _)| (t.as_str(), a.as_str()) != (tool, argument));
-        self.arguments.push((tool.to_owned(), argument.to_owned(), form));
-        self
-    }
-
-    fn form(&self, tool: &str, argument: &str) -> Option<HandedAs> {
-        let found = self.arguments.iter().find(|(t, a, _)| t == tool && a == argument);
-        found.map(|(_, _, form)| *form)
-    }
-}
-
-impl Session {
-    /// Looks up the references in a tool's call: what they name is handed to the tool, and only the
-    /// tool's result enters the conversation. References may lead into this todo, or to what was
-    /// granted to it. A call of a tool that takes none comes back as it is.
-    ///
-    /// # Errors
-    /// When the store fails, or a temporary file cannot be written. A mistake of the model, and
-    /// damage of what it asks for, is an answer.
-    pub fn hand_over(
-        &self,
-        call: &ToolCall,
-        declared: &TakesReferences,
-    ) -> Result<HandOver, Error> {
-        let mut handing = Handing::new(self, call, declared.bounds);
-        match handing.arguments(declared) {
-            Ok(arguments) => {
-                let call = ToolCall::new(call.id.as_str(), &call.name, &arguments);
-                let Handing { parts, folder, .. } = handing;
-                Ok(HandOver::Ready(Handed { call, parts, _folder: folder }))
-            }
-            Err(Trouble::Mistake(what)) => {
-                let text = format!("[{}: error] {what}", call.name);
-                Ok(HandOver::Refused(ToolAnswer { text, is_error: true }))
-            }
-            Err(Trouble::Failure(error)) => Err(error),
+impl HandOver for TodoHandOver {
+    fn hand_over(&self, asked: &str, most: u64, out: &mut dyn Write) -> Result<u64, HandOverError> {
+        let Self { memory, todo } = self;
+        let asked = asked.trim();
+        let shown = shortened(asked);
+        let (name, lines) = parts_of(asked).ok_or_else(|| {
+            HandOverError::Mistake(format!(
+                "{shown:?} names no lines; give store://2-k4qd#lines=10-40."
+            ))
+        })?;
+        let reference = Reference::parse_in(todo.id(), name).map_err(|_| {
+            HandOverError::Mistake(format!(
+                "A stored part (store://<n>-<check>) or a block (b_<todo>_<nnn>) is expected, not {shown:?}. {NEXT}"
+            ))
+        })?;
+        // Inside the own todo a wrong check is told apart, so that a slip can be mended.
+        if let Reference::Payload { n, check, todo: of } = &reference
+            && of == todo.id()
+            && let Err(error) = memory.payloads.resolve(todo, &PayloadRef::local(*n, *check))
+        {
+            return Err(trouble_with(&shown, error.into()));
         }
+        let size = memory.size_of(todo, &reference);
+        let size = size.map_err(|error| trouble_with(&shown, error))?;
+        let mut out = Part { out, left: most, written: 0, is_full: false, lines, line: 1 };
+        // Of some of its lines the size is not known before they are read.
+        out.is_full = out.lines.is_none() && size > most;
+        if !out.is_full {
+            match memory.write_reference(todo, &reference, &mut out) {
+                Ok(_) => return Ok(out.written),
+                Err(_) if out.is_full => {}
+                Err(error) => return Err(trouble_with(&shown, error)),
+            }
+        }
+        Err(HandOverError::Mistake(format!(
+            "{shown} has more than the {} KiB that this call may be handed; give some of its lines, as \
+             in store://2-k4qd#lines=10-40.",
+            most >> 10
+        )))
     }
+}
+
+/// The lines of a text that are handed over, from 1 on.
+type Lines = RangeInclusive<u64>;
+
+/// A reference and the lines that are asked of it; `None` where they are no lines.
+fn parts_of(asked: &str) -> Option<(&str, Option<Lines>)> {
+    let Some((name, lines)) = asked.split_once('#') else { return Some((asked, None)) };
+    let (first, last) = lines.strip_prefix("lines=")?.split_once('-')?;
+    let first: u64 = first.parse().ok().filter(|first| *first > 0)?;
+    let last = if last.is_empty() { u64::MAX } else { last.parse().ok()? };
+    (first <= last).then_some((name, Some(first..=last)))
+}
+
+/// A writer that takes some lines, or all, and so many bytes and no more.
+struct Part<'w> {
+    out: &'w mut dyn Write,
+    left: u64,
+    written: u64,
+    /// Whether there was more than it takes.
+    is_full: bool,
+    lines: Option<Lines>,
+    /// The number of the line that comes next, or goes on.
+    line: u64,
+}
+
+impl Write for Part<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(lines) = self.lines.clone() else {
+            self.take(bytes)?;
+            return Ok(bytes.len());
+        };
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if lines.contains(&self.line) {
+                self.take(piece)?;
+            }
+            self.line += u64::from(piece.ends_with(b"\n"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Part<'_> {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let size = bytes.len() as u64;
+        self.is_full = size > self.left;
+        if self.is_full {
+            return Err(io::Error::other("there is no room left"));
+        }
+        self.out.write_all(bytes)?;
+        self.left -= size;
+        self.written += size;
+        Ok(())
+    }
+}
+
+/// An error that is the model's own, or one of a single block or payload, as a sentence for the model.
+fn trouble_with(asked: &str, error: Error) -> HandOverError {
+    let what = match error.failure() {
+        Failure::NoReference { .. } | Failure::Payloads(PayloadError::NotFound { .. }) => {
+            format!("Nothing is stored under {asked:?} in this task. {NEXT}")
+        }
+        Failure::Payloads(PayloadError::WrongCheck { meant, .. }) => {
+            format!("{asked} does not exist: part {} of this task is {meant}.", meant.n)
+        }
+        Failure::Payloads(PayloadError::Corrupt { .. })
+        | Failure::Blocks(BlockError::Corrupt { .. })
+        | Failure::Damaged { .. } => {
+            format!("{asked} is damaged and cannot be handed over. Others can be.")
+        }
+        _ => return HandOverError::Context(error.into()),
+    };
+    HandOverError::Mistake(what)
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    if short.len() < text.len() && short.chars().count() == 80 {
+        short.push('…');
+    }
+    short
 }
 
 #[cfg(test)]
@@ -170,12 +152,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_declaration_is_one_for_each_argument() {
-        let declared = TakesReferences::new()
-            .argument("render", "source", HandedAs::Path)
-            .argument("render", "source", HandedAs::Text);
-        assert_eq!(declared.form("render", "source"), Some(HandedAs::Text));
-        assert_eq!(declared.form("render", "title"), None);
-        assert_eq!(declared.form("count", "source"), None);
+    fn what_was_asked_for_is_quoted_in_short() {
+        assert_eq!(shortened(&"长".repeat(100)).chars().count(), 81);
+        assert_eq!(shortened("store://1-abcd"), "store://1-abcd");
+    }
+
+    #[test]
+    fn lines_stand_behind_a_reference() {
+        assert_eq!(parts_of("store://1-abcd"), Some(("store://1-abcd", None)));
+        assert_eq!(parts_of("b_001#lines=3-7"), Some(("b_001", Some(3..=7))));
+        assert_eq!(parts_of("b_001#lines=3-"), Some(("b_001", Some(3..=u64::MAX))));
+        for wrong in
+            ["#", "#3-7", "#lines=", "#lines=0-3", "#lines=7-3", "#lines=三-七", "#lines=3"]
+        {
+            assert_eq!(parts_of(&format!("b_001{wrong}")), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_across_writes() {
+        let mut text = Vec::new();
+        let mut part = Part {
+            out: &mut text,
+            left: 100,
+            written: 0,
+            is_full: false,
+            lines: Some(2..=3),
+            line: 1,
+        };
+        for piece in ["一\n二", "二\n\n四\n", "五"] {
+            part.write_all(piece.as_bytes()).unwrap();
+        }
+        assert_eq!(part.written, 8);
+        assert_eq!(text, "二二\n\n".as_bytes());
     }
 }

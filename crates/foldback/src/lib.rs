@@ -13,8 +13,8 @@
 //! A sub-task gets a todo of its own ([`Session::child_session`]), and its history stays there. What it
 //! returns (blocks, payloads) is granted to its parent and to the items of the parent's
 //! [todo list](Session::set_todo_list) that wait for it; whoever holds a memory may
-//! [grant](Grants::grant) more. A tool that declares that it [takes references](TakesReferences) is
-//! [handed](Session::hand_over) bytes, a text or a file, and only its result enters the conversation.
+//! [grant](Grants::grant) more. A tool can be [handed](foldback_core::HandOver) what a reference names, and
+//! only its result enters the conversation.
 //!
 //! It is **not** an agent: it calls no model and runs no tool but its own three. It summarises
 //! nothing.
@@ -87,7 +87,6 @@ pub use foldback_kv as kv;
 pub use foldback_kv::{Engine, Mode, Todo};
 pub use foldback_transcript::{Conversation, Envelope};
 pub use grants::{Grant, Grants};
-pub use hand_over::{HandOver, Handed, HandedAs, HandedContent, HandedPart, TakesReferences};
 pub use maintenance::{Checkup, Maintenance};
 pub use memory::Memory;
 pub use offload::OffloadPolicy;
@@ -95,5 +94,5 @@ pub use options::{KNOWN_SECRET, Options};
 pub use owner::Owner;
 pub use record::Close;
 pub use references::References;
-pub use session::{RawResult, Session};
+pub use session::Session;
 pub use todo_list::{Outcome, Returned};

@@ -1,17 +1,18 @@
 //! One todo's conversation while it goes on.
 
 use crate::error::Failure;
+use crate::hand_over::TodoHandOver;
 use crate::live::Live;
 use crate::memory::Shared;
 use crate::{Close, Error, Grants, Outcome, texts};
 use foldback_core::{
-    Block, BlockId, Budget, ContextError, ContextManager, ItemState, Message, PayloadRef, Prompt,
-    Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall, ToolCallId,
-    ToolDefinition,
+    Block, BlockId, Budget, ContextError, ContextManager, HandOver, ItemState, Message, PayloadRef,
+    Prompt, Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall,
+    ToolCallId, ToolDefinition,
 };
 use foldback_disclosure::{Answer, RecallSource, ViewConfig, run_tool};
 use foldback_kv::Todo;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
@@ -139,36 +140,6 @@ impl Session {
         Ok(())
     }
 
-    /// The results that the scene keeps raw for the tool `consumer`, in the order of recording.
-    /// Walks the whole conversation.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn raw_results(&self, consumer: &str) -> Result<Vec<RawResult>, Error> {
-        let policy = &self.memory.offload;
-        let mut results = Vec::new();
-        // Which tool a call id belongs to, until the id is used again.
-        let mut tools: BTreeMap<ToolCallId, String> = BTreeMap::new();
-        for seq in 0..self.len() {
-            for stored in self.memory.blocks.messages(&self.todo, seq..seq + 1)? {
-                let message = texts::light_message(&self.todo, SeqNo(seq), &stored, "")?;
-                for call in message.tool_calls() {
-                    tools.insert(call.id.clone(), call.name.clone());
-                }
-                let tool = message.tool_call_id().and_then(|id| tools.get(id));
-                let Some(tool) = tool.filter(|tool| policy.is_raw_for(tool, consumer)) else {
-                    continue;
-                };
-                results.extend(stored.offloads.iter().map(|offload| RawResult {
-                    seq: SeqNo(seq),
-                    tool: tool.clone(),
-                    reference: offload.reference(),
-                }));
-            }
-        }
-        Ok(results)
-    }
-
     /// The bytes of a payload of this todo, verified.
     ///
     /// # Errors
@@ -192,17 +163,6 @@ impl Session {
             open: None,
         }
     }
-}
-
-/// A tool's result whose original another tool reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawResult {
-    /// The message that carried it.
-    pub seq: SeqNo,
-    /// The tool that gave it.
-    pub tool: String,
-    /// Where its bytes are.
-    pub reference: PayloadRef,
 }
 
 impl ContextManager for Session {
@@ -247,6 +207,11 @@ impl ContextManager for Session {
 
     fn sub_tasks(&mut self) -> Option<&mut dyn SubTasks> {
         Some(self)
+    }
+
+    fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
+        let (memory, todo) = (Arc::clone(&self.memory), self.todo.clone());
+        Some(Arc::new(TodoHandOver { memory, todo }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The names of tools.
 
+use foldback_tool::ToolSpec;
+
 /// The longest name that providers take.
 const LONGEST: usize = 64;
 
@@ -39,6 +41,14 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let legal: String =
         whole.chars().map(|letter| if is_legal(letter) { letter } else { '_' }).collect();
     checked(&legal, server, tool)
+}
+
+/// Whether a tool is the one that this server knows by this name.
+#[must_use]
+pub fn is_tool_of(spec: &ToolSpec, server: &str, tool: &str) -> bool {
+    let name = tool_name(server, tool);
+    let is_named = spec.name() == name || spec.name() == checked(&name, server, tool);
+    spec.server.as_deref() == Some(server) && is_named
 }
 
 /// A name with the checksum of a server's tool at its end.

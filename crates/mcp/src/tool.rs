@@ -3,6 +3,7 @@
 use crate::McpError;
 use crate::answer::answer;
 use crate::client::Inner;
+use crate::contents::with_contents;
 use foldback_tool::{CallContext, Tool, ToolError, ToolFuture, ToolSpec};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ impl Tool for McpTool {
             let arguments = serde_json::from_str(arguments).map_err(|error| {
                 ToolError::arguments(format!("the arguments are no JSON object: {error}"))
             })?;
+            let arguments = with_contents(arguments, context).await?;
             tokio::select! {
                 biased;
                 () = context.cancelled.cancelled() => {

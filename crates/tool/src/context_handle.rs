@@ -1,13 +1,14 @@
 //! A tool's way to the context of the loop that calls it.
 
 use foldback_core::{
-    ContextError, ContextManager, ItemState, Reference, TodoId, TodoList, ToolAnswer, ToolCall,
-    panic_text, sub_tasks_of,
+    ContextError, ContextManager, HandOver, ItemState, Reference, TodoId, TodoList, ToolAnswer,
+    ToolCall, panic_text, sub_tasks_of,
 };
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{mpsc, oneshot};
 
@@ -126,6 +127,15 @@ impl ContextHandle {
         references: Vec<Reference>,
     ) -> Result<bool, ContextError> {
         self.ask(move |context| sub_tasks_of(context)?.grant(&to, &references)).await
+    }
+
+    /// What hands tools the contents that references name, where the context stores any; see
+    /// [`ContextManager::hand_over`].
+    ///
+    /// # Errors
+    /// When the loop has ended.
+    pub async fn hand_over(&self) -> Result<Option<Arc<dyn HandOver>>, ContextError> {
+        self.ask(|context| Ok(context.hand_over())).await
     }
 
     /// Runs a call of one of the policy's tools; see [`ContextManager::call`].

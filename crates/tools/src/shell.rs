@@ -1,5 +1,7 @@
 //! `shell_run`: a shell command in the sandbox.
 
+mod handed_files;
+
 use crate::{Permissions, PermissionsError, Refused};
 use foldback_core::ToolDefinition;
 use foldback_sandbox::{Command, Finished, KilledBy, Limits, Sandbox, SandboxError, Stop};
@@ -7,6 +9,7 @@ use foldback_tool::{
     CallContext, Concurrency, Data, Effect, Language, Tool, ToolError, ToolFuture, ToolOutput,
     ToolSpec,
 };
+use handed_files::HandedFiles;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -75,7 +78,12 @@ struct Arguments {
     command: String,
     timeout_s: Option<u64>,
     cwd: Option<String>,
+    #[serde(default)]
+    files: Vec<String>,
 }
+
+/// The most files that one command is handed.
+const MOST_FILES: usize = 32;
 
 fn spec(permissions: &Permissions) -> ToolSpec {
     let shell = &permissions.shell;
@@ -97,7 +105,13 @@ fn spec(permissions: &Permissions) -> ToolSpec {
                     "maximum": shell.time_s,
                     "description": "How long it may take, in seconds."
                 },
-                "cwd": {"type": "string", "description": "The folder to run it in, instead."}
+                "cwd": {"type": "string", "description": "The folder to run it in, instead."},
+                "files": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "maxItems": MOST_FILES,
+                    "description": "References (store://2-k4qd) to read as the files \"$1\", \"$2\", ..."
+                }
             },
             "required": ["command"],
             "additionalProperties": false
@@ -136,17 +150,29 @@ impl Tool for Shell {
             }
             let stop = Stop::new()
                 .map_err(|error| ToolError::transient(format!("no command can be run: {error}")))?;
+            let handed = self.handed(&arguments.files, context).await?;
             let command = Command::new("/bin/sh")
-                .args(["-c", arguments.command.as_str()])
+                // The files are $1 and so on; what stands before them is the name of the shell.
+                .args(["-c", arguments.command.as_str(), "sh"])
+                .args(handed.iter().flat_map(|handed| &handed.paths))
                 .folder(self.folder(arguments.cwd.as_deref())?)
                 .joined()
                 .stopped_by(stop.clone());
             let time = self.time(&arguments);
             let limits = Limits { time, ..self.limits.clone() };
             let sandbox = self.sandbox.clone().limits(limits);
+            let sandbox = match &handed {
+                Some(handed) => sandbox.read(handed.folder.path()),
+                None => sandbox,
+            };
             // The call may be given up at any moment, and the command with it.
             let ends = EndsWithTheCall(stop);
-            let mut running = tokio::task::spawn_blocking(move || sandbox.run(&command));
+            let mut running = tokio::task::spawn_blocking(move || {
+                let finished = sandbox.run(&command);
+                // They are there as long as the command.
+                drop(handed);
+                finished
+            });
             let finished = tokio::select! {
                 finished = &mut running => finished,
                 () = context.cancelled.cancelled() => {
@@ -167,6 +193,28 @@ impl Shell {
     fn time(&self, arguments: &Arguments) -> Duration {
         let most = self.limits.time;
         arguments.timeout_s.map_or(most, |asked| Duration::from_secs(asked).min(most))
+    }
+
+    /// Files with what these references name, for a command to read.
+    async fn handed(
+        &self,
+        references: &[String],
+        context: &CallContext,
+    ) -> Result<Option<HandedFiles>, ToolError> {
+        if references.is_empty() {
+            return Ok(None);
+        }
+        if references.len() > MOST_FILES {
+            let given = references.len();
+            let message = format!("{given} files are given; at most {MOST_FILES} were expected");
+            return Err(ToolError::arguments(message));
+        }
+        let handing = context.hand_over().await?;
+        let (references, most) = (references.to_vec(), self.limits.file_bytes);
+        let work = move || HandedFiles::write(&*handing, &references, most);
+        let written = tokio::task::spawn_blocking(work).await;
+        let broke = |_| ToolError::permanent("the tool broke down; do it another way");
+        Ok(Some(written.map_err(broke)??))
     }
 
     /// The folder to run a command in.

@@ -87,3 +87,52 @@ fn s5_a_server_runs_beside_its_list() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(shell.path("seen").exists() && !shell.path("work/seen").exists(), "{ran:?}");
 }
+
+/// The scripted server of these tests; `None` where there is no Python to run it.
+pub(crate) fn harbour(shell: &Shell) -> Option<String> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no python3");
+        return None;
+    }
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers.py");
+    std::fs::copy(server, shell.path("servers.py")).unwrap();
+    Some(list(shell, &json!({"harbour": {"command": "python3", "args": ["servers.py"]}})))
+}
+
+/// CX6, BS4, BS8: a deck of slides that one tool makes is given to the next, to a file and to a command by its
+/// name, and its bytes are in no request.
+#[test]
+fn cx6_bs8_a_deck_goes_from_tool_to_tool_by_reference() {
+    let shell = Shell::new();
+    let Some(servers) = harbour(&shell) else { return };
+    let name = regex::Regex::new(r"store://1-[a-z0-9]{4}").unwrap();
+    let provider = Provider::answering(move |request| {
+        let request = request.to_string();
+        let deck = name.find(&request).map(|found| found.as_str().to_owned());
+        let results = request.matches(r#""role":"tool""#).count();
+        match (results, deck) {
+            (0, _) => Provider::call("harbour_make", &json!({"subject": "杭州湾的潮汐"})),
+            (1, Some(deck)) => Provider::calls(&[
+                ("harbour_render", json!({ "deck": deck })),
+                ("file_write", json!({"path": "deck.html", "content": deck})),
+                ("harbour_render", json!({"deck": "store://9-aaaa"})),
+            ]),
+            _ => Provider::text("60 slides."),
+        }
+    });
+    let args = ["--strategy", "react", "--yes", "--id", "deck", "--mcp", &servers, "做幻灯片"];
+    let ran = run(&shell, &provider, &args);
+    assert!(ran.code == 0 && ran.text().contains("60 slides."), "{ran:?}");
+    let deck = std::fs::read_to_string(shell.path("work/deck.html")).unwrap();
+    let told = results(&provider);
+    assert!(
+        told[1].contains(&format!("60 slides, {} characters", deck.chars().count())),
+        "{told:?}"
+    );
+    assert!(told[2].starts_with(&format!("made deck.html: {} bytes", "24,240")), "{told:?}");
+    assert!(told[3].contains("Nothing is stored under \"store://9-aaaa\""), "{told:?}");
+    for request in provider.requests() {
+        assert!(request.to_string().len() < deck.len(), "{request}");
+    }
+    shell.ok(&["verify"]);
+}

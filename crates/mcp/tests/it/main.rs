@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod config;
+mod contents;
 mod hostile;
 mod in_process;
 mod programs;

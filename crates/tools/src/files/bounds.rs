@@ -1,5 +1,6 @@
 //! How far a call may go.
 
+use super::Handing;
 use crate::FilePermissions;
 use foldback_tool::CancellationToken;
 use std::time::{Duration, Instant};
@@ -10,6 +11,8 @@ pub(super) struct Bounds {
     pub(super) output_bytes: usize,
     /// How many bytes a file may have that is written or edited.
     pub(super) file_bytes: u64,
+    /// What hands the call the contents of references.
+    pub(super) handing: Handing,
     until: Option<Instant>,
     cancelled: CancellationToken,
 }
@@ -26,10 +29,15 @@ pub(super) enum Cut {
 }
 
 impl Bounds {
-    pub(super) fn new(permissions: &FilePermissions, cancelled: CancellationToken) -> Self {
+    pub(super) fn new(
+        permissions: &FilePermissions,
+        cancelled: CancellationToken,
+        handing: Handing,
+    ) -> Self {
         Self {
             output_bytes: permissions.output_bytes,
             file_bytes: permissions.file_bytes,
+            handing,
             until: Instant::now().checked_add(Duration::from_secs(permissions.time_s)),
             cancelled,
         }
@@ -67,7 +75,7 @@ mod tests {
     #[test]
     fn time_that_is_over_is_told_as_time() {
         let permissions = FilePermissions { time_s: 0, ..FilePermissions::default() };
-        let bounds = Bounds::new(&permissions, CancellationToken::new());
+        let bounds = Bounds::new(&permissions, CancellationToken::new(), None);
         let cut = bounds.over().unwrap();
         assert_eq!(cut, Cut::Time);
         assert!(cut.told("there is more".into()).starts_with("the time was over"));

@@ -13,7 +13,7 @@ mod write;
 
 use crate::{FilePermissions, Workspace};
 use bounds::{Bounds, Cut};
-use foldback_core::ToolDefinition;
+use foldback_core::{HandOver, PayloadRef, ToolDefinition};
 use foldback_tool::{
     CallContext, Concurrency, Effect, Tool, ToolError, ToolFuture, ToolOutput, ToolSpec,
 };
@@ -61,6 +61,9 @@ struct Kind {
 
 type Run = fn(&Workspace, &Bounds, &str) -> Result<ToolOutput, ToolError>;
 
+/// What hands a call the contents of references, where its arguments may name any.
+type Handing = Option<Arc<dyn HandOver>>;
+
 const KINDS: [Kind; 5] = [edit::KIND, grep::KIND, list::KIND, read::KIND, write::KIND];
 
 impl Kind {
@@ -103,10 +106,14 @@ impl Tool for FileTool {
     }
 
     fn call<'a>(&'a self, arguments: &'a str, context: &'a CallContext) -> ToolFuture<'a> {
-        let bounds = Bounds::new(&self.permissions, context.cancelled.clone());
         let (run, workspace) = (self.run, Arc::clone(&self.workspace));
         let arguments = arguments.to_owned();
         Box::pin(async move {
+            let may_name =
+                self.spec.effect != Effect::ReadOnly && arguments.contains(PayloadRef::SCHEME);
+            // A text that only looks like a reference is written where nothing is stored.
+            let handing = if may_name { context.hand_over().await.ok() } else { None };
+            let bounds = Bounds::new(&self.permissions, context.cancelled.clone(), handing);
             let work = move || run(&workspace, &bounds, &arguments);
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
                 Err(ToolError::permanent("the tool broke down; do it another way"))

@@ -3,8 +3,8 @@
 use super::text::ends_lines_as_windows;
 use super::{Bounds, Kind, arguments};
 use crate::workspace::{Access, Place, Workspace};
-use foldback_core::thousands;
-use foldback_tool::{Effect, ToolError, ToolOutput};
+use foldback_core::{PayloadRef, thousands};
+use foldback_tool::{Effect, ToolError, ToolOutput, handed_bytes};
 use serde::Deserialize;
 use std::io::Read;
 
@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     name: "file_write",
     description: "Writes a whole file: makes it, and the folders around it, or replaces it. To change \
         a part of a file use file_edit.",
-    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"content":{"type":"string","description":"The whole content."}},"required":["path","content"],"additionalProperties":false}"#,
+    parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"From the workspace on, or absolute."},"content":{"type":"string","description":"The whole content, or a reference alone (store://2-k4qd): what it names is written, byte for byte."}},"required":["path","content"],"additionalProperties":false}"#,
     output: None,
     primary: "path",
     effect: Effect::Idempotent,
@@ -32,6 +32,13 @@ fn run(
     arguments_text: &str,
 ) -> Result<ToolOutput, ToolError> {
     let Arguments { path, content } = arguments(arguments_text)?;
+    let (content, of) = match &bounds.handing {
+        Some(handing) if PayloadRef::is_alone(&content) => {
+            let bytes = handed_bytes(&**handing, &content, bounds.file_bytes)?;
+            (bytes, format!(", {}", content.trim()))
+        }
+        _ => (content.into_bytes(), String::new()),
+    };
     let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
     if size > bounds.file_bytes {
         return Err(ToolError::arguments(format!(
@@ -49,17 +56,17 @@ fn run(
         )));
     }
     let is_new = !place.exists();
-    let was_of_windows = content.contains('\n')
-        && !content.contains("\r\n")
+    let was_of_windows = content.contains(&b'\n')
+        && !content.windows(2).any(|two| two == b"\r\n")
         && beginning(&place).is_some_and(|text| ends_lines_as_windows(&text));
-    place.write(content.as_bytes())?;
+    place.write(&content)?;
     let done = if is_new { "made" } else { "replaced" };
     let ends = if was_of_windows {
         ". Its lines ended with \\r\\n before, and end with \\n now"
     } else {
         ""
     };
-    Ok(ToolOutput::text(format!("{done} {}: {} bytes{ends}", place.shown, thousands(size))))
+    Ok(ToolOutput::text(format!("{done} {}: {} bytes{of}{ends}", place.shown, thousands(size))))
 }
 
 /// The beginning of the file that is there.

@@ -7,6 +7,7 @@ mod file_grep;
 mod file_list;
 mod file_read;
 mod file_write;
+mod handed;
 mod hostile_paths;
 mod in_a_context;
 mod permissions;

@@ -1,6 +1,7 @@
 //! Tools of a folder, called as an agent calls them.
 
-use foldback_tool::{CallContext, ToolError, ToolOutput, Toolbox};
+use foldback::Session;
+use foldback_tool::{CallContext, ContextHandle, ToolError, ToolOutput, Toolbox};
 use foldback_tools::{Permissions, toolset};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,19 @@ impl Folder {
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
         let tool = self.toolbox.get(tool).expect("the tool is permitted");
         tool.call(&arguments.to_string(), &CallContext::default()).await
+    }
+
+    /// The same in a context of a memory.
+    pub(crate) async fn call_in(
+        &self,
+        session: &mut Session,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<ToolOutput, ToolError> {
+        let (handle, mut requests) = ContextHandle::new(session.todo().clone());
+        let context = CallContext { context: Some(handle), ..CallContext::default() };
+        let tool = self.toolbox.get(tool).expect("the tool is permitted");
+        requests.serve(session, tool.call(&arguments.to_string(), &context)).await
     }
 
     /// What a call says that works.

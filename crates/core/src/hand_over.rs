@@ -1,0 +1,34 @@
+//! Stored contents for tools, which a model names and need not read.
+
+use crate::ContextError;
+use std::io::Write;
+
+/// Hands tools what references name: the bytes go to the tool, and nothing of them enters the conversation.
+///
+/// A context gives it by [`ContextManager::hand_over`](crate::ContextManager::hand_over). It outlives the
+/// request, so a tool can read while the loop goes on; what the context's todo may read is looked up each
+/// time.
+pub trait HandOver: Send + Sync {
+    /// Writes what a reference names to `out`, each part after it was checked, and says how many bytes: of
+    /// a payload its bytes, of a block its messages as JSON Lines, each exactly as it was recorded.
+    ///
+    /// `asked` is a reference as the model wrote it: `store://2-k4qd`, `b_003`, or `store://2-k4qd#lines=10-40`
+    /// for these lines alone.
+    ///
+    /// # Errors
+    /// When it names nothing that the todo may read, in the same words whether it is there or not; when it
+    /// has more than `most` bytes, or is damaged; and when the store or `out` fails. What comes before the
+    /// damage is written.
+    fn hand_over(&self, asked: &str, most: u64, out: &mut dyn Write) -> Result<u64, HandOverError>;
+}
+
+/// Why something was not handed over.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    /// A mistake of the model, or damage of what it asks for: a sentence for the model.
+    #[error("{0}")]
+    Mistake(String),
+    /// The store or the place to write to failed.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+}
