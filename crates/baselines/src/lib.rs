@@ -5,7 +5,8 @@
 //! [`Baseline::start`] gives a context to record into. A policy here is pure: no clock, no file, no
 //! model. Where the original asks a model (for a summary), a deterministic stand-in does the work, one
 //! rule for all policies and at most 2,000 tokens; what that model would be sent and would write is
-//! told by [`ContextManager::side_calls`].
+//! told by [`ContextManager::side_calls`]. [`Baseline::start_with`] takes a [`Compressor`](stm_ltm::Compressor) in the rule's
+//! place, which may ask a model.
 //!
 //! It is **not** a measurement (`foldback-bench` compares policies), and nothing of foldback's memory
 //! is in it. A policy repairs nothing: its prompts are valid requests where what was recorded is one,
@@ -39,6 +40,7 @@ mod sliding_window;
 pub mod stm_ltm;
 mod summary_top_n;
 
+mod compressor;
 mod counters;
 mod extractive;
 mod log;
@@ -55,7 +57,7 @@ pub use counters::Counters;
 pub use deepagents::{DeepAgents, Span};
 pub use full::Full;
 pub use mask_observations::MaskObservations;
-pub use registry::{BASELINES, Baseline, VARIANTS, baseline};
+pub use registry::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
 pub use sliding_window::SlidingWindow;
 pub use summary_top_n::SummaryTopN;
 

@@ -5,8 +5,9 @@ use crate::log::Log;
 use crate::refusal::no_tool;
 use crate::tool::tool_tokens;
 use foldback_core::{
-    Budget, ContextError, ContextManager, Message, Prompt, Recorded, SeqNo, SideCall, SideCalls,
-    TodoId, ToolAnswer, ToolCall, ToolDefinition,
+    BackgroundJob, BackgroundJobDone, BackgroundWork, Budget, ContextError, ContextManager,
+    Message, Prompt, Recorded, SeqNo, SideCall, SideCalls, TodoId, ToolAnswer, ToolCall,
+    ToolDefinition,
 };
 
 /// What a policy does with the messages that it holds: everything in which one policy differs from
@@ -31,6 +32,21 @@ pub(crate) trait Rule: Send + 'static {
     /// The model calls since this was last asked.
     fn side_calls(&mut self) -> Vec<SideCall> {
         Vec::new()
+    }
+
+    /// Whether it has work done beside the loop.
+    fn works_beside(&self) -> bool {
+        false
+    }
+
+    /// The next piece of that, if there is any.
+    fn next_job(&mut self, _log: &Log) -> Option<BackgroundJob> {
+        None
+    }
+
+    /// Takes what came of it.
+    fn absorb(&mut self, _log: &mut Log, _done: BackgroundJobDone) -> Result<(), ContextError> {
+        Ok(())
     }
 }
 
@@ -87,8 +103,22 @@ impl<R: Rule> ContextManager for Policy<R> {
         Ok(start(self.rule.again(), todo, self.log.counters().clone()))
     }
 
+    fn background_work(&mut self) -> Option<&mut dyn BackgroundWork> {
+        if self.rule.works_beside() { Some(self) } else { None }
+    }
+
     fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
         Some(self)
+    }
+}
+
+impl<R: Rule> BackgroundWork for Policy<R> {
+    fn next_job(&mut self) -> Option<BackgroundJob> {
+        self.rule.next_job(&self.log)
+    }
+
+    fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError> {
+        self.rule.absorb(&mut self.log, done)
     }
 }
 

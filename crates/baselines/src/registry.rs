@@ -1,10 +1,12 @@
 //! The policies by their names.
 
-use crate::stm_ltm::{Mode, Scene, StmLtmConfig};
+use crate::stm_ltm::{Compressor, Mode, Scene, StmLtmConfig};
 use crate::{
     ClearToolResults, Counters, DeepAgents, Full, MaskObservations, SlidingWindow, SummaryTopN,
 };
 use foldback_core::{ContextManager, TodoId};
+use std::fmt;
+use std::sync::Arc;
 
 /// A policy by its name.
 #[derive(Debug)]
@@ -15,7 +17,18 @@ pub struct Baseline {
     pub title: &'static str,
     /// What it does, in one sentence.
     pub about: &'static str,
-    make: fn(TodoId, Counters) -> Box<dyn ContextManager>,
+    make: fn(TodoId, Counters, &Summaries) -> Box<dyn ContextManager>,
+    /// Whether it writes summaries by whatever it is given.
+    pub takes_summaries: bool,
+}
+
+/// How a policy writes summaries, where it has them written as it is told: `stm-ltm` and `summary-top-n`.
+#[derive(Clone, Default)]
+pub struct Summaries {
+    /// What writes them; the rule, where there is nothing.
+    pub written_by: Option<Arc<dyn Compressor>>,
+    /// Fields that the memory of `stm-ltm` keeps whatever is summed up, each as `field: value`.
+    pub fields: Vec<String>,
 }
 
 impl Baseline {
@@ -23,7 +36,27 @@ impl Baseline {
     /// size, and counts what its own calls to a model take.
     #[must_use]
     pub fn start(&self, todo: TodoId, tokens: impl Into<Counters>) -> Box<dyn ContextManager> {
-        (self.make)(todo, tokens.into())
+        self.start_with(todo, tokens, &Summaries::default())
+    }
+
+    /// The same, its summaries written as these say.
+    #[must_use]
+    pub fn start_with(
+        &self,
+        todo: TodoId,
+        tokens: impl Into<Counters>,
+        summaries: &Summaries,
+    ) -> Box<dyn ContextManager> {
+        (self.make)(todo, tokens.into(), summaries)
+    }
+}
+
+impl fmt::Debug for Summaries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Summaries")
+            .field("written_by", &self.written_by.as_deref().map(Compressor::name))
+            .field("fields", &self.fields)
+            .finish()
     }
 }
 
@@ -33,7 +66,8 @@ pub static BASELINES: &[Baseline] = &[
         name: "full",
         title: "keeping everything",
         about: "Every message is sent with every call.",
-        make: |todo, tokens| Full.start(todo, tokens),
+        make: |todo, tokens, _| Full.start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "sliding-window",
@@ -41,7 +75,8 @@ pub static BASELINES: &[Baseline] = &[
         about: "The last 100 messages are sent, and the instructions in front of all others; the \
                 rest is gone. As in OpenManus, but no call is parted from its results, and a \
                 request begins with a user's message.",
-        make: |todo, tokens| SlidingWindow::default().start(todo, tokens),
+        make: |todo, tokens, _| SlidingWindow::default().start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "summary-top-n",
@@ -50,7 +85,10 @@ pub static BASELINES: &[Baseline] = &[
                 gone. As LangChain's summarization middleware with these settings (it has no trigger \
                 of its own), but the summary is extracted by rule, at most 2,000 tokens, where the \
                 original asks a model.",
-        make: |todo, tokens| SummaryTopN::default().start(todo, tokens),
+        make: |todo, tokens, summaries| {
+            SummaryTopN::default().start_with(todo, tokens, summaries.written_by.clone())
+        },
+        takes_summaries: true,
     },
     Baseline {
         name: "deepagents",
@@ -60,27 +98,31 @@ pub static BASELINES: &[Baseline] = &[
                 their own, long old arguments of writing tools are clipped. As in deepagents 0.7 for \
                 a model of unknown window, but the summary is extracted by rule, at most 2,000 \
                 tokens, where the original asks a model.",
-        make: |todo, tokens| DeepAgents::default().start(todo, tokens),
+        make: |todo, tokens, _| DeepAgents::default().start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "deepagents-128k",
         title: "deepagents, 128k window",
         about: "The same for a window of 128,000 tokens: from 85 % of it on, and the last 10 % stay.",
-        make: |todo, tokens| DeepAgents::with_window(128_000).start(todo, tokens),
+        make: |todo, tokens, _| DeepAgents::with_window(128_000).start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "clear-tool-results",
         title: "clearing tool results",
         about: "When the conversation is over 100,000 tokens all tool results but the last 3 are \
                 cleared. As Anthropic's context editing does by default.",
-        make: |todo, tokens| ClearToolResults::default().start(todo, tokens),
+        make: |todo, tokens, _| ClearToolResults::default().start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "mask-observations",
         title: "masking observations",
         about: "Of all tool results but the last 10 one line stays that tells how long they were. \
                 As SWE-agent does, with the number of JetBrains' study.",
-        make: |todo, tokens| MaskObservations::default().start(todo, tokens),
+        make: |todo, tokens, _| MaskObservations::default().start(todo, tokens),
+        takes_summaries: false,
     },
     Baseline {
         name: "stm-ltm",
@@ -89,7 +131,8 @@ pub static BASELINES: &[Baseline] = &[
                 of everything older, written beside the loop; what left can be searched and read by \
                 id. The memory is extracted by rule, its summaries at most 2,000 tokens, where the \
                 original asks a model.",
-        make: |todo, tokens| StmLtmConfig::default().start(todo, tokens),
+        make: |todo, tokens, summaries| stm_ltm(Mode::Offload, summaries).start(todo, tokens),
+        takes_summaries: true,
     },
 ];
 
@@ -98,11 +141,16 @@ pub static VARIANTS: &[Baseline] = &[Baseline {
     name: "stm-ltm:compress",
     title: "last step + memory, rest gone",
     about: "The same as stm-ltm, but what left the memory is gone: there is no tool to look back with.",
-    make: |todo, tokens| {
-        let scene = Scene { name: "compress".to_owned(), mode: Mode::Compress, ..Scene::default() };
-        StmLtmConfig { scene, ..StmLtmConfig::default() }.start(todo, tokens)
-    },
+    make: |todo, tokens, summaries| stm_ltm(Mode::Compress, summaries).start(todo, tokens),
+    takes_summaries: true,
 }];
+
+fn stm_ltm(mode: Mode, summaries: &Summaries) -> StmLtmConfig {
+    let Summaries { written_by, fields } = summaries.clone();
+    let usual = StmLtmConfig::default();
+    let scene = Scene { mode, schema: fields };
+    StmLtmConfig { scene, compressor: written_by.unwrap_or(usual.compressor), ..usual }
+}
 
 /// The policy of this name, which may be one of [`VARIANTS`].
 #[must_use]

@@ -13,9 +13,8 @@
 //! behind [`StmLtmConfig::max_late_steps`] the rule takes over.
 //!
 //! Raw messages are kept apart under ids. In [`Mode::Offload`] the model searches and reads them; in
-//! [`Mode::Compress`] it does not, but a tool that the [`Scene`] names is still handed them. What no
-//! chat API would take as it was (a call without its result, an instruction that came late) is told
-//! in a user's message.
+//! [`Mode::Compress`] it does not. What no chat API would take as it was (a call without its result, an
+//! instruction that came late) is told in a user's message.
 //!
 //! ```
 //! use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};
@@ -39,7 +38,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod compressor;
 mod config;
 mod fields;
 mod jobs;
@@ -49,8 +47,8 @@ mod scene;
 mod step;
 mod turns;
 
+pub use crate::compressor::{Compression, Compressor, Extractive, Finished, Written};
 pub use crate::note::{Note, NoteKind};
-pub use compressor::{Compression, Compressor, Extractive, Finished, Written};
 pub use config::StmLtmConfig;
 pub use scene::{Mode, Scene};
 
@@ -142,23 +140,6 @@ impl StmLtm {
     #[must_use]
     pub fn raw(&self, id: &str) -> Option<String> {
         self.raw.words(id)
-    }
-
-    /// The words of the message with this id, for a tool that the scene lets read them.
-    ///
-    /// # Errors
-    /// When the scene does not name the tool, or there is no such message.
-    pub fn hand_over(&self, tool: &str, id: &str) -> Result<String, ContextError> {
-        let Scene { name, raw_readers, .. } = &self.config.scene;
-        if !raw_readers.iter().any(|reader| reader == tool) {
-            return Err(error(format!(
-                "the scene {name:?} hands no raw content to {tool:?}: it names {raw_readers:?}"
-            )));
-        }
-        self.raw.words(id).ok_or_else(|| {
-            let len = self.raw.len();
-            error(format!("{} has no raw content {id:?}: it holds {len}, from r0", self.todo))
-        })
     }
 
     /// Whether the message is the answer of one of the policy's own tools; takes note of calls.

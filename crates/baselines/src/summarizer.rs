@@ -1,6 +1,7 @@
 //! Who writes summaries where the original asks a model: a rule, with what that model's calls would
 //! take.
 
+use crate::compressor::Written;
 use crate::extractive::{BY_RULE, chosen, trimmed};
 use crate::log::{Entry, Log};
 use crate::note::{Note, NoteKind, excerpt};
@@ -42,7 +43,7 @@ impl Summarizer {
                 self.notes.extend(trimmed(entry.seq(), message, counter));
             }
         }
-        let mut text = format!("Here is a summary of the conversation to date ({BY_RULE}):");
+        let mut text = head(BY_RULE);
         let room = self.max_tokens.saturating_sub(counter.count(&text));
         self.notes = chosen(std::mem::take(&mut self.notes), room, false, counter);
         for note in &self.notes {
@@ -54,12 +55,33 @@ impl Summarizer {
             purpose: "summary",
             input_tokens: sent.map(|message| message_tokens(bills, message)).sum(),
             output_tokens: bills.count(&text),
+            cost: None,
         });
         Some(text)
+    }
+
+    /// The summary that something else has written of all that left: the next one that is written by rule
+    /// is made of it.
+    pub(crate) fn take(&mut self, by: &str, written: Written) -> String {
+        self.has_task = true;
+        self.calls.extend(written.call);
+        self.notes = written.notes;
+        let lines: String = self.notes.iter().map(|note| note.line(false)).collect();
+        head(by) + &lines
+    }
+
+    /// A call was made, and nothing came of it.
+    pub(crate) fn was_charged(&mut self, call: Option<SideCall>) {
+        self.calls.extend(call);
     }
 
     /// The calls since this was last asked.
     pub(crate) fn side_calls(&mut self) -> Vec<SideCall> {
         std::mem::take(&mut self.calls)
     }
+}
+
+/// What a summary begins with.
+fn head(by: &str) -> String {
+    format!("Here is a summary of the conversation to date ({by}):")
 }

@@ -3,7 +3,7 @@
 use crate::{BenchError, Driven};
 use foldback::{CacheAware, FoldPolicy, KNOWN_SECRET, Memory, Options};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
-use foldback_policies::Policy;
+use foldback_policies::{Policy, Summaries};
 
 /// A context of a policy that holds nothing yet, for a provider with these prices. Same input, same
 /// figures: it has no clock and no secret of its own.
@@ -14,9 +14,12 @@ pub fn measured_context(
     policy: Policy,
     todo: TodoId,
     prices: Prices,
+    summaries: &Summaries,
 ) -> Result<Box<dyn ContextManager>, BenchError> {
     let view = match policy {
-        Policy::Baseline(baseline) => return Ok(baseline.start(todo, Driven::counters())),
+        Policy::Baseline(baseline) => {
+            return Ok(baseline.start_with(todo, Driven::counters(), summaries));
+        }
         Policy::Foldback => policy.view(),
         Policy::CacheAware => {
             let priced = CacheAware::default().with_prices(prices);

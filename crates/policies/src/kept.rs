@@ -1,7 +1,10 @@
 //! A context of a policy of others, whose conversation the memory keeps.
 
 use foldback::Memory;
-use foldback_core::{ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId};
+use foldback_core::{
+    ContextError, ContextLayer, ContextManager, HandOver, Message, Recorded, TodoId,
+};
+use std::sync::Arc;
 
 /// A context of a policy that keeps nothing itself: what is recorded stands in the memory as well, from which
 /// the policy is told all of it when the conversation goes on.
@@ -60,6 +63,10 @@ impl ContextLayer for Kept {
         let session = self.session.child(todo.clone())?;
         let policy = self.policy.child(todo)?;
         Ok(Box::new(Self::told(policy, session, &self.memory)?))
+    }
+
+    fn hand_over(&self) -> Option<Arc<dyn HandOver>> {
+        self.session.hand_over()
     }
 }
 

@@ -22,5 +22,8 @@
 
 mod kept;
 mod policy;
+mod summary_model;
 
+pub use foldback_baselines::Summaries;
 pub use policy::Policy;
+pub use summary_model::SummaryModel;

@@ -2,7 +2,7 @@
 
 use crate::kept::Kept;
 use foldback::{CacheAware, FoldPolicy, Memory, Options, ViewConfig};
-use foldback_baselines::{BASELINES, Baseline, VARIANTS, baseline};
+use foldback_baselines::{BASELINES, Baseline, Summaries, VARIANTS, baseline};
 use foldback_core::{ContextError, ContextManager, Estimate, Prices, TodoId};
 use std::sync::Arc;
 
@@ -106,6 +106,12 @@ impl Policy {
         options.with_view(self.view())
     }
 
+    /// Whether it sums up what leaves its prompts as [`open_with`](Self::open_with) says.
+    #[must_use]
+    pub fn takes_summaries(self) -> bool {
+        matches!(self, Self::Baseline(baseline) if baseline.takes_summaries)
+    }
+
     /// The context of a todo under this policy, which goes on where it was: whatever is recorded is kept in
     /// `memory`, and a todo may be opened under another policy each time. Of foldback's own it is the todo's
     /// session, whose view is that of the memory's [options](Self::options); a policy of others is told the
@@ -118,9 +124,22 @@ impl Policy {
         todo: &TodoId,
         memory: &Memory,
     ) -> Result<Box<dyn ContextManager>, ContextError> {
+        self.open_with(todo, memory, &Summaries::default())
+    }
+
+    /// The same, its summaries written as these say, where it has any.
+    ///
+    /// # Errors
+    /// When the memory fails.
+    pub fn open_with(
+        self,
+        todo: &TodoId,
+        memory: &Memory,
+        summaries: &Summaries,
+    ) -> Result<Box<dyn ContextManager>, ContextError> {
         match self {
             Self::Baseline(baseline) => {
-                let policy = baseline.start(todo.clone(), Arc::new(Estimate));
+                let policy = baseline.start_with(todo.clone(), Arc::new(Estimate), summaries);
                 Ok(Box::new(Kept::open(policy, memory)?))
             }
             Self::Foldback | Self::CacheAware => Ok(Box::new(memory.session(todo)?)),

@@ -1,8 +1,8 @@
 //! How the memory is kept.
 
-use super::compressor::{Compressor, Extractive};
 use super::{Scene, StmLtm};
 use crate::Counters;
+use crate::compressor::{Compressor, Extractive};
 use crate::extractive::SUMMARY_TOKENS;
 use foldback_core::{ContextManager, TodoId};
 use std::sync::Arc;

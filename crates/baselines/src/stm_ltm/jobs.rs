@@ -1,9 +1,9 @@
 //! The work beside the loop: folding steps, and summing L up.
 
-use super::compressor::{Compressor, Finished, Written, trim};
 use super::step::{Fold, Step};
 use super::{Scene, StmLtm, StmLtmConfig, error, fields};
 use crate::Counters;
+use crate::compressor::{Compressor, Finished, Written, trim};
 use foldback_core::{BackgroundJob, BackgroundJobDone, BackgroundWork, ContextError};
 use std::sync::Arc;
 

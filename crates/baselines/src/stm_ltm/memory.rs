@@ -1,9 +1,9 @@
 //! L: what is remembered of everything older than the last step.
 
-use super::compressor::{Compression, Compressor, Extractive, Written};
 use super::fields;
 use super::scene::{Mode, Scene};
 use crate::Counters;
+use crate::compressor::{Compression, Compressor, Extractive, Written};
 use crate::extractive::BY_RULE;
 use crate::note::{Note, NoteKind, excerpt};
 use foldback_core::{Message, TokenCounter};
@@ -29,12 +29,7 @@ impl Memory {
                  read_raw reads them.",
             );
         }
-        if !scene.raw_readers.is_empty() {
-            let readers = scene.raw_readers.join(", ");
-            let told = format!(" Given an id, such as r7, {readers} gets the whole message.");
-            pointer.push_str(&told);
-        }
-        let (writer, with_ids) = (compressor.name().to_owned(), scene.shows_ids());
+        let (writer, with_ids) = (compressor.name().to_owned(), scene.mode == Mode::Offload);
         Self { writer, pointer, with_ids, notes: Vec::new(), text: String::new(), tokens: 0 }
     }
 
@@ -98,7 +93,7 @@ pub(crate) fn sum_up(
     counters: &Counters,
 ) -> Written {
     let counter = counters.sizes.as_ref();
-    let with_ids = scene.shows_ids();
+    let with_ids = scene.mode == Mode::Offload;
     let mut fields = fields::latest(&scene.schema, notes);
     let taken: usize = fields.iter().map(|note| note.tokens(with_ids, counter)).sum();
     let max_tokens = max_tokens.saturating_sub(taken);

@@ -1,6 +1,6 @@
 //! The steps of a conversation: what came in, then what the model said or called with all results.
 
-use super::compressor::Written;
+use crate::compressor::Written;
 use foldback_core::{Message, Pairing, PairingTracker, Role, SeqNo, ToolCallId};
 use std::sync::Weak;
 

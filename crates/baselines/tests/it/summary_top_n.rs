@@ -1,10 +1,11 @@
 //! A summary takes the place of what was, and only where it may.
 
 use crate::support::{Characters, prompt, record, texts, todo};
-use foldback_baselines::SummaryTopN;
+use foldback_baselines::stm_ltm::{Compression, Compressor, Note, NoteKind, Written};
+use foldback_baselines::{Counters, SummaryTopN};
 use foldback_core::{
-    ContextManager, Estimate, Message, Role, SeqNo, TokenCounter, ToolCall, ToolCallId,
-    check_request,
+    BackgroundJob, ContextError, ContextManager, Estimate, Message, Role, SeqNo, SideCall,
+    TokenCounter, ToolCall, ToolCallId, check_request,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -171,4 +172,86 @@ proptest! {
             shown.messages.iter().filter(|m| *m.role() == Role::User && m.text().starts_with("Here is a summary"));
         prop_assert!(summaries.count() <= 1);
     }
+}
+
+/// What writes a summary beside the loop, in the place of the rule: the first line of each note, or nothing.
+struct FirstLines {
+    fails: bool,
+}
+
+impl Compressor for FirstLines {
+    fn name(&self) -> &str {
+        "written by a model"
+    }
+
+    fn compress(&self, task: &Compression<'_>, _: &Counters) -> Result<Written, ContextError> {
+        if self.fails {
+            return Err(ContextError { message: "no model".to_owned(), source: None });
+        }
+        let text = format!("摘要 of {} notes: {}", task.notes.len(), task.notes[0].text);
+        let note = Note { kind: NoteKind::Summary, of: None, text };
+        let call =
+            SideCall { purpose: "summary", input_tokens: 70, output_tokens: 7, cost: Some(0.5) };
+        Ok(Written { notes: vec![note], call: Some(call) })
+    }
+}
+
+fn written(fails: bool) -> Box<dyn ContextManager> {
+    SMALL.start_with(todo(), Arc::new(Estimate), Some(Arc::new(FirstLines { fails })))
+}
+
+/// Talks until a summary is due, and gives the work.
+fn due(context: &mut dyn ContextManager) -> BackgroundJob {
+    for i in 0..40 {
+        context.record(Message::user(&format!("Question {i} about the gate. 闸门 {i}。"))).unwrap();
+        if let Some(job) = context.background_work().unwrap().next_job() {
+            return job;
+        }
+        context.record(Message::assistant(&format!("Answer {i}. More of it follows."))).unwrap();
+    }
+    unreachable!("no summary is due");
+}
+
+/// CX4, CX11: a summary is written beside the loop by whatever is given; until it is there the history is shown
+/// as it was, and it is charged.
+#[test]
+fn cx4_a_summary_is_written_beside_the_loop() {
+    let mut context = written(false);
+    let job = due(context.as_mut());
+    let before = texts(context.as_ref());
+    assert!(before[0].starts_with("Question 0"), "nothing has left");
+    assert!(context.background_work().unwrap().next_job().is_none(), "one at a time");
+    context.record(Message::assistant("Meanwhile.")).unwrap();
+    context.background_work().unwrap().absorb((job.0)()).unwrap();
+    let shown = texts(context.as_ref());
+    let head = "Here is a summary of the conversation to date (written by a model):\n- 摘要 of";
+    assert!(shown[0].starts_with(head), "{}", shown[0]);
+    assert!(shown[0].contains("user: Question 0 about the gate"), "{}", shown[0]);
+    assert_eq!(shown.last().unwrap(), "Meanwhile.");
+    assert!(shown.len() < before.len());
+    let calls = context.take_side_calls();
+    assert_eq!((calls.len(), calls[0].cost), (1, Some(0.5)));
+    // The next one is made of it.
+    let job = due(context.as_mut());
+    context.background_work().unwrap().absorb((job.0)()).unwrap();
+    assert!(texts(context.as_ref())[0].contains("摘要 of"), "it goes on from there");
+}
+
+/// CX4: what fails, or takes too long, gives way to the rule.
+#[test]
+fn cx4_the_rule_stands_in() {
+    let mut context = written(true);
+    let job = due(context.as_mut());
+    context.background_work().unwrap().absorb((job.0)()).unwrap();
+    assert!(texts(context.as_ref())[0].contains("extracted by rule"));
+
+    let mut context = written(false);
+    let job = due(context.as_mut());
+    talk(context.as_mut(), 0..30);
+    context.record(Message::user("And now?")).unwrap();
+    let shown = texts(context.as_ref());
+    assert!(shown[0].contains("extracted by rule"), "at twice the tokens: {}", shown[0]);
+    context.background_work().unwrap().absorb((job.0)()).unwrap();
+    assert_eq!(texts(context.as_ref()), shown, "it came too late");
+    assert!(context.take_side_calls().iter().any(|call| call.cost == Some(0.5)), "and is paid");
 }

@@ -10,7 +10,7 @@ use super::{Config, Fate, Miss};
 use crate::means::Means;
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter, measured_context};
 use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
-use foldback_policies::Policy;
+use foldback_policies::{Policy, Summaries};
 
 /// A conversation under measurement, and what its policies share.
 pub(crate) struct Subject<'a> {
@@ -67,7 +67,12 @@ impl<'a> Subject<'a> {
         let calls = Calls::of(messages);
         let mut run = Run {
             policy,
-            context: Driven::new(measured_context(policy, todo, self.prices)?),
+            context: Driven::new(measured_context(
+                policy,
+                todo,
+                self.prices,
+                &Summaries::default(),
+            )?),
             meter: Meter::new(self.prices).with_own_tools(self.own_tools),
             reach: Reach::default(),
             figures: Figures::default(),

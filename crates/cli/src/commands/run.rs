@@ -24,8 +24,8 @@ use foldback_kv::Engine;
 /// answered, planned, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
 /// folded, todos, delegated, handed_back, stuck, exhausted, noted or ended. The last line is {"event":
 /// "report", "run", "todo", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
-/// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "blocks",
-/// "workspace"}; `full_tokens` are what requests would have held, had everything been kept, and
+/// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "summaries",
+/// "blocks", "workspace"}; `full_tokens` are what requests would have held, had everything been kept, and
 /// `sent_tokens` what they held, both estimated. A run that cannot go on has no report: it says why on
 /// stderr.
 #[derive(Args)]

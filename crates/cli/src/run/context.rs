@@ -3,8 +3,10 @@
 use super::meter::{LookingBack, Meter};
 use crate::error::CliError;
 use foldback::Memory;
-use foldback_core::{ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId};
-use foldback_policies::Policy;
+use foldback_core::{
+    ContextError, ContextLayer, ContextManager, Message, Recorded, SideCalls, TodoId,
+};
+use foldback_policies::{Policy, Summaries};
 use std::sync::Arc;
 
 /// A context whose messages are counted, and its children's.
@@ -14,6 +16,9 @@ pub(crate) struct MeteredContext {
     looking_back: LookingBack,
     /// Where the messages are that a context holds already.
     memory: Memory,
+    /// Whether what the policy says of its own calls to a model was really asked: the rule that stands in for
+    /// one costs nothing.
+    asks_a_model: bool,
 }
 
 /// So many messages are read at once.
@@ -22,19 +27,21 @@ const STEP: u64 = 256;
 impl MeteredContext {
     /// The context of a todo under a policy. `memory` keeps what it records.
     pub(crate) fn open(
-        policy: Policy,
+        (policy, summaries): (Policy, &Summaries),
         todo: &TodoId,
         memory: &Memory,
         meter: Arc<Meter>,
     ) -> Result<Self, CliError> {
-        let context = policy.open(todo, memory).map_err(failed)?;
-        Ok(Self::around(context, meter, memory.clone())?)
+        let asks_a_model = summaries.written_by.is_some();
+        let context = policy.open_with(todo, memory, summaries).map_err(failed)?;
+        Ok(Self::around(context, meter, memory.clone(), asks_a_model)?)
     }
 
     fn around(
         context: Box<dyn ContextManager>,
         meter: Arc<Meter>,
         memory: Memory,
+        asks_a_model: bool,
     ) -> Result<Self, foldback::Error> {
         meter.recalls_by(context.tools().iter().map(|tool| tool.name.clone()));
         let mut looking_back = LookingBack::default();
@@ -45,7 +52,7 @@ impl MeteredContext {
             }
         }
         meter.opened(context.todo(), tokens);
-        Ok(Self { context, meter, looking_back, memory })
+        Ok(Self { context, meter, looking_back, memory, asks_a_model })
     }
 }
 
@@ -77,7 +84,12 @@ impl ContextLayer for MeteredContext {
 
     fn child(&mut self, todo: TodoId) -> Result<Box<dyn ContextManager>, ContextError> {
         let child = self.context.child(todo)?;
-        let child = Self::around(child, self.meter.clone(), self.memory.clone());
+        let (meter, memory) = (self.meter.clone(), self.memory.clone());
+        let child = Self::around(child, meter, memory, self.asks_a_model);
         Ok(Box::new(child.map_err(ContextError::from)?))
+    }
+
+    fn side_calls(&mut self) -> Option<&mut dyn SideCalls> {
+        if self.asks_a_model { self.context.side_calls() } else { None }
     }
 }

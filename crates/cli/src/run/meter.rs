@@ -27,6 +27,18 @@ pub(crate) struct Account {
     /// Those of the same work, had every request held everything that was recorded before it. A call
     /// in which the model does nothing but look back would not have been made.
     pub(crate) full: u64,
+    /// What of the calls, tokens and cost summaries took that a model wrote for the context's policy.
+    pub(crate) summaries: SummariesAccount,
+}
+
+/// What the summaries of a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SummariesAccount {
+    pub(crate) calls: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    pub(crate) cost: Option<f64>,
 }
 
 impl Account {
@@ -117,6 +129,25 @@ impl Meter {
 
     pub(crate) fn is_recall(&self, tool: &str) -> bool {
         self.state.lock().recall.contains(tool)
+    }
+
+    /// A model wrote a summary, at these prices.
+    fn summarized(&self, usage: Usage, prices: Option<TokenPrices>) {
+        {
+            let account = &mut self.state.lock().account;
+            account.calls += 1;
+            account.usage += usage;
+            let summaries = &mut account.summaries;
+            summaries.calls += 1;
+            summaries.input_tokens += usage.input;
+            summaries.output_tokens += usage.output;
+            if let Some(cost) = prices.map(|prices| prices.cost(&usage)) {
+                summaries.cost = Some(summaries.cost.unwrap_or_default() + cost);
+                account.cost = Some(account.cost.unwrap_or_default() + cost);
+            }
+        }
+        let changed = self.changed.lock();
+        changed(&self.account());
     }
 
     fn answered(
@@ -238,6 +269,31 @@ impl ChatModel for MeteredModel {
                 }
             });
             Ok(counted.boxed())
+        }
+        .boxed()
+    }
+}
+
+/// A model that writes summaries, whose answers are counted apart.
+pub(crate) struct SummarizingModel {
+    pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) prices: Option<TokenPrices>,
+}
+
+impl ChatModel for SummarizingModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
+        async move {
+            let response = self.model.complete(request).await?;
+            self.meter.summarized(response.usage, self.prices);
+            Ok(response)
         }
         .boxed()
     }

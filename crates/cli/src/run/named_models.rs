@@ -1,9 +1,9 @@
 //! The models that settings name for single roles: `[models.NAME]`.
 
 use super::failures::{self, Named, Watched};
-use super::meter::{Meter, MeteredModel};
+use super::meter::{Meter, MeteredModel, SummarizingModel};
 use crate::error::CliError;
-use foldback_llm::{ChatModel, Retrying};
+use foldback_llm::{ChatModel, Retrying, TokenPrices};
 use foldback_providers::{
     ModelConfig, ModelFlags, ModelSettings, ModelSources, RemoteModel, public_url,
 };
@@ -28,14 +28,36 @@ impl NamedModels {
         role.map(|name| self.get(name)).transpose()
     }
 
+    /// The model that writes summaries, counted apart, and its prices: one of `[models]`, or another of the
+    /// main model's server.
+    pub(crate) fn summarizing(
+        &self,
+        name: &str,
+    ) -> Result<(Arc<dyn ChatModel>, Option<TokenPrices>), CliError> {
+        let mut named = ModelSettings::default();
+        named.name = Some(name.to_owned());
+        let (model, prices) = self.made(name, self.settings.get(name).unwrap_or(&named))?;
+        Ok((Arc::new(SummarizingModel { model, meter: Arc::clone(&self.meter), prices }), prices))
+    }
+
     fn get(&self, name: &str) -> Result<Arc<dyn ChatModel>, CliError> {
-        let wrong = |what: String| CliError::Usage(format!("the model {name} of [models]: {what}"));
         let Some(settings) = self.settings.get(name) else {
             let names = self.settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let there = if names.is_empty() { "none".to_owned() } else { names };
             let what = format!("a role names the model {name:?}; under [models] there is {there}");
             return Err(CliError::Usage(what));
         };
+        let (model, money) = self.made(name, settings)?;
+        Ok(Arc::new(MeteredModel { model, meter: Arc::clone(&self.meter), money }))
+    }
+
+    /// The model of these settings, and its prices.
+    fn made(
+        &self,
+        name: &str,
+        settings: &ModelSettings,
+    ) -> Result<(Arc<dyn ChatModel>, Option<TokenPrices>), CliError> {
+        let wrong = |what: String| CliError::Usage(format!("the model {name} of [models]: {what}"));
         let mut sources = ModelSources::of_process(ModelFlags::default(), None);
         sources.environment.retain(|variable, _| !variable.starts_with(OF_MAIN));
         let sources = sources.with_settings(self.completed(settings));
@@ -47,8 +69,7 @@ impl NamedModels {
         };
         let model = RemoteModel::new(config).map_err(|error| wrong(error.message))?;
         let model = Retrying::new(Named { model, at, key }, retry);
-        let model = Arc::new(model.telling(failures::tell(&self.watched)));
-        Ok(Arc::new(MeteredModel { model, meter: Arc::clone(&self.meter), money }))
+        Ok((Arc::new(model.telling(failures::tell(&self.watched))), money))
     }
 
     /// The same, served where the main model is and asked with its key, where nothing is said of that: no

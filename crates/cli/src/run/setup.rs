@@ -21,7 +21,7 @@ use foldback_deep_search::DeepSearch;
 use foldback_flow::{Flow, PlanningTool};
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
-use foldback_policies::Policy;
+use foldback_policies::{Policy, Summaries, SummaryModel};
 use foldback_providers::{ModelConfig, ModelSettings, ModelSources, RemoteModel, public_url};
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
 use foldback_tool::Tool;
@@ -118,6 +118,25 @@ impl InputBilling {
             false => prices,
         }
     }
+}
+
+/// How a context's policy writes summaries: by the model that was named, or by its rule. Has to be asked
+/// where the run's threads are.
+pub(crate) fn summaries(
+    settings: &RunSettings,
+    models: &NamedModels,
+    screen: &Arc<Screen>,
+) -> Result<Summaries, CliError> {
+    let fields = settings.summary_fields();
+    let Some(name) = settings.summary_model() else {
+        return Ok(Summaries { written_by: None, fields });
+    };
+    let (model, prices) = models.summarizing(name)?;
+    let told = Arc::clone(screen);
+    let writer = SummaryModel::new(model, tokio::runtime::Handle::current())
+        .with_prices(prices)
+        .telling(move |why| told.note(&format!("a summary is extracted by rule: {why}")));
+    Ok(Summaries { written_by: Some(Arc::new(writer)), fields })
 }
 
 /// What the tools of a run may do: work in its workspace, and fetch from the hosts that were named.

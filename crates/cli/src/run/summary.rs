@@ -1,6 +1,6 @@
 //! What a run is about, and what it came to.
 
-use super::meter::Account;
+use super::meter::{Account, SummariesAccount};
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
@@ -38,6 +38,7 @@ struct ReportLine<'a> {
     cost: Option<f64>,
     sent_tokens: u64,
     full_tokens: u64,
+    summaries: SummariesAccount,
     blocks: u32,
     workspace: Option<String>,
 }
@@ -120,6 +121,7 @@ fn report(record: &RunRecord) -> ReportLine<'_> {
         cost: account.cost,
         sent_tokens: account.sent,
         full_tokens: account.full,
+        summaries: account.summaries,
         blocks: record.blocks,
         workspace: record.settings.workspace.as_ref().map(|dir| dir.display().to_string()),
     }
@@ -148,6 +150,15 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
         vec![("run", format!("{id}, {state}")), ("model", text::count(account.calls, "call"))];
     figures.push(("tokens", tokens));
     figures.extend(account.cost.map(|cost| ("cost", format!("{cost:.4}"))));
+    let summaries = &account.summaries;
+    if summaries.calls > 0 {
+        let (calls, cost) = (text::count(summaries.calls, "call"), summaries.cost);
+        let (input, output) =
+            (thousands(summaries.input_tokens), thousands(summaries.output_tokens));
+        let cost = cost.map(|cost| format!(", cost {cost:.4}")).unwrap_or_default();
+        let words = format!("{calls}, {input} in, {output} out{cost}; counted above");
+        figures.push(("summaries", words));
+    }
     if account.full != account.sent && record.context != "full" {
         let (sent, full) = (account.sent as f64, account.full as f64);
         // A short run pays for the tools of its memory, and has nothing to fold yet.

@@ -15,9 +15,11 @@ pub use model::FactCounts;
 
 use billed::Billed;
 use foldback_agent::{Agent, Executor, React, Stop, Task};
+use foldback_baselines::stm_ltm::Compressor;
 use foldback_bench::{BenchError, Sheet, Usage, measured_context};
 use foldback_core::{Prices, TodoId, thousands};
-use foldback_policies::Policy;
+use foldback_llm::ChatModel;
+use foldback_policies::{Policy, Summaries, SummaryModel};
 use foldback_tool::Toolbox;
 use foldback_tools::{Permissions, toolset};
 use model::Acting;
@@ -27,7 +29,7 @@ use std::sync::Arc;
 use world::{Field, World};
 
 /// What is measured.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The policies, in the order of the table.
     pub policies: Vec<Policy>,
@@ -37,6 +39,10 @@ pub struct Config {
     pub seed: u64,
     /// What tokens cost.
     pub prices: Prices,
+    /// A model that writes the summaries of policies that have some; else their rule does.
+    pub summary_model: Option<Arc<dyn ChatModel>>,
+    /// Is told why such a summary was not written.
+    pub told: fn(&str),
 }
 
 /// The policies that are compared where none are named.
@@ -83,14 +89,27 @@ pub fn measure(config: &Config) -> Result<Agents, BenchError> {
     let world = Arc::new(World::new(config.services, config.seed));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    // The agent waits for a summary where it stands, so it is asked for elsewhere.
+    let aside = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let aside = aside.map_err(failed)?;
+    let written_by = config.summary_model.as_ref().map(|model| {
+        let writer = SummaryModel::new(Arc::clone(model), aside.handle().clone());
+        Arc::new(writer.telling(config.told)) as Arc<dyn Compressor>
+    });
+    let summaries = Summaries { written_by, ..Summaries::default() };
     let mut policies = Vec::with_capacity(config.policies.len());
     for policy in &config.policies {
-        policies.push(runtime.block_on(run(*policy, &world, config.prices))?);
+        policies.push(runtime.block_on(run(*policy, &world, config.prices, &summaries))?);
     }
     Ok(Agents { services: config.services, seed: config.seed, policies })
 }
 
-async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figures, BenchError> {
+async fn run(
+    policy: Policy,
+    world: &Arc<World>,
+    prices: Prices,
+    summaries: &Summaries,
+) -> Result<Figures, BenchError> {
     let failed = |what: String| BenchError::Input(format!("{}: {what}", policy.name()));
     let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
     world.write(folder.path()).map_err(|error| failed(error.to_string()))?;
@@ -106,7 +125,7 @@ async fn run(policy: Policy, world: &Arc<World>, prices: Prices) -> Result<Figur
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
     let react = React::default();
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
-    let context = measured_context(policy, todo, prices)?;
+    let context = measured_context(policy, todo, prices, summaries)?;
     let mut context = Billed { context, model: Arc::clone(&model) };
     let report = agent.run(&react, &mut context, &Task::new("records", REQUEST)).await;
     let report = report.map_err(|error| failed(error.to_string()))?;

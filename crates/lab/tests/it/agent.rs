@@ -2,11 +2,18 @@
 
 use foldback_core::Prices;
 use foldback_lab::agent::{Agents, Config, Figures, measure};
+use foldback_llm::{ChatModel, ScriptedModel};
 use foldback_policies::Policy;
+use std::sync::Arc;
 
 fn measured(policies: &[&str]) -> Agents {
+    summarized(policies, None)
+}
+
+fn summarized(policies: &[&str], summary_model: Option<Arc<dyn ChatModel>>) -> Agents {
     let policies = policies.iter().map(|name| Policy::named(name).unwrap()).collect();
-    measure(&Config { policies, services: 6, seed: 3, prices: Prices::default() }).unwrap()
+    let (prices, told) = (Prices::default(), |why: &str| assert_eq!(why, ""));
+    measure(&Config { policies, services: 6, seed: 3, prices, summary_model, told }).unwrap()
 }
 
 fn row<'a>(agents: &'a Agents, policy: &str) -> &'a Figures {
@@ -43,6 +50,22 @@ fn who_drops_results_loses_what_is_given_once() {
     assert!(masking.right_reports < 24, "{masking:?}");
     let sum = masking.facts.visible + masking.facts.read_again + masking.facts.lost;
     assert_eq!((sum, masking.facts.recalled), (masking.facts.facts, 0));
+}
+
+/// CX4: a model writes the summaries, is given what leaves the view, and is paid for.
+#[test]
+fn cx4_a_model_may_write_the_summaries() {
+    for policy in ["summary-top-n", "stm-ltm"] {
+        let model = Arc::new(ScriptedModel::answering(|_| "It read the settings.".into()));
+        let agents = summarized(&[policy], Some(model.clone()));
+        let asked = model.requests();
+        assert!(!asked.is_empty(), "{policy}");
+        let text = asked[0].messages[1].text().into_owned();
+        assert!(text.contains("file_read") && text.len() > 4_000, "{policy}: {text}");
+        let (by_model, by_rule) = (row(&agents, policy).clone(), measured(&[policy]));
+        assert!(by_model.output_tokens < row(&by_rule, policy).output_tokens, "{policy}");
+        assert!(by_model.usage.calls > 0, "{policy}");
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn cx4_the_memory_is_appended_to_until_it_is_over_its_limit() {
         let calls = agent.context.take();
         assert!((4..=12).contains(&rewritten), "{back:?}: {rewritten}");
         assert_eq!(calls.len(), rewritten, "{back:?}: each is told as a call");
-        for SideCall { purpose, input_tokens, output_tokens } in calls {
+        for SideCall { purpose, input_tokens, output_tokens, .. } in calls {
             assert_eq!(purpose, "summary");
             assert!(input_tokens > 1_000 && (100..=500).contains(&output_tokens));
         }
@@ -83,7 +83,7 @@ fn what_was_asked_outlives_what_was_found() {
 #[test]
 fn cx10_every_summary_keeps_the_fields_of_the_schema() {
     let schema = ["错误码", "Owner", "deadline"].map(str::to_owned).to_vec();
-    let scene = Scene { name: "repair".to_owned(), schema, ..Scene::default() };
+    let scene = Scene { schema, ..Scene::default() };
     let config =
         StmLtmConfig { scene, memory_tokens: 600, summary_tokens: 200, ..StmLtmConfig::default() };
     let mut agent = Loop::new(config, Back::OneRecordLater);
@@ -123,7 +123,7 @@ impl Compressor for Model {
         let input_tokens = counters.bills.count(&task.text());
         Ok(Written {
             notes: vec![Note { kind: NoteKind::Summary, of: None, text }],
-            call: Some(SideCall { purpose: "summary", input_tokens, output_tokens }),
+            call: Some(SideCall { purpose: "summary", input_tokens, output_tokens, cost: None }),
         })
     }
 }

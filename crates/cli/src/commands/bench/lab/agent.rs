@@ -8,7 +8,12 @@ use crate::output::Output;
 use clap::Args;
 use foldback_core::Prices;
 use foldback_lab::agent::{Config, POLICIES, measure};
+use foldback_llm::{ChatModel, Retrying};
 use foldback_policies::Policy;
+use foldback_providers::{ModelConfig, ModelFlags, ModelSources, RemoteModel};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Have one agent do one task under several context policies
 ///
@@ -38,6 +43,11 @@ pub(crate) struct AgentTask {
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 
+    /// Have this model write the summaries of policies that have some, where FOLDBACK_BASE_URL or
+    /// FOLDBACK_SETTINGS says that it is served; else they are extracted by rule
+    #[arg(long, value_name = "M")]
+    summary_model: Option<String>,
+
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -54,7 +64,13 @@ impl AgentTask {
         };
         let policies = self.contexts.iter().map(policy).collect::<Result<_, _>>()?;
         let Self { services, seed, .. } = self;
-        let found = measure(&Config { policies, services, seed, prices: Prices::default() })?;
+        let summary_model = self.summary_model.as_deref().map(summary_model).transpose()?;
+        let told = |why: &str| {
+            // There is nobody left to tell when stderr is gone.
+            drop(writeln!(anstream::stderr(), "a summary is extracted by rule: {why}"));
+        };
+        let prices = Prices::default();
+        let found = measure(&Config { policies, services, seed, prices, summary_model, told })?;
         self.outputs.write_csv(&found.sheet())?;
         self.outputs.write_page(|| found.page())?;
         match out.is_json() {
@@ -65,4 +81,16 @@ impl AgentTask {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// The model that writes summaries.
+fn summary_model(name: &str) -> Result<Arc<dyn ChatModel>, CliError> {
+    let mut flags = ModelFlags::default();
+    flags.name = Some(name.to_owned());
+    let file = std::env::var_os("FOLDBACK_SETTINGS").filter(|file| !file.is_empty());
+    let sources = ModelSources::of_process(flags, file.map(PathBuf::from));
+    let config = ModelConfig::load(&sources).map_err(|error| CliError::Usage(error.message))?;
+    let retry = config.retry;
+    let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
+    Ok(Arc::new(Retrying::new(model, retry)))
 }

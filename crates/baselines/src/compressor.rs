@@ -98,7 +98,7 @@ impl Compressor for Extractive {
             notes.iter().map(tokens).sum()
         };
         let (input_tokens, output_tokens) = (bill(task.notes), bill(&notes));
-        let call = SideCall { purpose: "summary", input_tokens, output_tokens };
+        let call = SideCall { purpose: "summary", input_tokens, output_tokens, cost: None };
         Ok(Written { notes, call: Some(call) })
     }
 }
