@@ -1,7 +1,8 @@
 //! A folder of documents, to be searched.
 
 use crate::files::Folder;
-use crate::index::{Index, IndexedPassage};
+use crate::index::{Index, IndexedPassage, hash_of};
+use crate::passage_url::Within;
 use crate::{DocumentSettings, PassageUrl, PassageUrlError, Skipped, passage_url};
 use foldback::core::TodoId;
 use foldback::{Memory, Options};
@@ -14,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder of documents (texts, Markdown, code) as something to search in: [`SearchBackend`].
+/// A folder of documents (texts, Markdown, HTML, PDF, code) as something to search in: [`SearchBackend`].
 ///
 /// Documents are cut into passages: paragraphs under their headings, up to 1,200 bytes. What a search
 /// finds has a [`PassageUrl`], whose bytes in the file are the passage's text: where they are not any more,
@@ -22,8 +23,8 @@ use std::sync::Arc;
 /// [read again](Self::refresh). Any language that the store searches will do; Chinese too.
 ///
 /// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents. Nor are
-/// links, files of another ending (PDF, pictures), files that are too large, and such that are no UTF-8:
-/// [`Indexed::passed_over`] tells of those.
+/// links, files of another ending (pictures), files that are too large, such that are no UTF-8, and PDFs without
+/// text: [`Indexed::passed_over`] tells of those.
 #[derive(Clone)]
 pub struct DocumentFolder {
     shared: Arc<Shared>,
@@ -183,8 +184,9 @@ impl Shared {
         index.begin();
         let mut recorded = 0;
         let skipped = self.folder.documents(&self.settings, |document| {
-            recorded += usize::from(index.take(&document)?);
-            Ok::<(), foldback::Error>(())
+            let taken = index.take(&document)?;
+            recorded += usize::from(taken == Ok(true));
+            Ok::<_, foldback::Error>(taken.err())
         })?;
         let (documents, passages) = index.counts();
         Ok(Indexed { documents, passages, recorded, skipped })
@@ -204,15 +206,22 @@ impl Shared {
 
     /// Whether a passage stands in its file.
     fn holds(&self, passage: &IndexedPassage) -> bool {
-        self.folder.holds(&passage.path, &passage.bytes, &passage.text)
+        match passage.within {
+            Within::File => self.folder.holds(&passage.path, &passage.bytes, &passage.text),
+            // Its text is not in the file as it stands there: the file has to be the one that was read.
+            Within::Text | Within::Page(_) => {
+                let whole = self.folder.whole(&passage.path, &self.settings);
+                whole.is_ok_and(|bytes| hash_of(&bytes) == passage.hash)
+            }
+        }
     }
 }
 
 impl IndexedPassage {
     fn found(self, prefix: &str) -> Passage {
-        let Self { path, title, bytes, text } = self;
-        let url = format!("{prefix}{}", PassageUrl { path, bytes: bytes.clone() });
-        Passage { url, title, text, bytes: Some(bytes) }
+        let Self { path, title, within, bytes, text, .. } = self;
+        let url = format!("{prefix}{}", PassageUrl { path, within, bytes: bytes.clone() });
+        Passage { url, title, text, bytes: (within == Within::File).then_some(bytes) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The files of a folder that are documents.
 
+use crate::content::Content;
 use crate::{SkipReason, Skipped};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -19,23 +20,27 @@ pub struct DocumentSettings {
     pub extensions: BTreeSet<String>,
     /// How large a document may be, in bytes.
     pub max_file_bytes: u64,
+    /// How large a PDF may be, in bytes.
+    pub max_pdf_bytes: u64,
     /// How many documents there may be; those first by their path are taken.
     pub max_files: usize,
 }
 
-/// Plain text, Markdown and its like, tables, and source code.
+/// Plain text, Markdown and its like, HTML, PDF, tables, and source code.
 const EXTENSIONS: &[&str] = &[
-    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "go", "h", "hpp", "html", "java", "js", "json",
-    "kt", "log", "lua", "markdown", "md", "mdx", "org", "php", "proto", "py", "rb", "rs", "rst",
-    "sh", "sql", "swift", "tex", "text", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "go", "h", "hpp", "htm", "html", "java", "js",
+    "json", "kt", "log", "lua", "markdown", "md", "mdx", "org", "pdf", "php", "proto", "py", "rb",
+    "rs", "rst", "sh", "sql", "swift", "tex", "text", "toml", "ts", "tsx", "txt", "xhtml", "xml",
+    "yaml", "yml",
 ];
 
 impl Default for DocumentSettings {
-    /// Texts and code of up to 2 MiB, 20,000 of them.
+    /// Texts, HTML and code of up to 2 MiB, PDFs of up to 64 MiB, 20,000 of them.
     fn default() -> Self {
         Self {
             extensions: EXTENSIONS.iter().map(|ending| (*ending).to_owned()).collect(),
             max_file_bytes: 2 << 20,
+            max_pdf_bytes: 64 << 20,
             max_files: 20_000,
         }
     }
@@ -48,13 +53,12 @@ pub(crate) struct Folder {
     dir: Dir,
 }
 
-/// A document's text.
+/// A document.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// Its path from the folder on, with `/` between its parts.
     pub(crate) path: String,
-    pub(crate) text: String,
-    pub(crate) is_markdown: bool,
+    pub(crate) content: Content,
 }
 
 impl Folder {
@@ -68,12 +72,12 @@ impl Folder {
         &self.path
     }
 
-    /// Hands each document to `take`, in the order of their paths. Whatever else stands in the folder is
-    /// given back, but for what is hidden or named by an ignore file.
+    /// Hands each document to `take`, in the order of their paths, which may say why it is none after all.
+    /// Whatever else stands in the folder is given back, but for what is hidden or named by an ignore file.
     pub(crate) fn documents<E>(
         &self,
         settings: &DocumentSettings,
-        mut take: impl FnMut(Document) -> Result<(), E>,
+        mut take: impl FnMut(Document) -> Result<Option<SkipReason>, E>,
     ) -> Result<Arc<[Skipped]>, E> {
         let walk = WalkBuilder::new(&self.path)
             .require_git(false)
@@ -97,24 +101,24 @@ impl Folder {
             let ending = entry.path().extension().and_then(|ending| ending.to_str());
             let ending = ending.unwrap_or_default().to_lowercase();
             let path = joined(within);
-            let text = match &path {
+            let content = match &path {
                 _ if kind.is_symlink() => Err(SkipReason::Link),
                 _ if !kind.is_file() => Err(SkipReason::Special),
                 _ if !settings.extensions.contains(&ending) => Err(SkipReason::Ending),
                 Some(_) if taken >= settings.max_files => {
                     Err(SkipReason::Behind { documents: settings.max_files })
                 }
-                Some(_) => self.text(within, settings.max_file_bytes),
+                Some(_) => self.content(within, &ending, settings),
                 None => Err(SkipReason::Name),
             };
             let path = path.unwrap_or_else(|| within.to_string_lossy().into_owned());
-            match text {
-                Ok(text) => {
-                    taken += 1;
-                    let is_markdown = matches!(ending.as_str(), "md" | "markdown" | "mdx");
-                    take(Document { path, text, is_markdown })?;
-                }
-                Err(why) => skip(path, why),
+            let why = match content {
+                Ok(content) => take(Document { path: path.clone(), content })?,
+                Err(why) => Some(why),
+            };
+            match why {
+                Some(why) => skip(path, why),
+                None => taken += 1,
             }
         }
         Ok(Skipped::rarest_first(skipped))
@@ -129,22 +133,44 @@ impl Folder {
         (within.to_string_lossy().into_owned(), SkipReason::Unreadable(kind))
     }
 
-    /// The text of a file, or why it is none.
-    fn text(&self, path: &Path, most: u64) -> Result<String, SkipReason> {
-        let read = || -> io::Result<Vec<u8>> {
-            let file = self.dir.open(path)?;
-            let mut bytes = Vec::new();
-            file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|error| SkipReason::Unreadable(error.kind()))?;
+    /// What a file with this ending holds, or why it is no document.
+    fn content(
+        &self,
+        path: &Path,
+        ending: &str,
+        settings: &DocumentSettings,
+    ) -> Result<Content, SkipReason> {
+        let is_pdf = ending == "pdf";
+        let most = if is_pdf { settings.max_pdf_bytes } else { settings.max_file_bytes };
+        let bytes = self.bytes(path, most);
+        let bytes = bytes.map_err(|error| SkipReason::Unreadable(error.kind()))?;
         if bytes.len() as u64 > most {
             return Err(SkipReason::Large { most });
+        }
+        if is_pdf {
+            return Ok(Content::Pdf(bytes));
         }
         if bytes.contains(&0) {
             return Err(SkipReason::Binary);
         }
-        String::from_utf8(bytes).map_err(|_| SkipReason::NoUtf8)
+        if matches!(ending, "html" | "htm" | "xhtml") {
+            return Ok(Content::Html(bytes));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| SkipReason::NoUtf8)?;
+        let is_markdown = matches!(ending, "md" | "markdown" | "mdx");
+        Ok(Content::Text { text, is_markdown })
+    }
+
+    /// The bytes of a file, and one more than so many where it is larger.
+    fn bytes(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.dir.open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The bytes of a file, as far as documents of these settings may be read.
+    pub(crate) fn whole(&self, path: &str, settings: &DocumentSettings) -> io::Result<Vec<u8>> {
+        self.bytes(Path::new(path), settings.max_pdf_bytes.max(settings.max_file_bytes))
     }
 
     /// Whether these bytes of a file are this text.

@@ -1,8 +1,10 @@
 //! The passages of documents in a memory: each is a message, and a block of its own.
 
-use crate::PassageUrl;
+use crate::content::Piece;
 use crate::files::Document;
+use crate::passage_url::Within;
 use crate::passages::{Cut, cut};
+use crate::{PassageUrl, SkipReason};
 use foldback::core::{Message, SeqNo, TodoId};
 use foldback::{
     ChunkerConfig, Close, Error, Hit, Memory, OffloadPolicy, Options, SearchRequest, Session,
@@ -41,6 +43,9 @@ struct Origin {
     title: String,
     /// The [hash](hash()) of the document.
     hash: String,
+    /// What the bytes are counted in.
+    #[serde(default, skip_serializing_if = "is_file")]
+    within: Within,
     /// Where in the document the passage stands, in bytes.
     bytes: Range<u64>,
     /// How many passages the document has, and the place of this one among them.
@@ -63,8 +68,15 @@ struct Recorded {
 pub(crate) struct IndexedPassage {
     pub(crate) path: String,
     pub(crate) title: String,
+    pub(crate) within: Within,
     pub(crate) bytes: Range<u64>,
     pub(crate) text: String,
+    /// What the document is known by.
+    pub(crate) hash: String,
+}
+
+fn is_file(within: &Within) -> bool {
+    *within == Within::File
 }
 
 /// A passage with less to do with a query than this is none that it asked for.
@@ -79,7 +91,7 @@ const MANY_OLD: u64 = 1_000;
 
 /// The number of the rules by which documents are cut: where they or the form of a message change, it does,
 /// and what a store holds from before is recorded anew.
-const RULES: u32 = 2;
+const RULES: u32 = 3;
 
 impl Index {
     /// What the options of a memory have to be: each message a block, and all of it in its record.
@@ -111,14 +123,19 @@ impl Index {
         self.current.clear();
     }
 
-    /// Takes a document, and says whether it had to be recorded.
-    pub(crate) fn take(&mut self, document: &Document) -> Result<bool, Error> {
-        let version = Version { path: document.path.clone(), hash: hash(&document.text, RULES) };
-        self.current.insert(version.clone());
+    /// Takes a document, and says whether it had to be recorded; or why it is none after all.
+    pub(crate) fn take(&mut self, document: &Document) -> Result<Result<bool, SkipReason>, Error> {
+        let hash = hash_of(document.content.bytes());
+        let version = Version { path: document.path.clone(), hash };
         if self.versions.contains_key(&version) {
-            return Ok(false);
+            self.current.insert(version);
+            return Ok(Ok(false));
         }
-        let messages = messages(document, &version.hash)?;
+        let messages = match messages(document, &version.hash) {
+            Ok(messages) => messages,
+            Err(why) => return Ok(Err(why)),
+        };
+        self.current.insert(version.clone());
         let count = messages.len() as u64;
         let first = if messages.is_empty() {
             self.session.len()
@@ -128,7 +145,7 @@ impl Index {
             recorded.first().map_or(0, |recorded| recorded.seq.0)
         };
         self.versions.insert(version, first..first + count);
-        Ok(count > 0)
+        Ok(Ok(count > 0))
     }
 
     /// Whether more of what is recorded is old than worth keeping.
@@ -187,7 +204,8 @@ impl Index {
         while from < to {
             let middle = from.midpoint(to);
             let Some(passage) = self.passage(SeqNo(middle))? else { return Ok(None) };
-            match passage.bytes.start.cmp(&place.bytes.start) {
+            let of = |within: Within, bytes: &Range<u64>| (within, bytes.start);
+            match of(passage.within, &passage.bytes).cmp(&of(place.within, &place.bytes)) {
                 Ordering::Less => from = middle + 1,
                 Ordering::Greater => to = middle,
                 Ordering::Equal => return Ok((passage.bytes == place.bytes).then_some(passage)),
@@ -202,20 +220,26 @@ impl Index {
         else {
             return Ok(None);
         };
-        let Origin { path, title, hash, bytes, skip, .. } = document;
+        let Origin { path, title, hash, within, bytes, skip, .. } = document;
         let version = Version { path, hash };
         // Of a version that was recorded twice, by two processes at once, one stands.
         let is_current = self.current.contains(&version)
             && self.versions.get(&version).is_some_and(|messages| messages.contains(&seq.0));
         let text = content.get(skip..).unwrap_or_default().to_owned();
-        Ok(is_current.then_some(IndexedPassage { path: version.path, title, bytes, text }))
+        let Version { path, hash } = version;
+        Ok(is_current.then_some(IndexedPassage { path, title, within, bytes, text, hash }))
     }
 }
 
-/// What a text is known by that was cut by these rules.
-fn hash(text: &str, rules: u32) -> String {
+/// What a file with these bytes is known by.
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
+    hash(bytes, RULES)
+}
+
+/// The same where it was cut by these rules.
+fn hash(bytes: &[u8], rules: u32) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&rules.to_le_bytes()).update(text.as_bytes());
+    hasher.update(&rules.to_le_bytes()).update(bytes);
     hasher.finalize().to_hex().get(..32).unwrap_or_default().to_owned()
 }
 
@@ -226,18 +250,24 @@ fn recorded(memory: &Memory, todo: &TodoId, seq: u64) -> Result<Option<Recorded>
 
 /// A document's passages as messages: each begins with the title and the headings that it stands under,
 /// so that it is found by them.
-fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, Error> {
-    let Cut { title, passages } = cut(&document.text, document.is_markdown);
+fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, SkipReason> {
+    let pieces = document.content.pieces()?;
+    let cuts: Vec<(&Piece<'_>, Cut)> =
+        pieces.iter().map(|piece| (piece, cut(&piece.text, piece.is_markdown))).collect();
     let name = document.path.rsplit('/').next().unwrap_or(&document.path);
+    let title = cuts.iter().find_map(|(_, cut)| cut.title.clone());
     let title = title.unwrap_or_else(|| name.to_owned());
-    let of = passages.len() as u64;
-    let messages = passages.into_iter().enumerate().map(|(at, passage)| {
+    let of = cuts.iter().map(|(_, cut)| cut.passages.len() as u64).sum();
+    let passages = cuts
+        .into_iter()
+        .flat_map(|(piece, cut)| cut.passages.into_iter().map(move |passage| (piece, passage)));
+    let messages = passages.enumerate().map(|(at, (piece, passage))| {
         let mut headings = passage.headings;
         if headings.first() != Some(&title) {
             headings.insert(0, title.clone());
         }
         let before = format!("{}\n", headings.join(" > "));
-        let text = document.text.get(passage.bytes.clone()).unwrap_or_default();
+        let text = piece.text.get(passage.bytes.clone()).unwrap_or_default();
         let recorded = Recorded {
             role: "user".to_owned(),
             content: format!("{before}{text}"),
@@ -245,6 +275,7 @@ fn messages(document: &Document, hash: &str) -> Result<Vec<Message>, Error> {
                 path: document.path.clone(),
                 title: title.clone(),
                 hash: hash.to_owned(),
+                within: piece.within,
                 bytes: passage.bytes.start as u64..passage.bytes.end as u64,
                 of,
                 at: at as u64,
@@ -262,6 +293,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::content::Content;
 
     /// What a store holds that was cut by older rules is recorded anew, and found no more.
     #[test]
@@ -269,13 +301,14 @@ mod tests {
         let memory = Memory::in_memory(Index::options(Options::default()).unwrap()).unwrap();
         let todo = TodoId::from_foreign("documents");
         let text = "# 泊位\n\n苍鹭号停在三号泊位。\n".to_owned();
-        let document = Document { path: "泊位.md".to_owned(), text, is_markdown: true };
-        let before = messages(&document, &hash(&document.text, RULES - 1)).unwrap();
+        let content = Content::Text { text, is_markdown: true };
+        let document = Document { path: "泊位.md".to_owned(), content };
+        let before = messages(&document, &hash(document.content.bytes(), RULES - 1)).unwrap();
         memory.session(&todo).unwrap().record_all(before).unwrap();
         for is_new in [true, false] {
             let mut index = Index::open(memory.clone(), todo.clone()).unwrap();
             index.begin();
-            assert_eq!(index.take(&document).unwrap(), is_new);
+            assert_eq!(index.take(&document).unwrap(), Ok(is_new));
             assert_eq!(index.counts(), (1, 1));
             assert_eq!(index.search("苍鹭号停在哪里", 9).unwrap().len(), 1);
         }

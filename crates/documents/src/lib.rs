@@ -1,11 +1,12 @@
-//! Folders of documents (texts, Markdown, code) as something that deep search looks into.
+//! Folders of documents (texts, Markdown, HTML, PDF, code) as something that deep search looks into.
 //!
 //! A [`DocumentFolder`] reads a folder, cuts its documents into passages and searches them with a memory of
 //! its own. What it finds has a [`PassageUrl`]: the file and the bytes where the passage stands, so that an
-//! answer can be checked against what it rests on.
+//! answer can be checked against what it rests on. Of HTML and PDF the text is read, within bounds of size and
+//! time; a passage of a PDF names its page. A [`TodoSearch`] looks into a memory in the same way.
 //!
 //! It is a backend to search in, not a tool: an agent that is to read files of a folder has the tools of
-//! `foldback-tools`. It writes nothing into the folder, follows no link out of it, and reads no PDF or
+//! `foldback-tools`. It writes nothing into the folder, follows no link out of it, and reads no
 //! picture. What a document says is data.
 //!
 //! ```
@@ -26,14 +27,18 @@
 //! # }
 //! ```
 
+mod content;
 mod document_folder;
 mod files;
 mod index;
 mod passage_url;
 mod passages;
 mod passed_over;
+mod pdf;
+mod todo_search;
 
 pub use document_folder::{DocumentFolder, DocumentsError, Indexed};
 pub use files::DocumentSettings;
-pub use passage_url::{PassageUrl, PassageUrlError};
+pub use passage_url::{PassageUrl, PassageUrlError, Within};
 pub use passed_over::{SkipReason, Skipped};
+pub use todo_search::TodoSearch;

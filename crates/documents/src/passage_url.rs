@@ -1,29 +1,53 @@
 //! Where a passage stands, as a URL.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Where a passage stands: `notes/lease.md#bytes=120-480`.
+/// Where a passage stands: `notes/lease.md#bytes=120-480`, `tides.pdf#page=3&text=0-480`,
+/// `page.html#text=120-480`.
 ///
 /// The path begins at the folder of documents, or wherever those who read its answers follow links from
 /// ([`with_prefix`](crate::DocumentFolder::with_prefix)); its parts are separated by `/`. The bytes are those from
-/// the first number up to, not including, the second, counted from 0 in the file. What cannot stand in a
+/// the first number up to, not including, the second, counted from 0: in the file, or in the text of a page
+/// of a PDF or of HTML. A viewer of PDFs opens the page and passes over the rest. What cannot stand in a
 /// URL, or would end a Markdown link, is percent-encoded; Chinese and other letters stand as they are.
 ///
 /// ```
-/// use foldback_documents::PassageUrl;
+/// use foldback_documents::{PassageUrl, Within};
 ///
-/// let place = PassageUrl { path: "租约/lease (1).md".to_owned(), bytes: 120..480 };
+/// let path = "租约/lease (1).md".to_owned();
+/// let place = PassageUrl { path, within: Within::File, bytes: 120..480 };
 /// assert_eq!(place.to_string(), "租约/lease%20%281%29.md#bytes=120-480");
 /// assert_eq!(place.to_string().parse(), Ok(place));
+/// let place: PassageUrl = "tides.pdf#page=3&text=0-480".parse()?;
+/// assert_eq!((place.within, place.bytes), (Within::Page(3), 0..480));
+/// # Ok::<(), foldback_documents::PassageUrlError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassageUrl {
     /// The file's path from the folder on.
     pub path: String,
+    /// What its bytes are counted in.
+    pub within: Within,
     /// Its bytes there.
     pub bytes: Range<u64>,
+}
+
+/// What the bytes of a passage are counted in.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Within {
+    /// The file itself.
+    #[default]
+    File,
+    /// The text that a person would read of HTML.
+    Text,
+    /// The text of this page of a PDF, from 1 on.
+    Page(u32),
 }
 
 /// A text that is no URL of a passage.
@@ -33,7 +57,13 @@ pub struct PassageUrlError(String);
 
 impl fmt::Display for PassageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#bytes={}-{}", encoded(&self.path), self.bytes.start, self.bytes.end)
+        write!(f, "{}#", encoded(&self.path))?;
+        match self.within {
+            Within::File => f.write_str("bytes")?,
+            Within::Text => f.write_str("text")?,
+            Within::Page(page) => write!(f, "page={page}&text")?,
+        }
+        write!(f, "={}-{}", self.bytes.start, self.bytes.end)
     }
 }
 
@@ -71,12 +101,20 @@ impl FromStr for PassageUrl {
 }
 
 fn parse(text: &str) -> Option<PassageUrl> {
-    let (path, bytes) = text.split_once("#bytes=")?;
-    let (start, end) = bytes.split_once('-')?;
     let number = |digits: &str| {
         let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
         digits.parse::<u64>().ok().filter(|_| is_plain)
     };
+    let (path, place) = text.split_once('#')?;
+    let (within, bytes) = if let Some(bytes) = place.strip_prefix("bytes=") {
+        (Within::File, bytes)
+    } else if let Some(bytes) = place.strip_prefix("text=") {
+        (Within::Text, bytes)
+    } else {
+        let (page, bytes) = place.strip_prefix("page=")?.split_once("&text=")?;
+        (Within::Page(u32::try_from(number(page)?).ok()?), bytes)
+    };
+    let (start, end) = bytes.split_once('-')?;
     let (start, end) = (number(start)?, number(end)?);
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -94,5 +132,5 @@ fn parse(text: &str) -> Option<PassageUrl> {
     let path = String::from_utf8(decoded).ok().filter(|path| !path.is_empty())?;
     let is_inside = !path.starts_with('/') && path.split('/').all(|part| part != "..");
     is_inside.then_some(())?;
-    (start <= end).then_some(PassageUrl { path, bytes: start..end })
+    (start <= end).then_some(PassageUrl { path, within, bytes: start..end })
 }

@@ -44,6 +44,14 @@ pub enum SkipReason {
     Binary,
     /// It is no UTF-8.
     NoUtf8,
+    /// It is a PDF or HTML that cannot be understood.
+    Damaged,
+    /// It is a PDF that is locked by a password.
+    Locked,
+    /// It is a PDF or HTML without a word of text: a scan, say.
+    NoText,
+    /// It is a PDF that takes too long to understand.
+    Slow,
     /// The system does not let it be read.
     Unreadable(ErrorKind),
 }
@@ -59,6 +67,10 @@ impl fmt::Display for SkipReason {
             Self::Large { most } => write!(f, "more than {most} bytes"),
             Self::Binary => f.write_str("bytes that no text has"),
             Self::NoUtf8 => f.write_str("no UTF-8"),
+            Self::Damaged => f.write_str("cannot be understood"),
+            Self::Locked => f.write_str("locked by a password"),
+            Self::NoText => f.write_str("without text, as scans are"),
+            Self::Slow => f.write_str("takes too long to understand"),
             Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
         }
     }

@@ -8,6 +8,8 @@
 //!   says so and no command is run.
 //! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
 //!
+//! Beside them [`web_search`] asks a search engine, for whoever searches deep.
+//!
 //! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
 //! do next.
 //!
@@ -51,6 +53,7 @@ pub use permissions::{
     FilePermissions, Permissions, PermissionsError, Refused, ShellPermissions, WebPermissions,
 };
 use std::sync::Arc;
+pub use web::web_search;
 use workspace::Workspace;
 
 /// The tools that these permissions allow, in the order of their names.

@@ -1,7 +1,9 @@
 //! Folders of documents: what is found stands in its file, byte for byte.
 
 use foldback_deep_search::{Passage, SearchBackend};
-use foldback_documents::{DocumentFolder, DocumentSettings, Indexed, PassageUrl, SkipReason};
+use foldback_documents::{
+    DocumentFolder, DocumentSettings, Indexed, PassageUrl, SkipReason, Within,
+};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -60,7 +62,7 @@ async fn search(documents: &DocumentFolder, query: &str) -> Vec<Passage> {
 
 /// The bytes that a URL points at.
 pub(crate) fn bytes_at(folder: &Path, url: &str) -> String {
-    let PassageUrl { path, bytes } = url.parse().unwrap();
+    let PassageUrl { path, bytes, .. } = url.parse().unwrap();
     let file = fs::read(folder.join(path)).unwrap();
     String::from_utf8(file[bytes.start as usize..bytes.end as usize].to_vec()).unwrap()
 }
@@ -226,7 +228,8 @@ async fn a_name_with_a_backslash_is_found() {
 /// A file's name is no scheme of a URL.
 #[test]
 fn urls_run_nothing() {
-    let place = PassageUrl { path: "javascript:alert(1).md".to_owned(), bytes: 0..1 };
+    let place =
+        PassageUrl { path: "javascript:alert(1).md".to_owned(), within: Within::File, bytes: 0..1 };
     assert_eq!(place.to_string(), "javascript%3Aalert%281%29.md#bytes=0-1");
     assert_eq!(place.to_string().parse(), Ok(place));
 }
@@ -253,7 +256,7 @@ proptest! {
     /// A URL of a passage is read back as it was written, and ends no link.
     #[test]
     fn urls_come_back(path in "[a-zé中][a-zé中 ()\\[\\]#%?<>\"'`.&=+_-]{0,24}", start in 0u64..1_000_000, len in 0u64..5_000) {
-        let place = PassageUrl { path, bytes: start..start + len };
+        let place = PassageUrl { path, within: Within::File, bytes: start..start + len };
         let url = place.to_string();
         prop_assert!(!url.contains(|c: char| c.is_whitespace() || "()[]<>\"`".contains(c)), "{}", url);
         prop_assert_eq!(url.parse(), Ok(place));

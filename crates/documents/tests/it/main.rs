@@ -4,4 +4,6 @@
 
 mod deep_search;
 mod documents;
+mod extracted;
 mod read;
+mod todo_search;

@@ -4,6 +4,7 @@ use crate::documents::{DOCUMENTS, bytes_at, folder, write};
 use foldback_deep_search::SearchBackend;
 use foldback_documents::{
     DocumentFolder, DocumentSettings, DocumentsError, Indexed, PassageUrl, SkipReason, Skipped,
+    Within,
 };
 use std::fs;
 use std::path::Path;
@@ -66,8 +67,9 @@ async fn ds9_other_bytes_are_not_quoted() {
     write(folder.path(), "empty.md", "\n\n");
     let documents = open(folder.path());
     let found = documents.search("mean tidal range", 1).await.unwrap().remove(0);
-    let PassageUrl { path, bytes } = found.url.parse().unwrap();
-    let place = |path: &str, bytes| PassageUrl { path: path.to_owned(), bytes };
+    let PassageUrl { path, bytes, .. } = found.url.parse().unwrap();
+    let place =
+        |path: &str, bytes| PassageUrl { path: path.to_owned(), within: Within::File, bytes };
     for wrong in [
         place(&path, bytes.start..bytes.end - 1),
         place(&path, bytes.start + 1..bytes.end),
@@ -129,17 +131,17 @@ fn what_is_passed_over_is_told() {
     let folder = folder();
     assert_eq!(open(folder.path()).indexed().passed_over(), None);
     for n in 1..=5 {
-        write(folder.path(), &format!("扫描{n}.pdf"), "%PDF-1.7");
+        write(folder.path(), &format!("扫描{n}.png"), "PNG");
     }
     write(folder.path(), "binary.txt", b"heron\0");
     write(folder.path(), "gbk\n\u{1b}[31m.txt", [0xb3, 0xb1]);
     write(folder.path(), "Makefile", "all:\n");
-    write(folder.path(), ".hidden.pdf", "%PDF-1.7");
+    write(folder.path(), ".hidden.png", "PNG");
     let told = open(folder.path()).indexed().passed_over().unwrap();
     assert_eq!(
         told,
         "binary.txt (bytes that no text has); gbk [31m.txt (no UTF-8); \
-         Makefile, 扫描1.pdf, 扫描2.pdf and 3 more (not the ending of a text)"
+         Makefile, 扫描1.png, 扫描2.png and 3 more (not the ending of a text)"
     );
     let skipped = (0..9).map(|n| {
         let first = vec![format!("{n}.a"), format!("{n}.b")];

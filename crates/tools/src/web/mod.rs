@@ -2,6 +2,9 @@
 
 mod addresses;
 mod page;
+mod search;
+
+pub use search::web_search;
 
 use crate::{Permissions, PermissionsError, WebPermissions};
 use addresses::{Resolver, is_public};
@@ -32,20 +35,25 @@ pub(crate) fn tool(permissions: &Permissions) -> Result<Option<Arc<dyn Tool>>, P
     if web.hosts.is_empty() {
         return Ok(None);
     }
+    let client = client(web, "web_fetch")?;
+    Ok(Some(Arc::new(Web { spec: spec(web), client, permissions: web.clone() })))
+}
+
+/// What a tool reaches the web by: it knows no private address, unless that is permitted.
+fn client(permissions: &WebPermissions, tool: &'static str) -> Result<Client, PermissionsError> {
     // One provider of cryptography for the process; another that is there already is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .user_agent(concat!("foldback/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Resolver { private: web.private_addresses })
+        .dns_resolver(Resolver { private: permissions.private_addresses })
         // Each address is checked, so each redirection is followed here; a proxy would look names up itself.
         .redirect(Policy::none())
         .no_proxy()
         .build();
-    let client = client.map_err(|error| PermissionsError::Unavailable {
-        tool: "web_fetch",
+    client.map_err(|error| PermissionsError::Unavailable {
+        tool,
         reason: format!("there is no HTTP client: {error}"),
-    })?;
-    Ok(Some(Arc::new(Web { spec: spec(web), client, permissions: web.clone() })))
+    })
 }
 
 struct Web {

@@ -1,0 +1,184 @@
+//! The text of a PDF, page by page.
+//!
+//! Whoever made the file may have meant harm: how far its streams unpack is bounded, and so are its pages, its
+//! text and the time; it is read on a thread of its own, and one that breaks down or hangs takes nobody
+//! along.
+
+use crate::SkipReason;
+use foldback::core::script::is_of_cjk_blocks;
+use lopdf::content::{Content, Operation};
+use lopdf::{Document, Encoding, LoadOptions, Object, ObjectId};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long a file is looked at.
+const TIME: Duration = Duration::from_secs(20);
+
+/// To how many bytes one of its streams may unpack.
+const UNPACKED: usize = 32 << 20;
+
+/// How many pages are read.
+const PAGES: usize = 5_000;
+
+/// How much text is taken of all of them, in bytes.
+const TEXT: usize = 16 << 20;
+
+/// How deep objects may lie in each other is bounded where they are read; this is room for that.
+const STACK: usize = 16 << 20;
+
+/// The texts of the pages, in order. Of a file that is too long, of those that come first.
+///
+/// # Errors
+/// When it is none, is locked, holds no text, or takes too long.
+pub(crate) fn pages(bytes: Vec<u8>) -> Result<Vec<String>, SkipReason> {
+    let (done, pages) = mpsc::channel();
+    let end = Instant::now() + TIME;
+    // Nobody may wait for it any more by the time it is done.
+    let read = move || drop(done.send(read(&bytes, end)));
+    let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(read);
+    if thread.is_err() {
+        return Err(SkipReason::Slow);
+    }
+    match pages.recv_timeout(TIME + Duration::from_secs(1)) {
+        Ok(pages) => pages,
+        Err(RecvTimeoutError::Timeout) => Err(SkipReason::Slow),
+        // It broke down.
+        Err(RecvTimeoutError::Disconnected) => Err(SkipReason::Damaged),
+    }
+}
+
+fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
+    let options = LoadOptions { max_decompressed_size: Some(UNPACKED), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(bytes, options);
+    let document = document.map_err(|_| SkipReason::Damaged)?;
+    if document.is_encrypted() {
+        return Err(SkipReason::Locked);
+    }
+    let (mut texts, mut size) = (Vec::new(), 0);
+    for page in document.page_iter().take(PAGES) {
+        if Instant::now() >= end {
+            return Err(SkipReason::Slow);
+        }
+        // A page that cannot be read is empty, so that the others keep their numbers.
+        let text = page_text(&document, page, end).unwrap_or_default();
+        size += text.len();
+        texts.push(text);
+        if size >= TEXT {
+            break;
+        }
+    }
+    match texts.iter().all(|text| text.trim().is_empty()) {
+        true => Err(SkipReason::NoText),
+        false => Ok(texts),
+    }
+}
+
+fn page_text(document: &Document, page: ObjectId, end: Instant) -> lopdf::Result<String> {
+    let fonts = document.get_page_fonts(page)?;
+    let fonts = fonts.into_iter().filter_map(|(name, font)| {
+        Some((name, font.get_font_encoding_with_limit(document, UNPACKED).ok()?))
+    });
+    let bytes = document.get_page_content_with_limit(page, UNPACKED)?;
+    let content = Content::decode(&bytes)?;
+    let mut writer = Writer { fonts: fonts.collect(), font: None, text: String::new(), at: None };
+    for (n, operation) in content.operations.iter().enumerate() {
+        if (n % 1_024 == 0 && Instant::now() >= end) || writer.text.len() >= TEXT {
+            break;
+        }
+        writer.take(operation);
+    }
+    Ok(writer.text)
+}
+
+/// What a page shows, as text: lines where it moves up or down, spaces where it moves aside.
+struct Writer<'d> {
+    fonts: BTreeMap<Vec<u8>, Encoding<'d>>,
+    /// The name of the font that is set.
+    font: Option<Vec<u8>>,
+    text: String,
+    /// The place that the last matrix of text set.
+    at: Option<(f32, f32)>,
+}
+
+/// A gap of more than so many thousandths of the font's size is one between words.
+const GAP: f32 = -180.0;
+
+impl Writer<'_> {
+    fn take(&mut self, operation: &Operation) {
+        let operands = &operation.operands;
+        let number = |at: usize| operands.get(at).and_then(|number| number.as_float().ok());
+        match operation.operator.as_str() {
+            "Tf" => {
+                let name = operands.first().and_then(|name| name.as_name().ok());
+                self.font = name.map(<[u8]>::to_vec);
+            }
+            "Tj" | "TJ" => operands.iter().for_each(|shown| self.show(shown)),
+            "'" => {
+                self.line();
+                operands.iter().for_each(|shown| self.show(shown));
+            }
+            "\"" => {
+                self.line();
+                operands.iter().skip(2).for_each(|shown| self.show(shown));
+            }
+            "Td" | "TD" if number(1).is_some_and(|down| down != 0.0) => self.line(),
+            "Td" | "TD" => self.space(),
+            "Tm" => {
+                let at = number(4).zip(number(5));
+                match (self.at, at) {
+                    (Some((_, before)), Some((_, now))) if (before - now).abs() > 0.5 => {
+                        self.line();
+                    }
+                    (Some((before, _)), Some((now, _))) if (before - now).abs() > 0.5 => {
+                        self.space();
+                    }
+                    _ => {}
+                }
+                self.at = at;
+            }
+            "T*" | "ET" => self.line(),
+            _ => {}
+        }
+    }
+
+    fn show(&mut self, shown: &Object) {
+        match shown {
+            Object::String(bytes, _) => {
+                let font = self.font.as_deref().and_then(|font| self.fonts.get(font));
+                let Some(Ok(text)) = font.map(|font| Document::decode_text(font, bytes)) else {
+                    return;
+                };
+                let is_shown = |c: &char| !c.is_control() || c.is_whitespace();
+                self.text.extend(text.chars().filter(is_shown));
+            }
+            // Arrays do not lie in each other where they are shown.
+            Object::Array(parts) => {
+                for part in parts {
+                    match part {
+                        Object::String(..) => self.show(part),
+                        part if part.as_float().is_ok_and(|by| by < GAP) => self.space(),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&mut self) {
+        let kept = self.text.trim_end_matches(' ').len();
+        self.text.truncate(kept);
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+
+    /// Where words are written without spaces, none is meant.
+    fn space(&mut self) {
+        let last = self.text.chars().next_back();
+        if last.is_some_and(|last| !last.is_whitespace() && !is_of_cjk_blocks(last)) {
+            self.text.push(' ');
+        }
+    }
+}
