@@ -82,6 +82,7 @@ mod settings;
 mod short_urls;
 mod state;
 mod structured;
+mod tool_search;
 
 pub use afterwards::{CitationList, Located, QuotedCitation, locate};
 pub use backend::{Passage, SearchBackend};
@@ -96,6 +97,7 @@ pub use state::{
     DeepSearchState, Grounding, Query, ReflectionState, Research, Route, Summary, Update,
 };
 pub use structured::{Reflection, SearchQueryList, ShapeError};
+pub use tool_search::ToolSearch;
 
 use foldback_llm::ChatModel;
 use parking_lot::Mutex;

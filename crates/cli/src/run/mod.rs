@@ -9,7 +9,6 @@ mod approvals;
 mod board;
 mod context;
 mod desk;
-mod documents;
 mod failures;
 mod folder;
 mod interrupt;
@@ -21,11 +20,14 @@ mod order;
 mod person;
 mod record;
 mod screen;
+mod search;
+mod search_in;
 mod sent;
 mod settings;
 mod setup;
 mod steps;
 mod summary;
+mod summary_settings;
 mod time;
 
 pub(crate) use desk::{Desk, Ends};
@@ -37,8 +39,9 @@ pub(crate) use meter::Account;
 pub(crate) use named_models::NamedModels;
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
 pub(crate) use record::{RunRecord, RunState};
+pub(crate) use search_in::NO_DOCUMENTS;
 pub(crate) use sent::last_sent;
-pub(crate) use settings::{NO_DOCUMENTS, RunSettings, WHAT_STAYS, WHICH_MODEL, host};
+pub(crate) use settings::{RunSettings, WHAT_STAYS, WHICH_MODEL, host};
 pub(crate) use steps::STEPS;
 pub(crate) use summary::{print_account, print_turn};
 pub(crate) use time::Time;
@@ -278,16 +281,20 @@ async fn work_with(
     // A run goes on with the settings that it began with.
     let globals = desk.globals.going_on(record.kept.clone());
     let memory = store::open_for_run(&globals, model.billing.view(policy))?;
-    let mut context = MeteredContext::open(policy, record.todo(), &memory, meter.clone())?;
-    setup::note_origin(&memory, record)?;
-    let foreign = desk.tools(&record.settings, &screen).await?;
     let models = NamedModels {
         main: model.config,
         settings: globals.settings.models.clone(),
         meter: meter.clone(),
         watched: model.watched.clone(),
     };
-    let documents = documents::documents(&record.settings, &globals, &models, &screen)?;
+    let summaries = setup::summaries(&record.settings, &models, &screen)?;
+    let policies = (policy, &summaries);
+    let mut context = MeteredContext::open(policies, record.todo(), &memory, meter.clone())?;
+    setup::note_origin(&memory, record)?;
+    let foreign = desk.tools(&record.settings, &screen).await?;
+    let store = (&memory, record.todo());
+    let around = search::Surroundings::new(&globals, &screen, store, &foreign);
+    let documents = search::deep_search(&record.settings, &models, &around)?;
     let parts = setup::Parts {
         model: model.model,
         meter,

@@ -1,5 +1,6 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
+use super::search_in::{NO_DOCUMENTS, SearchIn};
 use super::steps::StepSettings;
 use crate::error::CliError;
 use crate::settings::Settings;
@@ -77,8 +78,8 @@ pub(crate) struct RunSettings {
     )]
     pub(crate) allow_net: Vec<String>,
 
-    /// Let those hosts be on this machine or in a private network
-    #[arg(long, requires = "allow_net")]
+    /// Let those hosts, and the one of --search searxng:URL, be on this machine or in a private network
+    #[arg(long)]
     pub(crate) allow_private_net: bool,
 
     /// Add the tools of the MCP servers in this file ({"mcpServers": {NAME: {"command", "args", ..}}})
@@ -88,6 +89,23 @@ pub(crate) struct RunSettings {
     /// The folder of documents that deep-search looks into
     #[arg(long, value_name = "DIR")]
     pub(crate) documents: Option<PathBuf>,
+
+    /// What deep-search and the tool `research` look into: folder:DIR (--documents DIR), mcp:SERVER/TOOL of
+    /// --mcp, searxng:URL (a search engine of that kind), memory (what was said in this run), or memory:TODO
+    #[arg(long, value_name = "KIND", value_parser = SearchIn::kind, conflicts_with = "documents")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) search: Option<String>,
+
+    /// Have this model write the summaries of --context stm-ltm and summary-top-n, which are extracted by rule
+    /// otherwise; it is served where the model is
+    #[arg(long, value_name = "M")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) summary_model: Option<String>,
+
+    /// Fields whose latest values the summaries of --context stm-ltm keep, however often they are made: title,布局
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) summary_fields: Vec<String>,
 
     /// How thoroughly deep-search looks: low, medium or high [default: medium]
     #[arg(
@@ -103,7 +121,7 @@ pub(crate) struct RunSettings {
 }
 
 /// The arguments that a run keeps for good, by their ids.
-pub(crate) const WHAT_STAYS: [&str; 8] = [
+pub(crate) const WHAT_STAYS: [&str; 11] = [
     "strategy",
     "context",
     "workspace",
@@ -111,16 +129,15 @@ pub(crate) const WHAT_STAYS: [&str; 8] = [
     "allow_private_net",
     "mcp",
     "documents",
+    "search",
+    "summary_model",
+    "summary_fields",
     "effort",
 ];
 
 /// The arguments that say which model there is, and where, by their ids.
 pub(crate) const WHICH_MODEL: [&str; 5] =
     ["model", "base_url", "provider", "tool_calls", "settings"];
-
-/// What a deep search lacks.
-pub(crate) const NO_DOCUMENTS: &str =
-    "deep-search needs documents to look into; name their folder with --documents";
 
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
@@ -153,6 +170,7 @@ impl RunSettings {
             workspace: full(Some(workspace), "workspace")?,
             mcp: full(self.mcp, "list of MCP servers")?,
             documents: full(self.documents, "folder of documents")?,
+            search: self.search.map(|kind| SearchIn::resolved(&kind)).transpose()?,
             ..self
         })
     }
@@ -241,10 +259,17 @@ impl RunSettings {
 
     /// Refuses a strategy that has nothing to work with.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        if self.strategy()? == DeepSearch::NAME && self.documents.is_none() {
+        let search = self.search_in()?;
+        if self.strategy()? == DeepSearch::NAME && search.is_none() {
             return Err(CliError::Usage(NO_DOCUMENTS.to_owned()));
         }
         self.steps.react(None)?;
+        if matches!(search, Some(SearchIn::Mcp { .. })) && self.mcp.is_none() {
+            let what =
+                "--search mcp:SERVER/TOOL needs the list of servers; name it with --mcp FILE";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        self.check_summaries()?;
         match &self.documents {
             Some(file) if file.is_file() => Err(CliError::Usage(format!(
                 "--documents {} is a file and no folder; give the folder that it stands in",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// A model that searches for these words, and says of each source its last line.
-fn reader(queries: &'static [&'static str]) -> Provider {
+pub(crate) fn reader(queries: &'static [&'static str]) -> Provider {
     Provider::answering(move |asked| answer(asked, queries))
 }
 

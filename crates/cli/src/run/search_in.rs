@@ -1,0 +1,98 @@
+//! What a deep search looks into, as a flag says it.
+
+use super::settings::RunSettings;
+use crate::error::CliError;
+use foldback_core::TodoId;
+use std::path::PathBuf;
+
+/// What a deep search looks into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SearchIn {
+    /// The documents of a folder.
+    Folder(PathBuf),
+    /// A tool of an MCP server.
+    Mcp { server: String, tool: String },
+    /// A search engine that answers as SearXNG does.
+    Searxng(String),
+    /// What was said: in the run itself, or in another todo.
+    Memory(Option<TodoId>),
+}
+
+/// What a deep search lacks.
+pub(crate) const NO_DOCUMENTS: &str = "deep-search needs something to look into; name it with --search \
+                                        (folder:DIR, mcp:SERVER/TOOL, searxng:URL or memory), or a folder of \
+                                        documents with --documents";
+
+const EXPECTED: &str = "expected folder:DIR, mcp:SERVER/TOOL, searxng:URL, memory or memory:TODO";
+
+impl SearchIn {
+    pub(crate) fn read(kind: &str) -> Result<Self, String> {
+        let (name, rest) = kind.split_once(':').unwrap_or((kind, ""));
+        let rest = rest.trim();
+        let expected = || format!("{kind:?} is nothing to search in; {EXPECTED}");
+        match (name.trim(), rest) {
+            ("memory", "") => Ok(Self::Memory(None)),
+            ("memory", todo) => TodoId::new(todo)
+                .map(|todo| Self::Memory(Some(todo)))
+                .map_err(|error| error.to_string()),
+            ("folder", dir) if !dir.is_empty() => Ok(Self::Folder(PathBuf::from(dir))),
+            ("searxng", url) if !url.is_empty() => Ok(Self::Searxng(url.to_owned())),
+            ("mcp", tool) => {
+                let (server, tool) = tool.split_once('/').ok_or_else(expected)?;
+                let is_named = !server.is_empty() && !tool.is_empty();
+                let (server, tool) = (server.to_owned(), tool.to_owned());
+                is_named.then_some(Self::Mcp { server, tool }).ok_or_else(expected)
+            }
+            _ => Err(expected()),
+        }
+    }
+
+    /// A kind as a flag gives it, which has to be one.
+    pub(crate) fn kind(text: &str) -> Result<String, String> {
+        Self::read(text).map(|_| text.to_owned())
+    }
+
+    /// The same with a full path: a run is gone on with from anywhere.
+    pub(crate) fn resolved(kind: &str) -> Result<String, CliError> {
+        let Ok(Self::Folder(dir)) = Self::read(kind) else { return Ok(kind.to_owned()) };
+        let full = dir.canonicalize().map_err(|source| CliError::Io {
+            what: format!("the folder of documents {} cannot be used", dir.display()),
+            source,
+        })?;
+        Ok(format!("folder:{}", full.display()))
+    }
+}
+
+impl RunSettings {
+    /// What a deep search looks into.
+    pub(crate) fn search_in(&self) -> Result<Option<SearchIn>, CliError> {
+        let folder = || self.documents.clone().map(SearchIn::Folder);
+        let Some(kind) = &self.search else { return Ok(folder()) };
+        SearchIn::read(kind).map(Some).map_err(CliError::Usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_searched_is_said_in_a_word() {
+        let mcp = |server: &str, tool: &str| {
+            Ok(SearchIn::Mcp { server: server.to_owned(), tool: tool.to_owned() })
+        };
+        assert_eq!(SearchIn::read("folder:../文档"), Ok(SearchIn::Folder("../文档".into())));
+        assert_eq!(SearchIn::read("mcp:web/search"), mcp("web", "search"));
+        let url = "http://127.0.0.1:8888";
+        assert_eq!(
+            SearchIn::read(&format!("searxng:{url}")),
+            Ok(SearchIn::Searxng(url.to_owned()))
+        );
+        assert_eq!(SearchIn::read("memory"), Ok(SearchIn::Memory(None)));
+        let trip = TodoId::new("trip").unwrap();
+        assert_eq!(SearchIn::read("memory:trip"), Ok(SearchIn::Memory(Some(trip))));
+        for wrong in ["", "docs", "folder:", "mcp:web", "mcp:/x", "searxng:", "memory:a/b"] {
+            assert!(SearchIn::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
