@@ -63,6 +63,14 @@ pub enum AgentEvent {
         /// Each step: its number, its tool (an anchor has none), and the steps it waits for.
         steps: Vec<PlannedStep>,
     },
+    /// A step starts while the plan that it stands in is still being written.
+    StartedEarly {
+        /// Its turn.
+        turn: u32,
+        /// Its number, its tool, and the steps it waits for.
+        #[serde(flatten)]
+        planned: PlannedStep,
+    },
     /// A call waits until somebody says whether it may be made. Who wants to make it is the run's todo.
     ApprovalAsked {
         /// Its turn.
@@ -213,6 +221,7 @@ kinds! {
     Asked: "asked",
     Answered: "answered",
     Planned: "planned",
+    StartedEarly: "started_early",
     ApprovalAsked: "approval_asked",
     ApprovalDecided: "approval_decided",
     CallBegan: "call_began",

@@ -81,6 +81,9 @@ fn observed(event: &RunEvent<'_>, spend: &SpendTracker) -> Option<AgentEvent> {
         RunEvent::Planned { turn, plan, .. } => {
             AgentEvent::Planned { turn, steps: plan.steps.iter().map(PlannedStep::from).collect() }
         }
+        RunEvent::StartedEarly { turn, step } => {
+            AgentEvent::StartedEarly { turn, planned: PlannedStep::from(step) }
+        }
         RunEvent::StepBegan { turn, step, tool, arguments } => {
             let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
             AgentEvent::CallBegan { turn, step, tool, arguments }

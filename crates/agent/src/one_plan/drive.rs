@@ -234,6 +234,7 @@ impl<'a> Drive<'a> {
                 continue;
             }
             self.run.extend(std::slice::from_ref(&step))?;
+            self.log.emit(RunEvent::StartedEarly { turn: TURN, step: &step });
             let place = self.early.steps.partition_point(|other| other.id < step.id);
             self.early.steps.insert(place, step);
             self.is_idle = false;

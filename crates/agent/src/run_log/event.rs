@@ -5,7 +5,7 @@ use crate::trajectory::{Degraded, Purpose, Stop, Trajectory};
 use crate::{ApprovalRequest, Decision, Outcome, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList, ToolCall};
 use foldback_llm::{ChatRequest, ChatResponse, ModelError, Usage};
-use foldback_planner::{Plan, StepId, StepResult};
+use foldback_planner::{Plan, Step, StepId, StepResult};
 use std::fmt;
 use tracing::Span;
 
@@ -244,6 +244,13 @@ pub enum RunEvent<'a> {
         call: &'a str,
         /// Its record.
         trajectory: &'a Trajectory,
+    },
+    /// A step starts while the plan that it stands in is still being written.
+    StartedEarly {
+        /// The turn.
+        turn: u32,
+        /// The step.
+        step: &'a Step,
     },
     /// The model repeats itself, and was told to try another way.
     Stuck,

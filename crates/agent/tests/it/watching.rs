@@ -4,13 +4,13 @@ use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, React,
-    Stop, Task,
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan,
+    OnePlanSettings, React, Stop, Task,
 };
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
-use foldback_llm::{ModelError, ModelErrorKind};
+use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_planner::StepId;
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use parking_lot::Mutex;
@@ -80,6 +80,35 @@ async fn et10_a_run_is_told_as_it_happens() {
     assert_eq!(*state, AgentState::Finished);
     assert_eq!((spent.model_calls, spent.tool_calls), (2, 2));
     assert_eq!(spent.usage, model.usage());
+}
+
+/// OP8: a step that starts while its plan is being written is told before the plan is.
+#[tokio::test(start_paused = true)]
+async fn op8_a_step_that_starts_early_is_told() {
+    let written = [
+        r#"{"action_plan": {"step1": {"function": "read", "args": {"path": "一.md"}}, "#,
+        r#""step2": {"function": "read", "args": {"path": "二.md"}}}}"#,
+    ];
+    let pieces = Answer::pieces(written.map(|piece| (ms(100), piece)));
+    let model = model([pieces, "done".into()]);
+    let watching = Arc::new(Watching::default());
+    let one_plan = OnePlan::new(OnePlanSettings::default().with_stream(true));
+    let agent = agent(&model, vec![says("read", 1, "ok")]);
+    agent.run(&one_plan, full().as_mut(), &watched(&watching)).await.unwrap();
+    let events = watching.0.lock();
+    let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind()).collect();
+    let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
+    assert!(
+        at("started_early") < at("call_ended") && at("call_ended") < at("planned"),
+        "{kinds:?}"
+    );
+    let early = events.iter().find_map(|(_, event)| match event {
+        AgentEvent::StartedEarly { turn: 0, planned } => {
+            Some((planned.step.0, planned.tool.clone()))
+        }
+        _ => None,
+    });
+    assert_eq!(early, Some((1, Some("read".to_owned()))));
 }
 
 /// ET10: each turn's calls have its number.

@@ -21,7 +21,7 @@ use foldback_kv::Engine;
 /// stops it cleanly; --resume goes on, also after it was killed.
 ///
 /// JSON, a line each: {"time", "todo", "event", ..} as things happen, where `event` is began, chose, asked,
-/// answered, planned, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
+/// answered, planned, started_early, approval_asked, approval_decided, call_began, call_ended, call_skipped, recalled,
 /// folded, todos, delegated, handed_back, stuck, exhausted, noted or ended. The last line is {"event":
 /// "report", "run", "todo", "state", "answer", "why", "task", "strategy", "context", "model", "calls",
 /// "input_tokens", "output_tokens", "cached_tokens", "cost", "sent_tokens", "full_tokens", "summaries",

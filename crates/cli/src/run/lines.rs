@@ -57,6 +57,10 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         {
             dim("…", text::one_line(words))
         }
+        AgentEvent::StartedEarly { planned, .. } => {
+            let tool = planned.tool.as_deref().unwrap_or("decide");
+            dim("◇", format!("{tool} starts, while the plan is still being written"))
+        }
         AgentEvent::Planned { steps, .. } if steps.len() > 1 => line("◆", style::HEAD, plan(steps)),
         AgentEvent::CallEnded {
             tool, success, exit_code, excerpt, took_us, from_journal, ..

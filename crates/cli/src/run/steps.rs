@@ -33,6 +33,12 @@ pub(crate) struct StepSettings {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     terminate: bool,
 
+    /// Start steps that change nothing while the plan that they stand in is still being written; the model's
+    /// server has to stream
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stream_plans: bool,
+
     /// Show the model so many characters of a result at most, under a context policy that has no tools to look
     /// back with, such as full; it reads on by the tool `observation_read`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -41,7 +47,8 @@ pub(crate) struct StepSettings {
 }
 
 /// The arguments, by their ids.
-pub(crate) const STEPS: [&str; 4] = ["call_form", "tool_choice", "terminate", "max_observe"];
+pub(crate) const STEPS: [&str; 5] =
+    ["call_form", "tool_choice", "terminate", "stream_plans", "max_observe"];
 
 /// The tool that ends a run.
 const TERMINATE: &str = "terminate";
@@ -53,6 +60,7 @@ impl StepSettings {
             call_form: newer.call_form.or(self.call_form),
             tool_choice: newer.tool_choice.or(self.tool_choice),
             terminate: newer.terminate || self.terminate,
+            stream_plans: newer.stream_plans || self.stream_plans,
             max_observe: newer.max_observe.or(self.max_observe),
         }
     }
@@ -63,6 +71,7 @@ impl StepSettings {
             call_form: self.call_form.or_else(|| agent.call_form.clone()),
             tool_choice: self.tool_choice.or_else(|| agent.tool_choice.clone()),
             terminate: self.terminate || agent.terminate,
+            stream_plans: self.stream_plans || agent.stream_plans,
             max_observe: self.max_observe.or(agent.max_observe),
         }
     }

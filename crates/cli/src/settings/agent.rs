@@ -29,6 +29,8 @@ pub(crate) struct AgentSettings {
     pub(crate) tool_states: Option<Availability>,
     /// How often a plan may be made anew.
     pub(crate) max_replans: u32,
+    /// Whether steps start while the plan that they stand in is still being written.
+    pub(crate) stream_plans: bool,
     /// How many calls of the model a run may take.
     pub(crate) max_calls: Option<u64>,
     /// How many tokens a run may take, in and out.
@@ -53,6 +55,7 @@ impl Default for AgentSettings {
             max_observe: None,
             tool_states: None,
             max_replans: 3,
+            stream_plans: false,
             max_calls: None,
             max_tokens: None,
             max_cost: None,

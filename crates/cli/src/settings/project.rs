@@ -13,7 +13,7 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 40] = [
+pub(super) const MAY_SAY: [&str; 41] = [
     "memory.offload_tokens",
     "memory.offload_tool_tokens",
     "memory.block_min",
@@ -37,6 +37,7 @@ pub(super) const MAY_SAY: [&str; 40] = [
     "agent.max_observe",
     "agent.tool_states",
     "agent.max_replans",
+    "agent.stream_plans",
     "agent.sub_agent_share",
     "flow.context",
     "flow.shown",
