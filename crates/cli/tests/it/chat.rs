@@ -160,6 +160,15 @@ impl Screen {
     }
 }
 
+impl Drop for Screen {
+    /// A conversation that nobody leaves would stay for good, and whatever it has inherited with it.
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 /// At a terminal: a line goes on with the next, Ctrl-C ends the turn and not the conversation, what was typed
 /// before comes back, Ctrl-D leaves.
 #[cfg(target_os = "linux")]
