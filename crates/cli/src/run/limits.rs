@@ -52,7 +52,7 @@ pub(crate) struct Limits {
 
 /// How often a run may ask the model that is given no bound of any kind: far more than a task of hundreds of
 /// calls takes, and little enough that one that runs away comes to an end.
-const CALLS: u64 = 1_000;
+pub(crate) const CALLS: u64 = 1_000;
 
 impl Limits {
     /// Everything is approved of, and nothing bounded.

@@ -5,6 +5,7 @@ use super::layer::{self, Layer};
 use super::problem::{Problem, SECRET};
 use super::{Settings, project};
 use crate::error::CliError;
+use crate::run::CALLS;
 use directories::ProjectDirs;
 use figment::value::{Dict, Value};
 use foldback_providers::public_url;
@@ -141,6 +142,11 @@ impl InForce {
     /// Lays what a project says over what its user says: bounds become lower only, and instructions
     /// follow the user's.
     fn lay_projects(&mut self, layer: Layer) {
+        let is_set = |read: &Self, key: &&str| {
+            let value = read.values.get(&Key::new(key));
+            value.is_some_and(|(value, _)| !matches!(value, Value::Empty(..)))
+        };
+        let is_users = project::BOUNDS.iter().any(|key| is_set(self, key));
         for (key, value, source) in layer {
             let own = self.values.get(&key);
             let own = own.filter(|(value, _)| !matches!(value, Value::Empty(..)));
@@ -152,6 +158,14 @@ impl InForce {
                     self.values.insert(key, (Value::from(both), source));
                 }
                 _ => drop(self.values.insert(key, (value, source))),
+            }
+        }
+        // Of a run that nobody bounds the calls are; a high bound of a project does not take that away.
+        if !is_users && project::BOUNDS.iter().any(|key| is_set(self, key)) {
+            let (calls, built_in) = (Key::new(project::CALLS), Value::from(CALLS));
+            let own = self.values.get(&calls).map(|(value, _)| value);
+            if own.is_none_or(|own| project::is_no_lower(&calls, &built_in, own)) {
+                self.values.insert(calls, (built_in, Source::BuiltIn));
             }
         }
     }
@@ -401,6 +415,16 @@ mod tests {
         );
         assert_eq!(agent.max_time.map(|time| time.seconds()), Some(90));
         assert!(read.source_of("agent.max_calls").unwrap().ends_with("user.toml:2"));
+    }
+
+    /// Without any bound a run may ask the model so often; a project's high one does not change that.
+    #[test]
+    fn a_project_does_not_take_the_built_in_bound_away() {
+        let calls = |project: &str| read(["", project, ""], &[]).unwrap().agent.max_calls;
+        assert_eq!(calls("[agent]\nmax_tokens = 1000000000"), Some(CALLS));
+        assert_eq!(calls("[agent]\nmax_calls = 100000"), Some(CALLS));
+        assert_eq!(calls("[agent]\nmax_calls = 7\nmax_time = \"10h\""), Some(7));
+        assert_eq!(calls("[agent]\nmax_replans = 2"), None);
     }
 
     #[test]

@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The flags of `run` that are no settings.
-    const NO_SETTINGS: [&str; 11] = [
+    const NO_SETTINGS: [&str; 12] = [
         "--config",
         "--demo",
         "--help",
@@ -78,6 +78,7 @@ mod tests {
         "--resume",
         "--store",
         "--task",
+        "--todo",
         "--version",
         "--workspace",
     ];

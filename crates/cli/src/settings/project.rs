@@ -68,6 +68,13 @@ pub(super) const MAY_LOWER: [&str; 7] = [
     "tools.shell_memory_mib",
 ];
 
+/// The bounds of which a run has one of its own where nobody sets any.
+pub(super) const BOUNDS: [&str; 4] =
+    [CALLS, "agent.max_tokens", "agent.max_cost", "agent.max_time"];
+
+/// How often the model may be asked.
+pub(super) const CALLS: &str = "agent.max_calls";
+
 /// What a project may forbid.
 pub(super) const MAY_FORBID: [&str; 2] = ["tools.write", "tools.shell"];
 
