@@ -33,6 +33,7 @@ mod grant;
 mod input;
 mod last_said;
 mod load;
+mod reach;
 mod record;
 mod replay;
 mod report;

@@ -71,8 +71,19 @@ impl Provider {
 
     /// The bodies of the requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
+        self.whole_requests().into_iter().map(|(_, body)| body).collect()
+    }
+
+    /// The requests so far, each with its headers, one a line.
+    pub(crate) fn whole_requests(&self) -> Vec<(String, Value)> {
         let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
-        requests.iter().map(|request| request.body_json().unwrap()).collect()
+        let whole = requests.iter().map(|request| {
+            let headers = request.headers.iter();
+            let lines =
+                headers.map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()));
+            (lines.collect(), request.body_json().unwrap())
+        });
+        whole.collect()
     }
 
     /// What each request had for a key.

@@ -1,0 +1,117 @@
+//! A folder, a store and a scripted model for each list of commands.
+
+use super::check::Seen;
+use super::page::Ways;
+use super::tasks::{FILES, Script};
+use super::words::words;
+use crate::provider::Provider;
+use crate::shell::{Ran, Shell};
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+/// Makes rooms that are alike: the examples, and a store that holds them.
+pub(super) struct Rooms(Shell);
+
+impl Rooms {
+    pub(super) fn new() -> Self {
+        let shell = Shell::new();
+        let examples = examples();
+        let paths: Vec<&str> = examples.iter().map(|path| path.to_str().unwrap()).collect();
+        shell.ok(&[&["import"], paths.as_slice()].concat());
+        Self(shell)
+    }
+
+    /// Runs the commands in a room of their own.
+    pub(super) fn run(&self, ways: &Ways, script: Script) -> Result<Seen, String> {
+        let shell = Shell::new();
+        copy(&self.0.store(), &shell.store());
+        copy(Path::new(FILES), &shell.path("work"));
+        shell.folders(&["work/examples"]);
+        for path in examples() {
+            std::fs::copy(&path, shell.path("work/examples").join(path.file_name().unwrap()))
+                .unwrap();
+        }
+        if !ways.settings.is_empty() {
+            shell.write("settings.toml", toml(&ways.settings));
+        }
+        let script = Arc::new(Mutex::new(script));
+        let answers = Arc::clone(&script);
+        let provider = Provider::answering(move |asked| answers.lock().unwrap().answer(asked));
+        let mut seen = Seen::default();
+        for line in &ways.commands {
+            seen.printed(line, &Ran::of(command(&shell, &provider, line).output().unwrap()));
+        }
+        for (head, body) in provider.whole_requests() {
+            seen.asked(&head, &body);
+        }
+        match script.lock().unwrap().left() {
+            0 => Ok(seen),
+            left => Err(format!("{left} answers of the script were not asked for:\n{seen}")),
+        }
+    }
+}
+
+fn command(shell: &Shell, provider: &Provider, line: &str) -> Command {
+    let mut command = shell.command();
+    let mut words = words(line);
+    let input = words.iter().position(|word| word == "<").map(|at| words.split_off(at));
+    command.current_dir(shell.path("work")).args(&words[1..]);
+    if let Some([_, path]) = input.as_deref() {
+        command.stdin(File::open(shell.path("work").join(path)).unwrap());
+    }
+    command.env("FOLDBACK_STORE", shell.store()).env("FOLDBACK_MODEL", "scripted");
+    command.env("FOLDBACK_BASE_URL", provider.url());
+    if shell.path("settings.toml").exists() {
+        command.env("FOLDBACK_CONFIG", shell.path("settings.toml"));
+    }
+    command
+}
+
+/// Settings as a file: those of one section together.
+fn toml(settings: &[String]) -> String {
+    let mut sections: Vec<(&str, String)> = Vec::new();
+    for setting in settings {
+        let (section, line) = setting.split_once(']').unwrap_or((setting, ""));
+        match sections.iter_mut().find(|(it, _)| *it == section) {
+            Some((_, lines)) => lines.push_str(&format!("{}\n", line.trim())),
+            None => sections.push((section, format!("{}\n", line.trim()))),
+        }
+    }
+    sections.iter().map(|(section, lines)| format!("{section}]\n{lines}")).collect()
+}
+
+/// The recorded conversations that foldback comes with.
+fn examples() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(super::root().join("examples")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|it| it == "jsonl")).collect();
+    paths.sort();
+    paths
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// The texts of a value, wherever they stand.
+pub(super) fn texts(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text}\n"),
+        Value::Array(all) => all.iter().map(texts).collect(),
+        Value::Object(all) => all.values().map(texts).collect(),
+        _ => String::new(),
+    }
+}
