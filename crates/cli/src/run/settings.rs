@@ -136,8 +136,7 @@ pub(crate) const WHAT_STAYS: [&str; 11] = [
 ];
 
 /// The arguments that say which model there is, and where, by their ids.
-pub(crate) const WHICH_MODEL: [&str; 5] =
-    ["model", "base_url", "provider", "tool_calls", "settings"];
+pub(crate) const WHICH_MODEL: [&str; 4] = ["model", "base_url", "provider", "tool_calls"];
 
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
