@@ -54,8 +54,8 @@ impl Approvals {
 }
 
 /// Tools that change nothing but the agent's own mind, or ask by themselves.
-const OWN: [&str; 6] =
-    ["ask_person", "delegate", "memory_share", "research", "think", "todo_write"];
+const OWN: [&str; 7] =
+    ["ask_person", "delegate", "memory_share", "planning", "research", "think", "todo_write"];
 
 impl Approver for Approvals {
     /// Everything that changes something, also where doing it twice would change nothing more.

@@ -40,6 +40,11 @@ impl Key {
         self.0.first().map_or("", String::as_str)
     }
 
+    /// Whether it is no setting by itself, but a part of the value of one.
+    pub(super) fn is_below_settings(&self) -> bool {
+        self.0.len() > if self.is_of_named_model() { 3 } else { 2 }
+    }
+
     /// Whether it is a setting of a named model.
     pub(super) fn is_of_named_model(&self) -> bool {
         self.section() == MODELS
@@ -137,4 +142,4 @@ pub(super) fn nearest(unknown: &Key) -> Option<String> {
 }
 
 /// Names that are less alike than this are different words.
-const ALIKE: f64 = 0.8;
+pub(super) const ALIKE: f64 = 0.8;

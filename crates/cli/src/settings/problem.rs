@@ -1,7 +1,7 @@
 //! What is wrong with a setting, in a sentence.
 
 use super::in_force::Source;
-use super::key::{Key, nearest};
+use super::key::{ALIKE, Key, nearest};
 use crate::error::CliError;
 use figment::error::{Actual, Kind};
 
@@ -25,6 +25,16 @@ impl Problem {
             false => in_words(actual),
         };
         let what = match &error.kind {
+            // Inside a table of a list, say: only its own keys can be meant.
+            Kind::UnknownField(found, own) if key.is_below_settings() => {
+                let alike = |name: &&&str| strsim::jaro_winkler(name, found);
+                match own.iter().max_by(|one, other| alike(one).total_cmp(&alike(other))) {
+                    Some(near) if alike(&near) > ALIKE => {
+                        format!("there is no setting {key}; did you mean {near}?")
+                    }
+                    _ => format!("there is no setting {key}; there are {}", own.join(", ")),
+                }
+            }
             Kind::UnknownField(..) => match nearest(&key) {
                 Some(near) => format!("there is no setting {key}; did you mean {near}?"),
                 None => {
