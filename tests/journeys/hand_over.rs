@@ -188,7 +188,7 @@ async fn bs8_only_the_result_enters_the_conversation() {
     let said = memory.messages(session.todo(), before..session.len()).unwrap();
     let size: usize = said.iter().map(|message| message.json().len()).sum();
     assert!(size < 800, "{size}");
-    let told = format!("made 表.txt: 74,890 bytes, {name}");
+    let told = format!("made 表.txt: 78,890 bytes, {name}");
     assert!(said.iter().any(|message| message.text() == told), "{said:?}");
 }
 

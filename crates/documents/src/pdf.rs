@@ -51,7 +51,11 @@ pub(crate) fn pages(bytes: Vec<u8>) -> Result<Vec<String>, SkipReason> {
 fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
     let options = LoadOptions { max_decompressed_size: Some(UNPACKED), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options);
-    let document = document.map_err(|_| SkipReason::Damaged)?;
+    let is_locked = || bytes.windows(8).any(|name| name == b"/Encrypt");
+    let document = document.map_err(|_| match is_locked() {
+        true => SkipReason::Locked,
+        false => SkipReason::Damaged,
+    })?;
     if document.is_encrypted() {
         return Err(SkipReason::Locked);
     }

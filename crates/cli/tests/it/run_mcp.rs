@@ -129,7 +129,7 @@ fn cx6_bs8_a_deck_goes_from_tool_to_tool_by_reference() {
         told[1].contains(&format!("60 slides, {} characters", deck.chars().count())),
         "{told:?}"
     );
-    assert!(told[2].starts_with(&format!("made deck.html: {} bytes", "24,240")), "{told:?}");
+    assert!(told[2].starts_with(&format!("made deck.html: {} bytes", "26,820")), "{told:?}");
     assert!(told[3].contains("Nothing is stored under \"store://9-aaaa\""), "{told:?}");
     for request in provider.requests() {
         assert!(request.to_string().len() < deck.len(), "{request}");

@@ -25,8 +25,10 @@ fn pdf(pages: &[&[&str]]) -> Vec<u8> {
     let codes: String =
         wide.iter().zip(1..).map(|(c, n)| format!("<{n:04X}> <{:04X}>\n", *c as u32)).collect();
     objects.push(stream(&format!(
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange\n<0000> <FFFF>\n\
-         endcodespacerange\n{} beginbfchar\n{codes}endbfchar\nendcmap end end",
+        "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n/CIDSystemInfo << /Registry (Adobe) \
+         /Ordering (UCS) /Supplement 0 >> def\n/CMapName /Adobe-Identity-UCS def\n/CMapType 2 def\n\
+         1 begincodespacerange\n<0000> <FFFF>\nendcodespacerange\n{} beginbfchar\n{codes}endbfchar\n\
+         endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend",
         wide.len()
     )));
     let mut kids = String::new();

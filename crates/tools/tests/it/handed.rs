@@ -32,7 +32,7 @@ async fn bs8_a_file_is_written_of_a_reference() {
     };
     let told = write("rows.txt", name.clone()).await.unwrap().data.text;
     assert_eq!(folder.content("rows.txt"), rows());
-    assert_eq!(told, format!("made rows.txt: {} bytes, {name}", "31,893"));
+    assert_eq!(told, format!("made rows.txt: {} bytes, {name}", "28,673"));
     write("two.txt", format!("{name}#lines=2-3\n")).await.unwrap();
     assert_eq!(folder.content("two.txt"), "第2行 74\n第3行 111\n");
     // Words around a reference are a text like any other.
