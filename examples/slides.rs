@@ -108,7 +108,7 @@ fn answer(request: &ChatRequest) -> Answer {
         |id, tool, arguments: Value| Answer::from(ToolCall::new(id, tool, &arguments.to_string()));
     let shown: String =
         request.messages.iter().map(|message| message.text().into_owned()).collect();
-    let name = shown.find("store://").map(|at| {
+    let name = shown.find("store://1-").map(|at| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || ":/-".contains(c);
         let end = shown[at..].find(|c| !is_part(c)).map_or(shown.len(), |end| at + end);
         &shown[at..end]
