@@ -39,7 +39,7 @@ pub(crate) use meter::Account;
 pub(crate) use named_models::NamedModels;
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
 pub(crate) use record::{RunRecord, RunState};
-pub(crate) use search_in::NO_DOCUMENTS;
+pub(crate) use search_in::{NO_DOCUMENTS, SearchIn};
 pub(crate) use sent::last_sent;
 pub(crate) use settings::{RunSettings, WHAT_STAYS, WHICH_MODEL, host};
 pub(crate) use steps::STEPS;

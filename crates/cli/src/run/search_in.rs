@@ -2,6 +2,7 @@
 
 use super::settings::RunSettings;
 use crate::error::CliError;
+use crate::settings::SearchSettings;
 use foldback_core::TodoId;
 use std::path::PathBuf;
 
@@ -64,6 +65,12 @@ impl SearchIn {
 }
 
 impl RunSettings {
+    /// What a flag names, or a setting where no flag names a folder of documents.
+    pub(super) fn search_of(&self, settings: &SearchSettings) -> Option<String> {
+        let usual = || settings.kind.clone().filter(|_| self.documents.is_none());
+        self.search.clone().or_else(usual)
+    }
+
     /// What a deep search looks into.
     pub(crate) fn search_in(&self) -> Result<Option<SearchIn>, CliError> {
         let folder = || self.documents.clone().map(SearchIn::Folder);

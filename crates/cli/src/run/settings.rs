@@ -144,7 +144,7 @@ const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 impl RunSettings {
     /// The same, with what the settings say where no flag does.
     pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
-        let tools = &settings.tools;
+        let (tools, search) = (&settings.tools, self.search_of(&settings.search));
         let allow_net = match self.allow_net.is_empty() {
             true => tools.hosts.clone(),
             false => self.allow_net,
@@ -157,8 +157,10 @@ impl RunSettings {
             mcp: self.mcp.or_else(|| tools.mcp.clone()),
             documents: self.documents.or_else(|| tools.documents.clone()),
             steps: self.steps.with_defaults(&settings.agent),
+            search,
             ..self
         }
+        .with_summaries_of(&settings.view)
     }
 
     /// The same with full paths, for the run's record.
@@ -221,9 +223,9 @@ impl RunSettings {
 
     /// These of an earlier turn, with what `newer` says in their place.
     pub(crate) fn with_newer(self, newer: Self) -> Result<Self, CliError> {
-        let kept = self.clone().with_newer_model(newer.clone())?;
+        let (kept, looks) = (self.clone().with_newer_model(newer.clone())?, newer.clone());
         let names = newer.allow_net.is_empty();
-        Ok(Self {
+        let settings = Self {
             strategy: newer.strategy.or(self.strategy),
             context: newer.context.or(self.context),
             workspace: newer.workspace.or(self.workspace),
@@ -234,7 +236,8 @@ impl RunSettings {
             effort: newer.effort.or(self.effort),
             steps: self.steps.with_newer(newer.steps),
             ..kept
-        })
+        };
+        Ok(settings.with_newer_looks(&looks))
     }
 
     /// The same with the model that `newer` names. It is served at the same address, unless it is said

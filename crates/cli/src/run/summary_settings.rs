@@ -2,9 +2,40 @@
 
 use super::settings::RunSettings;
 use crate::error::CliError;
+use crate::settings::ViewSettings;
 use foldback_policies::Policy;
 
 impl RunSettings {
+    /// The same, with what settings say of summaries where the context has some and no flag says otherwise.
+    pub(super) fn with_summaries_of(mut self, view: &ViewSettings) -> Self {
+        let policy = self.context().ok().flatten();
+        if !policy.is_some_and(Policy::takes_summaries) {
+            return self;
+        }
+        if self.summary_model.is_none() {
+            self.summary_model.clone_from(&view.summary_model);
+        }
+        if self.summary_fields.is_empty() {
+            self.summary_fields.clone_from(&view.summary_fields);
+        }
+        self
+    }
+
+    /// The same, with what `newer` says of what is searched and of summaries in the place of what was said
+    /// before. Under a context without summaries there is nothing to say of them.
+    pub(super) fn with_newer_looks(mut self, newer: &Self) -> Self {
+        if newer.search.is_some() || newer.documents.is_some() {
+            self.search.clone_from(&newer.search);
+        }
+        let is_said = newer.summary_model.is_some() || !newer.summary_fields.is_empty();
+        let policy = self.context().ok().flatten();
+        if is_said || !policy.is_some_and(Policy::takes_summaries) {
+            self.summary_model.clone_from(&newer.summary_model);
+            self.summary_fields.clone_from(&newer.summary_fields);
+        }
+        self
+    }
+
     /// Refuses settings of summaries that nobody writes.
     pub(super) fn check_summaries(&self) -> Result<(), CliError> {
         let is_asked = self.summary_model.is_some() || !self.summary_fields.is_empty();

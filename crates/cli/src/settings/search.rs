@@ -2,7 +2,7 @@
 
 use super::Wrong;
 use crate::error::CliError;
-use crate::run::NamedModels;
+use crate::run::{NamedModels, SearchIn};
 use foldback_deep_search::{Citing, DeepSearch, DeepSearchSettings, Effort};
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SearchSettings {
+    /// What is searched.
+    pub(crate) kind: Option<String>,
     /// How many queries and rounds there are.
     pub(crate) effort: Effort,
     /// How many queries the first round has at most, in place of the effort's.
@@ -42,6 +44,7 @@ impl Default for SearchSettings {
     fn default() -> Self {
         let usual = DeepSearchSettings::default();
         Self {
+            kind: None,
             effort: Effort::Medium,
             number_of_initial_queries: None,
             max_research_loops: None,
@@ -109,6 +112,9 @@ impl SearchSettings {
         ];
         if let Some((key, _)) = bounds.into_iter().find(|(_, bound)| *bound == Some(0)) {
             return Err((key, "a number from 1 on was expected".to_owned()));
+        }
+        if let Some(kind) = &self.kind {
+            SearchIn::read(kind).map_err(|what| ("search.kind", what))?;
         }
         if self.sources_heading.contains(char::is_control) {
             let what = "words on one line were expected, or none";

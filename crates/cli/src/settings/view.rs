@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ViewSettings {
     /// The context policy, by name.
     pub(crate) policy: Option<String>,
+    /// The model that writes the summaries of policies that have some, by its name or one of `[models]`.
+    pub(crate) summary_model: Option<String>,
+    /// The fields that such summaries keep.
+    pub(crate) summary_fields: Vec<String>,
     /// How large a prompt may be.
     pub(crate) budget_tokens: Option<usize>,
     /// The most messages in view under `strict`.
@@ -30,6 +34,8 @@ impl Default for ViewSettings {
     fn default() -> Self {
         Self {
             policy: None,
+            summary_model: None,
+            summary_fields: Vec::new(),
             budget_tokens: None,
             window_messages: 12,
             fresh_tokens: 8_000,
