@@ -24,6 +24,8 @@ pub(crate) struct Turn {
 enum Said {
     /// Words, or calls as the API writes them.
     Message { text: Option<String>, calls: Vec<Value> },
+    /// Words, piece by piece.
+    Pieces(String),
     /// No answer.
     Error(ResponseTemplate),
 }
@@ -100,6 +102,11 @@ impl Provider {
         Turn::new(Said::Message { text: Some(text.to_owned()), calls: Vec::new() })
     }
 
+    /// An answer in words, as a server sends it that streams.
+    pub(crate) fn pieces(text: &str) -> Turn {
+        Turn::new(Said::Pieces(text.to_owned()))
+    }
+
     /// A call of a tool.
     pub(crate) fn call(tool: &str, arguments: &Value) -> Turn {
         Self::calls(&[(tool, arguments.clone())])
@@ -145,6 +152,7 @@ impl Turn {
     fn response(self) -> ResponseTemplate {
         let (text, calls) = match self.said {
             Said::Error(error) => return error.set_delay(self.delay),
+            Said::Pieces(text) => return pieces(&text).set_delay(self.delay),
             Said::Message { text, calls } => (text, calls),
         };
         let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
@@ -161,4 +169,21 @@ impl Turn {
             "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
         }))
     }
+}
+
+fn pieces(text: &str) -> ResponseTemplate {
+    let chunk = |delta: Value, finish: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let object = "chat.completion.chunk";
+        let chunk = json!({"id": "x", "object": object, "created": 0, "model": "scripted", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let chars: Vec<char> = text.chars().collect();
+    let mut body: String = chars
+        .chunks(16)
+        .map(|piece| chunk(json!({"content": String::from_iter(piece)}), None))
+        .collect();
+    body.push_str(&chunk(json!({}), Some("stop")));
+    body.push_str("data: [DONE]\n\n");
+    ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
 }

@@ -30,8 +30,14 @@ struct Answer {
     when: Option<String>,
     /// So often it is given, with the number of the time for `{n}`.
     times: Option<u32>,
+    /// It is given to every such request, or to none.
+    #[serde(default)]
+    always: bool,
     /// Words, or JSON.
     say: Option<Value>,
+    /// The words come piece by piece.
+    #[serde(default)]
+    pieces: bool,
     /// Name and arguments of each call.
     #[serde(default)]
     calls: Vec<(String, Value)>,
@@ -125,13 +131,16 @@ impl Script {
         let Some(at) = self.0.iter().position(fits) else {
             return Provider::refusal(400, "the script has no answer to this");
         };
-        let answer = self.0.remove(at);
+        let is_kept = self.0[at].always;
+        let answer = if is_kept { self.0[at].clone() } else { self.0.remove(at) };
         if let Some(words) = &answer.copy {
             return Provider::text(last.split_once(words).map_or("", |(_, behind)| behind));
         }
         match answer.say {
-            Some(Value::String(text)) => Provider::text(&text),
-            Some(json) => Provider::text(&json.to_string()),
+            Some(said) => {
+                let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
+                if answer.pieces { Provider::pieces(&text) } else { Provider::text(&text) }
+            }
             None => {
                 let calls = answer.calls.iter();
                 Provider::calls(
@@ -143,6 +152,6 @@ impl Script {
 
     /// How many answers nobody asked for.
     pub(super) fn left(&self) -> usize {
-        self.0.len()
+        self.0.iter().filter(|it| !it.always).count()
     }
 }
