@@ -1,6 +1,6 @@
 //! The text of a PDF, page by page.
 //!
-//! Whoever made the file may have meant harm: how far its streams unpack is bounded, and so are its pages, its
+//! The file may be hostile: how far its streams unpack is bounded, and so are its pages, its
 //! text and the time; it is read on a thread of its own, and one that breaks down or hangs takes nobody
 //! along.
 

@@ -41,7 +41,7 @@ impl TodoSearch {
     }
 
     fn find(&self, query: &str, k: usize) -> Result<Vec<Passage>, foldback::Error> {
-        // Of what was not granted nothing is told, and more is looked at in its place.
+        // What was not granted is left out, and more is looked at in its place.
         let wanted = if self.todo == self.reader { k } else { SearchRequest::MAX_K };
         let request = SearchRequest::new(query).k(wanted).cutoff(CUTOFF);
         let mut passages = Vec::new();

@@ -7,7 +7,7 @@ use foldback_core::{
 use std::sync::Arc;
 
 /// A context of a policy that keeps nothing itself: what is recorded stands in the memory as well, from which
-/// the policy is told all of it when the conversation goes on.
+/// the policy receives all of it when the conversation goes on.
 pub(crate) struct Kept {
     policy: Box<dyn ContextManager>,
     /// The same conversation, as the memory has it.
@@ -39,7 +39,7 @@ impl Kept {
                 policy.record(message)?;
             }
         }
-        // Whoever asked a model for it has paid for it then.
+        // A model's summary has been paid for then.
         drop(policy.take_side_calls());
         Ok(Self { policy, session, memory: memory.clone() })
     }

@@ -114,7 +114,7 @@ impl Policy {
 
     /// The context of a todo under this policy, which goes on where it was: whatever is recorded is kept in
     /// `memory`, and a todo may be opened under another policy each time. Of foldback's own it is the todo's
-    /// session, whose view is that of the memory's [options](Self::options); a policy of others is told the
+    /// session, whose view is that of the memory's [options](Self::options); a policy of others receives the
     /// conversation first.
     ///
     /// # Errors

@@ -8,11 +8,11 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 use tokio::runtime::Handle;
 
-/// What the model is told.
+/// The instructions of the model.
 const INSTRUCTIONS: &str = include_str!("summary.md");
 
 /// A model that writes the summaries of a context policy, beside the loop. Where it fails, the policy's rule
-/// writes them, and whoever was named is told why.
+/// writes them, and the caller hears why.
 #[derive(Clone)]
 pub struct SummaryModel {
     model: Arc<dyn ChatModel>,
@@ -52,7 +52,7 @@ impl SummaryModel {
         let (answer, answered) = mpsc::channel();
         let model = Arc::clone(&self.model);
         self.runtime.spawn(async move {
-            // Whoever asked may be gone.
+            // The asking side may be gone.
             drop(answer.send(model.complete(&request).await));
         });
         let gone = |_| {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct FlowExecutor {
     /// The name by which steps call it.
     pub name: String,
-    /// What it is good at, for whoever makes the plan.
+    /// What it is good at, for the model that makes the plan.
     pub description: String,
     /// Standing instructions that follow the agent's.
     pub instructions: String,

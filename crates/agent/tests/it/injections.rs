@@ -187,7 +187,7 @@ async fn s6_payloads_in_recalled_text_stay_data() {
 }
 
 /// S6: a model that repeats what it read calls nothing by it, unless it writes a block itself where blocks
-/// are its calls. It is told to quote in a code fence, and answers so.
+/// are its calls. The loop asks it to quote in a code fence, and it does.
 #[tokio::test(start_paused = true)]
 async fn s6_a_quoted_payload_calls_nothing() {
     for payload in payloads() {

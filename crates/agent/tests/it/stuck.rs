@@ -54,7 +54,7 @@ async fn om15_a_new_episode_is_told_again() {
     assert_eq!((told, stuck), (vec![7, 14], 2));
 }
 
-/// OM15: one that does not stop when it is told ends the run, which goes on for as long again.
+/// OM15: one that does not stop after the warning ends the run, which goes on for as long again.
 #[tokio::test(start_paused = true)]
 async fn om15_a_model_that_does_not_stop_ends_the_run() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());

@@ -82,7 +82,7 @@ async fn et10_a_run_is_told_as_it_happens() {
     assert_eq!(spent.usage, model.usage());
 }
 
-/// OP8: a step that starts while its plan is being written is told before the plan is.
+/// OP8: a step that starts while its plan is being written is reported before the plan is.
 #[tokio::test(start_paused = true)]
 async fn op8_a_step_that_starts_early_is_told() {
     let written = [

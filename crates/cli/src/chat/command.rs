@@ -43,7 +43,7 @@ struct PolicyJson<'a> {
 }
 
 impl Chat<'_> {
-    /// Does what stands behind the slash. What is wrong with it is told, and the conversation goes on.
+    /// Does what stands behind the slash. An error in it is printed, and the conversation goes on.
     pub(super) fn command(&mut self, text: &str) -> Result<(), CliError> {
         let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let rest = rest.trim();

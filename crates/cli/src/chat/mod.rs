@@ -68,7 +68,7 @@ pub(crate) fn talk(
     if let Some(todo) = chat.begun()? {
         out.remark(format_args!("`foldback chat --todo {todo}` goes on with it"));
     }
-    // Whoever sits there has seen it.
+    // The person at the terminal has seen it.
     Ok(Outcome::clean_if(chat.is_clean || input.is_edited()))
 }
 

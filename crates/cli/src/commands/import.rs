@@ -152,7 +152,7 @@ impl<'a> ImportJson<'a> {
             todo_id: todo,
             messages,
             recorded: recorded.len() as u64,
-            // Whoever recorded the others, before or meanwhile.
+            // Another process recorded the others, before or meanwhile.
             held: messages.saturating_sub(recorded.len() as u64),
             blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
         }

@@ -23,7 +23,7 @@ pub(crate) struct Order {
 /// Where it is asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// In a conversation of its own, of this name where whoever asks chose one.
+    /// In a conversation of its own, of this name where the caller chose one.
     New(Option<TodoId>),
     /// As the next turn of this one.
     Next(TodoId),
@@ -58,7 +58,7 @@ pub(crate) fn tell_of_project(desk: &Desk<'_>) {
     }
 }
 
-/// Looks whether an order can be worked on: what is missing or wrong is told before anything begins.
+/// Looks whether an order can be worked on: what is missing or wrong is an error before anything begins.
 pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> {
     let in_force = &desk.globals.settings;
     let (turns, settings) = match &order.place {

@@ -99,7 +99,7 @@ fn documents(
     Ok(documents.with_prefix(&prefix(folder, settings.workspace.as_deref())))
 }
 
-/// What was said, in the run itself or in another todo. Whoever names another one lets the run read its
+/// What was said, in the run itself or in another todo. Naming another one lets the run read its
 /// blocks, and that is recorded like any grant.
 fn todo_search(other: Option<TodoId>, around: &Surroundings<'_>) -> Result<TodoSearch, CliError> {
     let Surroundings { memory, todo, .. } = around;

@@ -35,7 +35,7 @@ pub(crate) struct FlowSection {
 pub(crate) struct ExecutorSettings {
     /// The name by which steps call it: `[NAME] ..`.
     pub(crate) name: String,
-    /// What it is good at, for whoever makes the plan.
+    /// What it is good at, for the model that makes the plan.
     #[serde(default)]
     pub(crate) description: String,
     /// Standing instructions that follow the agent's.

@@ -1,6 +1,6 @@
 //! The settings file of a project: where it is, and what it may say.
 //!
-//! It comes with the project, from whoever wrote that. So it may not permit anything that its user did
+//! It comes with the project, from the project's authors. So it may not permit anything that its user did
 //! not: no host, no program, no key to another address, no greater bound. What it may say is listed;
 //! everything else is refused.
 

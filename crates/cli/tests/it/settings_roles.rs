@@ -115,7 +115,7 @@ fn om10_a_flow_is_shared_and_planned_anew_after_each_step() {
     assert!(second.contains("The tides are in tides.md."), "what the step before did stands there");
 }
 
-/// OM1: whoever works on a step has all seven commands of the planning tool, and sees the flow's plan.
+/// OM1: the executor of a step has all seven commands of the planning tool, and sees the flow's plan.
 #[test]
 fn om1_a_step_keeps_plans_of_its_own_beside_the_flows() {
     let shell = Shell::new();
