@@ -201,6 +201,9 @@ async fn s6_a_quoted_payload_calls_nothing() {
         }));
         let agent: Agent = agent(&model, tools);
         let report = agent.run(&React::default(), full().as_mut(), &task("go")).await.unwrap();
-        assert_eq!((wiped.get(), report.answer()), (0, Some(answer.as_str())));
+        assert_eq!(wiped.get(), 0, "{payload}");
+        let plain = format!("The page says:\n{payload}");
+        let ended = report.answer();
+        assert!([&plain, &answer].iter().any(|text| Some(text.as_str()) == ended), "{ended:?}");
     }
 }
