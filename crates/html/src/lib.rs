@@ -10,7 +10,7 @@
 //!
 //! let end = Instant::now() + Duration::from_secs(10);
 //! let page = "<title>x</title><h1>租约</h1><p>Renewed every <b>ten</b> seconds.";
-//! assert_eq!(foldback_html::text(page, end)?, "# 租约\n\nRenewed every ten seconds.\n");
+//! assert_eq!(foldback_html::text(page, end)?, "# 租约\n\nRenewed every **ten** seconds.\n");
 //! # Ok::<(), foldback_html::HtmlError>(())
 //! ```
 

@@ -116,7 +116,7 @@ async fn ds9_html_is_found_as_a_person_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let page = "<html><head><title>x</title><style>p{}</style></head><body><h1>Tides</h1>\
                 <script>var a = 'tidal range';</script><h2>Range</h2>\
-                <p>The mean tidal range is <b>3.2</b> metres.</p></body></html>";
+                <p>The mean tidal range is <span>3.2</span> metres.</p></body></html>";
     write(folder.path(), "tides.html", page);
     let gbk = "<meta charset=gbk><h1>潮汐</h1><p>大潮时潮差可达四点七米。";
     write(folder.path(), "潮汐.htm", encoding_rs::GBK.encode(gbk).0);
