@@ -73,6 +73,8 @@ fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
         }
     }
     match texts.iter().all(|text| text.trim().is_empty()) {
+        // What is locked is not read at all.
+        true if is_locked() => Err(SkipReason::Locked),
         true => Err(SkipReason::NoText),
         false => Ok(texts),
     }
