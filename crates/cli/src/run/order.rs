@@ -4,6 +4,7 @@ use super::desk::{Desk, Ends};
 use super::folder::Runs;
 use super::limits::Limits;
 use super::record::RunState;
+use super::search_in::SearchIn;
 use super::settings::RunSettings;
 use super::setup::{self, Model};
 use crate::cli::Globals;
@@ -58,9 +59,21 @@ pub(crate) fn tell_of_project(desk: &Desk<'_>) {
     }
 }
 
+/// Refuses --allow-private-net where no host was named that it could be about.
+fn check_private(settings: &RunSettings) -> Result<(), CliError> {
+    let is_about_search = matches!(settings.search_in()?, Some(SearchIn::Searxng(_)));
+    if !settings.allow_net.is_empty() || is_about_search {
+        return Ok(());
+    }
+    let what = "--allow-private-net permits nothing by itself; name a host with --allow-net <HOST>, or a search \
+                engine with --search searxng:URL";
+    Err(CliError::Usage(what.to_owned()))
+}
+
 /// Looks whether an order can be worked on: what is missing or wrong is an error before anything begins.
 pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> {
     let in_force = &desk.globals.settings;
+    let lets_private = order.settings.allow_private_net;
     let (turns, settings) = match &order.place {
         Place::New(name) => {
             name.as_ref().map_or(Ok(()), |name| check_new(name, desk.globals))?;
@@ -73,6 +86,9 @@ pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> 
     };
     let settings = settings.with_defaults(in_force);
     settings.check()?;
+    if lets_private {
+        check_private(&settings)?;
+    }
     let (model, settings) = Model::remote(settings.resolved()?, in_force)?;
     let limits = order.limits.with_defaults(in_force);
     let order = Order { settings, limits, ..order };

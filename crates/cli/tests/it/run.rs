@@ -288,7 +288,7 @@ fn settings_come_from_a_file_and_no_key_is_kept() {
         "[model]\nname = \"scripted\"\nbase_url = \"{}\"\napi_key = \"sk-very-secret\"\n",
         provider.url()
     );
-    let file = shell.write("foldback.toml", settings);
+    let file = shell.write("model.toml", settings);
     shell.ok(&["run", "--strategy", "react", "--settings", &file, "Yes?"]);
     assert_eq!(only_run(&shell)["model"], "scripted");
     let kept = crate::shell::names(&shell.store().join("runs"));
