@@ -75,7 +75,7 @@ impl ViewSettings {
     }
 
     fn config(&self, view: ViewConfig) -> Result<ViewConfig, Wrong> {
-        let policy = match view.fold_policy().clone() {
+        let policy = match *view.fold_policy() {
             FoldPolicy::CacheAware(settings) => FoldPolicy::CacheAware(self.marks(settings)?),
             policy => policy,
         };
