@@ -162,8 +162,13 @@ impl Script {
                 let path = format!("{}.md", number_in(item));
                 self.calls(&[("file_read", json!({ "path": path }))])
             }
-            // What it read is its conclusion, word for word.
-            Some(_) => self.says(results(request).last().unwrap()),
+            // What it read is its conclusion, word for word; a block is quoted in a fence, or it would be asked about.
+            Some(_) => {
+                let read = results(request).pop().unwrap();
+                let is_asked_about =
+                    self.form == CallForm::Native && read.contains("<execute_tools>");
+                self.says(&if is_asked_about { format!("```\n{read}\n```") } else { read })
+            }
         }
     }
 
