@@ -86,6 +86,7 @@ impl Input {
 fn plain(input: &mut impl io::BufRead) -> Result<Typed, CliError> {
     let mut text = String::new();
     loop {
+        let begin = text.len();
         let read = input.read_line(&mut text).map_err(|source| CliError::Io {
             what: "what is said could not be read: lines in UTF-8 were expected".to_owned(),
             source,
@@ -93,10 +94,10 @@ fn plain(input: &mut impl io::BufRead) -> Result<Typed, CliError> {
         if read == 0 && text.is_empty() {
             return Ok(Typed::End);
         }
-        let line = text.trim_end_matches(['\n', '\r']).len();
-        let is_whole = text.len() == line;
-        text.truncate(line);
-        if is_whole || !text.ends_with('\\') {
+        let end = begin + text[begin..].trim_end_matches(['\n', '\r']).len();
+        let is_whole = text.len() == end;
+        text.truncate(end);
+        if is_whole || !text[begin..].ends_with('\\') {
             return Ok(Typed::Text(text));
         }
         text.pop();
