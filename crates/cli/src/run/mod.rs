@@ -318,8 +318,10 @@ async fn work_with(
     let working = agent.run(&mut context, &task);
     let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);
     let report = tokio::select! {
-        report = working => Some(report),
+        // An interrupt is heard from before the work begins.
+        biased;
         () = watching => None,
+        report = working => Some(report),
         never = screen.tick_along() => match never {},
     };
     if report.is_none() && desk.ends == Ends::Command {

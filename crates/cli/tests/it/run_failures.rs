@@ -90,7 +90,7 @@ fn what_is_given_wrongly_is_named() {
         (&["--mcp", &list], &["list.json", "missing field `mcpServers`", "{\"mcpServers\": "]),
         (&["--mcp", "not-there.json"], &["the list of MCP servers not-there.json cannot be used"]),
         (&["--documents", &file], &["file.txt is a file and no folder"]),
-        (&["--strategy", "deep-search"], &["name their folder with --documents"]),
+        (&["--strategy", "deep-search"], &["name it with --search", "with --documents"]),
         (
             &["--base-url", "ftp://x"],
             &["\"ftp://x\" is no address that begins with http:// or https://"],

@@ -60,8 +60,8 @@ fn cx4_a_model_may_write_the_summaries() {
         let agents = summarized(&[policy], Some(model.clone()));
         let asked = model.requests();
         assert!(!asked.is_empty(), "{policy}");
-        let text = asked[0].messages[1].text().into_owned();
-        assert!(text.contains("file_read") && text.len() > 4_000, "{policy}: {text}");
+        let is_whole = |text: &str| text.contains("file_read") && text.len() > 4_000;
+        assert!(asked.iter().any(|asked| is_whole(&asked.messages[1].text())), "{policy}");
         let (by_model, by_rule) = (row(&agents, policy).clone(), measured(&[policy]));
         assert!(by_model.output_tokens < row(&by_rule, policy).output_tokens, "{policy}");
         assert!(by_model.usage.calls > 0, "{policy}");
