@@ -191,3 +191,8 @@ impl Sourced {
 fn cannot_read(path: &Path, source: std::io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be read", path.display()), source }
 }
+/// What a command says whose files are not what they were when it began.
+pub(crate) fn changed(files: &[PathBuf]) -> CliError {
+    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    CliError::Usage(format!("{} changed while it was read", files.join(", ")))
+}

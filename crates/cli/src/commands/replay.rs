@@ -12,7 +12,7 @@ use crate::replay::{
     summary,
 };
 use crate::report::{Page, Painter, Picture, can_be_written};
-use crate::sources::{Sourced, Sources, Survey};
+use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
@@ -397,9 +397,4 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
 fn policy(name: String) -> Policy {
     // The names were checked before.
     Policy::named(&name).unwrap_or(Policy::Foldback)
-}
-
-fn changed(files: &[PathBuf]) -> CliError {
-    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-    CliError::Usage(format!("{} changed while it was read", files.join(", ")))
 }

@@ -1,0 +1,68 @@
+use super::*;
+use foldback_core::ToolDefinition;
+use foldback_llm::ScriptedModel;
+use foldback_tool::{FunctionTool, ToolOutput, ToolSpec};
+
+fn reference_agent() -> ReferenceAgent {
+    ReferenceAgent::new(Arc::new(ScriptedModel::new([])))
+}
+
+fn tool(name: &str) -> Arc<dyn Tool> {
+    let parameters = r#"{"type": "object"}"#.to_owned();
+    let definition =
+        ToolDefinition { name: name.to_owned(), description: "Tells.".to_owned(), parameters };
+    let spec = ToolSpec::new(definition);
+    Arc::new(FunctionTool::new(spec, |_, _| async { Ok(ToolOutput::text("6.4 m")) }))
+}
+
+fn names(agent: &ReadyAgent) -> Vec<&str> {
+    agent.agent().executor().toolbox().specs().map(ToolSpec::name).collect()
+}
+
+#[test]
+fn it_has_what_it_was_given_and_what_every_agent_has() {
+    let bare = reference_agent().build().unwrap();
+    let own = ["ask_person", "delegate", "memory_share", "think", "todo_write"];
+    assert_eq!(names(&bare), own);
+    assert_eq!(bare.agent().system_prompt(), reference_system_prompt());
+    assert_eq!(bare.no_shell(), None, "none was permitted");
+
+    let folder = tempfile::tempdir().unwrap();
+    let agent = reference_agent()
+        .in_workspace(Permissions::in_workspace(folder.path()))
+        .with_tools([tool("tide")])
+        .with_instructions("\nYou work for the harbour of Holm.\n")
+        .build()
+        .unwrap();
+    let files = ["file_edit", "file_grep", "file_list", "file_read", "file_write"];
+    let mut all: Vec<&str> = own.into_iter().chain(files).chain(["tide"]).collect();
+    all.sort_unstable();
+    assert_eq!(names(&agent), all);
+    let system_prompt = agent.agent().system_prompt();
+    let (begin, end) = (reference_system_prompt(), "\n\nYou work for the harbour of Holm.");
+    assert!(system_prompt.starts_with(begin) && system_prompt.ends_with(end), "{system_prompt}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_words() {
+    let refused = |agent: ReferenceAgent| agent.build().unwrap_err().to_string();
+    assert_eq!(
+        refused(reference_agent().with_strategy_named("guess")),
+        "there is no strategy \"guess\"; there are adaptive, react, one-plan, flow, deep-search"
+    );
+    assert_eq!(
+        refused(reference_agent().with_strategy_named("deep-search")),
+        "deep-search needs documents to look into, and the agent was given none"
+    );
+    assert_eq!(
+        refused(reference_agent().with_sub_agent_share(0.0)),
+        "share is 0.0, but a part above 0, up to 1 is expected"
+    );
+    assert_eq!(
+        refused(reference_agent().with_tools([tool("think")])),
+        "there are two tools named \"think\"; each name may be given once"
+    );
+    for strategy in STRATEGIES.iter().filter(|name| name.as_str() != "deep-search") {
+        assert!(reference_agent().with_strategy_named(strategy.as_str()).build().is_ok());
+    }
+}
