@@ -1,3 +1,5 @@
+//! What the agent is given, and what makes no sense.
+
 use super::*;
 use foldback_core::ToolDefinition;
 use foldback_llm::ScriptedModel;

@@ -1,3 +1,5 @@
+//! What settings are in force, file by file and layer by layer.
+
 use super::*;
 use std::collections::BTreeMap;
 
