@@ -20,7 +20,8 @@
 //! use foldback_policies::Policy;
 //!
 //! let policies = vec![Policy::named("foldback").ok_or("no such policy")?];
-//! let config = Config { policies, services: 2, seed: 7, prices: Prices::default() };
+//! let prices = Prices::default();
+//! let config = Config { policies, services: 2, seed: 7, prices, summary_model: None, told: |_| {} };
 //! let measured = measure(&config)?;
 //! assert_eq!(measured.policies[0].facts.lost, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
