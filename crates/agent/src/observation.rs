@@ -6,7 +6,7 @@ use foldback_planner::{Failure, StepResult};
 use foldback_tool::ToolSpec;
 use serde_json::Value;
 
-/// What a model is told of a call, and how the call went, where that is known apart from the words.
+/// What a model reads of a call, and how the call went, where that is known apart from the words.
 #[derive(Clone, Debug)]
 pub(crate) struct CallTold {
     text: String,

@@ -22,7 +22,7 @@ pub struct Baseline {
     pub takes_summaries: bool,
 }
 
-/// How a policy writes summaries, where it has them written as it is told: `stm-ltm` and `summary-top-n`.
+/// How a policy writes summaries, where the caller may choose that: `stm-ltm` and `summary-top-n`.
 #[derive(Clone, Default)]
 pub struct Summaries {
     /// What writes them; the rule, where there is nothing.

@@ -14,7 +14,7 @@
 //!
 //! Raw messages are kept apart under ids. In [`Mode::Offload`] the model searches and reads them; in
 //! [`Mode::Compress`] it does not. What no chat API would take as it was (a call without its result, an
-//! instruction that came late) is told in a user's message.
+//! instruction that came late) stands in a user's message.
 //!
 //! ```
 //! use foldback_baselines::stm_ltm::{StmLtm, StmLtmConfig};

@@ -174,7 +174,7 @@ impl Rule for Summing {
     }
 }
 
-/// A message as whoever sums it up is given it: all that it says, and each call on a line.
+/// A message as its summariser reads it: all that it says, and each call on a line.
 fn notes_of(entry: &Entry) -> Option<Note> {
     let message = entry.shown();
     let kind = match message.role() {

@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicBool;
 /// The blocks of every todo of a store, searched as one list.
 ///
 /// This is the one door that searches without a todo. A [`BlockStore`](crate::BlockStore) does not
-/// lead to it: who has it was given it by whoever opened the store.
+/// lead to it: only the code that opened the store can hand it out.
 pub struct AllTodos {
     records: Records,
     registry: Registry,

@@ -50,7 +50,7 @@ impl Failures {
     /// Keeps a failure in sight until the same tool succeeds on the same target.
     pub(crate) fn watch(&mut self, result: &Shown, call: OpenCall) {
         if result.message.outcome() == Some(CallOutcome::NotMade) {
-            // What it waited for failed, and is told of.
+            // What it waited for failed, and is reported itself.
             return;
         }
         let OpenCall { tool, target, .. } = call;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 ///
 /// Hidden files and those that an ignore file (`.gitignore`, `.ignore`) names are no documents. Nor are
 /// links, files of another ending (pictures), files that are too large, such that are no UTF-8, and PDFs without
-/// text: [`Indexed::passed_over`] tells of those.
+/// text: [`Indexed::passed_over`] lists those.
 #[derive(Clone)]
 pub struct DocumentFolder {
     shared: Arc<Shared>,

@@ -30,7 +30,7 @@ pub struct FlowSettings {
     pub results_tokens: usize,
     /// The same for whoever writes the answer.
     pub summary_tokens: usize,
-    /// The planning tool of whoever works on steps: the flow shows its plan in it.
+    /// The planning tool of those that work on steps: the flow shows its plan in it.
     pub planning: Option<Arc<PlanningTool>>,
     /// What the run may spend, beside the bounds of its task. When its time is over, what goes on is
     /// cancelled; a run that is gone on with has it once more.
@@ -115,7 +115,7 @@ impl FlowSettings {
         Self { summary_tokens, ..self }
     }
 
-    /// The same, with its plan shown in this tool, which is among the tools of whoever works on steps.
+    /// The same, with its plan shown in this tool, which is among the tools of those that work on steps.
     #[must_use]
     pub fn with_planning(self, planning: Arc<PlanningTool>) -> Self {
         Self { planning: Some(planning), ..self }

@@ -1,6 +1,6 @@
-//! What a person would read of a page of HTML, whoever wrote the page.
+//! What a person would read of a page of HTML. The page may be hostile.
 //!
-//! Pages may be made to keep whoever reads them busy. [`text`] bounds the time, how deep elements lie in each
+//! Pages may be made to keep their reader busy. [`text`] bounds the time, how deep elements lie in each
 //! other and how long a text becomes, and says what was too much.
 //!
 //! It is not a browser: no script runs, no style is looked at, nothing is fetched.
@@ -192,7 +192,7 @@ mod tests {
         assert!(why.contains("it takes too long to understand"), "{why}");
     }
 
-    /// S13: a list that begins at the end of all numbers is told like one that begins at 1.
+    /// S13: a list that begins at the end of all numbers reads like one that begins at 1.
     #[test]
     fn s13_a_list_that_cannot_be_counted_is_told() {
         let time = Duration::from_secs(60);

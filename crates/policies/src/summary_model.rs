@@ -23,7 +23,7 @@ pub struct SummaryModel {
     failed: Arc<Failed>,
 }
 
-/// Is told why a summary was not written.
+/// Hears why a summary was not written.
 type Failed = dyn Fn(&str) + Send + Sync;
 
 impl SummaryModel {

@@ -8,7 +8,7 @@
 //!   says so and no command is run.
 //! - `web_fetch` gets the text of a page, from the hosts that are named and from no private address.
 //!
-//! Beside them [`web_search`] asks a search engine, for whoever searches deep.
+//! Beside them [`web_search`] asks a search engine, for deep searches.
 //!
 //! What a tool refuses, it says in words for a model: what was asked for, what is permitted, and what to
 //! do next.

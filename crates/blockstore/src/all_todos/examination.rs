@@ -81,7 +81,7 @@ impl AllTodos {
     ) -> Result<Option<(FindingKind, String)>, Error> {
         if disk.blocks() != volume.blocks() {
             let (held, told) = (disk.blocks(), volume.blocks());
-            let what = format!("it holds {held} blocks, and the catalogue tells of {told}");
+            let what = format!("it holds {held} blocks, and the catalogue names {told}");
             return Ok(Some((FindingKind::IndexDiffers, what)));
         }
         if volume.holds(|todo| !living.contains(&todo)) {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 ///
 /// Settings come from flags, else from environment variables, else from the file that --config names,
 /// else from the project's foldback.toml (in the working folder, or in one above it up to the root of
-/// its repository), else from your own foldback.toml. docs/settings.md tells of each. Keys to models are
+/// its repository), else from your own foldback.toml. docs/settings.md explains each. Keys to models are
 /// never shown.
 ///
 /// JSON: [{"key", "value", "source"}]; `source` is "built-in", a file with its line, an environment
@@ -56,7 +56,7 @@ struct File {
 }
 
 impl Config {
-    /// Where files are and what may stand in them is told although one of them is broken.
+    /// It says where files are and what may stand in them, although one of them is broken.
     pub(crate) fn reads_settings(&self) -> bool {
         self.what.is_none()
     }

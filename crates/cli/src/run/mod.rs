@@ -163,7 +163,7 @@ pub(crate) fn resume(
     if let Some(last) = turns.last().filter(|last| last.id != *id) {
         return Err(CliError::Usage(format!(
             "the conversation of the run {id} has gone on: its last turn is {}, which `foldback run --resume \
-             {}` tells of; `foldback run --todo {} \"...\"` asks the next question",
+             {}` prints; `foldback run --todo {} \"...\"` asks the next question",
             last.id,
             last.id,
             record.todo()

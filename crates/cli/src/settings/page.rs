@@ -1,4 +1,4 @@
-//! `docs/settings.md`: the page that tells of every setting, and what is made from it.
+//! `docs/settings.md`: the page that explains every setting, and what is made from it.
 
 use super::key::{NAME, built_in};
 use std::fmt::Write as _;

@@ -31,7 +31,7 @@ pub enum FoldPolicy {
 }
 
 impl FoldPolicy {
-    /// The name as it is told.
+    /// The name, as commands print it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

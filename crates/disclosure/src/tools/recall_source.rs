@@ -26,7 +26,7 @@ pub struct RecallSource<'a> {
     pub grants: Option<&'a dyn Grants>,
     /// Whether the task is a complex one: then less similar blocks are answers too.
     pub complex: bool,
-    /// The open messages of the todo as a block, for whoever does not have them in view.
+    /// The open messages of the todo as a block, for a reader that does not have them in view.
     pub open: Option<&'a Block>,
 }
 

@@ -32,7 +32,7 @@ const KIND: &str = "plan";
 ///
 /// Calls of one turn are carried out in their order.
 ///
-/// A [flow](crate::FlowSettings::with_planning) shows its own plan in it: whoever works on a step can look
+/// A [flow](crate::FlowSettings::with_planning) shows its own plan in it: the executor of a step can look
 /// at that plan with `list` and `get`, and keep others beside it. The flow's own it cannot change.
 pub struct PlanningTool {
     spec: ToolSpec,

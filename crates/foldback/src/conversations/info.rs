@@ -145,7 +145,7 @@ pub(crate) fn origin_of(registry: &Registry, todo: &Todo) -> Result<Origin, Erro
     Ok(envelope.as_ref().map(origin_in).unwrap_or_default())
 }
 
-/// What an envelope tells of its conversation.
+/// What an envelope says of its conversation.
 fn origin_in(envelope: &Envelope) -> Origin {
     /// What logs of coding agents say of their sessions.
     #[derive(Deserialize)]

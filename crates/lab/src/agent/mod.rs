@@ -41,7 +41,7 @@ pub struct Config {
     pub prices: Prices,
     /// A model that writes the summaries of policies that have some; else their rule does.
     pub summary_model: Option<Arc<dyn ChatModel>>,
-    /// Is told why such a summary was not written.
+    /// Hears why such a summary was not written.
     pub told: fn(&str),
 }
 

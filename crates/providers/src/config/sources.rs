@@ -118,7 +118,7 @@ impl fmt::Debug for ModelSources {
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "each is told where `ModelConfig` has it")]
+#[expect(missing_docs, reason = "`ModelConfig` documents each")]
 pub struct ModelSettings {
     pub name: Option<String>,
     pub base_url: Option<String>,
