@@ -117,7 +117,9 @@ impl Screen {
         let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
         let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
         let mut script = Command::new("script");
-        script.args(["-qefc", &words.collect::<Vec<_>>().join(" "), "/dev/null"]);
+        // In the place of the shell, which would hear Ctrl-C too, and end with it.
+        let line = format!("exec {}", words.collect::<Vec<_>>().join(" "));
+        script.args(["-qefc", &line, "/dev/null"]);
         script.env_clear().env("PATH", std::env::var_os("PATH")?).env("TERM", "xterm");
         script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         script.current_dir(command.get_current_dir()?);
