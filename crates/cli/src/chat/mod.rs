@@ -8,7 +8,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::{Output, style};
 use crate::run::{
     self, Desk, Ends, Heard, INTERRUPTED, Limits, Order, Place, RunRecord, RunSettings, RunState,
-    Runs, TERMINATED, heard,
+    Runs, Signals, TERMINATED,
 };
 use crate::store;
 use foldback_core::TodoId;
@@ -43,7 +43,7 @@ pub(crate) fn talk(
     let mut chat = Chat { desk, todo, settings, limits, is_busy, is_clean: true };
     let mut input = Input::open(globals, out)?;
     chat.greet()?;
-    chat.listen(input.is_edited());
+    chat.listen(input.is_edited())?;
     while !chat.desk.leaving.is_meant() {
         // A question that nobody waits for any more has the keyboard still.
         let typed = match chat.desk.pending_line(input::PROMPT)? {
@@ -90,12 +90,14 @@ impl Chat<'_> {
     }
 
     /// Ends the process where it is asked to while nothing is worked on. Meanwhile a turn hears it itself.
-    fn listen(&self, is_edited: bool) {
+    fn listen(&self, is_edited: bool) -> Result<(), CliError> {
         let is_busy = Arc::clone(&self.is_busy);
         let terminal = input::terminal_as_it_is();
+        // From before anything is typed: the editor puts back what it finds, once it has a line.
+        let mut signals = self.desk.block_on(async { Signals::open() })?;
         self.desk.spawn(async move {
             loop {
-                let heard = heard().await;
+                let heard = signals.next().await;
                 if is_busy.load(Ordering::Relaxed) {
                     continue;
                 }
@@ -109,6 +111,7 @@ impl Chat<'_> {
                 }
             }
         });
+        Ok(())
     }
 
     fn order(&self, task: String, place: Place) -> Order {

@@ -40,8 +40,9 @@ pub(super) async fn watch(
     cancelled: &CancellationToken,
     screen: &Screen,
 ) {
+    let mut signals = Signals::open();
     loop {
-        if heard().await == Heard::Terminate {
+        if signals.next().await == Heard::Terminate {
             leaving.0.store(true, Ordering::Relaxed);
         }
         if cancelled.is_cancelled() {
@@ -59,27 +60,53 @@ pub(super) async fn watch(
     }
 }
 
-/// The next Ctrl-C, or another request to end.
-pub(crate) async fn heard() -> Heard {
-    let interrupted = tokio::signal::ctrl_c();
+/// What is heard from outside, from the moment on at which this is made.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// `None` where such signals cannot be heard: a run is then ended by its limits or by being killed.
     #[cfg(unix)]
-    let asked = async {
+    interrupt: Option<tokio::signal::unix::Signal>,
+    #[cfg(unix)]
+    terminate: Option<tokio::signal::unix::Signal>,
+}
+
+impl Signals {
+    /// Begins to listen. It needs a runtime around it.
+    #[cfg(unix)]
+    pub(crate) fn open() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => drop(terminate.recv().await),
-            Err(_) => std::future::pending().await,
+        let signal = |kind| signal(kind).ok();
+        Self {
+            interrupt: signal(SignalKind::interrupt()),
+            terminate: signal(SignalKind::terminate()),
         }
-    };
+    }
+
     #[cfg(not(unix))]
-    let asked = std::future::pending::<()>();
-    tokio::select! {
-        heard = interrupted => {
-            if heard.is_err() {
-                // Where signals cannot be heard, a run is ended by its limits or by being killed.
-                std::future::pending::<()>().await;
+    pub(crate) fn open() -> Self {
+        Self {}
+    }
+
+    /// The next Ctrl-C, or another request to end.
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) -> Heard {
+        async fn came(signal: &mut Option<tokio::signal::unix::Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
             }
-            Heard::Interrupt
         }
-        () = asked => Heard::Terminate,
+        tokio::select! {
+            () = came(&mut self.interrupt) => Heard::Interrupt,
+            () = came(&mut self.terminate) => Heard::Terminate,
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) -> Heard {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Heard::Interrupt
     }
 }

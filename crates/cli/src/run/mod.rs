@@ -32,7 +32,7 @@ mod time;
 
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
-pub(crate) use interrupt::{Heard, INTERRUPTED, TERMINATED, heard};
+pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
 pub(crate) use meter::Account;
