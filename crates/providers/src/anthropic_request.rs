@@ -80,6 +80,7 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     if !stop.is_empty() {
         body.insert("stop_sequences".to_owned(), json!(stop));
     }
+    let max_tokens = max_tokens.or(config.max_tokens);
     let max_tokens = max_tokens.unwrap_or_else(|| longest_answer(&config.name));
     body.insert("max_tokens".to_owned(), json!(max_tokens));
 }

@@ -1,6 +1,7 @@
 //! Which model to ask, where, and how patiently.
 
 mod address;
+mod chat_template;
 mod load;
 mod prices;
 mod provider;
@@ -8,6 +9,7 @@ mod sources;
 mod timeouts;
 
 pub use address::public_url;
+pub use chat_template::{CallIds, ChatTemplate, Family, SystemRole, Turns};
 pub(crate) use prices::is_marked_openai;
 pub use provider::Provider;
 pub use sources::{ModelFlags, ModelSettings, ModelSources};
@@ -100,9 +102,25 @@ pub struct ModelConfig {
     pub grammar: bool,
     /// The seed of varied words around the results of tools; without one they stand as they are.
     pub diversity: Option<u64>,
+    /// The tokens of its window, request and answer together, where that is known.
+    pub context_tokens: Option<usize>,
+    /// The greatest number of tokens of an answer that is not bounded otherwise.
+    pub max_tokens: Option<u32>,
+    /// Whether answers come piece by piece, so that only silence is bounded, and not the whole of them.
+    pub stream: bool,
+    /// What its chat template can say.
+    pub template: ChatTemplate,
+    /// Whether the server takes that a tool has to be called; else that is said in words.
+    pub required_calls: bool,
+    /// Whether somebody said what its template can say: then nobody asks the server.
+    pub is_template_given: bool,
 }
 
 impl ModelConfig {
+    /// The greatest number of tokens of an answer of a server of one's own, unless it is told another: some
+    /// models never end by themselves.
+    pub const MAX_TOKENS: u32 = 4_096;
+
     /// A model at a place, everything else as usual.
     #[must_use]
     pub fn new(provider: Provider, base_url: &str, name: &str) -> Self {
@@ -129,6 +147,13 @@ impl ModelConfig {
             tool_calls: ToolCalls::default(),
             grammar: false,
             diversity: None,
+            context_tokens: None,
+            // The others end by themselves, and count thoughts as well.
+            max_tokens: (provider == Provider::OpenAiCompatible).then_some(Self::MAX_TOKENS),
+            stream: true,
+            template: ChatTemplate::default(),
+            required_calls: true,
+            is_template_given: false,
         }
     }
 
@@ -222,6 +247,36 @@ impl ModelConfig {
         Self { diversity: Some(seed), ..self }
     }
 
+    /// The same with a window of so many tokens; `None` where that is not known.
+    #[must_use]
+    pub fn with_context_tokens(self, context_tokens: impl Into<Option<usize>>) -> Self {
+        Self { context_tokens: context_tokens.into(), ..self }
+    }
+
+    /// The same with answers of at most so many tokens; `None` for the server's own bound.
+    #[must_use]
+    pub fn with_max_tokens(self, max_tokens: impl Into<Option<u32>>) -> Self {
+        Self { max_tokens: max_tokens.into(), ..self }
+    }
+
+    /// The same, with answers that come piece by piece, or whole.
+    #[must_use]
+    pub fn with_stream(self, stream: bool) -> Self {
+        Self { stream, ..self }
+    }
+
+    /// The same with a chat template that can say this.
+    #[must_use]
+    pub fn with_template(self, template: ChatTemplate) -> Self {
+        Self { template, is_template_given: true, ..self }
+    }
+
+    /// The same with a server that takes that a tool has to be called, or does not.
+    #[must_use]
+    pub fn with_required_calls(self, required_calls: bool) -> Self {
+        Self { required_calls, ..self }
+    }
+
     /// Checks what does not fit each other.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         let (name, provider) = (&self.name, self.provider.name());
@@ -244,7 +299,7 @@ impl ModelConfig {
                  model {name:?} is {provider}"
             )));
         }
-        Ok(())
+        chat_template::check_window(name, self.context_tokens, self.max_tokens)
     }
 }
 
@@ -269,6 +324,11 @@ impl fmt::Debug for ModelConfig {
             .field("tool_calls", &self.tool_calls)
             .field("grammar", &self.grammar)
             .field("diversity", &self.diversity)
+            .field("context_tokens", &self.context_tokens)
+            .field("max_tokens", &self.max_tokens)
+            .field("stream", &self.stream)
+            .field("template", &self.template)
+            .field("required_calls", &self.required_calls)
             .finish()
     }
 }

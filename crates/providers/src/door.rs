@@ -72,6 +72,25 @@ impl Door {
         })
     }
 
+    /// What the server tells at a path beside that of its API, where it does.
+    pub(crate) async fn look(&self, path: Beside<'_>, patience: Duration) -> Option<Value> {
+        let mut url = self.url.clone();
+        let root = url.path().strip_suffix("/chat/completions").unwrap_or_default();
+        let path = match path {
+            Beside::Api(path) => format!("{root}/{path}"),
+            Beside::Root(path) => format!("{}/{path}", root.trim_end_matches("/v1")),
+        };
+        url.set_path(&path);
+        let looking = async {
+            let response = self.client.get(url).headers(self.headers.clone()).send().await.ok()?;
+            if !response.status().is_success() {
+                return None;
+            }
+            json::parse(&whole(response).await.ok()?)
+        };
+        timeout(patience, looking).await.ok().flatten()
+    }
+
     /// Sends a request and gives back the body of the answer, whatever type it says it has.
     pub(crate) async fn post(
         &self,
@@ -137,6 +156,15 @@ impl Door {
     }
 }
 
+/// A path of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Beside<'p> {
+    /// Beside the paths of the API.
+    Api(&'p str),
+    /// At the root of the server.
+    Root(&'p str),
+}
+
 /// A whole answer.
 async fn whole(mut response: Response) -> Result<String, ModelError> {
     let mut answer = Vec::new();
@@ -175,7 +203,7 @@ fn keep_beginning(kept: &mut Vec<u8>, bytes: &[u8]) {
 /// The frames of an answer, in order.
 pub(crate) struct Frames {
     response: Response,
-    /// What came before the first frame, as far as a refusal is read; None as soon as there is a frame.
+    /// What came before the first frame; None as soon as there is a frame.
     beginning: Option<Vec<u8>>,
     events: Events,
     /// The frames that were received and not given out yet.
@@ -216,10 +244,16 @@ impl Frames {
         }
     }
 
-    /// The error that came as a whole answer, with no frames.
-    pub(crate) fn refusal(&self) -> Option<ModelError> {
-        let told = std::str::from_utf8(self.beginning.as_deref()?).ok()?;
-        json::parse(told).filter(is_error).map(|told| failure::of_body(&told))
+    /// What came as a whole answer, with no frames: some servers pass over that pieces were asked for.
+    ///
+    /// # Errors
+    /// When it is an error.
+    pub(crate) fn whole(&self) -> Result<Option<Value>, ModelError> {
+        let told = self.beginning.as_deref().and_then(|told| std::str::from_utf8(told).ok());
+        match told.and_then(json::parse).filter(Value::is_object) {
+            Some(told) if is_error(&told) => Err(failure::of_body(&told)),
+            told => Ok(told),
+        }
     }
 
     /// Waits until something was said, be it a sign of life, or the answer ended.
@@ -227,7 +261,10 @@ impl Frames {
         loop {
             let bytes = self.response.chunk().await.map_err(failure::of_transport)?;
             if let (Some(beginning), Some(bytes)) = (&mut self.beginning, &bytes) {
-                keep_beginning(beginning, bytes);
+                // What is longer is no answer, whatever comes of its events.
+                if beginning.len() + bytes.len() <= LONGEST_ANSWER {
+                    beginning.extend_from_slice(bytes);
+                }
             }
             let mut said = Vec::new();
             let read = match &bytes {

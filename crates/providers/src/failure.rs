@@ -2,6 +2,7 @@
 
 use crate::ApiKey;
 use crate::json;
+use foldback_core::first_chars;
 use foldback_llm::{ModelError, ModelErrorKind};
 use serde_json::Value;
 use std::error::Error;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 /// How much of a sentence with a provider's own words is shown, in characters.
 const LONGEST_MESSAGE: usize = 350;
+
+/// How much of a template's own words is shown, so that there is room for what to do.
+const LONGEST_REFUSAL: usize = 180;
 
 /// What providers call failures that pass, in their codes and types: without capitals and signs.
 const PASSING: [(&str, ModelErrorKind); 18] = [
@@ -48,6 +52,22 @@ const TOO_LONG: [&str; 8] = [
     "reduce the length",
 ];
 
+/// What servers say when the model's chat template cannot say a request. Some call it a failure of their
+/// own; it does not pass.
+const TEMPLATE: [&str; 7] = [
+    "jinja",
+    "chat template",
+    "chat_template",
+    "must alternate",
+    "tool-calls at once",
+    "with length 9",
+    "nonetype",
+];
+
+/// What to do where a template refuses.
+const TEMPLATE_HINT: &str = "; the model's chat template cannot say this request: `foldback model check` \
+                             names the settings that help";
+
 /// What providers say when the account is empty.
 const SPENT: [&str; 4] =
     ["insufficient_quota", "billing_error", "credit balance", "insufficient balance"];
@@ -60,6 +80,7 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
     let all =
         format!("{names} {message} {}", if message.is_empty() { body } else { "" }).to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| all.contains(phrase));
+    let is_template = says(&TEMPLATE);
     let kind = match status {
         402 => ModelErrorKind::Quota,
         400..=499 if says(&SPENT) => ModelErrorKind::Quota,
@@ -67,7 +88,8 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
         408 => ModelErrorKind::Timeout,
         413 => ModelErrorKind::ContextLength,
         429 => ModelErrorKind::RateLimit,
-        400..=499 if says(&TOO_LONG) => ModelErrorKind::ContextLength,
+        400.. if says(&TOO_LONG) => ModelErrorKind::ContextLength,
+        500.. if is_template => ModelErrorKind::Request,
         504 => ModelErrorKind::Timeout,
         500.. => ModelErrorKind::Unavailable,
         _ => ModelErrorKind::Request,
@@ -79,7 +101,12 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
             "the provider answered with a redirect (status {status}), which is not followed: give \
              the address that it leads to as base URL{words}"
         ),
-        _ => format!("the provider answered with status {status}{words}"),
+        _ => {
+            let refused = kind == ModelErrorKind::Request && is_template;
+            let hint = if refused { TEMPLATE_HINT } else { "" };
+            let words = if refused { first_chars(&words, LONGEST_REFUSAL) } else { &words };
+            format!("the provider answered with status {status}{words}{hint}")
+        }
     };
     ModelError { kind, message, retry_after }
 }

@@ -34,17 +34,24 @@ mod hermes;
 mod json;
 mod late_instruction;
 mod longest_answer;
+mod model_check;
 mod openai_answer;
 mod openai_request;
+mod plain_schema;
 #[cfg(test)]
 mod prefix_law;
 mod remote_model;
+mod said_otherwise;
+mod server_facts;
 mod sse;
 mod tool_choice;
 mod workers;
 
 pub use api_key::ApiKey;
 pub use config::{
-    ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider, Timeouts, ToolCalls, public_url,
+    CallIds, ChatTemplate, Family, ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider,
+    SystemRole, Timeouts, ToolCalls, Turns, public_url,
 };
+pub use model_check::{CheckFinding, ModelCheck};
 pub use remote_model::RemoteModel;
+pub use server_facts::ServerFacts;

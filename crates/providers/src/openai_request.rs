@@ -3,6 +3,7 @@
 use crate::config::is_marked_openai;
 use crate::draft::wire_id;
 use crate::json::{parse, parse_object};
+use crate::plain_schema::plain_schema;
 use crate::{ModelConfig, Provider, tool_choice};
 use foldback_core::{Content, Message, Part, Role, ToolDefinition};
 use foldback_llm::legal_name;
@@ -57,14 +58,21 @@ pub(crate) fn body(
                 Ok(json!({"type": "function", "function": {
                     "name": names.wire(&tool.name),
                     "description": description(tool, names),
-                    "parameters": parameters(tool)?,
+                    "parameters": schema(tool, is_openai)?,
                 }}))
             })
             .collect();
         body.insert("tools".to_owned(), Value::Array(tools?));
     }
-    if let Some(choice) = tool_choice::openai(request, names, config.allowed_tools)? {
-        body.insert("tool_choice".to_owned(), choice);
+    match tool_choice::openai(request, names, config.allowed_tools)? {
+        Some(choice) => {
+            body.insert("tool_choice".to_owned(), choice);
+        }
+        // llama-cpp-python passes over the tools where it is not said that they may be called.
+        None if !is_openai && !request.tools.is_empty() => {
+            body.insert("tool_choice".to_owned(), json!("auto"));
+        }
+        None => {}
     }
     if let (true, Some(session)) = (is_openai, &request.session) {
         // Requests of one key are sent to one machine, whose cache has the prefix.
@@ -87,7 +95,7 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     if !stop.is_empty() {
         body.insert("stop".to_owned(), json!(stop));
     }
-    if let Some(max_tokens) = max_tokens {
+    if let Some(max_tokens) = max_tokens.or(config.max_tokens) {
         // OpenAI's models that reason refuse the old name; the servers of others know no other.
         let reasons = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
         let reasons = reasons.iter().any(|beginning| config.name.starts_with(beginning));
@@ -150,6 +158,12 @@ pub(crate) fn description(tool: &ToolDefinition, names: &ToolNames) -> String {
     }
 }
 
+/// The schema of a tool's arguments as a server takes it: chat templates know less of schemas than OpenAI.
+fn schema(tool: &ToolDefinition, is_openai: bool) -> Result<Map<String, Value>, ModelError> {
+    let schema = parameters(tool)?;
+    Ok(if is_openai { schema } else { plain_schema(schema) })
+}
+
 /// The schema of a tool's arguments.
 pub(crate) fn parameters(tool: &ToolDefinition) -> Result<Map<String, Value>, ModelError> {
     parse_object(&tool.parameters).ok_or_else(|| {
@@ -177,7 +191,8 @@ fn write(message: &Message, is_openai: bool, names: &ToolNames) -> Value {
     }
     let calls = message.tool_calls();
     let content = match message.content() {
-        Content::Empty if !calls.is_empty() => Value::Null,
+        // Servers of others read it as text, and so do their templates.
+        Content::Empty if is_openai && !calls.is_empty() => Value::Null,
         Content::Empty => json!(""),
         Content::Text(text) => json!(text),
         Content::Parts(parts) => Value::Array(parts.iter().map(part).collect()),

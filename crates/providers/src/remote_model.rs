@@ -12,6 +12,7 @@ use crate::door::Door;
 use crate::draft::Draft;
 use crate::failure::unreadable;
 use crate::openai_request::ends_with_beginning;
+use crate::said_otherwise::said_otherwise;
 use crate::workers::{Busy, Workers};
 use crate::{
     ModelConfig, Provider, ToolCalls, anthropic_answer, anthropic_request, diversity, failure,
@@ -19,8 +20,8 @@ use crate::{
 };
 use foldback_core::Message;
 use foldback_llm::{
-    Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError, ModelErrorKind,
-    ToolNames,
+    Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
+    ModelErrorKind, StopReason, ToolChoice, ToolNames, Usage,
 };
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -29,6 +30,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A model that is asked over HTTP.
 ///
@@ -49,6 +51,8 @@ use std::sync::Arc;
 pub struct RemoteModel {
     config: ModelConfig,
     workers: Arc<Workers>,
+    /// With tools, nothing comes in pieces, and an answer as a whole.
+    gives_nothing: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for RemoteModel {
@@ -68,7 +72,7 @@ impl RemoteModel {
         let addresses = std::iter::once(&config.base_url).chain(&config.workers);
         let doors = addresses.map(|at| Ok((at.clone(), Door::new(&config, at)?)));
         let workers = Arc::new(Workers::new(doors.collect::<Result<_, ModelError>>()?));
-        Ok(Self { config, workers })
+        Ok(Self { config, workers, gives_nothing: Arc::default() })
     }
 
     /// The settings.
@@ -94,11 +98,23 @@ impl RemoteModel {
             let plain = hermes::plain(&sent, config.grammar, config.prefill)?;
             beginning = (!request.tools.is_empty()).then_some(plain.beginning);
             (sent, grammar) = (Cow::Owned(plain.request), plain.grammar);
-        } else if let Some(preference) = tool_choice::preference(request)
-            && !ends_with_beginning(request)
-        {
-            sent.to_mut().messages.push(Arc::new(Message::system(&preference)));
+        } else if !ends_with_beginning(request) {
+            let is_said = !config.required_calls && request.tool_choice.must_call();
+            let words = match is_said {
+                true => tool_choice::in_words(request),
+                false => tool_choice::preference(request),
+            };
+            if let Some(words) = words {
+                sent.to_mut().messages.push(Arc::new(Message::system(&words)));
+            }
+            if is_said {
+                sent.to_mut().tool_choice = ToolChoice::Auto;
+            }
         }
+        let sent = match config.provider {
+            Provider::OpenAiCompatible => said_otherwise(sent, config.template),
+            Provider::OpenAi | Provider::Anthropic => sent,
+        };
         let names = ToolNames::of_request(&sent);
         let mut body = match config.provider {
             Provider::Anthropic => anthropic_request::body(&sent, config, &names, streamed),
@@ -126,6 +142,132 @@ impl RemoteModel {
         })
     }
 
+    /// Asks for a whole answer.
+    async fn whole(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
+        let Prepared { request, body, draft } = self.prepare(request, false)?;
+        let (door, busy) = self.way(&request)?;
+        let answer = door.post(&request, body).await;
+        let answer = answer.map_err(|error| self.failed(&busy, error))?;
+        self.read(&answer, draft)
+    }
+
+    /// The same, where messages with calls and no words have no content at all.
+    pub(crate) async fn whole_with_null_content(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<ChatResponse, ModelError> {
+        let Prepared { request, mut body, draft } = self.prepare(request, false)?;
+        let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+        for message in messages.into_iter().flatten() {
+            if message.get("tool_calls").is_some() && message["content"] == "" {
+                message["content"] = Value::Null;
+            }
+        }
+        let (door, busy) = self.way(&request)?;
+        let answer = door.post(&request, body).await;
+        self.read(&answer.map_err(|error| self.failed(&busy, error))?, draft)
+    }
+
+    /// In how many pieces an answer comes, 0 for one that comes whole, and the tokens that it took.
+    pub(crate) async fn pieces(&self, request: &ChatRequest) -> Result<(usize, Usage), ModelError> {
+        let mut reading = match self.open(request).await? {
+            Opened::Whole(response) => return Ok((0, response.usage)),
+            Opened::Broken(error) => return Err(error),
+            Opened::Pieces(reading) => reading,
+        };
+        let mut pieces = 0;
+        loop {
+            match reading.chunk().await {
+                Some(Ok(ChatChunk::Done(response))) => return Ok((pieces, response.usage)),
+                Some(Ok(_)) => pieces += 1,
+                Some(Err(error)) => return Err(self.shown(error)),
+                None => return Err(unreadable("the answer broke off before its end", "")),
+            }
+        }
+    }
+
+    /// Reads a whole answer.
+    fn read(&self, answer: &Value, draft: Draft) -> Result<ChatResponse, ModelError> {
+        let response = match self.config.provider {
+            Provider::Anthropic => anthropic_answer::read(answer, draft),
+            Provider::OpenAi | Provider::OpenAiCompatible => openai_answer::read(answer, draft),
+        };
+        response.map_err(|error| self.shown(error))
+    }
+
+    /// Asks for an answer piece by piece. One that comes whole all the same is taken.
+    async fn open(&self, request: &ChatRequest) -> Result<Opened, ModelError> {
+        let Prepared { request, body, draft } = self.prepare(request, true)?;
+        let (door, busy) = self.way(&request)?;
+        let frames = door.stream(&request, body).await;
+        let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
+        // What goes wrong before the first frame is an error of this call.
+        let first = frames.next().await.transpose();
+        let first = match first {
+            // It said that all is well, and broke off.
+            Err(error) if error.kind == ModelErrorKind::Unavailable => {
+                return Ok(Opened::Broken(self.failed(&busy, error)));
+            }
+            first => first.map_err(|error| self.failed(&busy, error))?,
+        };
+        if first.is_none() {
+            let Some(answer) = frames.whole().map_err(|error| self.shown(error))? else {
+                let what = "the answer has no server-sent events, which a streamed one comes in";
+                return Ok(Opened::Broken(self.shown(unreadable(what, ""))));
+            };
+            return Ok(Opened::Whole(Box::new(self.read(&answer, draft)?)));
+        }
+        let reader = Reader::new(self.config.provider, draft);
+        Ok(Opened::Pieces(Box::new(Reading::new(frames, first, reader, busy))))
+    }
+
+    /// The whole answer of one that comes piece by piece. Where nothing comes in pieces, as with tools from
+    /// llama-cpp-python, it is asked for once more as a whole; a server that has an answer then is asked
+    /// so from then on.
+    async fn collect(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
+        let mut reading = match self.open(request).await {
+            Ok(Opened::Whole(response)) => return Ok(*response),
+            Ok(Opened::Pieces(reading)) => reading,
+            Ok(Opened::Broken(error)) if request.tools.is_empty() => return Err(error),
+            Ok(Opened::Broken(error)) => {
+                return self.whole_instead(request).await.unwrap_or(Err(error));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut came = false;
+        let end = loop {
+            match reading.chunk().await {
+                Some(Ok(ChatChunk::Done(response))) => break Ok(*response),
+                Some(Ok(_)) => came = true,
+                Some(Err(error)) => break Err(self.shown(error)),
+                None => break Err(unreadable("the answer broke off before its end", "")),
+            }
+        };
+        let is_native = self.config.tool_calls == ToolCalls::Native;
+        let is_nothing = match &end {
+            Ok(response) => response.usage.output == 0 && response.stop == StopReason::End,
+            // A call in words that is none has been written.
+            Err(error) => error.kind == ModelErrorKind::Response && is_native,
+        };
+        if came || !is_nothing || request.tools.is_empty() {
+            return end;
+        }
+        self.whole_instead(request).await.unwrap_or(end)
+    }
+
+    /// The answer as a whole, where there is one that says something.
+    async fn whole_instead(
+        &self,
+        request: &ChatRequest,
+    ) -> Option<Result<ChatResponse, ModelError>> {
+        let whole = self.whole(request).await.ok()?;
+        if whole.message.tool_calls().is_empty() && whole.message.text().trim().is_empty() {
+            return None;
+        }
+        self.gives_nothing.store(true, Ordering::Relaxed);
+        Some(Ok(whole))
+    }
+
     /// Every error of an answer goes through here.
     fn shown(&self, error: ModelError) -> ModelError {
         failure::shown(error, self.config.api_key.as_ref())
@@ -145,6 +287,14 @@ struct Prepared<'r> {
     draft: Draft,
 }
 
+/// What comes of asking for an answer piece by piece.
+enum Opened {
+    Pieces(Box<Reading>),
+    Whole(Box<ChatResponse>),
+    /// Nothing: the connection was lost before the first piece, or what came is no answer.
+    Broken(ModelError),
+}
+
 impl ChatModel for RemoteModel {
     fn name(&self) -> &str {
         &self.config.name
@@ -162,17 +312,12 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
-            let Prepared { request, body, draft } = self.prepare(request, false)?;
-            let (door, busy) = self.way(&request)?;
-            let answer = door.post(&request, body).await;
-            let answer = answer.map_err(|error| self.failed(&busy, error))?;
-            let response = match self.config.provider {
-                Provider::Anthropic => anthropic_answer::read(&answer, draft),
-                Provider::OpenAi | Provider::OpenAiCompatible => {
-                    openai_answer::read(&answer, draft)
-                }
-            };
-            response.map_err(|error| self.shown(error))
+            let is_whole = !request.tools.is_empty() && self.gives_nothing.load(Ordering::Relaxed);
+            if self.config.stream && !is_whole {
+                self.collect(request).await
+            } else {
+                self.whole(request).await
+            }
         }
         .boxed()
     }
@@ -182,20 +327,13 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
-            let Prepared { request, body, draft } = self.prepare(request, true)?;
-            let (door, busy) = self.way(&request)?;
-            let frames = door.stream(&request, body).await;
-            let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
-            // What goes wrong before the first frame is an error of this call.
-            let first = frames.next().await.transpose();
-            let first = first.map_err(|error| self.failed(&busy, error))?;
-            if first.is_none() {
-                let what = "the answer has no server-sent events, which a streamed one comes in";
-                let error = frames.refusal().unwrap_or_else(|| unreadable(what, ""));
-                return Err(self.shown(error));
-            }
-            let reader = Reader::new(self.config.provider, draft);
-            let reading = Reading::new(frames, first, reader, busy);
+            let reading = match self.open(request).await? {
+                Opened::Pieces(reading) => *reading,
+                Opened::Broken(error) => return Err(error),
+                Opened::Whole(response) => {
+                    return Ok(stream::iter(response.into_chunks().into_iter().map(Ok)).boxed());
+                }
+            };
             let chunks = stream::unfold(reading, move |mut reading| async move {
                 let chunk = reading.chunk().await?;
                 Some((chunk.map_err(|error| self.shown(error)), reading))

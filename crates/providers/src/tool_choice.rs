@@ -2,11 +2,11 @@
 //!
 //! | choice | OpenAI | others with its API (vLLM) | Anthropic |
 //! |---|---|---|---|
-//! | auto | nothing said | nothing said | nothing said |
+//! | auto | nothing said | `auto` | nothing said |
 //! | required | `required` | `required` | `any` |
 //! | reply only | `none` | `none` | `none` |
 //! | one tool, required | its name | its name | `tool` and its name |
-//! | some tools | `allowed_tools` | `required` or nothing | `any` or nothing |
+//! | some tools | `allowed_tools` | `required` or `auto` | `any` or nothing |
 //!
 //! Where tool calls are text, it is said [in words](in_words). Where a set cannot be said,
 //! [`Capabilities::allowed_tools`](foldback_llm::Capabilities) is false:

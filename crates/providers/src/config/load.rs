@@ -1,8 +1,9 @@
 //! Settings put together from their sources.
 
+use super::ModelSettings;
 use super::address::host;
 use super::prices::LONG_CACHE_WRITE;
-use super::{ModelConfig, ModelSources, Provider, Timeouts, wrong};
+use super::{ChatTemplate, Family, ModelConfig, ModelSources, Provider, Timeouts, wrong};
 use crate::ApiKey;
 use foldback_llm::ModelError;
 use std::time::Duration;
@@ -19,6 +20,7 @@ impl ModelConfig {
     /// no model is named, or there is no telling where it is served.
     pub fn load(sources: &ModelSources) -> Result<Self, ModelError> {
         let settings = sources.read()?;
+        let (template, is_template_given) = template(&settings);
         let Some(name) = settings.name else {
             return Err(wrong(
                 "no model is named: give --model, the environment variable FOLDBACK_MODEL, or \
@@ -69,6 +71,11 @@ impl ModelConfig {
         config.tool_calls = settings.tool_calls.unwrap_or(config.tool_calls);
         config.grammar = settings.grammar.unwrap_or(config.grammar);
         config.diversity = settings.diversity;
+        config.context_tokens = settings.context_tokens;
+        config.max_tokens = settings.max_tokens.or(config.max_tokens);
+        config.stream = settings.stream.unwrap_or(config.stream);
+        config.required_calls = settings.required_calls.unwrap_or(config.required_calls);
+        (config.template, config.is_template_given) = (template, is_template_given);
         if config.long_cache && config.provider == Provider::Anthropic {
             config.prices.write *= LONG_CACHE_WRITE;
         }
@@ -95,4 +102,23 @@ impl ModelConfig {
         }
         Ok(config)
     }
+}
+
+/// What the model's chat template can say, and whether anything was said of it: the family, and what is
+/// set beside it.
+fn template(settings: &ModelSettings) -> (ChatTemplate, bool) {
+    let ModelSettings { family, call_ids, parallel_calls, turns, system, .. } = settings;
+    let of_family = family.map(Family::template).unwrap_or_default();
+    let template = ChatTemplate {
+        call_ids: call_ids.unwrap_or(of_family.call_ids),
+        parallel_calls: parallel_calls.unwrap_or(of_family.parallel_calls),
+        turns: turns.unwrap_or(of_family.turns),
+        system: system.unwrap_or(of_family.system),
+    };
+    let is_given = family.is_some()
+        || call_ids.is_some()
+        || parallel_calls.is_some()
+        || turns.is_some()
+        || system.is_some();
+    (template, is_given)
 }

@@ -1,6 +1,6 @@
 //! Where settings come from.
 
-use super::{Provider, ToolCalls, public_url, wrong};
+use super::{CallIds, Family, Provider, SystemRole, ToolCalls, Turns, public_url, wrong};
 use crate::ApiKey;
 use figment::error::Kind;
 use figment::providers::{Format, Serialized, Toml};
@@ -140,6 +140,15 @@ pub struct ModelSettings {
     pub tool_calls: Option<ToolCalls>,
     pub grammar: Option<bool>,
     pub diversity: Option<u64>,
+    pub context_tokens: Option<usize>,
+    pub max_tokens: Option<u32>,
+    pub stream: Option<bool>,
+    pub family: Option<Family>,
+    pub call_ids: Option<CallIds>,
+    pub parallel_calls: Option<bool>,
+    pub turns: Option<Turns>,
+    pub system: Option<SystemRole>,
+    pub required_calls: Option<bool>,
     pub prices: Option<Prices>,
     pub token_prices: Option<TokenPrices>,
     pub least_cached_tokens: Option<u64>,

@@ -2,7 +2,9 @@
 
 use foldback_core::Prices;
 use foldback_llm::{ModelErrorKind, Usage};
-use foldback_providers::{ApiKey, ModelConfig, ModelFlags, ModelSources, Provider, ToolCalls};
+use foldback_providers::{
+    ApiKey, Family, ModelConfig, ModelFlags, ModelSources, Provider, ToolCalls,
+};
 use std::time::Duration;
 
 /// Settings from a file's text and environment variables.
@@ -54,6 +56,12 @@ workers = ["http://b.example/v1"]
 tool_calls = "hermes"
 grammar = true
 diversity = 5
+context_tokens = 32768
+max_tokens = 900
+stream = false
+family = "mistral"
+parallel_calls = false
+required_calls = false
 prices = { read = 0.5, write = 1.0, plain = 1.0 }
 "#;
 
@@ -73,6 +81,10 @@ fn flags_go_before_environment_before_file() {
     expected.prices = Prices { read: 0.5, write: 1.0, plain: 1.0 };
     expected.session_header = Some("x-session".to_owned());
     let expected = expected.with_workers(["http://b.example/v1"]).with_diversity(5);
+    let expected = expected.with_context_tokens(32_768).with_max_tokens(900).with_stream(false);
+    let mut template = Family::Mistral.template();
+    template.parallel_calls = false;
+    let expected = expected.with_template(template).with_required_calls(false);
     let mut expected = expected.with_tool_calls(ToolCalls::Hermes).with_grammar(true);
     (expected.prefill, expected.allowed_tools) = (true, true);
     (expected.cache_marks, expected.long_cache) = (true, true);

@@ -16,6 +16,7 @@ mod pace;
 mod provider_anthropic;
 mod provider_openai;
 mod roles;
+mod servers;
 mod tool_choice;
 mod wire;
 mod workers;

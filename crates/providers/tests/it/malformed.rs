@@ -249,11 +249,17 @@ async fn an_end_without_an_answer_is_an_error() {
     assert_eq!(response.message.text(), "", "a model may have nothing to say");
 }
 
-/// A server that does not stream answers whole.
+/// A server that does not stream answers whole, which is taken; a page is no answer.
 #[tokio::test]
-async fn an_answer_that_is_not_streamed_says_so() {
-    let whole = json(r#"{"choices":[{"message":{"content":"好"}}],"content":[]}"#);
-    let server = serve(whole).await;
+async fn an_answer_that_is_not_streamed_is_taken_whole() {
+    let whole =
+        r#"{"choices":[{"message":{"content":"好"}}],"content":[{"type":"text","text":"好"}]}"#;
+    let server = serve(json(whole)).await;
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        let response = streamed(&server, provider, &question()).await.unwrap();
+        assert_eq!(response.message.text(), "好");
+    }
+    let server = serve(json("<html>好</html>")).await;
     for provider in [Provider::OpenAi, Provider::Anthropic] {
         let error = streamed(&server, provider, &question()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Response);

@@ -221,6 +221,7 @@ async fn answers_are_read_up_to_a_bound() {
     for (is_streamed, what) in [(false, "the answer"), (true, "an event of the answer")] {
         let base = serve(vec![long.clone()], true).await;
         let mut config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        config.stream = is_streamed;
         config.timeouts.answer = Duration::from_secs(60);
         let model = RemoteModel::new(config).unwrap();
         let error = if is_streamed {

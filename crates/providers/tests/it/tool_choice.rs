@@ -42,7 +42,7 @@ async fn mc10_choices_are_said_in_each_providers_words() {
     let all = ["browser_查询订单", "file_read", "shell_run"];
     let any = value!({"type": "any"});
     let table = [
-        (ToolChoice::Auto, [Value::Null, Value::Null, Value::Null]),
+        (ToolChoice::Auto, [Value::Null, value!("auto"), Value::Null]),
         (ToolChoice::Required, [value!("required"), value!("required"), any.clone()]),
         (ToolChoice::ReplyOnly, [value!("none"), value!("none"), value!({"type": "none"})]),
         (
@@ -50,7 +50,7 @@ async fn mc10_choices_are_said_in_each_providers_words() {
             [function(browser), function(browser), value!({"type": "tool", "name": browser})],
         ),
         (allowed(&two, true), [some("required"), value!("required"), any.clone()]),
-        (allowed(&two, false), [some("auto"), Value::Null, Value::Null]),
+        (allowed(&two, false), [some("auto"), value!("auto"), Value::Null]),
         (
             allowed(&["shell_run", "shell_run"], true),
             [
@@ -61,10 +61,10 @@ async fn mc10_choices_are_said_in_each_providers_words() {
         ),
         (
             allowed(&["browser_查询订单", "shell_run", "shell_run"], false),
-            [some("auto"), Value::Null, Value::Null],
+            [some("auto"), value!("auto"), Value::Null],
         ),
         (allowed(&all, true), [value!("required"), value!("required"), any]),
-        (allowed(&all, false), [Value::Null, Value::Null, Value::Null]),
+        (allowed(&all, false), [Value::Null, value!("auto"), Value::Null]),
         (allowed(&[], false), [value!("none"), value!("none"), value!({"type": "none"})]),
     ];
     for (choice, expected) in table {

@@ -45,6 +45,8 @@ pub(crate) fn config(server: &MockServer, provider: Provider) -> ModelConfig {
     let name = if provider == Provider::Anthropic { "claude-sonnet-4-5" } else { "gpt-4.1" };
     let mut config = ModelConfig::new(provider, &format!("{}/v1", server.uri()), name);
     config.api_key = Some(ApiKey::new(KEY));
+    // What is asked for whole is what most tests look at; how answers come by themselves has its own.
+    config.stream = false;
     config
 }
 

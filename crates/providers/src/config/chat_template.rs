@@ -1,0 +1,249 @@
+//! What a model's chat template can say of a conversation.
+
+use super::wrong;
+use foldback_llm::ModelError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a model's chat template can say of a conversation, where templates differ. What one cannot say is
+/// said in another way, and nothing is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatTemplate {
+    /// Which ids of calls it takes.
+    pub call_ids: CallIds,
+    /// Whether a message may have several calls; else they stand one after the other, each with its result.
+    pub parallel_calls: bool,
+    /// Who may speak after whom.
+    pub turns: Turns,
+    /// Where instructions may stand.
+    pub system: SystemRole,
+}
+
+impl Default for ChatTemplate {
+    /// A template that can say everything.
+    fn default() -> Self {
+        Self {
+            call_ids: CallIds::Given,
+            parallel_calls: true,
+            turns: Turns::Any,
+            system: SystemRole::Anywhere,
+        }
+    }
+}
+
+/// Which ids of calls a chat template takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallIds {
+    /// Any: they are sent as the model gave them.
+    #[default]
+    Given,
+    /// Nine letters and digits, as Mistral's templates want: any other id is replaced by one, the same in
+    /// each request.
+    Nine,
+}
+
+impl CallIds {
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Nine => "nine",
+        }
+    }
+}
+
+/// Who may speak after whom, beside the results of tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turns {
+    /// Anybody.
+    #[default]
+    Any,
+    /// User and model in turn: what the user says behind a tool's result stands inside that result, and
+    /// what one side says twice is one message.
+    Alternating,
+}
+
+impl Turns {
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Alternating => "alternating",
+        }
+    }
+}
+
+/// Where the system may speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SystemRole {
+    /// Anywhere.
+    #[default]
+    Anywhere,
+    /// At the beginning; later instructions stand in the user's words.
+    First,
+    /// Nowhere: all instructions stand in the user's words.
+    Never,
+}
+
+impl SystemRole {
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anywhere => "anywhere",
+            Self::First => "first",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// A family of models whose chat templates have the same limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Mistral, Ministral, Magistral, Devstral.
+    Mistral,
+    /// Llama 3.1 to 3.3.
+    Llama,
+    /// Gemma 2.
+    Gemma,
+    /// Qwen 2.5 to 3.5.
+    Qwen,
+    /// Hermes, gpt-oss, Granite, DeepSeek and all others.
+    Other,
+}
+
+impl Family {
+    /// Each of them.
+    pub const ALL: [Self; 5] = [Self::Mistral, Self::Llama, Self::Gemma, Self::Qwen, Self::Other];
+
+    /// Its name, as settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mistral => "mistral",
+            Self::Llama => "llama",
+            Self::Gemma => "gemma",
+            Self::Qwen => "qwen",
+            Self::Other => "other",
+        }
+    }
+
+    /// What its templates can say.
+    #[must_use]
+    pub fn template(self) -> ChatTemplate {
+        let any = ChatTemplate::default();
+        let first = ChatTemplate { system: SystemRole::First, ..any };
+        match self {
+            Self::Mistral => {
+                ChatTemplate { call_ids: CallIds::Nine, turns: Turns::Alternating, ..first }
+            }
+            Self::Llama => ChatTemplate { parallel_calls: false, ..first },
+            Self::Gemma => {
+                ChatTemplate { turns: Turns::Alternating, system: SystemRole::Never, ..any }
+            }
+            Self::Qwen => first,
+            Self::Other => any,
+        }
+    }
+}
+
+impl ChatTemplate {
+    /// What a template can say, by its own text: templates name in words what they refuse.
+    ///
+    /// ```
+    /// use foldback_providers::{CallIds, ChatTemplate, Turns};
+    ///
+    /// let text = "{{ raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}";
+    /// assert_eq!(ChatTemplate::read(text).call_ids, CallIds::Nine);
+    /// assert_eq!(ChatTemplate::read("{{ messages }}").turns, Turns::Any);
+    /// ```
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let text = text.to_lowercase();
+        let says = |words: &str| text.contains(words);
+        Self {
+            call_ids: if says("with length 9") { CallIds::Nine } else { CallIds::Given },
+            parallel_calls: !says("single tool-calls at once") && !says("single tool call at once"),
+            turns: if says("must alternate") { Turns::Alternating } else { Turns::Any },
+            system: if says("system role not supported") {
+                SystemRole::Never
+            } else if LATE_REFUSED.iter().any(|words| says(words)) {
+                SystemRole::First
+            } else {
+                SystemRole::Anywhere
+            },
+        }
+    }
+
+    /// Whether a template, by its own text, knows no results of tools: they can only be said as text.
+    #[must_use]
+    pub fn knows_no_tools(text: &str) -> bool {
+        let text = text.to_lowercase();
+        text.contains("must alternate") && !text.contains("tool")
+    }
+
+    /// The settings that say so, a line each; none of a template that can say everything.
+    #[must_use]
+    pub fn settings(self) -> Vec<String> {
+        let any = Self::default();
+        let mut lines = Vec::new();
+        if self.call_ids != any.call_ids {
+            lines.push(format!("call_ids = \"{}\"", self.call_ids.name()));
+        }
+        if self.parallel_calls != any.parallel_calls {
+            lines.push(format!("parallel_calls = {}", self.parallel_calls));
+        }
+        if self.turns != any.turns {
+            lines.push(format!("turns = \"{}\"", self.turns.name()));
+        }
+        if self.system != any.system {
+            lines.push(format!("system = \"{}\"", self.system.name()));
+        }
+        lines
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What templates say that refuse late instructions.
+const LATE_REFUSED: [&str; 4] = [
+    "system message must be at the beginning",
+    "only user, assistant and tool roles",
+    "only user and assistant roles",
+    "invalid message role",
+];
+
+/// Refuses a window that leaves an answer no room.
+pub(super) fn check_window(
+    name: &str,
+    context_tokens: Option<usize>,
+    max_tokens: Option<u32>,
+) -> Result<(), ModelError> {
+    if max_tokens == Some(0) {
+        return Err(wrong(format!(
+            "max_tokens of the model {name:?} is 0, but an answer has at least one token"
+        )));
+    }
+    let Some(window) = context_tokens else { return Ok(()) };
+    if window < SMALLEST_WINDOW {
+        return Err(wrong(format!(
+            "context_tokens of the model {name:?} is {window}, but instructions, tools and an answer need \
+             {SMALLEST_WINDOW} at least"
+        )));
+    }
+    Ok(())
+}
+
+/// The smallest window that an agent can work in: the shortest head takes some 700 tokens of it.
+const SMALLEST_WINDOW: usize = 1_024;
