@@ -150,7 +150,7 @@ struct Given<'a> {
 /// |---|---|---|---|
 /// | no | | | step by step |
 /// | yes | no | | one plan |
-/// | yes | yes | yes | step by step: the planner sees nothing of the conversation |
+/// | yes | yes | yes, or it asks something | step by step: the planner sees nothing of the conversation |
 /// | yes | yes | no | one plan, and the planner may say that it needs the conversation |
 ///
 /// What a plan turns out not to be able to do, [one plan](OnePlan) finds out itself.
@@ -162,6 +162,11 @@ fn choose(given: Given<'_>) -> Choice {
         (OnePlan::NAME, "nothing was said before: the planner sees all that there is")
     } else if points_back(request) {
         (React::NAME, "the request points back to the conversation, which a planner does not see")
+    } else if asks(request) {
+        (
+            React::NAME,
+            "a question in a conversation may be about what was said, which a planner does not see",
+        )
     } else {
         (OnePlan::NAME, "the request can be understood without the conversation before it")
     };
@@ -178,6 +183,31 @@ fn points_back(request: &str) -> bool {
     count < FEW_WORDS
         || words().any(|word| BACK.contains(&word))
         || BACK_WITHIN.iter().any(|back| request.contains(back))
+}
+
+/// Whether a request is a question: it ends as one, or is asked as one in a script that needs no sign.
+fn asks(request: &str) -> bool {
+    let end = request.trim_end_matches(|c: char| c.is_whitespace() || "\"'”’)）」".contains(c));
+    let end = end.trim_end_matches(['。', '.', '!', '！']);
+    end.ends_with(['?', '？', '؟'])
+        || ASKING.iter().any(|word| end.ends_with(word))
+        || QUESTIONS.iter().any(|word| begins_with_word(request, word))
+}
+
+/// Words that begin a question.
+const QUESTIONS: &[&str] = &[
+    "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "was", "were", "is",
+    "are", "did", "does", "do", "has", "have", "had",
+];
+
+/// What ends a question without its sign.
+const ASKING: &[&str] =
+    &["吗", "呢", "嗎", "什么", "什麼", "多少", "ですか", "ますか", "인가요", "나요", "까요"];
+
+fn begins_with_word(request: &str, word: &str) -> bool {
+    let request = request.trim_start().to_lowercase();
+    let rest = request.strip_prefix(word);
+    rest.is_some_and(|rest| rest.starts_with(|c: char| !c.is_alphanumeric()))
 }
 
 /// Whether a letter is of a script that puts no spaces between words.
@@ -260,6 +290,10 @@ mod tests {
             ("好的，继续", 3, true, "react"),
             ("それをファイルに書いて、田中さんに送ってください。", 3, true, "react"),
             ("그것을 파일에 적어서 김 선생님께 보내 주세요 부탁합니다", 3, true, "react"),
+            ("What port does the gateway of the harbour listen on", 3, true, "react"),
+            ("Do the tests in the folder of the report pass?", 3, false, "one-plan"),
+            ("潮汐报告里杭州湾的高水位是多少", 3, true, "react"),
+            ("Name the ports. Which one has the deepest berth?", 3, true, "react"),
             ("", 3, true, "react"),
             ("🧾🧾🧾🧾🧾🧾", 3, true, "react"),
         ] {

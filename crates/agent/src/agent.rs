@@ -2,7 +2,7 @@
 
 use crate::executor::Trace;
 use crate::trajectory::{Situation, TRAJECTORY_VERSION, ToolRecord, Trajectory};
-use crate::{Executor, Observer, RunError, SettingError, SpendError, SpendTracker};
+use crate::{ContextWindow, Executor, Observer, RunError, SettingError, SpendError, SpendTracker};
 use foldback_core::{ContextError, ContextManager, Message, TodoId};
 use foldback_llm::{
     AvailabilityError, ChatModel, ChatRequest, ClockError, check_clocks, coarsen_clocks,
@@ -19,6 +19,12 @@ pub fn reference_system_prompt() -> &'static str {
     include_str!("prompts/agent.md").trim_ascii_end()
 }
 
+/// The same in a few words, for a model with a small window.
+#[must_use]
+pub fn short_system_prompt() -> &'static str {
+    include_str!("prompts/agent_short.md").trim_ascii_end()
+}
+
 /// A model with tools, ready to work on requests: [`run`](Self::run) does, by any
 /// [`Strategy`](crate::Strategy).
 ///
@@ -28,6 +34,7 @@ pub struct Agent {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) executor: Executor,
     pub(crate) system_prompt: String,
+    pub(crate) window: ContextWindow,
 }
 
 /// One piece of work.
@@ -193,7 +200,8 @@ impl Agent {
     /// An agent without standing instructions.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, executor: Executor) -> Self {
-        Self { model, executor, system_prompt: String::new() }
+        let window = ContextWindow::default();
+        Self { model, executor, system_prompt: String::new(), window }
     }
 
     /// The same with standing instructions: who it works for, and how. `<!-- CACHE_BREAKPOINT -->` in
@@ -220,6 +228,12 @@ impl Agent {
     #[must_use]
     pub fn with_executor(self, executor: Executor) -> Self {
         Self { executor, ..self }
+    }
+
+    /// The same with a model whose window is this: requests are kept within it.
+    #[must_use]
+    pub fn with_window(self, window: ContextWindow) -> Self {
+        Self { window, ..self }
     }
 
     /// The model.

@@ -62,7 +62,8 @@ impl<'a> Requests<'a> {
 
     /// A plan for the whole task.
     pub(crate) fn plan(&self) -> ChatRequest {
-        self.planning(format!("Make a plan for this task: {}", self.request))
+        let asked = self.planning(format!("Make a plan for this task: {}", self.request));
+        asked.with_tool_choice(ToolChoice::Required)
     }
 
     /// The rest of a plan of which a step cannot be done.

@@ -4,6 +4,7 @@ mod cache_marks;
 mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
+use crate::context_window::Estimated;
 use crate::trajectory::{Purpose, Stop, hash_of};
 use crate::{Journal, Resource, RunError, RunEvent, RunLog, spans};
 use cache_marks::marked;
@@ -114,7 +115,7 @@ impl ModelCaller {
         if self.cancelled.is_cancelled() {
             return Ok(Reply::Cancelled);
         }
-        let (spend, tokens) = (self.log.spend(), tokens(&request));
+        let (spend, tokens) = (self.log.spend(), estimated(&request).all as u64);
         let begun = match spend.begin_model_call(tokens) {
             Ok(begun) => begun,
             Err(resource) => return Ok(Reply::Exhausted(resource)),
@@ -236,7 +237,7 @@ async fn streamed(
 }
 
 /// The estimated tokens of a request.
-fn tokens(request: &ChatRequest) -> u64 {
+pub(crate) fn estimated(request: &ChatRequest) -> Estimated {
     let messages = request.messages.iter().map(|message| message_tokens(&Estimate, message));
     let tool = |tool: &ToolDefinition| -> usize {
         [&tool.name, &tool.description, &tool.parameters]
@@ -244,5 +245,6 @@ fn tokens(request: &ChatRequest) -> u64 {
             .iter()
             .sum()
     };
-    (messages.sum::<usize>() + request.tools.iter().map(tool).sum::<usize>()) as u64
+    let tools: usize = request.tools.iter().map(tool).sum();
+    Estimated { all: messages.sum::<usize>() + tools, tools }
 }

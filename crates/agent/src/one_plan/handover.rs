@@ -23,7 +23,11 @@ pub(super) fn handover(
     rounds: &[Round],
     outcome: &Outcome,
 ) -> String {
-    let why = sentence(why(degraded));
+    // What was wrong with a plan is no use to whoever makes none, and is imitated.
+    let why = match degraded.because {
+        DegradeReason::InvalidPlan => sentence(reason(degraded).to_owned()),
+        _ => sentence(why(degraded)),
+    };
     let mut text = format!("[{why} Plans are over; from here the work goes on step by step.]\n");
     let open = decisions(undecided, rounds, outcome);
     if !open.is_empty() {
@@ -45,14 +49,20 @@ pub(super) fn handover(
 
 /// Why plans are over.
 pub(super) fn why(degraded: &Degraded) -> String {
-    let why = match degraded.because {
-        DegradeReason::Declared => "The steps of this task cannot be planned ahead",
-        DegradeReason::InvalidPlan => "Neither the plan nor its repair can be run",
-        DegradeReason::ReplansSpent => "No further plan is made",
-    };
+    let why = reason(degraded);
     match excerpt(degraded.detail.trim(), DETAIL_TOKENS, &Estimate).text {
         detail if detail.is_empty() => why.to_owned(),
         detail => format!("{why}: {detail}"),
+    }
+}
+
+/// The same without what there is to say about it.
+fn reason(degraded: &Degraded) -> &'static str {
+    match degraded.because {
+        DegradeReason::Declared => "The steps of this task cannot be planned ahead",
+        DegradeReason::InvalidPlan => "Neither the plan nor its repair can be run",
+        DegradeReason::ReplansSpent => "No further plan is made",
+        DegradeReason::NoSteps => "There is nothing to plan",
     }
 }
 

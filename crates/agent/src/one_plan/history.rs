@@ -31,7 +31,9 @@ pub(super) fn record(
         let catalog = run.agent().executor.catalog();
         let made = round.steps.iter().filter_map(|step| told(step, rounds, outcome, catalog));
         let (calls, results): (Vec<ToolCall>, Vec<CallTold>) = made.unzip();
-        if calls.is_empty() && round.text.trim().is_empty() {
+        // A plan that could not be run, and what was said of it, would only be imitated.
+        let has_failed = round.steps.is_empty() && !round.findings.is_empty();
+        if has_failed || calls.is_empty() && round.text.trim().is_empty() {
             continue;
         }
         let message = run.with_own_ids(Message::calls(&round.text, calls));

@@ -16,7 +16,7 @@ use crate::facts::conversation;
 use crate::notes::settle;
 use crate::react::{React, ReactSettings};
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
-use crate::trajectory::Ending;
+use crate::trajectory::{DegradeReason, Ending};
 use crate::{AgentState, RunEvent, SettingError};
 use drive::{Drive, Finish};
 use foldback_core::{ContextManager, Message};
@@ -33,8 +33,8 @@ use std::sync::Arc;
 /// a call failed, took too long or answered `status=fail` (once everything else that could go on
 /// has ended). Steps that ran are never run again.
 ///
-/// The run goes on step by step, as [`React`], when the planner says that the task is open-ended, when
-/// neither its plan nor the repair of it is sound, and when a decision is open after the last replan.
+/// The run goes on step by step, as [`React`], when the planner says that the task is open-ended, when the
+/// first plan has no steps, when neither a plan nor the repair of it is sound, and when a decision is open after the last replan.
 /// Other than that, what follows the last replan is the answer.
 ///
 /// Request, calls, results and answer are recorded in the context at the end of the run, or when it
@@ -97,8 +97,10 @@ impl OnePlan {
             Finish::StepByStep(degraded) => {
                 let because = &why(&degraded);
                 run.log().emit(RunEvent::Degraded { degraded: &degraded, because });
-                let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
-                context.record(Message::observation(&told))?;
+                if degraded.because != DegradeReason::NoSteps {
+                    let told = handover(&degraded, &done.undecided, &done.rounds, &done.outcome);
+                    context.record(Message::observation(&told))?;
+                }
                 self.react.go_on(run, context).await
             }
         }

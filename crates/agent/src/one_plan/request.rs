@@ -6,9 +6,10 @@ use crate::facts::names;
 use foldback_core::{Estimate, Message, TokenCounter, excerpt, quoted};
 use foldback_llm::{ChatRequest, Sampling, ToolChoice};
 use foldback_planner::StepId;
-use foldback_tool::{Language, ToolSpec, canonical_schema};
+use foldback_tool::{Effect, Language, ToolSpec, canonical_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ pub(crate) struct Requests<'a> {
     request: &'a str,
     session: &'a str,
     sampling: &'a Sampling,
+    /// A plan that can be run.
+    example: Option<String>,
 }
 
 impl<'a> Requests<'a> {
@@ -93,7 +96,8 @@ impl<'a> Requests<'a> {
         }
         let planner = Arc::new(Message::system(&planner));
         let writer = Arc::new(Message::system(agent.system_prompt_with(ANSWER).trim_end()));
-        Self { planner, writer, request, session, sampling: &settings.sampling }
+        let example = example(agent);
+        Self { planner, writer, request, session, sampling: &settings.sampling, example }
     }
 
     /// The first plan: instructions, tools and the request, nothing of any history; only, where the
@@ -172,6 +176,9 @@ impl<'a> Requests<'a> {
             fitting.for_each(|step| text.push_str(&format!("{step}\n")));
         }
         text.push_str("\nWrite the whole plan again, as one JSON object and nothing else.");
+        if let Some(example) = &self.example {
+            let _ = write!(text, " A plan has this form: {example}");
+        }
         asked.messages.push(Arc::new(Message::user(&text)));
         asked
     }
@@ -198,6 +205,50 @@ impl<'a> Requests<'a> {
             .with_sampling(self.sampling.clone())
             .with_session(self.session)
     }
+}
+
+/// A plan of one step that can be run as it stands: of a tool that there is, with values in place of which
+/// others belong. Of all tools the one that needs the fewest arguments, and changes nothing where there is
+/// one that changes nothing.
+fn example(agent: &Agent) -> Option<String> {
+    let catalog = agent.executor.catalog();
+    let filled = agent.executor.toolbox().specs().filter_map(|tool| {
+        let arguments = least_arguments(&tool.definition.parameters)?;
+        let count = arguments.len();
+        let arguments = Value::Object(arguments).to_string();
+        catalog.check_arguments(tool.name(), &arguments).ok()?;
+        Some((tool.effect != Effect::ReadOnly, count, tool.name(), arguments))
+    });
+    let (_, _, name, arguments) = filled.min()?;
+    Some(format!(
+        "{{\"action_plan\": {{\"step1\": {{\"function\": {}, \"args\": {arguments}}}}}}}",
+        quoted(name)
+    ))
+}
+
+/// The arguments that a schema requires, each with a value of its kind.
+fn least_arguments(schema: &str) -> Option<Map<String, Value>> {
+    let schema: Value = serde_json::from_str(schema).ok()?;
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let value = |name: &Value| {
+        let name = name.as_str()?;
+        let property = schema.get("properties")?.get(name)?;
+        let first = |key: &str| property.get(key)?.as_array()?.first().cloned();
+        let kind = match property.get("type")? {
+            Value::Array(kinds) => kinds.first()?.as_str()?,
+            kind => kind.as_str()?,
+        };
+        let value = match (first("enum"), kind) {
+            (Some(value), _) => value,
+            (None, "string") => Value::from(format!("the {}", name.replace('_', " "))),
+            (None, "integer" | "number") => Value::from(1),
+            (None, "boolean") => Value::from(true),
+            (None, "array") => Value::Array(Vec::new()),
+            _ => return None,
+        };
+        Some((name.to_owned(), value))
+    };
+    required.iter().map(value).collect()
 }
 
 /// A tool as a planner is told: one JSON object on a line.

@@ -6,6 +6,7 @@ mod execute_tools;
 mod loop_tools;
 mod native_turn;
 mod react_loop;
+mod repetition;
 mod settings;
 mod stuck;
 

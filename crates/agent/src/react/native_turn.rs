@@ -78,6 +78,8 @@ struct NativeTurn<'c> {
     results: BTreeMap<StepId, CallTold>,
     /// The steps whose calls were made and brought something.
     succeeded: BTreeSet<StepId>,
+    /// The names that may be called.
+    callable: Vec<String>,
 }
 
 impl<'c> NativeTurn<'c> {
@@ -97,7 +99,15 @@ impl<'c> NativeTurn<'c> {
         whole.steps.sort_by_key(|step| step.id);
         react.planned(number, &whole, calls.len(), &[]);
         let findings = [lowered.findings, checked];
-        Self { number, calls, own, findings, results: BTreeMap::new(), succeeded: BTreeSet::new() }
+        Self {
+            number,
+            calls,
+            own,
+            findings,
+            results: BTreeMap::new(),
+            succeeded: BTreeSet::new(),
+            callable: react.callable(context),
+        }
     }
 
     /// Runs the calls. The results that are known by then are kept where it fails.
@@ -155,7 +165,10 @@ impl<'c> NativeTurn<'c> {
                 Whose::Nobody => Some(denied()),
                 Whose::Policy | Whose::Loop => None,
             };
-            let Some(failure) = failure else { continue };
+            let Some(mut failure) = failure else { continue };
+            if failure.kind == FailureKind::UnknownTool {
+                failure.message = unknown_tool(&failure.message, &self.callable);
+            }
             let (turn, step, result) = (self.number, *step, &StepResult::Error { failure });
             log.emit(RunEvent::StepRefused { turn, step, call, result });
             self.results.insert(step, CallTold::of_result(result, None));
@@ -230,6 +243,16 @@ fn sorted<'c>(
         if react.choice.may_call(&call.name) { owner } else { Whose::Nobody }
     };
     (1..).map(StepId).zip(calls).map(|(id, call)| (id, call, whose(call))).collect()
+}
+
+/// What is said of a call of a tool that there is not, with all that may be called: the memory's tools are
+/// not among the agent's.
+fn unknown_tool(message: &str, callable: &[String]) -> String {
+    let message = message.split("; there are `").next().unwrap_or(message);
+    if callable.is_empty() {
+        return message.to_owned();
+    }
+    format!("{message}; you may call `{}`", callable.join("`, `"))
 }
 
 /// Why a call cannot be made: everything that was found about it, or about the turn as a whole.

@@ -1,18 +1,23 @@
 //! A run that goes step by step.
 
+mod asking;
+
 use super::choice::Choice;
 use super::execute_tools::Taken;
 use super::loop_tools::LoopTools;
+use super::repetition::repetition;
 use super::stuck::{Repetition, Stuck};
 use super::{CallForm, ReactSettings, execute_tools, native_turn};
 use crate::agent::{Agent, AgentError};
 use crate::facts::conversation;
 use crate::model_caller::Reply;
+use crate::observation::beginning;
 use crate::strategy::StrategyRun;
 use crate::trajectory::{Ending, Purpose, Stop, TerminateStatus};
 use crate::{Outcome, RunEvent, RunLog, observation};
 use foldback_core::{
-    Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition, message_tokens,
+    Budget, ContextManager, Estimate, Message, Prompt, TokenCounter, ToolDefinition,
+    message_tokens, quoted,
 };
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind, StopReason};
 use foldback_planner::{Plan, StepId, StepResult};
@@ -40,6 +45,8 @@ pub(crate) struct ReactLoop<'a> {
     stuck: Stuck,
     /// Whether the last answer is one that the journal held.
     is_known: bool,
+    /// Whether the last answer was empty, and the model was told.
+    was_empty: bool,
 }
 
 /// What a message of the model comes to.
@@ -48,6 +55,8 @@ enum Next {
     Again,
     /// It cannot be used, and is to be asked again a few times.
     Unusable(String),
+    /// It cannot be used, and asking again would bring the same.
+    Endless(String),
     Answered(String),
     /// It ended the run, maybe with last words.
     Terminated(TerminateStatus, Option<String>),
@@ -93,6 +102,7 @@ impl<'a> ReactLoop<'a> {
             asked: 0,
             stuck: Stuck::new(settings.stuck_after),
             is_known: false,
+            was_empty: false,
         })
     }
 
@@ -133,6 +143,7 @@ impl<'a> ReactLoop<'a> {
                     return Ok(Ending { stop: Stop::Terminated { status }, answer });
                 }
                 Next::Stuck => return ended(Stop::Stuck),
+                Next::Endless(message) => return ended(Stop::ModelFailed { message }),
                 Next::Again => unusable = 0,
                 Next::Unusable(message) => {
                     unusable += 1;
@@ -162,14 +173,15 @@ impl<'a> ReactLoop<'a> {
         let tools =
             self.tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.parameters]);
         let mut taken: usize = tools.map(|text| Estimate.count(text)).sum();
-        let mut prompt = context.prompt(&less(self.settings.prompt, taken));
+        let bound = self.bound();
+        let mut prompt = context.prompt(&less(bound, taken));
         let Some(system) = &self.system else { return prompt };
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
         if instructions.clone().any(|message| holds(&message.text(), &system.text())) {
             return prompt;
         }
         taken += message_tokens(&Estimate, system);
-        prompt = context.prompt(&less(self.settings.prompt, taken));
+        prompt = context.prompt(&less(bound, taken));
         let instructions = prompt.messages.iter().take_while(|m| m.role().is_instruction());
         let at = instructions.count();
         prompt.messages.insert(at, Arc::clone(system));
@@ -177,23 +189,6 @@ impl<'a> ReactLoop<'a> {
             *mark += 1;
         }
         prompt
-    }
-
-    /// Asks the model, or finds the answer that it gave before the run was killed.
-    async fn ask(
-        &mut self,
-        context: &mut dyn ContextManager,
-        request: ChatRequest,
-    ) -> Result<Reply, AgentError> {
-        self.asked += 1;
-        let key = self.asked.to_string();
-        let is_known = self.run.model_caller.holds(&Purpose::REACT, &key);
-        let was_known = std::mem::replace(&mut self.is_known, is_known);
-        if was_known && !self.is_known {
-            self.stuck.goes_on();
-        }
-        // What a tool began may still ask for something.
-        self.run.serve(context, self.run.ask(Purpose::REACT, &key, request)).await
     }
 
     /// Records a message of the model and does what it asks for.
@@ -234,6 +229,9 @@ impl<'a> ReactLoop<'a> {
         stop: &StopReason,
     ) -> Result<Next, AgentError> {
         let text = message.text().into_owned();
+        if !message.tool_calls().is_empty() {
+            self.was_empty = false;
+        }
         let is_block = self.settings.calls == CallForm::ExecuteTools;
         if !message.tool_calls().is_empty() {
             let calls = message.tool_calls().to_vec();
@@ -256,9 +254,21 @@ impl<'a> ReactLoop<'a> {
             });
         }
         if text.trim().is_empty() {
-            // There is nothing to keep: chat APIs refuse an empty message.
-            self.tell(context, observation::EMPTY_ANSWER)?;
+            // There is nothing to keep: chat APIs refuse an empty message. Saying it again would only make
+            // the conversation longer.
+            if !std::mem::replace(&mut self.was_empty, true) {
+                self.tell(context, observation::EMPTY_ANSWER)?;
+            }
             return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
+        }
+        self.was_empty = false;
+        if *stop == StopReason::Length
+            && let Some(repeated) = repetition(&text)
+        {
+            return Ok(Next::Endless(format!(
+                "the model repeats itself without an end: {}",
+                quoted(&beginning(&repeated))
+            )));
         }
         context.record(message)?;
         if !is_block && execute_tools::begins_block(&text) {

@@ -123,6 +123,8 @@ pub enum DegradeReason {
     InvalidPlan,
     /// A decision is open, and no replan is left to make it.
     ReplansSpent,
+    /// The plan has no steps: what there is to say takes the conversation, or its memory.
+    NoSteps,
 }
 
 /// A turn of the model that called tools.

@@ -278,14 +278,14 @@ async fn op14_findings_have_a_bound() {
 #[tokio::test(start_paused = true)]
 async fn op17_a_cut_answer_is_asked_for_once_more() {
     let cut = |text: &str| Answer::text(text).stopped(StopReason::Length);
-    let plan = || Answer::text(NOTHING_MORE);
+    let plan = || Answer::text(r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#);
     for (answers, stop, expected) in [
         (vec![plan(), cut("一共"), "一共 12".into()], Stop::Answered, "一共 12"),
         (vec![plan(), cut("The total"), cut("The total is 1")], Stop::CutOff, "The total is 1"),
         (vec![plan(), cut("The total"), cut("")], Stop::CutOff, "The total"),
     ] {
         let model = model(answers);
-        let agent = agent(&model, vec![]);
+        let agent = agent(&model, vec![says("a", 1, "ok")]);
         let one_plan = OnePlan::new(changed(|settings| settings.sampling.max_tokens = Some(50)));
         let mut context = full();
         let report = agent.run(&one_plan, context.as_mut(), &task("go")).await.unwrap();

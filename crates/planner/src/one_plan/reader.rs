@@ -136,7 +136,7 @@ impl OnePlanReader {
         }
         if !self.found {
             return Err(self.broken.unwrap_or(ParseError::NoPlan {
-                expected: "`{\"action_plan\": {\"step1\": {\"function\": .., \"args\": {..}}}}`",
+                expected: "one JSON object with `action_plan`, or with `mode`",
             }));
         }
         let intent = match self.react {

@@ -354,7 +354,7 @@ fn what_is_no_plan_is_a_typed_error() {
         assert_eq!(error.to_string(), expected, "{text}");
     };
     let no_plan = "there is no plan in the text; expected \
-                   `{\"action_plan\": {\"step1\": {\"function\": .., \"args\": {..}}}}`";
+                   one JSON object with `action_plan`, or with `mode`";
     check("", no_plan);
     check("I cannot do that. {really}", no_plan);
     check("{\"plan\": []}", no_plan);

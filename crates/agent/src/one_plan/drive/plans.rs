@@ -51,6 +51,13 @@ impl Drive<'_> {
             reading = self.as_before(reading, &progress);
         }
         match reading {
+            Reading::Plan(plan) if plan.steps.is_empty() && self.has_no_steps() => {
+                // What there is to say may stand in the conversation, which a planner does not see.
+                self.planned(&purpose, &plan, &[]);
+                self.run.seal()?;
+                self.degrade(DegradeReason::NoSteps, String::new(), &reason);
+                Ok(())
+            }
             Reading::Plan(plan) => self.take_plan(purpose, text, &plan),
             Reading::StepByStep(why) => {
                 self.rounds.push(Round { text, steps: Vec::new(), findings: Vec::new() });
@@ -155,6 +162,11 @@ impl Drive<'_> {
         self.run.seal()?;
         self.is_idle = false;
         Ok(())
+    }
+
+    /// Whether nothing was planned so far that could be run.
+    fn has_no_steps(&self) -> bool {
+        self.early.steps.is_empty() && self.rounds.iter().all(|round| round.steps.is_empty())
     }
 
     fn planned(&self, purpose: &Purpose, plan: &Plan, findings: &[String]) {

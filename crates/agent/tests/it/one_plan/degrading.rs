@@ -35,9 +35,12 @@ async fn op14_an_invalid_plan_degrades_after_one_repair() {
     }
     let messages = &model.requests()[2].messages;
     let told: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
-    assert_eq!((told[1].as_str(), told[3].as_str()), (bad, "I would rather not."), "both stay");
-    assert!(told[2].contains("`serch`"), "with what was wrong: {}", told[2]);
-    assert!(told.last().unwrap().contains("Plans are over"), "{told:?}");
+    assert_eq!(told.len(), 2, "what failed would be imitated: {told:?}");
+    assert!(told[1].contains("Plans are over") && !told[1].contains("serch"), "{told:?}");
+    // The example can be run, and has no places to be filled.
+    let example =
+        r#"A plan has this form: {"action_plan": {"step1": {"function": "search", "args": {}}}}"#;
+    assert!(repair.ends_with(example), "{repair}");
     assert_eq!(report.trajectory.plan.iter().filter(|plan| !plan.findings.is_empty()).count(), 2);
 }
 

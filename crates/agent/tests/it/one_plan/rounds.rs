@@ -6,6 +6,7 @@ use crate::script::{
     plan_and_run_by, says, task, text, texts, times,
 };
 use crate::toolkit::{ms, spec, tool};
+use foldback_agent::trajectory::DegradeReason;
 use foldback_agent::{OnePlan, Purpose};
 use foldback_core::Role;
 use foldback_llm::{Answer, ToolChoice};
@@ -93,8 +94,15 @@ async fn op18_the_planner_sees_no_history() {
     assert!(system.contains(line), "{system}");
     assert_eq!(asked(request), "hello");
     assert_eq!((request.tools.len(), &request.tool_choice), (0, &ToolChoice::ReplyOnly));
-    assert!(!format!("{:?}", model.requests()).contains("An old"));
-    assert_eq!(report.answer(), Some("你好"), "a plan without steps is answered at once");
+    assert!(!format!("{request:?}").contains("An old"));
+    // A plan without steps: what there is to say takes the conversation.
+    let degraded = report.trajectory.strategy.degraded.as_ref().unwrap();
+    assert_eq!(degraded.because, DegradeReason::NoSteps);
+    let next = &model.requests()[1];
+    let told: Vec<_> = next.messages.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(told.last().unwrap(), "hello", "nothing is said of plans: {told:?}");
+    assert!(told.contains(&"An old answer.".to_owned()), "{told:?}");
+    assert_eq!((next.tools.len(), report.answer()), (1, Some("你好")));
 }
 
 /// OP8: while the plan is being written, read-only steps start as soon as their object has closed;

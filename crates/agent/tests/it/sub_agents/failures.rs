@@ -12,8 +12,6 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 /// A plan of one that needs no call.
-const NOTHING_MORE: &str = r#"{"action_plan": {}}"#;
-
 /// B8, TD4: one that fails fails those that wait for it, each with the reason; its siblings go on and
 /// keep what they brought.
 #[tokio::test]
@@ -136,14 +134,15 @@ async fn b9_a_cut_answer_is_no_success() {
         (vec!["".into(), "".into()], ""),
     ];
     for (answers, expected) in ends {
-        let plan = Answer::text(NOTHING_MORE);
+        let plan = Answer::text(r#"{"action_plan": {"step1": {"function": "a", "args": {}}}}"#);
         let model = scripts([
             ("task", vec![delegate(json!([{"id": "a", "task": "数"}])), "完成".into()]),
             ("task.a", [plan].into_iter().chain(answers).collect()),
         ]);
         let mut context = Keeping::new();
-        let agent =
-            delegating(&model, vec![], |sub| sub.with_strategy(Arc::new(OnePlan::default())));
+        let agent = delegating(&model, vec![crate::script::says("a", 1, "ok")], |sub| {
+            sub.with_strategy(Arc::new(OnePlan::default()))
+        });
         walk(&agent, &mut context).await;
         assert_eq!(states(&context), ["task.a=failed"], "{expected}");
         assert!(told(&model).contains(expected), "{}", told(&model));

@@ -9,7 +9,7 @@ use foldback_llm::{Answer, ModelError, ModelErrorKind, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;
 
-/// OM8: the model is asked for a plan with the planning tool, which it may call or not; whatever id it
+/// OM8: the model is asked for a plan with the planning tool, which it has to call; whatever id it
 /// gives, the plan has the flow's. Steps without words are none.
 #[tokio::test]
 async fn om8_the_plan_is_made_with_the_planning_tool() {
@@ -23,7 +23,7 @@ async fn om8_the_plan_is_made_with_the_planning_tool() {
     let report = run(&agent(&model, vec![]), few_turns()).await;
     let asked = request(&model, "flow/plan");
     let tools: Vec<&str> = asked.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!((tools, &asked.tool_choice), (vec!["planning"], &ToolChoice::Auto));
+    assert_eq!((tools, &asked.tool_choice), (vec!["planning"], &ToolChoice::Required));
     assert!(page(&asked).contains("杭州两日游"), "{}", page(&asked));
     let step = page(&request(&model, "step-1.1/react/1"));
     for part in ["Plan: 西湖 (ID: run)\n", "0. [→] 查天气\n1. [ ] 订票\n", "0/2 steps completed"]

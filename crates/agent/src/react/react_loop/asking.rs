@@ -1,0 +1,81 @@
+//! How a model is asked: within its window, and once more with less where that was too long.
+
+use super::ReactLoop;
+use crate::agent::AgentError;
+use crate::model_caller::{Reply, estimated};
+use crate::react::CallForm;
+use crate::trajectory::Purpose;
+use foldback_core::{Budget, ContextManager, thousands};
+use foldback_llm::{ChatRequest, ModelErrorKind};
+
+impl ReactLoop<'_> {
+    /// How large a prompt may be: as the settings say, and within the model's window.
+    pub(super) fn bound(&self) -> Budget {
+        let window = self.agent.window.budget();
+        let tokens = [self.settings.prompt.tokens, window.tokens].into_iter().flatten().min();
+        Budget { tokens }
+    }
+
+    /// Asks the model, or finds the answer that it gave before the run was killed. A request that is too
+    /// long for the model is made smaller once.
+    pub(super) async fn ask(
+        &mut self,
+        context: &mut dyn ContextManager,
+        request: ChatRequest,
+    ) -> Result<Reply, AgentError> {
+        self.asked += 1;
+        let key = self.asked.to_string();
+        let is_known = self.run.model_caller.holds(&Purpose::REACT, &key);
+        let was_known = std::mem::replace(&mut self.is_known, is_known);
+        if was_known && !self.is_known {
+            self.stuck.goes_on();
+        }
+        let mut size = estimated(&request);
+        // What a tool began may still ask for something.
+        let mut reply =
+            self.run.serve(context, self.run.ask(Purpose::REACT, &key, request)).await?;
+        if let Reply::Failed(error) = &reply
+            && error.kind == ModelErrorKind::ContextLength
+        {
+            self.agent.window.exceeded(size);
+            let smaller = self.request(context);
+            let tokens = estimated(&smaller);
+            if tokens.all < size.all {
+                self.log.note(format_args!(
+                    "the request of about {} tokens is too long for the model; asking again with {}",
+                    thousands(size.all as u64),
+                    thousands(tokens.all as u64)
+                ));
+                size = tokens;
+                reply =
+                    self.run.serve(context, self.run.ask(Purpose::REACT, &key, smaller)).await?;
+            }
+        }
+        if let Reply::Answer(answer) = &reply
+            && let called = !answer.message.tool_calls().is_empty()
+            && let Some(dropped) = self.agent.window.counted(size, answer.usage, called)
+        {
+            self.log.note(format_args!(
+                "the server counted {} tokens of a request of about {}: it seems to pass over the tools; \
+                 `foldback model check` says what it takes",
+                thousands(dropped.counted),
+                thousands(dropped.estimated as u64)
+            ));
+        }
+        Ok(reply)
+    }
+
+    /// The names of the tools that may be called now, the memory's among them.
+    pub(crate) fn callable(&self, context: &dyn ContextManager) -> Vec<String> {
+        let mut names: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
+        if self.settings.calls == CallForm::ExecuteTools {
+            let specs = self.agent.executor.toolbox().specs();
+            names.extend(specs.map(|spec| spec.name().to_owned()));
+        }
+        names.extend(context.tools().iter().map(|tool| tool.name.clone()));
+        names.retain(|name| self.choice.may_call(name));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

@@ -1,0 +1,65 @@
+//! Words that go round and round.
+
+/// So much of the end of a text is looked at, in characters.
+const LOOKED_AT: usize = 2_000;
+
+/// A longer passage that stands there again is no loop.
+const LONGEST: usize = 400;
+
+/// How often a passage stands there at least, one behind the other.
+const TIMES: usize = 4;
+
+/// How much all of them are together at least, in characters: a line of dashes is no loop.
+const LEAST: usize = 400;
+
+/// The passage that the end of a text says again and again, where it does: the shortest.
+pub(crate) fn repetition(text: &str) -> Option<String> {
+    let mut end: Vec<char> = text.trim_end().chars().rev().take(LOOKED_AT).collect();
+    end.reverse();
+    let count = end.len();
+    let period = (1..=LONGEST.min(count / TIMES)).find(|period| {
+        let same = |back: &usize| end[count - 1 - back] == end[count - 1 - back - period];
+        let matching = (0..count - period).take_while(same).count();
+        matching + period >= LEAST.max(TIMES * period)
+    })?;
+    Some(end[count - period..].iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_loop_is_found_wherever_it_is_cut() {
+        let sentence = "I will read the file again. ";
+        for text in [
+            sentence.repeat(30),
+            format!("First this. {}I will re", sentence.repeat(20)),
+            "再读一次文件。".repeat(70),
+            "a".repeat(400),
+        ] {
+            let passage = repetition(&text).unwrap();
+            assert!(passage.chars().count() <= sentence.len(), "{passage}");
+            assert!(text.matches(&passage).count() >= TIMES, "{passage}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_alike_is_no_loop() {
+        let lines = |n: usize| format!("| {n} | port {} | {} m |\n", n * 7, n * 3);
+        let table: String = (0..90).map(lines).collect();
+        for text in [table.as_str(), "", "一", &"-".repeat(80), &"Three times. ".repeat(3)] {
+            assert_eq!(repetition(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_odd(text in "[ab上🌧\u{301} ]{0,900}") {
+            if let Some(passage) = repetition(&text) {
+                prop_assert!(text.contains(&passage));
+            }
+        }
+    }
+}
