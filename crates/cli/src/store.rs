@@ -3,6 +3,7 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::{self, Output};
+use crate::run::Outfit;
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
@@ -39,9 +40,14 @@ pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory
     Ok(memory)
 }
 
-/// Opens the store for a run that is shown so, making it where there is none.
-pub(crate) fn open_for_run(globals: &Globals, view: ViewConfig) -> Result<Memory, CliError> {
-    let options = options(globals, Mode::ReadWrite)?.with_view(globals.settings.view.of(view));
+/// Opens the store for a run that is shown so, fitted out for its model, making it where there is none.
+pub(crate) fn open_for_run(
+    globals: &Globals,
+    view: ViewConfig,
+    outfit: &Outfit,
+) -> Result<Memory, CliError> {
+    let view = globals.settings.view.of(view);
+    let options = outfit.options(options(globals, Mode::ReadWrite)?, view);
     let memory = Memory::open(&folder(globals)?, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)

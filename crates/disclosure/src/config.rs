@@ -59,6 +59,12 @@ impl ViewConfig {
         Self { fresh_tokens, ..self }
     }
 
+    /// The same, where a part that is shown whole has fewer tokens than this in any case.
+    #[must_use]
+    pub fn with_most_fresh_tokens(self, most: u64) -> Self {
+        Self { fresh_tokens: self.fresh_tokens.min(most), ..self }
+    }
+
     /// Under `strict`, the greatest number of messages of the latest block and the open tail together;
     /// beyond it, the latest block is shown by its line alone.
     ///

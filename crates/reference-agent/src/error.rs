@@ -40,6 +40,14 @@ pub enum ReferenceAgentError {
     /// A deep search has nothing to search.
     #[error("deep-search needs documents to look into, and the agent was given none")]
     NoDocuments,
+    /// No tool, and no family of tools, has this name.
+    #[error("there is no tool and no family of tools {name:?}; there are {known}")]
+    ToolFamily {
+        /// The name.
+        name: String,
+        /// The tools that there are.
+        known: String,
+    },
 }
 
 fn names() -> String {

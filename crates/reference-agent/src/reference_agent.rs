@@ -5,8 +5,9 @@ use crate::named_tool::position;
 use crate::strategies::strategy_name;
 use crate::{Calculator, FlowExecutor, ReadyAgent, ReferenceAgentError, STRATEGIES};
 use foldback_agent::{
-    Adaptive, Agent, Approver, AskPerson, Executor, Journal, OnePlan, OnePlanSettings, React,
-    ReactSettings, Strategy, SubAgents, memory_share, reference_system_prompt, think, todo_write,
+    Adaptive, Agent, Approver, AskPerson, ContextWindow, Executor, Journal, OnePlan,
+    OnePlanSettings, React, ReactSettings, Strategy, SubAgents, memory_share,
+    reference_system_prompt, short_system_prompt, think, todo_write,
 };
 use foldback_deep_search::{DeepSearch, research};
 use foldback_flow::{Flow, FlowSettings, StepExecutor};
@@ -32,6 +33,9 @@ pub struct ReferenceAgent {
     documents: Option<DeepSearch>,
     journal: Option<Arc<dyn Journal>>,
     approver: Option<Arc<dyn Approver>>,
+    families: Option<Vec<String>>,
+    is_short: bool,
+    window: ContextWindow,
     sub_agent_share: f64,
     sub_agent_strategy: Option<Arc<dyn Strategy>>,
     react: ReactSettings,
@@ -80,6 +84,9 @@ impl ReferenceAgent {
             documents: None,
             journal: None,
             approver: None,
+            families: None,
+            is_short: false,
+            window: ContextWindow::default(),
             sub_agent_share: Self::SUB_AGENT_SHARE,
             sub_agent_strategy: None,
             react: ReactSettings::default(),
@@ -137,6 +144,23 @@ impl ReferenceAgent {
     /// The same, asking before calls that this approver says need it. Without one every call is made.
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver: Some(approver), ..self }
+    }
+
+    /// The same with some of its tools only: those of these families (`file` for `file_read` and the others)
+    /// and those of these names.
+    pub fn with_tool_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
+        let families = families.into_iter().map(|family| family.trim().to_owned()).collect();
+        Self { families: Some(families), ..self }
+    }
+
+    /// The same with short instructions of its own, for a model with a small window.
+    pub fn with_short_instructions(self) -> Self {
+        Self { is_short: true, ..self }
+    }
+
+    /// The same with a model whose window is this: requests are kept within it.
+    pub fn with_window(self, window: ContextWindow) -> Self {
+        Self { window, ..self }
     }
 
     /// The same, with sub-agents that may each spend this part, above 0 up to 1, of what is left when they
@@ -219,6 +243,9 @@ impl ReferenceAgent {
             .with_strategy(self.sub_agent_strategy())
             .with_share(self.sub_agent_share)?;
         tools.extend([sub_agents.delegate(), memory_share()]);
+        if let Some(families) = &self.families {
+            tools = chosen(tools, families, no_shell.is_some())?;
+        }
         let strategy = match &self.strategy {
             Chosen::Named(name) => self.strategy_named(name, &tools)?,
             Chosen::Own(strategy) => Arc::clone(strategy),
@@ -320,10 +347,11 @@ impl ReferenceAgent {
         if let Some(approver) = &self.approver {
             executor = executor.with_approver(Arc::clone(approver));
         }
-        let parts = [reference_system_prompt(), self.instructions.trim()];
+        let own = if self.is_short { short_system_prompt() } else { reference_system_prompt() };
+        let parts = [own, self.instructions.trim()];
         let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let agent = Agent::new(Arc::clone(&self.model), executor);
-        Ok(agent.with_system_prompt(&parts.join("\n\n")))
+        Ok(agent.with_system_prompt(&parts.join("\n\n")).with_window(self.window.clone()))
     }
 
     /// The tools that its permissions allow here.
@@ -347,6 +375,32 @@ impl ReferenceAgent {
             None => Arc::new(AskPerson::nobody()),
         }
     }
+}
+
+/// The tools of these families and names.
+///
+/// # Errors
+/// When one of them names none.
+fn chosen(
+    tools: Vec<Arc<dyn Tool>>,
+    families: &[String],
+    lacks_shell: bool,
+) -> Result<Vec<Arc<dyn Tool>>, ReferenceAgentError> {
+    let is_of = |name: &str, family: &str| {
+        name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name()).collect();
+    let is_known = |family: &str| names.iter().any(|name| is_of(name, family));
+    let is_absent = |family: &str| lacks_shell && is_of(SHELL, family);
+    if let Some(unknown) = families.iter().find(|family| !is_known(family) && !is_absent(family)) {
+        return Err(ReferenceAgentError::ToolFamily {
+            name: unknown.clone(),
+            known: names.join(", "),
+        });
+    }
+    let is_chosen =
+        |tool: &Arc<dyn Tool>| families.iter().any(|family| is_of(tool.spec().name(), family));
+    Ok(tools.into_iter().filter(is_chosen).collect())
 }
 
 impl fmt::Debug for ReferenceAgent {

@@ -14,6 +14,7 @@ mod forget;
 mod grant;
 mod import;
 mod load;
+mod model;
 mod record;
 mod replay;
 mod run;
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Grant(grant::Grant),
     Forget(forget::Forget),
     Embedder(embedder::Embedder),
+    #[command(subcommand)]
+    Model(model::Model),
     Bench(bench::Bench),
     Config(config::Config),
     Completions(completions::Completions),
@@ -97,6 +100,7 @@ pub(crate) fn run(
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
         Command::Embedder(embedder) => embedder.run(globals, out),
+        Command::Model(model) => model.run(globals, out),
         Command::Bench(bench) => bench.run(globals, out),
         Command::Config(config) => config.run(globals, out),
         Command::Completions(completions) => completions.run(out),

@@ -12,6 +12,7 @@ mod desk;
 mod failures;
 mod folder;
 mod interrupt;
+mod lean;
 mod limits;
 mod lines;
 mod meter;
@@ -33,6 +34,7 @@ mod time;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
+pub(crate) use lean::Outfit;
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
 pub(crate) use meter::Account;
@@ -42,6 +44,7 @@ pub(crate) use record::{RunRecord, RunState};
 pub(crate) use search_in::{NO_DOCUMENTS, SearchIn};
 pub(crate) use sent::last_sent;
 pub(crate) use settings::{RunSettings, WHAT_STAYS, WHICH_MODEL, host};
+pub(crate) use setup::model_runtime;
 pub(crate) use steps::STEPS;
 pub(crate) use summary::{print_account, print_turn};
 pub(crate) use time::Time;
@@ -54,7 +57,9 @@ use crate::store;
 use context::MeteredContext;
 use failures::Watched;
 use foldback_agent::rewards::{judge, own_judges};
-use foldback_agent::{AgentError, FileJournal, Journal as _, Observer, Report, SpendTracker, Task};
+use foldback_agent::{
+    AgentError, ContextWindow, FileJournal, Journal as _, Observer, Report, SpendTracker, Task,
+};
 use foldback_core::{ContextError, ContextManager, TodoId};
 use foldback_tool::CancellationToken;
 use meter::Meter;
@@ -207,7 +212,8 @@ fn demo_model(out: &Output) -> Result<Model, CliError> {
     let model = demo::model(is_watched)?;
     let (money, watched) = (Some(demo::MONEY), Watched::default());
     let billing = InputBilling { prices: demo::MONEY.of_input(), least_cached: 1_024 };
-    Ok(Model { model, billing, money, watched, config: None })
+    let window = ContextWindow::default();
+    Ok(Model { model, billing, money, window, watched, config: None })
 }
 
 /// Closes what is open in the conversation of a run.
@@ -280,7 +286,8 @@ async fn work_with(
     let policy = setup::policy(&record.settings, model.billing)?;
     // A run goes on with the settings that it began with.
     let globals = desk.globals.going_on(record.kept.clone());
-    let memory = store::open_for_run(&globals, model.billing.view(policy))?;
+    let outfit = record.settings.outfit(model.window.tokens());
+    let memory = store::open_for_run(&globals, model.billing.view(policy), &outfit)?;
     let models = NamedModels {
         main: model.config,
         settings: globals.settings.models.clone(),
@@ -297,6 +304,8 @@ async fn work_with(
     let documents = search::deep_search(&record.settings, &models, &around)?;
     let parts = setup::Parts {
         model: model.model,
+        window: model.window,
+        outfit: outfit.clone(),
         meter,
         journal: journal.clone(),
         screen: screen.clone(),
@@ -314,6 +323,7 @@ async fn work_with(
     if desk.ends == Ends::Command {
         let line = model.billing.line(policy, model.money.is_some());
         screen.say(&summary::head(record, &line));
+        outfit.note().iter().for_each(|note| screen.say(note));
     }
     let working = agent.run(&mut context, &task);
     let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);

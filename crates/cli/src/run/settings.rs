@@ -1,5 +1,6 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
+use super::lean::Outfit;
 use super::search_in::{NO_DOCUMENTS, SearchIn};
 use super::steps::StepSettings;
 use crate::error::CliError;
@@ -86,6 +87,12 @@ pub(crate) struct RunSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp: Option<PathBuf>,
 
+    /// The tools that the agent has, by family (file, shell, web, todo) or name, or all; the memory's are
+    /// its own matter [default: all, or file,shell for a model with a small window]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<String>,
+
     /// The folder of documents that deep-search looks into
     #[arg(long, value_name = "DIR")]
     pub(crate) documents: Option<PathBuf>,
@@ -121,13 +128,14 @@ pub(crate) struct RunSettings {
 }
 
 /// The arguments that a run keeps for good, by their ids.
-pub(crate) const WHAT_STAYS: [&str; 11] = [
+pub(crate) const WHAT_STAYS: [&str; 12] = [
     "strategy",
     "context",
     "workspace",
     "allow_net",
     "allow_private_net",
     "mcp",
+    "tools",
     "documents",
     "search",
     "summary_model",
@@ -149,7 +157,12 @@ impl RunSettings {
             true => tools.hosts.clone(),
             false => self.allow_net,
         };
+        let families = match self.tools.is_empty() {
+            true => tools.only.clone(),
+            false => self.tools,
+        };
         Self {
+            tools: families,
             strategy: self.strategy.or_else(|| settings.agent.strategy.clone()),
             context: self.context.or_else(|| settings.view.policy.clone()),
             allow_net,
@@ -191,6 +204,11 @@ impl RunSettings {
         let [default, ..] = &STRATEGIES;
         let Some(name) = &self.strategy else { return Ok(default.clone()) };
         Ok(strategy_name(name)?)
+    }
+
+    /// What the agent is given beside its model, whose window is this.
+    pub(crate) fn outfit(&self, window: Option<usize>) -> Outfit {
+        Outfit::new(&self.tools, window)
     }
 
     /// How thoroughly a deep search looks, where a flag says so.
@@ -344,56 +362,4 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_hosts() {
-        assert_eq!(host(" docs.rs "), Ok("docs.rs".to_owned()));
-        assert!(
-            ["*", "*.example.org", "127.0.0.1", "例子.中国"].map(host).iter().all(Result::is_ok)
-        );
-        assert!(
-            ["http://docs.rs", "", "a b", "docs.rs/x", "a:80"].map(host).iter().all(Result::is_err)
-        );
-    }
-
-    /// What was inferred from the name of one model is no place for one of another provider.
-    #[test]
-    fn a_model_of_another_provider_is_not_looked_for_at_the_first_ones() {
-        let openai = Provider::OpenAi.usual_base_url().unwrap();
-        let kept = RunSettings::default().with_model("gpt-4.1", openai);
-        let at = |name: &str| {
-            let newer = RunSettings { model: Some(name.to_owned()), ..RunSettings::default() };
-            kept.clone().with_newer_model(newer).unwrap().base_url
-        };
-        assert_eq!(at("claude-sonnet-4-5"), None);
-        let same = Some(openai.to_owned());
-        assert_eq!([at("gpt-5"), at("ft:gpt-4.1:me")], [same.clone(), same]);
-        let own = "http://127.0.0.1:8000/v1";
-        let newer = RunSettings { model: Some("claude-x".into()), ..RunSettings::default() };
-        let kept = RunSettings::default().with_model("gpt-oss", own).with_newer_model(newer);
-        assert_eq!(kept.unwrap().base_url.as_deref(), Some(own), "a gateway serves them all");
-    }
-
-    #[test]
-    fn another_model_is_looked_for_where_it_is_served() {
-        let kept = RunSettings::default().with_model("m", "http://127.0.0.1:8000/v1");
-        let given = |change: fn(&mut RunSettings)| {
-            let mut newer = RunSettings::default();
-            change(&mut newer);
-            let both = kept.clone().with_newer_model(newer).unwrap();
-            (both.model.unwrap_or_default(), both.base_url.unwrap_or_default())
-        };
-        let both = |name: &str, url: &str| (name.to_owned(), url.to_owned());
-        assert_eq!(given(|_| ()), both("m", "http://127.0.0.1:8000/v1"));
-        let named = given(|newer| newer.model = Some("n".to_owned()));
-        assert_eq!(named, both("n", "http://127.0.0.1:8000/v1"), "a name that was mistyped");
-        let moved = given(|newer| newer.provider = Some("openai".to_owned()));
-        assert_eq!(moved, both("m", ""), "its provider has an address of its own");
-        let nowhere =
-            RunSettings { settings: Some("not-there.toml".into()), ..RunSettings::default() };
-        let error = kept.clone().with_newer_model(nowhere).unwrap_err().to_string();
-        assert!(error.contains("the settings file not-there.toml cannot be used"), "{error}");
-    }
-}
+mod tests;

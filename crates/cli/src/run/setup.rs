@@ -4,6 +4,7 @@ use super::approvals::Approvals;
 use super::failures;
 use super::failures::{Named, Watched, key_source};
 use super::folder::RunFolder;
+use super::lean::Outfit;
 use super::meter::{Meter, MeteredModel};
 use super::named_models::NamedModels;
 use super::person::AtTerminal;
@@ -15,14 +16,16 @@ use crate::demo;
 use crate::error::CliError;
 use crate::settings::{InForce, Settings, ToolSettings};
 use foldback::{Memory, Origin, ViewConfig};
-use foldback_agent::{AskPerson, Journal, React, TokenPrices};
+use foldback_agent::{AskPerson, ContextWindow, Journal, React, TokenPrices};
 use foldback_core::{Prices, thousands};
 use foldback_deep_search::DeepSearch;
 use foldback_flow::{Flow, PlanningTool};
 use foldback_llm::{ChatModel, Retrying};
 use foldback_mcp::{Endpoint, McpServerConfig, McpServers};
 use foldback_policies::{Policy, Summaries, SummaryModel};
-use foldback_providers::{ModelConfig, ModelSettings, ModelSources, RemoteModel, public_url};
+use foldback_providers::{
+    ModelConfig, ModelSettings, ModelSources, RemoteModel, ServerFacts, public_url,
+};
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
 use foldback_tool::Tool;
 use foldback_tools::Permissions;
@@ -35,6 +38,8 @@ pub(crate) struct Model {
     pub(crate) billing: InputBilling,
     /// What tokens cost in money, where that is known.
     pub(crate) money: Option<TokenPrices>,
+    /// Its window.
+    pub(crate) window: ContextWindow,
     /// Who is told of failures that pass.
     pub(crate) watched: Watched,
     /// How it is asked; the demo's is not.
@@ -57,6 +62,9 @@ impl Model {
             Err(_) if !is_named(&sources) => return Err(CliError::Usage(NO_MODEL.to_owned())),
             Err(error) => return Err(CliError::Usage(error.message)),
         };
+        let facts = facts(&config)?;
+        let config = config.completed_by(&facts);
+        let window = ContextWindow::new(config.context_tokens, config.max_tokens);
         let (money, retry) = (config.token_prices, config.retry);
         let (prices, least_cached) = (config.prices, config.least_cached_tokens);
         let billing = InputBilling { prices, least_cached };
@@ -68,8 +76,30 @@ impl Model {
         let model = RemoteModel::new(config).map_err(|error| CliError::Usage(error.message))?;
         let model = Retrying::new(Named { model, at, key }, retry);
         let model = Arc::new(model.telling(failures::tell(&watched)));
-        Ok((Self { model, billing, money, watched, config: asked }, settings))
+        Ok((Self { model, billing, money, window, watched, config: asked }, settings))
     }
+}
+
+/// What a model's server tells of it. It is asked on a thread of its own: this one may be a conversation's,
+/// which has a runtime already.
+fn facts(config: &ModelConfig) -> Result<ServerFacts, CliError> {
+    let runtime = model_runtime()?;
+    let asked = std::thread::scope(|threads| {
+        threads.spawn(|| runtime.block_on(ServerFacts::ask(config))).join()
+    });
+    // What could not be asked is not known.
+    asked
+        .unwrap_or_else(|_| Ok(ServerFacts::default()))
+        .map_err(|error| CliError::Usage(error.message))
+}
+
+/// What a model is asked in before a run, on this thread.
+pub(crate) fn model_runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| CliError::Io {
+        what: "the model's server could not be asked".to_owned(),
+        source,
+    })
 }
 
 /// Whether any of the sources names a model.
@@ -161,6 +191,8 @@ pub(crate) fn note_origin(memory: &Memory, record: &RunRecord) -> Result<(), Cli
 /// What an agent is made of.
 pub(crate) struct Parts {
     pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) window: ContextWindow,
+    pub(crate) outfit: Outfit,
     pub(crate) meter: Arc<Meter>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) screen: Arc<Screen>,
@@ -205,7 +237,9 @@ impl Parts {
             .with_one_plan(own.one_plan().with_stream(settings.steps.stream_plans))
             .with_strategy_named(settings.strategy()?.as_str())
             .with_flow(steps)
-            .with_sub_agent_share(limits.sub_agent_share());
+            .with_sub_agent_share(limits.sub_agent_share())
+            .with_window(self.window);
+        agent = self.outfit.fit(agent);
         if let Some(person) = person {
             let turn = Arc::clone(&person.turn);
             agent = agent.with_person(AskPerson::new(Arc::new(person)).with_turn(turn));

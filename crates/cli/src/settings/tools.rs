@@ -15,6 +15,8 @@ use std::path::PathBuf;
 pub(crate) struct ToolSettings {
     /// Whether everything that changes something is approved of.
     pub(crate) approve: bool,
+    /// The families and names of the tools that the agent has.
+    pub(crate) only: Vec<String>,
     /// Whether files of the workspace may be written.
     pub(crate) write: bool,
     /// Whether commands may be run, in the sandbox.
@@ -78,6 +80,7 @@ impl Default for ToolSettings {
         let shell = ShellPermissions::default();
         Self {
             approve: false,
+            only: Vec::new(),
             write: true,
             shell: true,
             shell_seconds: shell.time_s,

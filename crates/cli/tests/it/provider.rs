@@ -18,6 +18,7 @@ pub(crate) struct Provider {
 pub(crate) struct Turn {
     said: Said,
     delay: Duration,
+    is_cut: bool,
 }
 
 #[derive(Clone)]
@@ -47,6 +48,17 @@ impl Provider {
     pub(crate) fn new(answers: Vec<Turn>) -> Self {
         let mut answers = answers.into_iter();
         Self::answering(move |_| answers.next().unwrap_or_else(|| Self::error(400)))
+    }
+
+    /// It answers in order, and tells of itself what llama.cpp tells, where that is given.
+    pub(crate) fn telling(props: Option<Value>, answers: Vec<Turn>) -> Self {
+        let provider = Self::new(answers);
+        if let Some(props) = props {
+            let props = ResponseTemplate::new(200).set_body_json(props);
+            let mock = Mock::given(method("GET")).and(path("/props")).respond_with(props);
+            provider._runtime.block_on(mock.mount(&provider.server));
+        }
+        provider
     }
 
     /// It answers to what it is asked.
@@ -79,7 +91,9 @@ impl Provider {
     /// The requests so far, each with its headers, one a line.
     pub(crate) fn whole_requests(&self) -> Vec<(String, Value)> {
         let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
-        let whole = requests.iter().map(|request| {
+        // What a server is asked about itself has no body.
+        let asked = requests.iter().filter(|request| !request.body.is_empty());
+        let whole = asked.map(|request| {
             let headers = request.headers.iter();
             let lines =
                 headers.map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()));
@@ -122,6 +136,11 @@ impl Provider {
         Turn::new(Said::Message { text: None, calls })
     }
 
+    /// Words that reached the greatest length of an answer.
+    pub(crate) fn cut(text: &str) -> Turn {
+        Turn { is_cut: true, ..Self::text(text) }
+    }
+
     pub(crate) fn error(status: u16) -> Turn {
         Self::refusal(status, "no")
     }
@@ -141,7 +160,7 @@ impl Provider {
 
 impl Turn {
     fn new(said: Said) -> Self {
-        Self { said, delay: Duration::ZERO }
+        Self { said, delay: Duration::ZERO, is_cut: false }
     }
 
     /// The same, after a while.
@@ -155,7 +174,11 @@ impl Turn {
             Said::Pieces(text) => return pieces(&text).set_delay(self.delay),
             Said::Message { text, calls } => (text, calls),
         };
-        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let finish = match calls.is_empty() {
+            _ if self.is_cut => "length",
+            true => "stop",
+            false => "tool_calls",
+        };
         let mut message = json!({"role": "assistant", "content": text});
         if !calls.is_empty() {
             message["tool_calls"] = Value::from(calls);

@@ -45,6 +45,25 @@ fn it_has_what_it_was_given_and_what_every_agent_has() {
     assert!(system_prompt.starts_with(begin) && system_prompt.ends_with(end), "{system_prompt}");
 }
 
+/// Only some tools are declared, and the instructions are short.
+#[test]
+fn a_lean_agent_has_some_tools_and_a_short_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = reference_agent().in_workspace(Permissions::in_workspace(folder.path()));
+    let lean = all.clone().with_tool_families(["file", "think"]).with_short_instructions();
+    let lean = lean.build().unwrap();
+    let expected = ["file_edit", "file_grep", "file_list", "file_read", "file_write", "think"];
+    assert_eq!(names(&lean), expected);
+    assert_eq!(lean.agent().system_prompt(), short_system_prompt());
+    assert!(short_system_prompt().len() * 2 < reference_system_prompt().len());
+    let error = all.with_tool_families(["fi"]).build().unwrap_err().to_string();
+    assert!(
+        error.starts_with("there is no tool and no family of tools \"fi\"; there are "),
+        "{error}"
+    );
+    assert!(error.contains("file_read"), "{error}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_in_words() {
     let refused = |agent: ReferenceAgent| agent.build().unwrap_err().to_string();

@@ -1,0 +1,104 @@
+//! `foldback model`.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::output::table::{Column, Table};
+use crate::run::model_runtime;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use foldback_providers::{
+    CheckFinding, ModelCheck, ModelConfig, ModelFlags, ModelSources, Provider, public_url,
+};
+use serde::Serialize;
+
+/// What the model's server takes
+#[derive(Subcommand)]
+pub(crate) enum Model {
+    Check(Check),
+}
+
+/// Ask the model's server a handful of questions, and say what works
+///
+/// Some ten short requests find out whether it answers and streams, takes tools and calls them, and what
+/// its chat template can say: instructions, calls beside each other, the user behind a result. What it
+/// takes otherwise is named as settings, to be written down under [model].
+///
+/// JSON: {"model", "at", "is_usable", "findings": [{"question", "holds", "detail"}], "settings"}; `holds`
+/// is null where it could not be found out. The exit code is 1 where no agent can work with the server.
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The model, as its provider knows it [env: FOLDBACK_MODEL]
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+
+    /// Where the model is served [env: FOLDBACK_BASE_URL]
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+
+    /// Whose API the model is asked by [env: FOLDBACK_PROVIDER]
+    #[arg(
+        long,
+        value_name = "API",
+        value_parser = PossibleValuesParser::new(Provider::ALL.map(Provider::name)),
+    )]
+    provider: Option<String>,
+}
+
+#[derive(Serialize)]
+struct CheckJson<'c> {
+    model: &'c str,
+    at: String,
+    #[serde(flatten)]
+    check: &'c ModelCheck,
+}
+
+impl Model {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let Self::Check(check) = self;
+        check.run(globals, out)
+    }
+}
+
+impl Check {
+    fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let config = self.config(globals)?;
+        let check = model_runtime()?.block_on(ModelCheck::ask(&config));
+        let check = check.map_err(|error| CliError::Usage(error.message))?;
+        let at = public_url(&config.base_url);
+        if out.is_json() {
+            out.json(&CheckJson { model: &config.name, at, check: &check })?;
+        } else {
+            out.line(format!("{} at {at}\n", config.name))?;
+            let columns = [Column::Name(""), Column::Name(""), Column::Text("")];
+            let mut table = Table::new(out, &columns);
+            for CheckFinding { question, holds, detail, .. } in &check.findings {
+                let sign = match holds {
+                    Some(true) => "yes",
+                    Some(false) => "no",
+                    None => "?",
+                };
+                table.row([sign, question, detail]);
+            }
+            table.print(out)?;
+            if check.settings.is_empty() {
+                out.line("\nNothing has to be set.")?;
+            } else {
+                out.line("\nWrite down:\n\n[model]")?;
+                check.settings.iter().try_for_each(|line| out.line(line))?;
+            }
+            if !check.is_usable {
+                out.note("no agent can work with this server as it is");
+            }
+        }
+        Ok(Outcome::clean_if(check.is_usable))
+    }
+
+    fn config(self, globals: &Globals) -> Result<ModelConfig, CliError> {
+        let mut flags = ModelFlags::default();
+        (flags.name, flags.base_url, flags.provider) = (self.model, self.base_url, self.provider);
+        let settings = globals.settings.model.clone();
+        let sources = ModelSources::of_process(flags, None).with_settings(settings);
+        ModelConfig::load(&sources).map_err(|error| CliError::Usage(error.message))
+    }
+}

@@ -1,0 +1,130 @@
+//! Real servers on 127.0.0.1, where they were built: llama.cpp's and llama-cpp-python's, with a real model of
+//! 135 million parameters.
+//!
+//! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `llama-server`, `model.gguf`, `templates`
+//! and `venv`. Without it the tests of real servers say that they are skipped.
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ENVIRONMENT: &str = "FOLDBACK_LLAMA";
+
+/// How long a server may take to load its model.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The folder of the servers; nothing where there is none.
+pub(crate) fn folder(test: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os(ENVIRONMENT).map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("SKIPPED {test}: set {ENVIRONMENT} to the folder that .ci/make_llama fills");
+    }
+    folder
+}
+
+/// The chat templates that llama.cpp ships, by name.
+pub(crate) fn templates(folder: &Path) -> Vec<(String, PathBuf)> {
+    let listed = std::fs::read_dir(folder.join("templates")).unwrap();
+    let paths = listed.map(|entry| entry.unwrap().path());
+    let named = paths.filter(|path| path.extension().is_some_and(|end| end == "jinja"));
+    let mut all: Vec<_> = named
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), path))
+        .collect();
+    all.sort();
+    all
+}
+
+/// A server, which ends with this value.
+pub(crate) struct Llama {
+    child: Child,
+    at: String,
+}
+
+impl Llama {
+    /// llama.cpp's server with a window of 8,192 tokens, under a chat template.
+    pub(crate) fn cpp(folder: &Path, template: &Path) -> Self {
+        let port = free_port();
+        let mut command = Command::new(folder.join("llama-server"));
+        command
+            .arg("-m")
+            .arg(folder.join("model.gguf"))
+            .args(["-c", "8192", "-np", "1", "-t", "2", "-n", "200", "--jinja", "--no-warmup"])
+            .args(["--host", "127.0.0.1", "--port", &port.to_string()])
+            .arg("--chat-template-file")
+            .arg(template)
+            .env("LD_LIBRARY_PATH", folder);
+        Self::start(command, port, "/health")
+    }
+
+    /// llama-cpp-python's server, which reads calls out of ChatML.
+    pub(crate) fn python(folder: &Path) -> Self {
+        let port = free_port();
+        let mut command = Command::new(folder.join("venv/bin/python"));
+        command
+            .args(["-m", "llama_cpp.server", "--n_ctx", "8192", "--n_threads", "2"])
+            .args(["--chat_format", "chatml-function-calling", "--host", "127.0.0.1"])
+            .args(["--port", &port.to_string(), "--model"])
+            .arg(folder.join("model.gguf"))
+            .env("LLAMA_CPP_LIB_PATH", folder)
+            .env("LD_LIBRARY_PATH", folder);
+        Self::start(command, port, "/v1/models")
+    }
+
+    fn start(mut command: Command, port: u16, alive: &str) -> Self {
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = quiet.spawn().unwrap();
+        let mut server = Self { child, at: format!("127.0.0.1:{port}") };
+        let began = Instant::now();
+        while server.ask("GET", alive, None).0 != 200 {
+            assert!(began.elapsed() < PATIENCE, "the server answers within two minutes");
+            assert!(server.child.try_wait().unwrap().is_none(), "the server goes on");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        server
+    }
+
+    /// The base URL of its API.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/v1", self.at)
+    }
+
+    /// The status and the words of an answer; 0 of a server that is not there.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {0}\r\ncontent-type: application/json\r\n\
+             content-length: {1}\r\nconnection: close\r\n\r\n",
+            self.at,
+            body.len()
+        );
+        let mut answer = Vec::new();
+        let asked = TcpStream::connect(&self.at).and_then(|mut stream| {
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(body.as_bytes())?;
+            stream.read_to_end(&mut answer)
+        });
+        if asked.is_err() {
+            return (0, String::new());
+        }
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (
+            status.unwrap_or(0),
+            answer.split_once("\r\n\r\n").map_or("", |(_, words)| words).to_owned(),
+        )
+    }
+}
+
+impl Drop for Llama {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
