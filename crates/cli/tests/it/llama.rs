@@ -1,8 +1,7 @@
 //! Real servers on 127.0.0.1, where they were built: llama.cpp's and llama-cpp-python's, with a real model of
 //! 135 million parameters.
 //!
-//! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `llama-server`, `model.gguf`, `templates`
-//! and `venv`. Without it the tests of real servers say that they are skipped.
+//! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `venv`, `lib`, `model.gguf` and `templates`. Without it the tests of real servers say that they are skipped.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -47,29 +46,21 @@ impl Llama {
     /// llama.cpp's server with a window of 8,192 tokens, under a chat template.
     pub(crate) fn cpp(folder: &Path, template: &Path) -> Self {
         let port = free_port();
-        let mut command = Command::new(folder.join("llama-server"));
-        command
-            .arg("-m")
-            .arg(folder.join("model.gguf"))
-            .args(["-c", "8192", "-np", "1", "-t", "2", "-n", "200", "--jinja", "--no-warmup"])
-            .args(["--host", "127.0.0.1", "--port", &port.to_string()])
-            .arg("--chat-template-file")
-            .arg(template)
-            .env("LD_LIBRARY_PATH", folder);
+        let mut command = python(folder, "cpp_server.py");
+        command.arg(folder.join("model.gguf")).arg(template).arg(port.to_string());
         Self::start(command, port, "/health")
     }
 
     /// llama-cpp-python's server, which reads calls out of ChatML.
     pub(crate) fn python(folder: &Path) -> Self {
         let port = free_port();
-        let mut command = Command::new(folder.join("venv/bin/python"));
+        let mut command = python(folder, "python_server.py");
         command
-            .args(["-m", "llama_cpp.server", "--n_ctx", "8192", "--n_threads", "2"])
+            .args(["--n_ctx", "8192", "--n_threads", "2"])
             .args(["--chat_format", "chatml-function-calling", "--host", "127.0.0.1"])
             .args(["--port", &port.to_string(), "--model"])
             .arg(folder.join("model.gguf"))
-            .env("LLAMA_CPP_LIB_PATH", folder)
-            .env("LD_LIBRARY_PATH", folder);
+            .env("LLAMA_CPP_LIB_PATH", folder.join("lib"));
         Self::start(command, port, "/v1/models")
     }
 
@@ -123,6 +114,13 @@ impl Drop for Llama {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// One of the scripts in `tests/llama`.
+fn python(folder: &Path, script: &str) -> Command {
+    let mut command = Command::new(folder.join("venv/bin/python"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llama").join(script));
+    command
 }
 
 fn free_port() -> u16 {
