@@ -7,9 +7,10 @@ mod prices;
 mod provider;
 mod sources;
 mod timeouts;
+mod window;
 
 pub use address::public_url;
-pub use chat_template::{CallIds, ChatTemplate, Family, SystemRole, Turns};
+pub use chat_template::{CallIds, ChatTemplate, Family, GivenTemplate, SystemRole, Turns};
 pub(crate) use prices::is_marked_openai;
 pub use provider::Provider;
 pub use sources::{ModelFlags, ModelSettings, ModelSources};
@@ -95,8 +96,8 @@ pub struct ModelConfig {
     /// Further addresses at which the same model is served. A session stays at one of them all, by
     /// consistent hashing; one that cannot be reached is left out for a while.
     pub workers: Vec<String>,
-    /// How tools are told, and calls read.
-    pub tool_calls: ToolCalls,
+    /// How tools are told, and calls read, where that was said.
+    pub tool_calls: Option<ToolCalls>,
     /// Whether requests carry a grammar that holds the model to calls of allowed tools, with arguments
     /// of their schemas, and to words: for servers that decode by one (llama.cpp, vLLM).
     pub grammar: bool,
@@ -104,23 +105,19 @@ pub struct ModelConfig {
     pub diversity: Option<u64>,
     /// The tokens of its window, request and answer together, where that is known.
     pub context_tokens: Option<usize>,
-    /// The greatest number of tokens of an answer that is not bounded otherwise.
+    /// Whether the window is what the server tells of itself.
+    pub(crate) is_window_told: bool,
+    /// The greatest number of tokens of an answer that is not bounded otherwise, where that was said.
     pub max_tokens: Option<u32>,
     /// Whether answers come piece by piece, so that only silence is bounded, and not the whole of them.
     pub stream: bool,
-    /// What its chat template can say.
-    pub template: ChatTemplate,
+    /// What was said of its chat template.
+    pub template: GivenTemplate,
     /// Whether the server takes that a tool has to be called; else that is said in words.
     pub required_calls: bool,
-    /// Whether somebody said what its template can say: then nobody asks the server.
-    pub is_template_given: bool,
 }
 
 impl ModelConfig {
-    /// The greatest number of tokens of an answer of a server of one's own, unless it is told another: some
-    /// models never end by themselves.
-    pub const MAX_TOKENS: u32 = 4_096;
-
     /// A model at a place, everything else as usual.
     #[must_use]
     pub fn new(provider: Provider, base_url: &str, name: &str) -> Self {
@@ -144,16 +141,15 @@ impl ModelConfig {
             long_cache: false,
             session_header: None,
             workers: Vec::new(),
-            tool_calls: ToolCalls::default(),
+            tool_calls: None,
             grammar: false,
             diversity: None,
             context_tokens: None,
-            // The others end by themselves, and count thoughts as well.
-            max_tokens: (provider == Provider::OpenAiCompatible).then_some(Self::MAX_TOKENS),
+            is_window_told: false,
+            max_tokens: None,
             stream: true,
-            template: ChatTemplate::default(),
+            template: GivenTemplate::default(),
             required_calls: true,
-            is_template_given: false,
         }
     }
 
@@ -232,7 +228,7 @@ impl ModelConfig {
     /// The same, with tools told and calls read this way.
     #[must_use]
     pub fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
-        Self { tool_calls, ..self }
+        Self { tool_calls: Some(tool_calls), ..self }
     }
 
     /// The same, with a grammar in its requests, or without.
@@ -250,10 +246,10 @@ impl ModelConfig {
     /// The same with a window of so many tokens; `None` where that is not known.
     #[must_use]
     pub fn with_context_tokens(self, context_tokens: impl Into<Option<usize>>) -> Self {
-        Self { context_tokens: context_tokens.into(), ..self }
+        Self { context_tokens: context_tokens.into(), is_window_told: false, ..self }
     }
 
-    /// The same with answers of at most so many tokens; `None` for the server's own bound.
+    /// The same with answers of at most so many tokens; `None` for the usual bound.
     #[must_use]
     pub fn with_max_tokens(self, max_tokens: impl Into<Option<u32>>) -> Self {
         Self { max_tokens: max_tokens.into(), ..self }
@@ -268,7 +264,7 @@ impl ModelConfig {
     /// The same with a chat template that can say this.
     #[must_use]
     pub fn with_template(self, template: ChatTemplate) -> Self {
-        Self { template, is_template_given: true, ..self }
+        Self { template: template.into(), ..self }
     }
 
     /// The same with a server that takes that a tool has to be called, or does not.
@@ -277,17 +273,30 @@ impl ModelConfig {
         Self { required_calls, ..self }
     }
 
+    /// How tools are told, and calls read.
+    #[must_use]
+    pub fn tool_calls(&self) -> ToolCalls {
+        self.tool_calls.unwrap_or_default()
+    }
+
+    /// What its chat template can say: all that nothing was said of.
+    #[must_use]
+    pub fn chat_template(&self) -> ChatTemplate {
+        self.template.or(ChatTemplate::default())
+    }
+
     /// Checks what does not fit each other.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         let (name, provider) = (&self.name, self.provider.name());
         let is_compatible = self.provider == Provider::OpenAiCompatible;
-        if self.tool_calls == ToolCalls::Hermes && !is_compatible {
+        let is_hermes = self.tool_calls() == ToolCalls::Hermes;
+        if is_hermes && !is_compatible {
             return Err(wrong(format!(
                 "tool_calls = \"hermes\" is for servers that know no tool calls (openai-compatible), but \
                  the provider of the model {name:?} is {provider}, which does: leave it out"
             )));
         }
-        if self.grammar && self.tool_calls != ToolCalls::Hermes {
+        if self.grammar && !is_hermes {
             return Err(wrong(format!(
                 "the grammar of the model {name:?} is one of calls in the format of Hermes: grammar = true \
                  needs tool_calls = \"hermes\""
@@ -299,7 +308,14 @@ impl ModelConfig {
                  model {name:?} is {provider}"
             )));
         }
-        chat_template::check_window(name, self.context_tokens, self.max_tokens)
+        if self.template != GivenTemplate::default() && !is_compatible {
+            return Err(wrong(format!(
+                "family, call_ids, parallel_calls, turns and system say what the chat template of a server \
+                 of one's own takes (openai-compatible), but the provider of the model {name:?} is \
+                 {provider}: leave them out"
+            )));
+        }
+        self.check_window()
     }
 }
 
@@ -325,6 +341,7 @@ impl fmt::Debug for ModelConfig {
             .field("grammar", &self.grammar)
             .field("diversity", &self.diversity)
             .field("context_tokens", &self.context_tokens)
+            .field("is_window_told", &self.is_window_told)
             .field("max_tokens", &self.max_tokens)
             .field("stream", &self.stream)
             .field("template", &self.template)

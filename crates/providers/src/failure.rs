@@ -54,14 +54,13 @@ const TOO_LONG: [&str; 8] = [
 
 /// What servers say when the model's chat template cannot say a request. Some call it a failure of their
 /// own; it does not pass.
-const TEMPLATE: [&str; 7] = [
+const TEMPLATE: [&str; 6] = [
     "jinja",
     "chat template",
     "chat_template",
     "must alternate",
     "tool-calls at once",
     "with length 9",
-    "nonetype",
 ];
 
 /// What to do where a template refuses.
@@ -80,7 +79,7 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
     let all =
         format!("{names} {message} {}", if message.is_empty() { body } else { "" }).to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| all.contains(phrase));
-    let is_template = says(&TEMPLATE);
+    let is_template = is_of_template(&all);
     let kind = match status {
         402 => ModelErrorKind::Quota,
         400..=499 if says(&SPENT) => ModelErrorKind::Quota,
@@ -102,10 +101,12 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
              the address that it leads to as base URL{words}"
         ),
         _ => {
-            let refused = kind == ModelErrorKind::Request && is_template;
-            let hint = if refused { TEMPLATE_HINT } else { "" };
-            let words = if refused { first_chars(&words, LONGEST_REFUSAL) } else { &words };
-            format!("the provider answered with status {status}{words}{hint}")
+            let of = parameter(&told).map(|name| format!(" to `{name}`")).unwrap_or_default();
+            let words = match kind == ModelErrorKind::Request && is_template {
+                true => with_hint(&words),
+                false => words,
+            };
+            format!("the provider answered with status {status}{of}{words}")
         }
     };
     ModelError { kind, message, retry_after }
@@ -125,7 +126,30 @@ pub(crate) fn of_body(error: &Value) -> ModelError {
         .or_else(|| names.iter().find_map(|name| named(name)))
         .unwrap_or_else(|| of_status(400));
     let words = if message.is_empty() { error.to_string() } else { message };
+    let may_be_refusal = matches!(kind, ModelErrorKind::Unavailable | ModelErrorKind::Request);
+    let (kind, words) = match may_be_refusal && is_of_template(&words.to_lowercase()) {
+        true => (ModelErrorKind::Request, with_hint(&words)),
+        false => (kind, words),
+    };
     ModelError::new(kind, format!("the provider broke off with an error: {words}"))
+}
+
+/// Whether a request is refused because it asks for an answer piece by piece. OpenAI does so to
+/// organisations that it has not verified.
+pub(crate) fn is_of_streaming(error: &ModelError) -> bool {
+    let words = error.message.split(|char: char| !char.is_alphanumeric());
+    let names = |word: &str| word.to_lowercase().starts_with("stream");
+    error.kind == ModelErrorKind::Request && words.into_iter().any(names)
+}
+
+/// Whether words without capitals are those of a chat template that cannot say a request.
+fn is_of_template(words: &str) -> bool {
+    TEMPLATE.iter().any(|phrase| words.contains(phrase))
+}
+
+/// A template's words, and what to do.
+fn with_hint(words: &str) -> String {
+    format!("{}{TEMPLATE_HINT}", first_chars(words, LONGEST_REFUSAL))
 }
 
 /// What a code or a type says.
@@ -200,6 +224,11 @@ fn words(body: &Value) -> (Vec<String>, String) {
         .find_map(|key| error.get(*key).and_then(Value::as_str))
         .or_else(|| error.as_str());
     (names, message.unwrap_or_default().to_owned())
+}
+
+/// The parameter that an error is about, as OpenAI names it.
+fn parameter(body: &Value) -> Option<&str> {
+    body.pointer("/error/param")?.as_str().filter(|name| !name.is_empty())
 }
 
 /// The beginning of a text, on one line.

@@ -49,8 +49,8 @@ mod workers;
 
 pub use api_key::ApiKey;
 pub use config::{
-    CallIds, ChatTemplate, Family, ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider,
-    SystemRole, Timeouts, ToolCalls, Turns, public_url,
+    CallIds, ChatTemplate, Family, GivenTemplate, ModelConfig, ModelFlags, ModelSettings,
+    ModelSources, Provider, SystemRole, Timeouts, ToolCalls, Turns, public_url,
 };
 pub use model_check::{CheckFinding, ModelCheck};
 pub use remote_model::RemoteModel;

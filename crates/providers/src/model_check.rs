@@ -1,15 +1,13 @@
 //! What a server takes and gives: a handful of questions, and the settings that follow from the answers.
 
-use crate::config::{CallIds, ChatTemplate, SystemRole, Turns};
-use crate::{ModelConfig, Provider, RemoteModel, ServerFacts};
-use foldback_core::{Content, Message, Role, ToolCall, ToolDefinition};
-use foldback_llm::{
-    ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Sampling, ToolChoice,
-};
-use serde::Serialize;
+mod judged;
 
-/// The longest answer to a question, in tokens: whether there is one is what is asked.
-const ANSWER: u32 = 48;
+use crate::config::{CallIds, ChatTemplate, SystemRole, Turns};
+use crate::{ModelConfig, Provider, RemoteModel, ServerFacts, ToolCalls};
+use foldback_core::{Message, ToolCall, ToolDefinition};
+use foldback_llm::{ChatRequest, ChatResponse, ModelError, ToolChoice};
+use judged::Judged;
+use serde::Serialize;
 
 /// A declared tool takes so many tokens at least; a server that counts none for one has not shown it to the
 /// model. (llama-cpp-python counts a few only.)
@@ -41,41 +39,42 @@ pub struct CheckFinding {
 }
 
 impl ModelCheck {
-    /// Asks the server of a model. It takes some ten short requests; the first that nobody answers ends it.
+    /// Asks the server of a model. It takes some ten short requests; the first that nobody answers, be it
+    /// with a refusal, ends it.
     ///
     /// # Errors
     /// When no request can be made of the settings.
     pub async fn ask(config: &ModelConfig) -> Result<Self, ModelError> {
         let facts = ServerFacts::ask(config).await?;
-        let mut asking = Asking::new(config.clone().completed_by(&facts))?;
-        let is_there = asking.answers().await;
-        if is_there {
-            asking.streams().await?;
-            asking.system().await?;
-            asking.tools().await?;
-            asking.history().await?;
-            asking.null_content().await?;
+        let mut config = config.clone().completed_by(&facts);
+        let narrow = config.check_window().err().filter(|_| config.is_window_told);
+        if narrow.is_some() {
+            // The server is at fault, and can be asked all the same.
+            config = config.with_context_tokens(None);
         }
-        asking.window(&facts);
+        let mut asking = Asking::new(config)?;
+        let is_answered = asking.questions().await.is_some();
+        asking.window(&facts, narrow);
         let settings = asking.settings();
         let Asking { findings, is_usable, .. } = asking;
-        Ok(Self { findings, settings, is_usable: is_there && is_usable })
+        Ok(Self { findings, settings, is_usable: is_answered && is_usable })
     }
 }
 
 /// What is asked, and what was found so far.
 struct Asking {
-    /// Whole answers, asked for once.
+    /// The settings that were found to fit. Answers are asked for once, and whole.
     config: ModelConfig,
-    /// What is found to fit.
+    /// Whether answers are to be streamed.
     stream: bool,
-    required_calls: bool,
-    hermes: bool,
     findings: Vec<CheckFinding>,
     /// The tokens of the plainest request, as the server counts them.
     plainest: u64,
     is_usable: bool,
 }
+
+/// A question that nobody answered is `None`: it ends the check.
+type Asked = Option<()>;
 
 impl Asking {
     fn new(config: ModelConfig) -> Result<Self, ModelError> {
@@ -83,13 +82,26 @@ impl Asking {
         drop(RemoteModel::new(config.clone())?);
         Ok(Self {
             stream: config.stream,
-            required_calls: config.required_calls,
-            hermes: config.tool_calls == crate::ToolCalls::Hermes,
-            config,
+            config: config.with_stream(false),
             findings: Vec::new(),
             plainest: 0,
             is_usable: true,
         })
+    }
+
+    async fn questions(&mut self) -> Asked {
+        self.answers().await?;
+        self.streams().await?;
+        // Only servers of one's own have chat templates that settings speak of.
+        let is_own = self.config.provider == Provider::OpenAiCompatible;
+        if is_own {
+            self.system().await?;
+        }
+        self.tools().await?;
+        if is_own {
+            self.history().await?;
+        }
+        Some(())
     }
 
     fn found(&mut self, question: &'static str, holds: impl Into<Option<bool>>, detail: &str) {
@@ -97,24 +109,21 @@ impl Asking {
         self.findings.push(CheckFinding { question, holds: holds.into(), detail });
     }
 
-    async fn ask(&self, config: ModelConfig, request: ChatRequest) -> Answer {
-        let request = request.with_sampling(Sampling::default().with_max_tokens(ANSWER));
-        RemoteModel::new(config)?.complete(&request).await
+    fn unanswered<T>(&mut self, question: &'static str, error: &ModelError) -> Option<T> {
+        self.found(question, None, &error.message);
+        None
     }
 
-    /// A whole answer, under this template.
-    async fn whole(&self, template: ChatTemplate, request: ChatRequest) -> Answer {
-        let config = self.config.clone().with_template(template).with_stream(false);
-        self.ask(config, request).await
+    async fn judge(&self, config: &ModelConfig, request: &ChatRequest) -> Judged {
+        Judged::of(config, request, &ChatRequest::new([question()])).await
     }
 
-    async fn answers(&mut self) -> bool {
-        let answer = self.whole(self.config.template, ChatRequest::new([question()])).await;
-        let answer = match answer {
-            Ok(answer) => answer,
+    async fn answers(&mut self) -> Asked {
+        let answer = match judged::ask(&self.config, &ChatRequest::new([question()])).await {
+            Ok((_, answer)) => answer,
             Err(error) => {
                 self.found("answers", false, &error.message);
-                return false;
+                return None;
             }
         };
         self.found("answers", true, &format!("as {}", answer.model));
@@ -125,36 +134,35 @@ impl Asking {
             false => "no usage is told: bounds of tokens and money do not hold".to_owned(),
         };
         self.found("counts tokens", counts, &detail);
-        true
+        Some(())
     }
 
-    async fn streams(&mut self) -> Result<(), ModelError> {
+    async fn streams(&mut self) -> Asked {
+        const QUESTION: &str = "streams";
         let config = self.config.clone().with_stream(true);
-        let model = RemoteModel::new(config)?;
-        let request = ChatRequest::new([question()])
-            .with_sampling(Sampling::default().with_max_tokens(ANSWER));
-        let (pieces, usage) = match model.pieces(&request).await {
-            Ok(counted) => counted,
-            Err(error) => {
+        let (pieces, usage) = match self.judge(&config, &ChatRequest::new([question()])).await {
+            Judged::Taken(pieces, answer) => (pieces, answer.usage),
+            Judged::Refused(error) => {
                 self.stream = false;
-                self.found("streams", false, &error.message);
-                return Ok(());
+                self.found(QUESTION, false, &error.message);
+                return Some(());
             }
+            Judged::Unanswered(error) => return self.unanswered(QUESTION, &error),
         };
         if pieces == 0 {
-            self.found("streams", false, "the answer came whole, which is taken as well");
+            self.found(QUESTION, false, "the answer came whole, which is taken as well");
         } else if usage.input == 0 && self.plainest > 0 {
             self.stream = false;
             let detail = format!("in {pieces} pieces, but without the tokens that it took");
-            self.found("streams", false, &detail);
+            self.found(QUESTION, false, &detail);
         } else {
-            self.found("streams", true, &format!("in {pieces} pieces"));
+            self.found(QUESTION, true, &format!("in {pieces} pieces"));
         }
-        Ok(())
+        Some(())
     }
 
     /// Instructions, at the beginning and late.
-    async fn system(&mut self) -> Result<(), ModelError> {
+    async fn system(&mut self) -> Asked {
         let first = vec![Message::system("Be brief."), question()];
         let late = vec![
             Message::system("Be brief."),
@@ -165,78 +173,117 @@ impl Asking {
         ];
         let never = |template| ChatTemplate { system: SystemRole::Never, ..template };
         let only_first = |template| ChatTemplate { system: SystemRole::First, ..template };
-        self.takes("takes instructions", first, false, &[&never]).await?;
-        self.takes("takes late instructions", late, false, &[&only_first, &never]).await
+        self.takes("takes instructions", ChatRequest::new(first), &[&never]).await?;
+        self.takes("takes late instructions", ChatRequest::new(late), &[&only_first, &never]).await
     }
 
     /// Tools: whether they arrive, whether a call can be required, whether one is made.
-    async fn tools(&mut self) -> Result<(), ModelError> {
-        let with_tool = || ChatRequest::new([tool_question()]).with_tools(vec![tool()]);
-        let without = self.whole(self.config.template, ChatRequest::new([tool_question()])).await;
-        let auto = self.whole(self.config.template, with_tool()).await;
+    async fn tools(&mut self) -> Asked {
+        const QUESTION: &str = "takes tools";
+        let with_tool = ChatRequest::new([tool_question()]).with_tools(vec![tool()]);
         let mut called = false;
-        match auto {
-            Err(error) => {
-                self.hermes = true;
-                self.found("takes tools", false, &error.message);
-                return Ok(());
-            }
-            Ok(answer) => {
-                called |= calls(&answer);
-                let counted = without.map_or(0, |answer| answer.usage.input);
-                let more = answer.usage.input.saturating_sub(counted);
-                if counted > 0 && more < LEAST_TOOL && !called {
-                    self.hermes = true;
-                    let detail = "they are passed over: a tool takes no tokens";
-                    self.found("takes tools", false, detail);
-                    return Ok(());
+        if self.config.tool_calls() == ToolCalls::Native {
+            let without = ChatRequest::new([tool_question()]);
+            let counted = match self.judge(&self.config, &without).await {
+                Judged::Taken(_, answer) => answer.usage.input,
+                Judged::Refused(error) | Judged::Unanswered(error) => {
+                    return self.unanswered(QUESTION, &error);
                 }
-                self.found("takes tools", true, &format!("{more} tokens for one"));
+            };
+            match self.judge(&self.config, &with_tool).await {
+                Judged::Taken(_, answer) => {
+                    called = calls(&answer);
+                    let more = answer.usage.input.saturating_sub(counted);
+                    if counted > 0 && more < LEAST_TOOL && !called {
+                        self.as_text("they are passed over: a tool takes no tokens");
+                    } else {
+                        self.found(QUESTION, true, &format!("{more} tokens for one"));
+                    }
+                }
+                Judged::Refused(error) => self.as_text(&error.message),
+                Judged::Unanswered(error) => return self.unanswered(QUESTION, &error),
             }
         }
-        let required = with_tool().with_tool_choice(ToolChoice::Required);
-        let config = self.config.clone().with_required_calls(true).with_stream(false);
-        match self.ask(config, required).await {
-            Ok(answer) => {
-                called |= calls(&answer);
-                self.found("takes that a call is required", true, "");
-            }
-            Err(error) => {
-                self.required_calls = false;
-                self.found("takes that a call is required", false, &error.message);
-            }
+        if !self.is_usable {
+            return Some(());
         }
-        let detail = if called { "" } else { "it was asked twice; small models often do not" };
+        called |= match self.config.tool_calls() {
+            ToolCalls::Hermes => self.tools_as_text(&with_tool).await?,
+            ToolCalls::Native => self.required(with_tool).await?,
+        };
+        let detail =
+            if called { "" } else { "small models often do not, though they are asked to" };
         self.found("calls tools", called, detail);
-        Ok(())
+        Some(())
+    }
+
+    /// Tools do not arrive: they are told as text, where that helps.
+    fn as_text(&mut self, why: &str) {
+        if self.config.provider == Provider::OpenAiCompatible {
+            self.config.tool_calls = Some(ToolCalls::Hermes);
+        } else {
+            self.is_usable = false;
+        }
+        self.found("takes tools", false, why);
+    }
+
+    /// Whether a tool that is told as text is called.
+    async fn tools_as_text(&mut self, with_tool: &ChatRequest) -> Option<bool> {
+        const QUESTION: &str = "takes tools as text";
+        match self.judge(&self.config, with_tool).await {
+            Judged::Taken(_, answer) => {
+                self.found(QUESTION, true, "");
+                Some(calls(&answer))
+            }
+            Judged::Refused(error) => {
+                self.is_usable = false;
+                self.found(QUESTION, false, &error.message);
+                Some(false)
+            }
+            Judged::Unanswered(error) => self.unanswered(QUESTION, &error),
+        }
+    }
+
+    /// Whether a tool is called where that is required.
+    async fn required(&mut self, with_tool: ChatRequest) -> Option<bool> {
+        const QUESTION: &str = "takes that a call is required";
+        let required = with_tool.with_tool_choice(ToolChoice::Required);
+        let config = self.config.clone().with_required_calls(true);
+        match self.judge(&config, &required).await {
+            Judged::Taken(_, answer) => {
+                self.found(QUESTION, true, "");
+                Some(calls(&answer))
+            }
+            Judged::Refused(error) => {
+                self.config.required_calls = false;
+                self.found(QUESTION, false, &error.message);
+                Some(false)
+            }
+            Judged::Unanswered(error) => self.unanswered(QUESTION, &error),
+        }
     }
 
     /// What a conversation with calls looks like.
-    async fn history(&mut self) -> Result<(), ModelError> {
-        if self.hermes {
-            return Ok(());
-        }
+    async fn history(&mut self) -> Asked {
         let call = |id: &str| ToolCall::new(id, "tide", r#"{"port": "Holm"}"#);
         let result = |id: &str| Message::tool_result(&call(id).id, "6.4 m");
-        let asked = |ids: &[&str]| {
+        let asked = |ids: &[&str], more: Option<Message>| {
             let calls = ids.iter().map(|id| call(id)).collect();
             let mut messages = vec![tool_question(), Message::calls("", calls)];
-            messages.extend(ids.iter().map(|id| result(id)));
-            messages
+            messages.extend(ids.iter().map(|id| result(id)).chain(more));
+            ChatRequest::new(messages).with_tools(vec![tool()])
         };
         let nine = |template| ChatTemplate { call_ids: CallIds::Nine, ..template };
         let single = |template| ChatTemplate { parallel_calls: false, ..template };
         let alternating = |template| ChatTemplate { turns: Turns::Alternating, ..template };
         let both = |template| alternating(nine(template));
-        let one = asked(&["call_1"]);
-        self.takes("takes a call and its result", one, true, &[&nine, &alternating, &both]).await?;
-        let parallel = asked(&["call_1", "call_2"]);
-        self.takes("takes calls beside each other", parallel, true, &[&single]).await?;
-        let mut behind = asked(&["call_1"]);
-        behind.push(Message::user(
-            "[state of the work, not said by the user]\nTodo list:\n- [ ] answer",
-        ));
-        self.takes("takes the user behind a result", behind, true, &[&alternating]).await
+        let one = asked(&["call_1"], None);
+        self.takes("takes a call and its result", one, &[&nine, &alternating, &both]).await?;
+        let parallel = asked(&["call_1", "call_2"], None);
+        self.takes("takes calls beside each other", parallel, &[&single]).await?;
+        let state = "[state of the work, not said by the user]\nTodo list:\n- [ ] answer";
+        let behind = asked(&["call_1"], Some(Message::user(state)));
+        self.takes("takes the user behind a result", behind, &[&alternating]).await
     }
 
     /// Whether a conversation is taken; where it is not, the first template of those that follow is kept
@@ -244,65 +291,40 @@ impl Asking {
     async fn takes(
         &mut self,
         what: &'static str,
-        messages: Vec<Message>,
-        tools: bool,
+        request: ChatRequest,
         otherwise: &[&(dyn Fn(ChatTemplate) -> ChatTemplate + Sync)],
-    ) -> Result<(), ModelError> {
-        let request = || {
-            let request = ChatRequest::new(messages.clone());
-            if tools { request.with_tools(vec![tool()]) } else { request }
-        };
-        let in_force = self.config.template;
-        let error = match self.whole(in_force, request()).await {
-            Ok(_) => {
+    ) -> Asked {
+        let in_force = self.config.chat_template();
+        let error = match self.judge(&self.config, &request).await {
+            Judged::Taken(..) => {
                 let is_plain = in_force == ChatTemplate::default();
                 let detail = if is_plain { "" } else { "with the settings below" };
                 self.found(what, true, detail);
-                return Ok(());
+                return Some(());
             }
-            Err(error) => error,
+            Judged::Refused(error) => error,
+            Judged::Unanswered(error) => return self.unanswered(what, &error),
         };
-        if error.kind == ModelErrorKind::Authentication {
-            return Err(error);
-        }
-        for other in otherwise {
-            let template = other(in_force);
-            if template != in_force && self.whole(template, request()).await.is_ok() {
-                self.config.template = template;
-                self.found(
-                    what,
-                    false,
-                    &format!("it is said otherwise, by a setting: {}", error.message),
-                );
-                return Ok(());
+        let others = otherwise.iter().map(|other| other(in_force));
+        for template in others.filter(|template| *template != in_force) {
+            let config = self.config.clone().with_template(template);
+            match self.judge(&config, &request).await {
+                Judged::Taken(..) => {
+                    self.config = config;
+                    let detail = format!("it is said otherwise, by a setting: {}", error.message);
+                    self.found(what, false, &detail);
+                    return Some(());
+                }
+                Judged::Refused(_) => {}
+                Judged::Unanswered(error) => return self.unanswered(what, &error),
             }
         }
         self.is_usable = false;
         self.found(what, false, &error.message);
-        Ok(())
+        Some(())
     }
 
-    /// Whether a message with calls may have no content: foldback sends an empty text to servers of
-    /// one's own, so it need not.
-    async fn null_content(&mut self) -> Result<(), ModelError> {
-        if self.hermes || self.config.provider != Provider::OpenAiCompatible {
-            return Ok(());
-        }
-        let call = ToolCall::new("call_1", "tide", r#"{"port": "Holm"}"#);
-        let result = Message::tool_result(&call.id, "6.4 m");
-        let asking = Message::compose(Role::Assistant, Content::Empty, vec![call], None);
-        let request = ChatRequest::new(vec![tool_question(), asking, result])
-            .with_tools(vec![tool()])
-            .with_sampling(Sampling::default().with_max_tokens(ANSWER));
-        let model = RemoteModel::new(self.config.clone().with_stream(false))?;
-        match model.whole_with_null_content(&request).await {
-            Ok(_) => self.found("takes null content", true, ""),
-            Err(_) => self.found("takes null content", false, "an empty text is sent instead"),
-        }
-        Ok(())
-    }
-
-    fn window(&mut self, facts: &ServerFacts) {
+    fn window(&mut self, facts: &ServerFacts, narrow: Option<ModelError>) {
         match (facts.context_tokens, self.config.context_tokens) {
             (Some(tokens), _) => {
                 self.found("tells its window", true, &format!("{tokens} tokens"));
@@ -315,29 +337,30 @@ impl Asking {
                 self.found("tells its window", None, detail);
             }
         }
+        if let Some(error) = narrow {
+            self.is_usable = false;
+            self.found("has room for an agent", false, &error.message);
+        }
     }
 
     fn settings(&self) -> Vec<String> {
+        let config = &self.config;
         let mut lines = Vec::new();
-        if let Some(tokens) = self.config.context_tokens {
+        if let Some(tokens) = config.context_tokens {
             lines.push(format!("context_tokens = {tokens}"));
         }
         if !self.stream {
             lines.push("stream = false".to_owned());
         }
-        if self.hermes {
+        if config.tool_calls() == ToolCalls::Hermes {
             lines.push("tool_calls = \"hermes\"".to_owned());
-            return lines;
-        }
-        if !self.required_calls {
+        } else if !config.required_calls {
             lines.push("required_calls = false".to_owned());
         }
-        lines.extend(self.config.template.settings());
+        lines.extend(config.chat_template().settings());
         lines
     }
 }
-
-type Answer = Result<ChatResponse, ModelError>;
 
 fn calls(answer: &ChatResponse) -> bool {
     !answer.message.tool_calls().is_empty()

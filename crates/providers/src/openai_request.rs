@@ -95,7 +95,7 @@ fn draw(request: &ChatRequest, config: &ModelConfig, body: &mut Map<String, Valu
     if !stop.is_empty() {
         body.insert("stop".to_owned(), json!(stop));
     }
-    if let Some(max_tokens) = max_tokens.or(config.max_tokens) {
+    if let Some(max_tokens) = max_tokens.or_else(|| config.longest_answer()) {
         // OpenAI's models that reason refuse the old name; the servers of others know no other.
         let reasons = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
         let reasons = reasons.iter().any(|beginning| config.name.starts_with(beginning));

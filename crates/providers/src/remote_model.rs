@@ -6,11 +6,12 @@
 //! JSON, white space around texts, a piece of a call without an index.
 
 mod reading;
+mod streaming;
 
 use crate::check::check;
 use crate::door::Door;
 use crate::draft::Draft;
-use crate::failure::unreadable;
+use crate::failure::{is_of_streaming, unreadable};
 use crate::openai_request::ends_with_beginning;
 use crate::said_otherwise::said_otherwise;
 use crate::workers::{Busy, Workers};
@@ -21,7 +22,7 @@ use crate::{
 use foldback_core::Message;
 use foldback_llm::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
-    ModelErrorKind, StopReason, ToolChoice, ToolNames, Usage,
+    ModelErrorKind, StopReason, ToolChoice, ToolNames,
 };
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -30,7 +31,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use streaming::Streaming;
 
 /// A model that is asked over HTTP.
 ///
@@ -51,8 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct RemoteModel {
     config: ModelConfig,
     workers: Arc<Workers>,
-    /// With tools, nothing comes in pieces, and an answer as a whole.
-    gives_nothing: Arc<AtomicBool>,
+    streaming: Arc<Streaming>,
 }
 
 impl fmt::Debug for RemoteModel {
@@ -72,7 +72,7 @@ impl RemoteModel {
         let addresses = std::iter::once(&config.base_url).chain(&config.workers);
         let doors = addresses.map(|at| Ok((at.clone(), Door::new(&config, at)?)));
         let workers = Arc::new(Workers::new(doors.collect::<Result<_, ModelError>>()?));
-        Ok(Self { config, workers, gives_nothing: Arc::default() })
+        Ok(Self { config, workers, streaming: Arc::default() })
     }
 
     /// The settings.
@@ -94,7 +94,7 @@ impl RemoteModel {
             sent.to_mut().messages = diversity::varied(seed, &request.messages);
         }
         let (mut beginning, mut grammar) = (None, None);
-        if config.tool_calls == ToolCalls::Hermes {
+        if config.tool_calls() == ToolCalls::Hermes {
             let plain = hermes::plain(&sent, config.grammar, config.prefill)?;
             beginning = (!request.tools.is_empty()).then_some(plain.beginning);
             (sent, grammar) = (Cow::Owned(plain.request), plain.grammar);
@@ -112,7 +112,7 @@ impl RemoteModel {
             }
         }
         let sent = match config.provider {
-            Provider::OpenAiCompatible => said_otherwise(sent, config.template),
+            Provider::OpenAiCompatible => said_otherwise(sent, config.chat_template()),
             Provider::OpenAi | Provider::Anthropic => sent,
         };
         let names = ToolNames::of_request(&sent);
@@ -151,37 +151,17 @@ impl RemoteModel {
         self.read(&answer, draft)
     }
 
-    /// The same, where messages with calls and no words have no content at all.
-    pub(crate) async fn whole_with_null_content(
+    /// An answer piece by piece, asked for once, and in how many it came: 0 where it came whole.
+    pub(crate) async fn pieces(
         &self,
         request: &ChatRequest,
-    ) -> Result<ChatResponse, ModelError> {
-        let Prepared { request, mut body, draft } = self.prepare(request, false)?;
-        let messages = body.get_mut("messages").and_then(Value::as_array_mut);
-        for message in messages.into_iter().flatten() {
-            if message.get("tool_calls").is_some() && message["content"] == "" {
-                message["content"] = Value::Null;
-            }
-        }
-        let (door, busy) = self.way(&request)?;
-        let answer = door.post(&request, body).await;
-        self.read(&answer.map_err(|error| self.failed(&busy, error))?, draft)
-    }
-
-    /// In how many pieces an answer comes, 0 for one that comes whole, and the tokens that it took.
-    pub(crate) async fn pieces(&self, request: &ChatRequest) -> Result<(usize, Usage), ModelError> {
-        let mut reading = match self.open(request).await? {
-            Opened::Whole(response) => return Ok((0, response.usage)),
-            Opened::Broken(error) => return Err(error),
-            Opened::Pieces(reading) => reading,
-        };
-        let mut pieces = 0;
-        loop {
-            match reading.chunk().await {
-                Some(Ok(ChatChunk::Done(response))) => return Ok((pieces, response.usage)),
-                Some(Ok(_)) => pieces += 1,
-                Some(Err(error)) => return Err(self.shown(error)),
-                None => return Err(unreadable("the answer broke off before its end", "")),
+    ) -> Result<(usize, ChatResponse), ModelError> {
+        match self.open(request).await? {
+            Opened::Whole(response) => Ok((0, *response)),
+            Opened::Broken(busy, error) => Err(self.failed(&busy, error)),
+            Opened::Pieces(reading) => {
+                let (pieces, answer) = self.read_on(*reading).await;
+                answer.map(|response| (pieces, response))
             }
         }
     }
@@ -202,18 +182,18 @@ impl RemoteModel {
         let frames = door.stream(&request, body).await;
         let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
         // What goes wrong before the first frame is an error of this call.
-        let first = frames.next().await.transpose();
-        let first = match first {
+        let first = match frames.next().await.transpose() {
             // It said that all is well, and broke off.
             Err(error) if error.kind == ModelErrorKind::Unavailable => {
-                return Ok(Opened::Broken(self.failed(&busy, error)));
+                return Ok(Opened::Broken(busy, error));
             }
             first => first.map_err(|error| self.failed(&busy, error))?,
         };
         if first.is_none() {
-            let Some(answer) = frames.whole().map_err(|error| self.shown(error))? else {
+            let whole = frames.whole().map_err(|error| self.failed(&busy, error))?;
+            let Some(answer) = whole else {
                 let what = "the answer has no server-sent events, which a streamed one comes in";
-                return Ok(Opened::Broken(self.shown(unreadable(what, ""))));
+                return Ok(Opened::Broken(busy, unreadable(what, "")));
             };
             return Ok(Opened::Whole(Box::new(self.read(&answer, draft)?)));
         }
@@ -221,51 +201,90 @@ impl RemoteModel {
         Ok(Opened::Pieces(Box::new(Reading::new(frames, first, reader, busy))))
     }
 
-    /// The whole answer of one that comes piece by piece. Where nothing comes in pieces, as with tools from
-    /// llama-cpp-python, it is asked for once more as a whole; a server that has an answer then is asked
-    /// so from then on.
+    /// The same, where a server that refuses to stream is asked for the whole, from then on.
+    async fn open_or_whole(&self, request: &ChatRequest) -> Result<Opened, ModelError> {
+        match self.open(request).await {
+            Err(error) if is_of_streaming(&error) => {
+                let whole = self.whole(request).await?;
+                self.streaming.refused();
+                Ok(Opened::Whole(Box::new(whole)))
+            }
+            opened => opened,
+        }
+    }
+
+    /// The whole answer of one that comes piece by piece. Servers of one's own that give nothing in pieces
+    /// are asked for it once more as a whole: llama-cpp-python streams no calls, and breaks off instead of
+    /// saying what is wrong with a request.
     async fn collect(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
-        let mut reading = match self.open(request).await {
-            Ok(Opened::Whole(response)) => return Ok(*response),
-            Ok(Opened::Pieces(reading)) => reading,
-            Ok(Opened::Broken(error)) if request.tools.is_empty() => return Err(error),
-            Ok(Opened::Broken(error)) => {
-                return self.whole_instead(request).await.unwrap_or(Err(error));
-            }
-            Err(error) => return Err(error),
-        };
-        let mut came = false;
-        let end = loop {
-            match reading.chunk().await {
-                Some(Ok(ChatChunk::Done(response))) => break Ok(*response),
-                Some(Ok(_)) => came = true,
-                Some(Err(error)) => break Err(self.shown(error)),
-                None => break Err(unreadable("the answer broke off before its end", "")),
+        let is_own = self.config.provider == Provider::OpenAiCompatible;
+        let reading = match self.open_or_whole(request).await? {
+            Opened::Whole(response) => return Ok(*response),
+            Opened::Pieces(reading) => *reading,
+            Opened::Broken(busy, error) if !is_own => return Err(self.failed(&busy, error)),
+            // Whether the server is there is seen by the request for the whole.
+            Opened::Broken(busy, error) => {
+                drop(busy);
+                let is_lost = error.kind == ModelErrorKind::Unavailable;
+                return self.whole_instead(request, None, is_lost).await;
             }
         };
-        let is_native = self.config.tool_calls == ToolCalls::Native;
+        let (pieces, end) = self.read_on(reading).await;
+        let is_native = self.config.tool_calls() == ToolCalls::Native;
         let is_nothing = match &end {
             Ok(response) => response.usage.output == 0 && response.stop == StopReason::End,
             // A call in words that is none has been written.
             Err(error) => error.kind == ModelErrorKind::Response && is_native,
         };
-        if came || !is_nothing || request.tools.is_empty() {
-            return end;
+        if is_own && is_nothing && pieces == 0 {
+            return self.whole_instead(request, end.ok(), false).await;
         }
-        self.whole_instead(request).await.unwrap_or(end)
+        if let (true, Ok(response)) = (is_own, &end) {
+            self.streaming.streamed(request, response.usage);
+        }
+        end
     }
 
-    /// The answer as a whole, where there is one that says something.
+    /// The answer as a whole, behind a stream that gave none, or was lost.
     async fn whole_instead(
         &self,
         request: &ChatRequest,
-    ) -> Option<Result<ChatResponse, ModelError>> {
-        let whole = self.whole(request).await.ok()?;
-        if whole.message.tool_calls().is_empty() && whole.message.text().trim().is_empty() {
-            return None;
+        streamed: Option<ChatResponse>,
+        is_lost: bool,
+    ) -> Result<ChatResponse, ModelError> {
+        let whole = match (self.whole(request).await, streamed) {
+            (Ok(whole), None) => whole,
+            (Ok(whole), Some(streamed)) => {
+                let mut usage = streamed.usage;
+                usage += whole.usage;
+                ChatResponse { usage, ..whole }
+            }
+            // It had nothing to say.
+            (Err(_), Some(streamed)) => return Ok(streamed),
+            // What was wrong with the request is said here, and not where the stream broke off.
+            (Err(error), None) => return Err(error),
+        };
+        if is_lost {
+            self.streaming.lost(request);
+        } else if !whole.message.tool_calls().is_empty() || !whole.message.text().trim().is_empty()
+        {
+            self.streaming.gave_nothing(request);
         }
-        self.gives_nothing.store(true, Ordering::Relaxed);
-        Some(Ok(whole))
+        Ok(whole)
+    }
+
+    /// Reads an answer to its end, and counts its pieces.
+    async fn read_on(&self, mut reading: Reading) -> (usize, Result<ChatResponse, ModelError>) {
+        let mut pieces = 0;
+        let end = loop {
+            match reading.chunk().await {
+                Some(Ok(ChatChunk::Done(response))) => break Ok(*response),
+                Some(Ok(_)) => pieces += 1,
+                Some(Err(error)) => break Err(self.failed(reading.busy(), error)),
+                None => break Err(unreadable("the answer broke off before its end", "")),
+            }
+        };
+        (pieces, end)
     }
 
     /// Every error of an answer goes through here.
@@ -292,7 +311,7 @@ enum Opened {
     Pieces(Box<Reading>),
     Whole(Box<ChatResponse>),
     /// Nothing: the connection was lost before the first piece, or what came is no answer.
-    Broken(ModelError),
+    Broken(Busy, ModelError),
 }
 
 impl ChatModel for RemoteModel {
@@ -312,12 +331,12 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
-            let is_whole = !request.tools.is_empty() && self.gives_nothing.load(Ordering::Relaxed);
-            if self.config.stream && !is_whole {
-                self.collect(request).await
-            } else {
-                self.whole(request).await
+            if !self.config.stream || self.streaming.is_given_up(request) {
+                let response = self.whole(request).await?;
+                self.streaming.came_whole(response.usage);
+                return Ok(response);
             }
+            self.collect(request).await
         }
         .boxed()
     }
@@ -327,16 +346,16 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
-            let reading = match self.open(request).await? {
+            let reading = match self.open_or_whole(request).await? {
                 Opened::Pieces(reading) => *reading,
-                Opened::Broken(error) => return Err(error),
+                Opened::Broken(busy, error) => return Err(self.failed(&busy, error)),
                 Opened::Whole(response) => {
                     return Ok(stream::iter(response.into_chunks().into_iter().map(Ok)).boxed());
                 }
             };
             let chunks = stream::unfold(reading, move |mut reading| async move {
                 let chunk = reading.chunk().await?;
-                Some((chunk.map_err(|error| self.shown(error)), reading))
+                Some((chunk.map_err(|error| self.failed(reading.busy(), error)), reading))
             });
             Ok(chunks.boxed())
         }

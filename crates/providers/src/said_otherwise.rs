@@ -22,8 +22,10 @@ pub(crate) fn said_otherwise<'r>(
     }
     let mut request = request.into_owned();
     let before = request.messages.len();
-    if template.system != SystemRole::Anywhere {
-        request.messages = without_late_system(&request.messages, template.system);
+    // Where turns alternate, instructions have no turn of their own.
+    if template.system != SystemRole::Anywhere || template.turns == Turns::Alternating {
+        let speaks = template.system != SystemRole::Never;
+        request.messages = without_late_system(&request.messages, speaks);
     }
     if !template.parallel_calls {
         request.messages = one_by_one(&request.messages);
@@ -40,34 +42,31 @@ pub(crate) fn said_otherwise<'r>(
     Cow::Owned(request)
 }
 
-/// Instructions in the user's words, where the system may not speak. Those at the beginning stand before
-/// what the user says first.
-fn without_late_system(messages: &[Arc<Message>], system: SystemRole) -> Vec<Arc<Message>> {
+/// Late instructions in the user's words, and those at the beginning as one message: of the system where
+/// it `speaks`, else before what the user says first.
+fn without_late_system(messages: &[Arc<Message>], speaks: bool) -> Vec<Arc<Message>> {
     let standing = messages.iter().take_while(|message| message.role().is_instruction()).count();
     let (first, rest) = messages.split_at(standing);
+    let join = |all: Arc<Message>, more: Arc<Message>| Arc::new(joined(&all, &more));
+    let first = first.iter().cloned().reduce(join);
+    let mut rest = rest.iter().map(|message| match message.role().is_instruction() {
+        true => Arc::new(Message::user(&tagged(&message.text()))),
+        false => Arc::clone(message),
+    });
     let mut out = Vec::with_capacity(messages.len());
-    let mut before = None;
-    if system == SystemRole::First {
-        out.extend(first.iter().cloned());
-    } else {
-        let texts: Vec<_> = first.iter().map(|message| message.text()).collect();
-        before = (!texts.is_empty()).then(|| Message::user(&texts.join("\n\n")));
-    }
-    for message in rest {
-        let message = if message.role().is_instruction() {
-            Arc::new(Message::user(&tagged(&message.text())))
-        } else {
-            Arc::clone(message)
-        };
-        match before.take() {
-            None => out.push(message),
-            Some(words) if *message.role() == Role::User => {
-                out.push(Arc::new(joined(&words, &message)));
+    match first {
+        Some(first) if !speaks => {
+            let words = Message::user(&first.text());
+            match rest.next() {
+                Some(said) if *said.role() == Role::User => {
+                    out.push(Arc::new(joined(&words, &said)));
+                }
+                said => out.extend([Arc::new(words)].into_iter().chain(said)),
             }
-            Some(words) => out.extend([Arc::new(words), message]),
         }
+        first => out.extend(first),
     }
-    out.extend(before.map(Arc::new));
+    out.extend(rest);
     out
 }
 
@@ -86,9 +85,8 @@ fn one_by_one(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let (results, behind) = behind.split_at(results);
         rest = behind;
         for (at, call) in calls.iter().enumerate() {
-            let content = if at == 0 { message.content().clone() } else { Content::Empty };
             let one = match at {
-                0 => message.with_body(content, vec![call.clone()]),
+                0 => message.with_body(message.content().clone(), vec![call.clone()]),
                 _ => Message::calls("", vec![call.clone()]),
             };
             out.push(Arc::new(one));
@@ -102,22 +100,21 @@ fn one_by_one(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     out
 }
 
-/// User and model in turn. What is said by the user, or to the model, behind the result of a tool stands
-/// at the end of that result; what one side says twice in a row is one message.
+/// User and model in turn. What the user says behind the result of a tool stands at the end of that result;
+/// what one side says twice in a row is one message.
 ///
 /// A message of the model with calls, and the results, are no turns of their own: templates pass over
 /// them when they look who speaks.
 fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
-    // Whoever had the last turn.
+    // The side that had the last turn.
     let mut last: Option<Role> = None;
     for message in messages {
-        let begins = last.is_none();
         match message.role() {
-            Role::System | Role::Developer if begins => out.push(Arc::clone(message)),
-            Role::Tool => out.push(Arc::clone(message)),
+            // Instructions stand at the beginning only by now.
+            Role::System | Role::Developer | Role::Tool => out.push(Arc::clone(message)),
             Role::Assistant => {
-                if begins {
+                if last.is_none() {
                     out.push(Arc::new(Message::user(GO_ON)));
                     last = Some(Role::User);
                 }
@@ -125,16 +122,14 @@ fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                     out.push(Arc::clone(message));
                     continue;
                 }
-                let before = out.last().map(|before| before.role().clone());
+                let is_again = last == Some(Role::Assistant);
                 match out.last_mut() {
                     // Two answers of the model, one behind the other.
-                    Some(said)
-                        if last == Some(Role::Assistant) && before == Some(Role::Assistant) =>
-                    {
+                    Some(said) if is_again && *said.role() == Role::Assistant => {
                         *said = Arc::new(joined(said, message));
                     }
                     _ => {
-                        if last == Some(Role::Assistant) {
+                        if is_again {
                             out.push(Arc::new(Message::user(GO_ON)));
                         }
                         out.push(Arc::clone(message));
@@ -142,33 +137,25 @@ fn alternating(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                 }
                 last = Some(Role::Assistant);
             }
-            // The user; and instructions that come late, which have no place of their own.
             _ => {
-                let is_turn_of_user = last == Some(Role::User);
+                let is_again = last == Some(Role::User);
                 match out.last_mut() {
-                    Some(said) if is_turn_of_user && *said.role() != Role::Assistant => {
+                    Some(said) if is_again && *said.role() != Role::Assistant => {
                         *said = Arc::new(joined(said, message));
                     }
-                    // The model called something, and nothing came of it.
-                    Some(_) if is_turn_of_user => {
-                        out.push(Arc::new(Message::assistant("(No result.)")));
-                        out.push(Arc::new(of_user(message)));
+                    _ => {
+                        if is_again {
+                            // The model called something, and nothing came of it.
+                            out.push(Arc::new(Message::assistant("(No result.)")));
+                        }
+                        out.push(Arc::clone(message));
                     }
-                    _ => out.push(Arc::new(of_user(message))),
                 }
                 last = Some(Role::User);
             }
         }
     }
     out
-}
-
-/// A message as the user's own.
-fn of_user(message: &Message) -> Message {
-    match message.role() {
-        Role::User => message.clone(),
-        _ => Message::user(&message.text()),
-    }
 }
 
 /// The first message with what the second says behind it.

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct ServerFacts {
     /// The tokens of the model's window, as the server runs it.
     pub context_tokens: Option<usize>,
-    /// The model's chat template.
+    /// The model's chat template; where there is another one for requests with tools, both.
     pub template: Option<String>,
 }
 
@@ -45,10 +45,14 @@ impl ServerFacts {
     fn of_props(props: &Value) -> Self {
         let settings = &props["default_generation_settings"];
         let window = settings.get("n_ctx").or_else(|| props.get("n_ctx")).and_then(Value::as_u64);
-        let template = props.get("chat_template").and_then(Value::as_str);
+        // Requests with tools are rendered by the first where it is there, all others by the second.
+        let templates = ["chat_template_tool_use", "chat_template"];
+        let templates =
+            templates.iter().filter_map(|name| props.get(*name).and_then(Value::as_str));
+        let templates: Vec<&str> = templates.filter(|text| !text.trim().is_empty()).collect();
         Self {
             context_tokens: tokens(window),
-            template: template.filter(|text| !text.trim().is_empty()).map(str::to_owned),
+            template: (!templates.is_empty()).then(|| templates.join("\n")),
         }
     }
 
@@ -73,18 +77,20 @@ fn tokens(told: Option<u64>) -> Option<usize> {
 }
 
 impl ModelConfig {
-    /// The same with what a server tells, where the settings say nothing.
+    /// The same with what a server tells, wherever the settings say nothing.
     #[must_use]
-    pub fn completed_by(self, facts: &ServerFacts) -> Self {
-        let template = facts.chat_template().filter(|_| !self.is_template_given);
-        let text = facts.template.as_deref().filter(|_| !self.is_template_given);
-        let as_text = text.is_some_and(ChatTemplate::knows_no_tools);
-        Self {
-            tool_calls: if as_text { ToolCalls::Hermes } else { self.tool_calls },
-            context_tokens: self.context_tokens.or(facts.context_tokens),
-            template: template.unwrap_or(self.template),
-            ..self
+    pub fn completed_by(mut self, facts: &ServerFacts) -> Self {
+        self.is_window_told = self.context_tokens.is_none() && facts.context_tokens.is_some();
+        self.context_tokens = self.context_tokens.or(facts.context_tokens);
+        self.max_tokens = self.longest_answer();
+        if let Some(template) = facts.chat_template() {
+            self.template = self.template.or(template).into();
         }
+        let knows_no_tools = facts.template.as_deref().is_some_and(ChatTemplate::knows_no_tools);
+        if self.tool_calls.is_none() && knows_no_tools {
+            self.tool_calls = Some(ToolCalls::Hermes);
+        }
+        self
     }
 }
 
@@ -103,11 +109,61 @@ mod tests {
         let config = ModelConfig::new(Provider::OpenAiCompatible, "http://127.0.0.1:1/v1", "m");
         let completed = config.clone().completed_by(&facts);
         assert_eq!(completed.context_tokens, Some(8_192));
-        assert_eq!(completed.template.call_ids, CallIds::Nine);
+        assert_eq!(completed.chat_template().call_ids, CallIds::Nine);
         let given = config.with_context_tokens(4_096).with_template(ChatTemplate::default());
         let completed = given.completed_by(&facts);
         assert_eq!(completed.context_tokens, Some(4_096), "what was set stays");
-        assert_eq!(completed.template.turns, Turns::Any);
+        assert_eq!(completed.chat_template().turns, Turns::Any);
+    }
+
+    /// What is set of a template stays, and says nothing of the rest; so with how tools are told.
+    #[test]
+    fn settings_are_completed_one_by_one() {
+        let template = "{{ raise_exception('roles must alternate') }} {# with length 9 #}";
+        let facts = ServerFacts::of_props(&json!({"chat_template": template}));
+        let config = ModelConfig::new(Provider::OpenAiCompatible, "http://127.0.0.1:1/v1", "m");
+        let mut given = config.clone();
+        given.template.call_ids = Some(CallIds::Given);
+        let completed = given.completed_by(&facts);
+        assert_eq!(completed.chat_template().call_ids, CallIds::Given);
+        assert_eq!(completed.chat_template().turns, Turns::Alternating);
+        assert_eq!(completed.tool_calls(), ToolCalls::Hermes, "the template knows no tools");
+        let native = config.with_tool_calls(ToolCalls::Native).completed_by(&facts);
+        assert_eq!(native.tool_calls(), ToolCalls::Native);
+    }
+
+    /// llama.cpp has a template for requests with tools beside the other, and uses both.
+    #[test]
+    fn a_template_for_tools_is_read_as_well() {
+        let props = json!({
+            "chat_template": "{{ raise_exception('roles must alternate') }}",
+            "chat_template_tool_use": "{{ tools }} {# with length 9 #}",
+        });
+        let facts = ServerFacts::of_props(&props);
+        let template = facts.chat_template().unwrap();
+        assert_eq!((template.call_ids, template.turns), (CallIds::Nine, Turns::Alternating));
+        let config = ModelConfig::new(Provider::OpenAiCompatible, "http://127.0.0.1:1/v1", "m");
+        assert_eq!(config.completed_by(&facts).tool_calls(), ToolCalls::Native);
+    }
+
+    /// An answer leaves the request room; a window that has none is named as the server's.
+    #[test]
+    fn an_answer_has_a_quarter_of_a_small_window() {
+        let config = ModelConfig::new(Provider::OpenAiCompatible, "http://127.0.0.1:1/v1", "m");
+        let of = |tokens: usize| ServerFacts { context_tokens: Some(tokens), template: None };
+        for (tokens, answer) in [(4_096, 1_024), (16_384, 4_096), (131_072, 4_096)] {
+            let completed = config.clone().completed_by(&of(tokens));
+            assert_eq!((completed.max_tokens, completed.check()), (Some(answer), Ok(())));
+        }
+        let error = config.clone().completed_by(&of(512)).check().unwrap_err().message;
+        assert!(error.starts_with("the server of the model \"m\" has a window of 512 "), "{error}");
+        assert!(error.contains("-c 8192"), "{error}");
+        let error = config.clone().with_context_tokens(2_047).check().unwrap_err().message;
+        assert!(error.starts_with("context_tokens of the model \"m\" is 2047"), "{error}");
+        assert_eq!(config.clone().with_context_tokens(2_048).check(), Ok(()));
+        let long = config.with_max_tokens(8_192).completed_by(&of(8_192)).check();
+        let error = long.unwrap_err().message;
+        assert!(error.contains("is 8192") && error.contains("has 8192 tokens"), "{error}");
     }
 
     #[test]

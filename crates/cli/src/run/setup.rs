@@ -69,7 +69,7 @@ impl Model {
         let (prices, least_cached) = (config.prices, config.least_cached_tokens);
         let billing = InputBilling { prices, least_cached };
         let settings = settings.with_model(&config.name, &config.base_url);
-        let settings = settings.with_tool_calls(config.tool_calls);
+        let settings = settings.with_tool_calls(config.tool_calls());
         let (at, key) = (public_url(&config.base_url), key_source(&sources, &config, in_force));
         let watched = Watched::default();
         let asked = Some(config.clone());

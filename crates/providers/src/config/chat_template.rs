@@ -1,7 +1,5 @@
 //! What a model's chat template can say of a conversation.
 
-use super::wrong;
-use foldback_llm::ModelError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,6 +26,42 @@ impl Default for ChatTemplate {
             parallel_calls: true,
             turns: Turns::Any,
             system: SystemRole::Anywhere,
+        }
+    }
+}
+
+/// What was said of a chat template. What was not is as the server tells it, or else can be said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "`ChatTemplate` documents each")]
+pub struct GivenTemplate {
+    pub call_ids: Option<CallIds>,
+    pub parallel_calls: Option<bool>,
+    pub turns: Option<Turns>,
+    pub system: Option<SystemRole>,
+}
+
+impl GivenTemplate {
+    /// The template, with what was not said as another has it.
+    #[must_use]
+    pub fn or(self, other: ChatTemplate) -> ChatTemplate {
+        ChatTemplate {
+            call_ids: self.call_ids.unwrap_or(other.call_ids),
+            parallel_calls: self.parallel_calls.unwrap_or(other.parallel_calls),
+            turns: self.turns.unwrap_or(other.turns),
+            system: self.system.unwrap_or(other.system),
+        }
+    }
+}
+
+impl From<ChatTemplate> for GivenTemplate {
+    fn from(template: ChatTemplate) -> Self {
+        let ChatTemplate { call_ids, parallel_calls, turns, system } = template;
+        Self {
+            call_ids: Some(call_ids),
+            parallel_calls: Some(parallel_calls),
+            turns: Some(turns),
+            system: Some(system),
         }
     }
 }
@@ -154,6 +188,14 @@ impl Family {
     }
 }
 
+/// What templates say that refuse late instructions.
+const LATE_REFUSED: [&str; 4] = [
+    "system message must be at the beginning",
+    "only user, assistant and tool roles",
+    "only user and assistant roles",
+    "invalid message role",
+];
+
 impl ChatTemplate {
     /// What a template can say, by its own text: templates name in words what they refuse.
     ///
@@ -215,35 +257,3 @@ impl fmt::Display for Family {
         f.write_str(self.name())
     }
 }
-
-/// What templates say that refuse late instructions.
-const LATE_REFUSED: [&str; 4] = [
-    "system message must be at the beginning",
-    "only user, assistant and tool roles",
-    "only user and assistant roles",
-    "invalid message role",
-];
-
-/// Refuses a window that leaves an answer no room.
-pub(super) fn check_window(
-    name: &str,
-    context_tokens: Option<usize>,
-    max_tokens: Option<u32>,
-) -> Result<(), ModelError> {
-    if max_tokens == Some(0) {
-        return Err(wrong(format!(
-            "max_tokens of the model {name:?} is 0, but an answer has at least one token"
-        )));
-    }
-    let Some(window) = context_tokens else { return Ok(()) };
-    if window < SMALLEST_WINDOW {
-        return Err(wrong(format!(
-            "context_tokens of the model {name:?} is {window}, but instructions, tools and an answer need \
-             {SMALLEST_WINDOW} at least"
-        )));
-    }
-    Ok(())
-}
-
-/// The smallest window that an agent can work in: the shortest head takes some 700 tokens of it.
-const SMALLEST_WINDOW: usize = 1_024;

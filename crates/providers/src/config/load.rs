@@ -3,9 +3,10 @@
 use super::ModelSettings;
 use super::address::host;
 use super::prices::LONG_CACHE_WRITE;
-use super::{ChatTemplate, Family, ModelConfig, ModelSources, Provider, Timeouts, wrong};
+use super::{Family, GivenTemplate, ModelConfig, ModelSources, Provider, Timeouts, wrong};
 use crate::ApiKey;
-use foldback_llm::ModelError;
+use foldback_core::Prices;
+use foldback_llm::{ModelError, TokenPrices};
 use std::time::Duration;
 
 impl ModelConfig {
@@ -20,7 +21,7 @@ impl ModelConfig {
     /// no model is named, or there is no telling where it is served.
     pub fn load(sources: &ModelSources) -> Result<Self, ModelError> {
         let settings = sources.read()?;
-        let (template, is_template_given) = template(&settings);
+        let template = template(&settings);
         let Some(name) = settings.name else {
             return Err(wrong(
                 "no model is named: give --model, the environment variable FOLDBACK_MODEL, or \
@@ -68,57 +69,61 @@ impl ModelConfig {
         config.long_cache = settings.long_cache.unwrap_or(config.long_cache);
         config.session_header = settings.session_header;
         config.workers = settings.workers;
-        config.tool_calls = settings.tool_calls.unwrap_or(config.tool_calls);
+        config.tool_calls = settings.tool_calls;
         config.grammar = settings.grammar.unwrap_or(config.grammar);
         config.diversity = settings.diversity;
         config.context_tokens = settings.context_tokens;
-        config.max_tokens = settings.max_tokens.or(config.max_tokens);
+        config.max_tokens = settings.max_tokens;
         config.stream = settings.stream.unwrap_or(config.stream);
         config.required_calls = settings.required_calls.unwrap_or(config.required_calls);
-        (config.template, config.is_template_given) = (template, is_template_given);
+        config.template = template;
         if config.long_cache && config.provider == Provider::Anthropic {
             config.prices.write *= LONG_CACHE_WRITE;
         }
         let least_cached = settings.least_cached_tokens;
         config.least_cached_tokens = least_cached.unwrap_or(config.least_cached_tokens);
-        if let Some(prices) = settings.token_prices {
+        config.priced(settings.token_prices, settings.prices)
+    }
+
+    /// The same at these prices, in money and relative to each other, where they are given.
+    fn priced(
+        mut self,
+        token_prices: Option<TokenPrices>,
+        prices: Option<Prices>,
+    ) -> Result<Self, ModelError> {
+        if let Some(prices) = token_prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the token prices of the model {name:?} are numbers of 0 or more, and input is more \
-                     than 0, not {prices:?}"
+                    "the token prices of the model {:?} are numbers of 0 or more, and input is more \
+                     than 0, not {prices:?}",
+                    self.name
                 )));
             }
-            config.prices = prices.of_input();
-            config.token_prices = Some(prices);
+            self.prices = prices.of_input();
+            self.token_prices = Some(prices);
         }
-        if let Some(prices) = settings.prices {
+        if let Some(prices) = prices {
             if !prices.is_sound() {
                 return Err(wrong(format!(
-                    "the prices of the model {name:?} are numbers of 0 or more, and plain is more \
-                     than 0, not {prices:?}"
+                    "the prices of the model {:?} are numbers of 0 or more, and plain is more \
+                     than 0, not {prices:?}",
+                    self.name
                 )));
             }
-            config.prices = prices;
+            self.prices = prices;
         }
-        Ok(config)
+        Ok(self)
     }
 }
 
-/// What the model's chat template can say, and whether anything was said of it: the family, and what is
-/// set beside it.
-fn template(settings: &ModelSettings) -> (ChatTemplate, bool) {
+/// What is said of the model's chat template: its family, and what is set beside it.
+fn template(settings: &ModelSettings) -> GivenTemplate {
     let ModelSettings { family, call_ids, parallel_calls, turns, system, .. } = settings;
-    let of_family = family.map(Family::template).unwrap_or_default();
-    let template = ChatTemplate {
-        call_ids: call_ids.unwrap_or(of_family.call_ids),
-        parallel_calls: parallel_calls.unwrap_or(of_family.parallel_calls),
-        turns: turns.unwrap_or(of_family.turns),
-        system: system.unwrap_or(of_family.system),
-    };
-    let is_given = family.is_some()
-        || call_ids.is_some()
-        || parallel_calls.is_some()
-        || turns.is_some()
-        || system.is_some();
-    (template, is_given)
+    let of_family = family.map(Family::template).map(GivenTemplate::from).unwrap_or_default();
+    GivenTemplate {
+        call_ids: call_ids.or(of_family.call_ids),
+        parallel_calls: parallel_calls.or(of_family.parallel_calls),
+        turns: turns.or(of_family.turns),
+        system: system.or(of_family.system),
+    }
 }

@@ -39,13 +39,18 @@ pub(super) struct Reading {
     reader: Option<Reader>,
     ready: VecDeque<ChatChunk>,
     /// The server is at it as long as this is read.
-    _busy: Busy,
+    busy: Busy,
 }
 
 impl Reading {
     /// An answer whose first frame has come.
     pub(super) fn new(frames: Frames, first: Option<String>, reader: Reader, busy: Busy) -> Self {
-        Self { frames, next: first, reader: Some(reader), ready: VecDeque::new(), _busy: busy }
+        Self { frames, next: first, reader: Some(reader), ready: VecDeque::new(), busy }
+    }
+
+    /// The server that is at it.
+    pub(super) fn busy(&self) -> &Busy {
+        &self.busy
     }
 
     pub(super) async fn chunk(&mut self) -> Option<Result<ChatChunk, ModelError>> {

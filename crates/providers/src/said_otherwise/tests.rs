@@ -1,7 +1,6 @@
 //! Conversations as templates can say them.
 
 use super::*;
-use crate::config::Family;
 use proptest::prelude::*;
 
 fn call(id: &str) -> ToolCall {
@@ -62,12 +61,41 @@ fn nobody_speaks_twice() {
         "assistant I begin",
         "user one//two",
         "assistant ah//so",
-        "user late",
+        "user <system>/late/</system>",
         "assistant a",
         "assistant (No result.)",
         "user and?",
     ];
     assert_eq!(told(messages, ALTERNATING), expected);
+}
+
+/// Templates that know one message of the system take the first for it, and refuse the second.
+#[test]
+fn instructions_at_the_beginning_are_one_message() {
+    let messages = || {
+        vec![
+            Message::system("简短"),
+            Message::system("no jokes"),
+            Message::user("找"),
+            Message::calls("", vec![call("a")]),
+            result("a", "found"),
+            Message::system("late"),
+        ]
+    };
+    let first = ["system 简短//no jokes", "user 找", "assistant a"];
+    let late = "<system>/late/</system>";
+    let expected = |rest: &[String]| [&first.map(str::to_owned)[..], rest].concat();
+    let inside = [format!("tool<a> found//{late}")];
+    assert_eq!(
+        told(messages(), ALTERNATING),
+        expected(&inside),
+        "words of the system stay told apart"
+    );
+    let only_first = ChatTemplate { system: SystemRole::First, ..ChatTemplate::default() };
+    let behind = ["tool<a> found".to_owned(), format!("user {late}")];
+    assert_eq!(told(messages(), only_first), expected(&behind));
+    let any = told(messages(), ChatTemplate { parallel_calls: false, ..ChatTemplate::default() });
+    assert_eq!(any.len(), 6, "others take them as they are");
 }
 
 #[test]
@@ -141,26 +169,34 @@ fn any_message() -> impl Strategy<Value = Vec<Message>> {
 }
 
 proptest! {
-    /// Whatever was said: users and answers take turns, results follow their calls, each message has
-    /// one call, and no word is lost.
+    /// Whatever was said: the system speaks first or never, users and answers take turns, each message
+    /// has one call, and no word is lost.
     #[test]
-    fn every_conversation_can_be_said(turns in prop::collection::vec(any_message(), 0..9)) {
+    fn every_conversation_can_be_said(
+        turns in prop::collection::vec(any_message(), 0..9),
+        system in prop::sample::select(vec![SystemRole::Anywhere, SystemRole::First, SystemRole::Never]),
+        order in prop::sample::select(vec![Turns::Any, Turns::Alternating]),
+    ) {
         let messages: Vec<Message> = turns.concat();
-        let template = Family::Mistral.template();
         let template =
-            ChatTemplate { parallel_calls: false, system: SystemRole::Never, ..template };
+            ChatTemplate { parallel_calls: false, system, turns: order, call_ids: CallIds::Nine };
         let request = ChatRequest::new(messages.clone());
-        let said = said_otherwise(Cow::Owned(request), template);
-        let all: String = said.messages.iter().map(|message| message.text()).collect();
+        let said = said_otherwise(Cow::Owned(request), template).into_owned().messages;
+        let all: String = said.iter().map(|message| message.text()).collect();
         for message in &messages {
             prop_assert!(all.contains(message.text().as_ref()));
         }
+        let is_alternating = order == Turns::Alternating;
         let mut expected = Role::User;
-        for message in &said.messages {
+        for (at, message) in said.iter().enumerate() {
             prop_assert!(message.tool_calls().len() < 2);
+            if message.role().is_instruction() {
+                let may_speak = system == SystemRole::Anywhere && !is_alternating;
+                prop_assert!(may_speak || at == 0 && system != SystemRole::Never);
+            }
             let is_turn = *message.role() == Role::User
                 || *message.role() == Role::Assistant && message.tool_calls().is_empty();
-            if is_turn {
+            if is_turn && is_alternating {
                 prop_assert_eq!(message.role(), &expected);
                 expected = if expected == Role::User { Role::Assistant } else { Role::User };
             }
