@@ -2,13 +2,15 @@
 
 use crate::failure::unreadable;
 use crate::hermes::{HermesParser, HermesPart, HermesProblem};
-use foldback_core::{Message, ToolCall};
+use crate::json::parse_object;
+use crate::plain_schema::with_nulls;
+use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::legal_name;
 use foldback_llm::{
     ChatChunk, ChatRequest, ChatResponse, ModelError, StopReason, ToolNames, Usage,
 };
-use serde_json::{Value, json};
-use std::collections::{BTreeSet, VecDeque};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The longest id of a call that providers take.
@@ -29,6 +31,8 @@ pub(crate) struct Draft {
     told: Vec<bool>,
     /// Reads calls out of the text, where the server knows none.
     hermes: Option<HermesParser>,
+    /// The schemas of tools, by name, that the model was shown without the `null`s in them.
+    nullable: BTreeMap<String, Map<String, Value>>,
     /// The first call in the text that is none.
     problem: Option<HermesProblem>,
     pub(crate) usage: Usage,
@@ -51,6 +55,7 @@ impl Draft {
             calls: Vec::new(),
             told: Vec::new(),
             hermes: None,
+            nullable: BTreeMap::new(),
             problem: None,
             usage: Usage::default(),
             stop: None,
@@ -64,6 +69,15 @@ impl Draft {
         // The beginning of a call is no part of an answer yet.
         drop(parser.push(beginning));
         self.hermes = Some(parser);
+        self
+    }
+
+    /// The same, for a model that was shown no `null` in the schemas of these tools: what it leaves out of
+    /// a call is written as `null` where the tool wants that.
+    pub(crate) fn with_plain_schemas(mut self, tools: &[ToolDefinition]) -> Self {
+        let schema =
+            |tool: &ToolDefinition| Some((tool.name.clone(), parse_object(&tool.parameters)?));
+        self.nullable = tools.iter().filter_map(schema).collect();
         self
     }
 
@@ -209,6 +223,10 @@ impl Draft {
         for call in &mut self.calls {
             if call.arguments.trim().is_empty() {
                 "{}".clone_into(&mut call.arguments);
+            }
+            let schema = self.nullable.get(&call.name);
+            if let Some(whole) = schema.and_then(|schema| with_nulls(schema, &call.arguments)) {
+                call.arguments = whole;
             }
         }
         let calls_tools = !self.calls.is_empty();

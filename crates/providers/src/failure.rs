@@ -137,9 +137,9 @@ pub(crate) fn of_body(error: &Value) -> ModelError {
 /// Whether a request is refused because it asks for an answer piece by piece. OpenAI does so to
 /// organisations that it has not verified.
 pub(crate) fn is_of_streaming(error: &ModelError) -> bool {
-    let words = error.message.split(|char: char| !char.is_alphanumeric());
+    let mut words = error.message.split(|char: char| !char.is_alphanumeric());
     let names = |word: &str| word.to_lowercase().starts_with("stream");
-    error.kind == ModelErrorKind::Request && words.into_iter().any(names)
+    error.kind == ModelErrorKind::Request && words.any(names)
 }
 
 /// Whether words without capitals are those of a chat template that cannot say a request.

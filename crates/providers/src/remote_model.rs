@@ -130,6 +130,9 @@ impl RemoteModel {
         let draft = Draft::new(request, names, &config.name);
         let draft = match beginning {
             Some(beginning) => draft.with_calls_in_text(&beginning),
+            None if config.provider == Provider::OpenAiCompatible => {
+                draft.with_plain_schemas(&request.tools)
+            }
             None => draft,
         };
         Ok(Prepared { request: sent, body, draft })

@@ -1,12 +1,15 @@
 //! Servers of one's own as they are: what llama.cpp, llama-cpp-python and chat templates take.
 
-use crate::wire::{bodies, body, config, events, json, openai_events, question, serve, tool};
+use crate::wire::{
+    bodies, body, config, events, json, openai_events, pieces, question, serve, tool,
+};
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
     ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying, Sampling, ToolChoice,
 };
 use foldback_providers::{Family, ModelConfig, Provider, RemoteModel};
 use serde_json::{Value, json as value};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -67,11 +70,35 @@ async fn schemas_are_such_as_templates_read() {
     );
 }
 
+/// What a strict schema requires and lets be `null` may be left out of a call; the tool gets its `null`.
+#[tokio::test]
+async fn what_is_left_out_of_a_call_is_null_where_the_tool_wants_that() {
+    let strict = ToolDefinition {
+        name: "look".to_owned(),
+        description: "Looks.".to_owned(),
+        parameters: r#"{"type":"object","required":["at","all"],"properties":{"at":{"type":"string"},"all":{"type":["boolean","null"]}}}"#.to_owned(),
+    };
+    let call = r#"{"choices":[{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{\"at\": \"海\"}"}}]}}]}"#;
+    let request = question().with_tools(vec![strict]);
+    for (provider, required, arguments) in [
+        (Provider::OpenAiCompatible, value!(["at"]), r#"{"at":"海","all":null}"#),
+        (Provider::OpenAi, value!(["at", "all"]), r#"{"at": "海"}"#),
+    ] {
+        let server = serve(json(call)).await;
+        let answer = RemoteModel::new(config(&server, provider)).unwrap().complete(&request).await;
+        assert_eq!(answer.unwrap().message.tool_calls()[0].arguments, arguments);
+        let sent = body(&server).await;
+        assert_eq!(sent["tools"][0]["function"]["parameters"]["required"], required);
+    }
+}
+
 /// An answer has an end: 4,096 tokens, or what the settings or the request say.
 #[tokio::test]
 async fn answers_are_bounded() {
     assert_eq!(told(question(), |config| config).await["max_tokens"], 4_096);
     assert_eq!(told(question(), |config| config.with_max_tokens(99)).await["max_tokens"], 99);
+    let small = told(question(), |config| config.with_context_tokens(4_096)).await;
+    assert_eq!(small["max_tokens"], 1_024, "the request has room beside its answer");
     let short = question().with_sampling(Sampling::default().with_max_tokens(7));
     assert_eq!(told(short, |config| config).await["max_tokens"], 7);
     let server = serve(json(HI)).await;
@@ -108,6 +135,22 @@ async fn a_family_says_it_as_its_templates_can() {
 
     let sent = told(worked(), |config| config.with_template(Family::Gemma.template())).await;
     assert_eq!(sent["messages"][0]["role"], "user");
+}
+
+/// So it is inside a stream.
+#[tokio::test]
+async fn a_refusal_by_template_may_come_in_a_stream() {
+    let error = r#"{"error":{"code":500,"message":"Jinja Exception: roles must alternate","type":"server_error"}}"#;
+    let server = serve(openai_events(&[error])).await;
+    let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
+    let error = model.complete(&question()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Request);
+    assert!(error.message.contains("`foldback model check` names the settings"), "{error}");
+    assert_eq!(bodies(&server).await.len(), 1);
+    let gateway = value!({"error": {"message": "'NoneType' object is not callable"}});
+    let server = serve(ResponseTemplate::new(500).set_body_json(gateway)).await;
+    let error = RemoteModel::new(own(&server)).unwrap().complete(&question()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unavailable, "any gateway fails so");
 }
 
 /// A refusal by template is a refusal, though it is told as a failure of the server: it is asked once.
@@ -194,30 +237,153 @@ async fn only_silence_is_bounded() {
     }
 }
 
-/// The same where the connection is lost in the place of the first piece, as llama-cpp-python does it.
-#[tokio::test]
-async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
+/// A server that loses streams in the place of their first piece, as llama-cpp-python does it, and gives
+/// this answer as a whole. Gives back the base URL, and for each request whether it was streamed.
+async fn losing(status: u16, whole: &'static str) -> (String, Arc<Mutex<Vec<bool>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let asked = Arc::<Mutex<Vec<bool>>>::default();
+    let seen = Arc::clone(&asked);
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = vec![0; 65_536];
             let read = stream.read(&mut request).await.unwrap_or(0);
             let is_streamed = String::from_utf8_lossy(&request[..read]).contains("\"stream\":true");
+            seen.lock().unwrap().push(is_streamed);
             let broken = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            let length = whole.len();
             let whole = format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{HI}",
-                HI.len()
+                "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{whole}"
             );
             let answer = if is_streamed { broken } else { whole.as_str() };
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let model = RemoteModel::new(ModelConfig::new(Provider::OpenAiCompatible, &base, "m")).unwrap();
-    let request = question().with_tools(vec![tool("look")]);
-    assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
-    assert_eq!(model.complete(&question()).await.unwrap_err().kind, ModelErrorKind::Unavailable);
+    (base, asked)
+}
+
+/// The whole is asked for where a stream is lost; one that is lost alone may be an accident.
+#[tokio::test]
+async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
+    for request in [question().with_tools(vec![tool("look")]), question()] {
+        let (base, asked) = losing(200, HI).await;
+        let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        let model = RemoteModel::new(config).unwrap();
+        for _ in 0..3 {
+            assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
+        }
+        assert_eq!(*asked.lock().unwrap(), [true, false, true, false, false]);
+    }
+}
+
+/// What is wrong with a request is said where the whole is asked for.
+#[tokio::test]
+async fn a_broken_stream_does_not_hide_what_was_wrong() {
+    let refusal = r#"{"error":{"message":"Requested tokens (9000) exceed context window of 8192","code":"context_length_exceeded"}}"#;
+    for request in [question().with_tools(vec![tool("look")]), question()] {
+        let (base, _) = losing(400, refusal).await;
+        let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+        let error = RemoteModel::new(config).unwrap().complete(&request).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::ContextLength, "{error}");
+    }
+}
+
+/// Others are asked once in an attempt, though a stream is lost: what comes next is waited for.
+#[tokio::test]
+async fn a_lost_connection_says_nothing_of_streams_elsewhere() {
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        let (base, asked) = losing(200, HI).await;
+        let model = RemoteModel::new(ModelConfig::new(provider, &base, "m")).unwrap();
+        for _ in 0..3 {
+            let error = model.complete(&question()).await.unwrap_err();
+            assert_eq!(error.kind, ModelErrorKind::Unavailable);
+        }
+        assert_eq!(*asked.lock().unwrap(), [true; 3]);
+    }
+}
+
+/// A worker that fails behind its first frame, or with words in the place of frames, is left out like any.
+#[tokio::test]
+async fn a_worker_that_fails_while_it_streams_is_left_out() {
+    let piece = r#"{"choices":[{"delta":{"content":"H"}}]}"#;
+    let failed = r#"{"error":{"type":"server_error","message":"CUDA out of memory"}}"#;
+    for failing in [openai_events(&[piece, failed]), json(failed)] {
+        let failing = serve(failing).await;
+        let healthy = serve(json(HI)).await;
+        let at = |server: &MockServer| format!("{}/v1", server.uri());
+        let config = ModelConfig::new(Provider::OpenAiCompatible, &at(&failing), "m");
+        let model = RemoteModel::new(config.with_workers([at(&healthy).as_str()])).unwrap();
+        let error = model.complete(&question()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unavailable);
+        assert_eq!(model.complete(&question()).await.unwrap().message.text(), "Hi.");
+        assert_eq!(bodies(&failing).await.len(), 1);
+    }
+}
+
+/// A server that answers a request for a stream by `streamed`, and others by `whole`.
+async fn either(streamed: ResponseTemplate, whole: ResponseTemplate) -> MockServer {
+    let server = MockServer::start().await;
+    for (is_streamed, answer) in [(true, streamed), (false, whole)] {
+        let asked = body_partial_json(value!({"stream": is_streamed}));
+        Mock::given(method("POST")).and(asked).respond_with(answer).mount(&server).await;
+    }
+    server
+}
+
+/// For each request, whether it was streamed.
+async fn streamed(server: &MockServer) -> Vec<bool> {
+    let bodies = bodies(server).await;
+    let bodies = bodies.iter().map(|body| serde_json::from_str::<Value>(body).unwrap());
+    bodies.map(|body| body["stream"] == true).collect()
+}
+
+/// Bounds of tokens hold: where a stream does not say what it took, the next answer comes whole.
+#[tokio::test]
+async fn what_is_not_counted_is_not_streamed() {
+    let piece = r#"{"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}"#;
+    let server = either(openai_events(&[piece]), json(HI)).await;
+    let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
+    for request in [question(), question(), question().with_tools(vec![tool("look")])] {
+        assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
+    }
+    assert_eq!(streamed(&server).await, [true, false, false]);
+
+    let uncounted = r#"{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}]}"#;
+    let server = either(openai_events(&[piece]), json(uncounted)).await;
+    let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
+    for _ in 0..4 {
+        model.complete(&question()).await.unwrap();
+    }
+    assert_eq!(streamed(&server).await, [true, false, true, true], "it counts nothing anyway");
+}
+
+/// A provider that refuses to stream is asked for the whole, from then on.
+#[tokio::test]
+async fn where_streams_are_refused_the_whole_is_asked_for() {
+    let unverified = value!({"error": {
+        "message": "Your organization must be verified to stream this model.",
+        "type": "invalid_request_error", "param": "stream", "code": "unsupported_value",
+    }});
+    let by_parameter =
+        value!({"error": {"message": "Unsupported value.", "param": "stream_options"}});
+    for refusal in [unverified, by_parameter] {
+        let refusal = ResponseTemplate::new(400).set_body_json(refusal);
+        let server = either(refusal, json(HI)).await;
+        let model = RemoteModel::new(config(&server, Provider::OpenAi).with_stream(true)).unwrap();
+        for _ in 0..2 {
+            assert_eq!(model.complete(&question()).await.unwrap().message.text(), "Hi.");
+        }
+        assert_eq!(streamed(&server).await, [true, false, false]);
+        let (chunks, error) = pieces(&model, &question()).await;
+        assert_eq!((chunks.len(), error), (2, None), "a whole answer is a stream as well");
+    }
+    let other = value!({"error": {"message": "Bad gateway upstream.", "param": "tools"}});
+    let server = either(ResponseTemplate::new(400).set_body_json(other), json(HI)).await;
+    let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
+    let error = model.complete(&question()).await.unwrap_err();
+    let expected = "the provider answered with status 400 to `tools`: Bad gateway upstream.";
+    assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Request, expected));
 }
 
 /// A server that gives nothing piece by piece where tools are declared is asked for whole answers from then
@@ -226,21 +392,17 @@ async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
 async fn where_nothing_is_streamed_the_whole_is_asked_for() {
     let nothing = r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":"stop"}]}"#;
     for empty in [openai_events(&[nothing]), openai_events(&[]), events("")] {
-        let server = MockServer::start().await;
-        let streamed = Mock::given(method("POST")).and(body_partial_json(value!({"stream": true})));
-        streamed.respond_with(empty).mount(&server).await;
-        let whole = Mock::given(method("POST")).and(body_partial_json(value!({"stream": false})));
-        whole.respond_with(json(HI)).mount(&server).await;
+        let server = either(empty, json(HI)).await;
         let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
         let request = question().with_tools(vec![tool("look")]);
         for _ in 0..2 {
             assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
         }
-        let streamed: Vec<Value> = bodies(&server)
-            .await
-            .iter()
-            .map(|body| serde_json::from_str::<Value>(body).unwrap()["stream"].clone())
-            .collect();
-        assert_eq!(streamed, [value!(true), value!(false), value!(false)]);
+        assert_eq!(streamed(&server).await, [true, false, false]);
     }
+    let counted = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}"#;
+    let server = either(openai_events(&[nothing, counted]), json(HI)).await;
+    let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
+    let usage = model.complete(&question()).await.unwrap().usage;
+    assert_eq!((usage.input, usage.output), (18, 2), "both requests are paid");
 }
