@@ -51,8 +51,7 @@ fn refusing(words: &str) -> Turn {
 fn a_server_that_takes_everything_needs_no_settings() {
     let (settings, report) = found(willing);
     assert_eq!(settings, [""; 0], "{report}");
-    for question in ["answers", "counts tokens", "takes tools", "calls tools", "takes null content"]
-    {
+    for question in ["answers", "counts tokens", "takes tools", "calls tools"] {
         assert_eq!(holds(&report, question), true, "{report}");
     }
     assert_eq!(holds(&report, "tells its window"), Value::Null);
@@ -116,17 +115,11 @@ fn each_failure_names_its_setting() {
     }
 }
 
-/// Tools that do not arrive, null that is refused, a history that nothing helps.
+/// Tools that do not arrive, a history that nothing helps.
 #[test]
 fn what_no_setting_helps_is_told() {
     let (settings, report) = found(|_| yes());
     assert_eq!(settings, ["tool_calls = \"hermes\""], "a tool takes no tokens: {report}");
-
-    let (settings, report) = found(|request| {
-        let is_null = |m: &Value| m.get("tool_calls").is_some() && m["content"].is_null();
-        if messages(request).iter().any(is_null) { refusing("NoneType") } else { willing(request) }
-    });
-    assert_eq!((settings.len(), holds(&report, "takes null content")), (0, json!(false)));
 
     let (_, report) = found(|request| {
         if roles(request).contains(&"tool") { refusing("no tools") } else { willing(request) }
@@ -135,4 +128,99 @@ fn what_no_setting_helps_is_told() {
         (report["is_usable"].clone(), holds(&report, "takes a call and its result")),
         (json!(false), json!(false))
     );
+}
+
+/// Too many requests say nothing of what a server takes: they end the check, and lead to no setting.
+#[test]
+fn what_nobody_answers_leads_to_no_setting() {
+    type Fails = fn(&Value) -> bool;
+    let table: [(&str, Fails); 4] = [
+        ("streams", |request| request["stream"] == true),
+        ("takes instructions", |request| roles(request).contains(&"system")),
+        ("takes tools", |request| request.get("tools").is_some()),
+        ("takes a call and its result", |request| roles(request).contains(&"tool")),
+    ];
+    for (question, fails) in table {
+        let (settings, report) = found(move |request| match fails(request) {
+            true => Provider::refusal(429, "slow down, 慢一点"),
+            false => willing(request),
+        });
+        assert_eq!((settings.len(), holds(&report, question)), (0, Value::Null), "{report}");
+        assert_eq!(report["is_usable"], false, "{report}");
+        let last = report["findings"].as_array().unwrap().iter().rev().nth(1).unwrap();
+        assert_eq!(last["question"], question, "only the window is told behind it: {report}");
+    }
+}
+
+/// Some servers fail where they mean to refuse: one that fails at the same request twice, and answers others,
+/// refuses it; one that failed once does not.
+#[test]
+fn a_server_that_fails_at_one_request_refuses_it() {
+    let is_due = |request: &Value| request["tool_choice"] == "required";
+    let (settings, report) = found(move |request| match is_due(request) {
+        true => Provider::refusal(500, "string indices must be integers"),
+        false => willing(request),
+    });
+    assert_eq!(settings, ["required_calls = false"], "{report}");
+    let mut failed = false;
+    let (settings, report) =
+        found(move |request| match is_due(request) && !std::mem::replace(&mut failed, true) {
+            true => Provider::refusal(503, "restarting"),
+            false => willing(request),
+        });
+    assert_eq!((settings, report["is_usable"].clone()), (Vec::new(), json!(true)), "{report}");
+}
+
+/// Under Hermes, what was found before stays, and calls are tried as text.
+#[test]
+fn what_was_found_stays_where_tools_are_told_as_text() {
+    let (settings, report) = found(|request| {
+        if request.get("tools").is_some() {
+            refusing("Jinja Exception: no tools")
+        } else if roles(request).iter().skip(1).any(|role| *role == "system") {
+            refusing("System message must be at the beginning (jinja)")
+        } else {
+            yes()
+        }
+    });
+    assert_eq!(settings, ["tool_calls = \"hermes\"", "system = \"first\""], "{report}");
+    for question in ["takes tools as text", "takes a call and its result"] {
+        assert_eq!(holds(&report, question), true, "{report}");
+    }
+    assert_eq!((&report["is_usable"], holds(&report, "takes tools")), (&json!(true), json!(false)));
+}
+
+/// Providers whose templates are their own are not asked what a template takes.
+#[test]
+fn templates_are_asked_of_servers_of_ones_own_only() {
+    let refuses = |request: &Value| request.get("tools").is_some();
+    let provider = Provider::answering(move |request| match refuses(request) {
+        true => Provider::refusal(400, "no tools"),
+        false => yes(),
+    });
+    let url = provider.url();
+    let given = ["model", "check", "--json", "--provider", "openai", "--model", "gpt-x"];
+    let mut command = Shell::new().command();
+    command.args(given).args(["--base-url", &url]).env("FOLDBACK_API_KEY", "k");
+    let ran = Ran::of(command.output().unwrap());
+    let report = ran.json();
+    assert_eq!((ran.code, &report["settings"]), (1, &json!([])), "{report}");
+    let questions = report["findings"].as_array().unwrap().iter();
+    let questions: Vec<&str> = questions.map(|it| it["question"].as_str().unwrap()).collect();
+    let expected = ["answers", "counts tokens", "streams", "takes tools", "tells its window"];
+    assert_eq!(questions, expected);
+}
+
+/// A window that is too small is the server's, and the rest is found out all the same.
+#[test]
+fn a_server_with_too_small_a_window_is_named() {
+    let props = json!({"default_generation_settings": {"n_ctx": 512}});
+    let provider = Provider::telling(Some(props), vec![yes(); 24]);
+    let ran = check(&provider, &["--json"]);
+    let report = ran.json();
+    assert_eq!((ran.code, &report["is_usable"]), (1, &json!(false)), "{ran:?}");
+    assert_eq!(holds(&report, "has room for an agent"), false, "{report}");
+    let told = report["findings"].as_array().unwrap().last().unwrap()["detail"].to_string();
+    assert!(told.contains("the server of the model") && told.contains("-c 8192"), "{report}");
+    assert_eq!(holds(&report, "takes a call and its result"), true, "{report}");
 }
