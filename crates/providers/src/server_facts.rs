@@ -80,7 +80,7 @@ impl ModelConfig {
     /// The same with what a server tells, wherever the settings say nothing.
     #[must_use]
     pub fn completed_by(mut self, facts: &ServerFacts) -> Self {
-        self.is_window_told = self.context_tokens.is_none() && facts.context_tokens.is_some();
+        self.is_window_told |= self.context_tokens.is_none() && facts.context_tokens.is_some();
         self.context_tokens = self.context_tokens.or(facts.context_tokens);
         self.max_tokens = self.longest_answer();
         if let Some(template) = facts.chat_template() {

@@ -200,7 +200,8 @@ fn templates_are_asked_of_servers_of_ones_own_only() {
     });
     let url = provider.url();
     let given = ["model", "check", "--json", "--provider", "openai", "--model", "gpt-x"];
-    let mut command = Shell::new().command();
+    let shell = Shell::new();
+    let mut command = shell.command();
     command.args(given).args(["--base-url", &url]).env("FOLDBACK_API_KEY", "k");
     let ran = Ran::of(command.output().unwrap());
     let report = ran.json();
