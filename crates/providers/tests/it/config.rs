@@ -3,7 +3,7 @@
 use foldback_core::Prices;
 use foldback_llm::{ModelErrorKind, Usage};
 use foldback_providers::{
-    ApiKey, Family, ModelConfig, ModelFlags, ModelSources, Provider, ToolCalls,
+    ApiKey, Family, ModelConfig, ModelFlags, ModelSources, Provider, RemoteModel, ToolCalls,
 };
 use std::time::Duration;
 
@@ -287,5 +287,24 @@ fn errors_never_show_a_key() {
             load(ModelFlags::default(), &[], Some(&format!("[model]\n{text}"))).unwrap_err();
         assert!(error.contains("foldback.toml (") && error.contains(place), "{error}");
         assert!(error.contains("is no TOML: ") && !error.contains("secret"), "{error}");
+    }
+}
+
+/// Templates are those of servers of one's own: elsewhere such a setting would have no effect.
+#[test]
+fn settings_without_effect_are_refused() {
+    for setting in ["family = \"mistral\"", "call_ids = \"nine\"", "parallel_calls = false"] {
+        let of = |provider: &str| {
+            let file = format!(
+                "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k\"\nprovider = \"{provider}\"\n{setting}"
+            );
+            RemoteModel::new(load(ModelFlags::default(), &[], Some(&file)).unwrap())
+        };
+        for provider in ["openai", "anthropic"] {
+            let error = of(provider).unwrap_err();
+            assert_eq!(error.kind, ModelErrorKind::Configuration);
+            assert!(error.message.contains("family, call_ids, parallel_calls, turns"), "{error}");
+        }
+        assert!(of("openai-compatible").is_ok(), "{setting}");
     }
 }
