@@ -9,7 +9,7 @@ const ANSWER: u32 = 48;
 /// What came of a request.
 pub(super) enum Judged {
     /// In how many pieces the answer came, and the answer.
-    Taken(usize, ChatResponse),
+    Taken(usize, Box<ChatResponse>),
     /// The server does not take such a request.
     Refused(ModelError),
     /// It says nothing of what the server takes: there are too many requests, the key is refused, or
@@ -28,7 +28,7 @@ impl Judged {
         plain: &ChatRequest,
     ) -> Self {
         let error = match ask(config, request).await {
-            Ok((pieces, answer)) => return Self::Taken(pieces, answer),
+            Ok((pieces, answer)) => return Self::Taken(pieces, Box::new(answer)),
             Err(error) => error,
         };
         match error.kind {
@@ -40,7 +40,7 @@ impl Judged {
                     return Self::Unanswered(error);
                 }
                 match ask(config, request).await {
-                    Ok((pieces, answer)) => Self::Taken(pieces, answer),
+                    Ok((pieces, answer)) => Self::Taken(pieces, Box::new(answer)),
                     Err(again) if again.kind == ModelErrorKind::Unavailable => Self::Refused(again),
                     Err(again) => Self::Unanswered(again),
                 }
