@@ -82,7 +82,7 @@ async fn what_is_left_out_of_a_call_is_null_where_the_tool_wants_that() {
     let request = question().with_tools(vec![strict]);
     for (provider, required, arguments) in [
         (Provider::OpenAiCompatible, value!(["at"]), r#"{"at":"海","all":null}"#),
-        (Provider::OpenAi, value!(["at", "all"]), r#"{"at": "海"}"#),
+        (Provider::OpenAi, value!(["all", "at"]), r#"{"at": "海"}"#),
     ] {
         let server = serve(json(call)).await;
         let answer = RemoteModel::new(config(&server, provider)).unwrap().complete(&request).await;
