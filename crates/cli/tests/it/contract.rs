@@ -181,6 +181,7 @@ fn upkeep() {
             "log_bytes",
             "messages",
             "all_todos_lag",
+            "graphs",
         ],
     );
     assert_eq!((doctor["clean"].as_bool(), doctor["todos"].as_u64()), (Some(true), Some(1)));
