@@ -105,6 +105,9 @@ fn a_turn_that_fails_does_not_end_the_conversation() {
     assert!(ran.code == 2 && ran.stderr.contains("give a base URL"), "{ran:?}");
 }
 
+/// How long to wait for what has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A terminal, as `script` makes one: what is typed goes in, what stands on the screen comes out.
 struct Screen {
     child: std::process::Child,
@@ -147,7 +150,7 @@ impl Screen {
     /// Waits until this stands on the screen, behind what was waited for before.
     #[track_caller]
     fn waits_for(&mut self, words: &str) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + PATIENCE;
         loop {
             if let Some(at) = self.all.find(words) {
                 self.all.drain(..at + words.len());
@@ -197,7 +200,9 @@ fn a_person_types_at_a_terminal() {
     screen.types("Wait for me\r");
     // The turn is shown while it goes on.
     screen.waits_for("the model  ");
+    let until = Instant::now() + PATIENCE;
     while asked.load(Ordering::Relaxed) < 2 {
+        assert!(Instant::now() < until, "the model is asked: {}", screen.all);
         std::thread::sleep(Duration::from_millis(10));
     }
     screen.types("\x03");
