@@ -300,10 +300,8 @@ impl BlockStore {
     }
 
     /// Whether there is a graph over the vectors of the todo's index.
-    ///
-    /// # Errors
-    /// When the store fails, or the index is damaged.
-    pub fn has_graph(&self, todo: &Todo) -> Result<bool, Error> {
+    #[must_use]
+    pub fn has_graph(&self, todo: &Todo) -> bool {
         self.cache.has_graph(todo)
     }
 

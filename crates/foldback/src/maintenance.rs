@@ -140,8 +140,7 @@ impl Maintenance<'_> {
                 Ok(lag) => checkup.index_lag += lag,
                 Err(error) => find(error.to_string()),
             }
-            // An index that cannot be opened was found damaged above.
-            checkup.graphs += u64::from(self.memory.blocks.has_graph(todo).unwrap_or(false));
+            checkup.graphs += u64::from(self.memory.blocks.has_graph(todo));
             if repair {
                 self.repair_todo(todo, &mut checkup);
             }

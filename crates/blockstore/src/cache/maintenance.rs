@@ -190,9 +190,9 @@ impl Cache {
     }
 
     /// Whether the vectors of the todo's index have a graph over them.
-    pub(crate) fn has_graph(&self, todo: &Todo) -> Result<bool, Error> {
-        let Some(folder) = self.folder(todo) else { return Ok(false) };
-        Ok(self.open(&folder, todo, None)?.is_some_and(|disk| disk.graph.is_some()))
+    pub(crate) fn has_graph(&self, todo: &Todo) -> bool {
+        let disk = self.folder(todo).and_then(|folder| self.open(&folder, todo, None).ok()?);
+        disk.is_some_and(|disk| disk.graph.is_some())
     }
 
     /// Whether a todo of so many blocks is large enough for an index on disk.
