@@ -5,6 +5,7 @@
 //! was said in it is a todo of the store. The first run on a todo gives it its name; each of its further
 //! turns is a run of its own, `trip:2`, on the same todo.
 
+mod account;
 mod approvals;
 mod board;
 mod context;
@@ -30,12 +31,12 @@ mod summary;
 mod summary_settings;
 mod time;
 
+pub(crate) use account::Account;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
-pub(crate) use meter::Account;
 pub(crate) use named_models::NamedModels;
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
 pub(crate) use record::{RunRecord, RunState};
@@ -239,7 +240,9 @@ fn work(
     let screen = Arc::clone(&parts.screen);
     let meter = Arc::clone(&parts.meter);
     let worked = desk.block_on(work_with(parts, &record, &spend, desk)).flatten();
+    // What was under way beside it, a summary, may not be over.
     screen.end();
+    meter.end();
     let account = meter.account();
     let record = match &worked {
         Ok(Worked::Ended(report, blocks)) => record.ended(report, &spend, account, *blocks),
