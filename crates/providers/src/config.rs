@@ -7,7 +7,7 @@ mod provider;
 mod sources;
 mod timeouts;
 
-pub use address::public_url;
+pub use address::{is_same_server, public_url};
 pub(crate) use prices::is_marked_openai;
 pub use provider::Provider;
 pub use sources::{ModelFlags, ModelSettings, ModelSources};

@@ -45,6 +45,7 @@ mod workers;
 
 pub use api_key::ApiKey;
 pub use config::{
-    ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider, Timeouts, ToolCalls, public_url,
+    ModelConfig, ModelFlags, ModelSettings, ModelSources, Provider, Timeouts, ToolCalls,
+    is_same_server, public_url,
 };
 pub use remote_model::RemoteModel;

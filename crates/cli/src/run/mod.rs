@@ -16,6 +16,7 @@ mod interrupt;
 mod limits;
 mod lines;
 mod meter;
+mod model_server;
 mod named_models;
 mod order;
 mod person;
@@ -59,7 +60,7 @@ use foldback_agent::{AgentError, FileJournal, Journal as _, Observer, Report, Sp
 use foldback_core::{ContextError, ContextManager, TodoId};
 use foldback_tool::CancellationToken;
 use meter::Meter;
-use order::{NO_PRICES, Ready, check_new};
+use order::{Ready, check_new, no_prices};
 use record::VERSION;
 use screen::Screen;
 use setup::{InputBilling, Model};
@@ -67,7 +68,8 @@ use std::sync::Arc;
 
 /// Begins a run, and works on it until it ends.
 pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
-    let Ready { order, turns, model, policy } = prepare(order, desk)?;
+    // No other turn of the conversation begins before this one has ended.
+    let Ready { order, turns, model, policy, held: _held } = prepare(order, desk)?;
     if desk.ends == Ends::Command {
         tell_of_project(desk);
     }
@@ -160,6 +162,7 @@ pub(crate) fn resume(
         ));
         return Ok(record);
     }
+    let _held = runs.hold(record.todo())?;
     let turns = runs.of_todo(record.todo())?;
     if let Some(last) = turns.last().filter(|last| last.id != *id) {
         return Err(CliError::Usage(format!(
@@ -178,6 +181,7 @@ pub(crate) fn resume(
         true => (demo_model(desk.out)?, record),
         false => {
             let kept = record.settings.clone().with_context(&record.context);
+            kept.check_kept_documents()?;
             let kept = kept.with_newer_model(settings)?;
             let in_force = InForce::of_process(kept.file())?;
             let (model, settings) = Model::remote(kept, &in_force)?;
@@ -186,7 +190,7 @@ pub(crate) fn resume(
         }
     };
     if record.limits.bounds_cost() && model.money.is_none() {
-        return Err(CliError::Usage(NO_PRICES.to_owned()));
+        return Err(no_prices("--max-cost"));
     }
     work(record, &folder, model, desk)
 }

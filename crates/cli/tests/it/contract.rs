@@ -189,7 +189,7 @@ fn upkeep() {
     check(&shell.json(&["verify"]), &expected);
     check(&shell.json(&["compact"]), &["bytes_before", "bytes_after"]);
     check(&shell.json(&["backup", "copy"]), &["dir", "bytes"]);
-    check(&shell.json(&["forget", "--todo", "quay"]), &["todo_id", "messages"]);
+    check(&shell.json(&["forget", "--todo", "quay"]), &["todo_id", "messages", "runs"]);
 }
 
 #[test]
