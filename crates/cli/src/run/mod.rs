@@ -35,7 +35,7 @@ mod time;
 pub(crate) use account::Account;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
-pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
+pub(crate) use interrupt::{Heard, Signals, TERMINATED};
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
 pub(crate) use named_models::NamedModels;
@@ -55,10 +55,12 @@ use crate::settings::{InForce, Kept};
 use crate::store;
 use context::MeteredContext;
 use failures::Watched;
+use foldback::Memory;
 use foldback_agent::rewards::{judge, own_judges};
 use foldback_agent::{AgentError, FileJournal, Journal as _, Observer, Report, SpendTracker, Task};
 use foldback_core::{ContextError, ContextManager, TodoId};
-use foldback_tool::CancellationToken;
+use foldback_reference_agent::ReadyAgent;
+use interrupt::Listener;
 use meter::Meter;
 use order::{Ready, check_new, no_prices};
 use record::VERSION;
@@ -277,12 +279,60 @@ enum Worked {
     Left,
 }
 
+/// A run whose work can begin.
+struct Prepared {
+    memory: Memory,
+    context: MeteredContext,
+    agent: ReadyAgent,
+    /// What it is about, and what its input costs.
+    head: String,
+}
+
 async fn work_with(
     parts: WorkParts,
     record: &RunRecord,
     spend: &SpendTracker,
     desk: &Desk<'_>,
 ) -> Result<Worked, CliError> {
+    let (journal, screen) = (Arc::clone(&parts.journal), Arc::clone(&parts.screen));
+    let listener = Listener::open(&record.id, desk, &screen);
+    let preparing = prepared(parts, record, desk);
+    let Some(prepared) = listener.cancelled.run_until_cancelled(preparing).await else {
+        return Ok(Worked::Left);
+    };
+    let Prepared { memory, mut context, agent, head } = prepared?;
+    let task = Task::new(record.id.as_str(), &record.task)
+        .with_cancelled(listener.cancelled.clone())
+        .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
+        .with_spend(spend.clone());
+    if desk.ends == Ends::Command {
+        screen.say(&head);
+    }
+    let report = tokio::select! {
+        report = agent.run(&mut context, &task) => Some(report),
+        () = listener.left.cancelled() => None,
+        never = screen.tick_along() => match never {},
+    };
+    // From here on there is nothing to stop any more; who asks twice to end it still ends it at once.
+    screen.end();
+    journal.sync().await?;
+    if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
+        // What was said last is a block like any other; what comes later begins a new one.
+        conclude(&mut context).map_err(AgentError::from)?;
+    }
+    let blocks = memory.session(record.todo())?.blocks();
+    Ok(match report {
+        Some(report) => Worked::Ended(Box::new(report?), blocks),
+        None => Worked::Left,
+    })
+}
+
+/// Opens what a run works with.
+async fn prepared(
+    parts: WorkParts,
+    record: &RunRecord,
+    desk: &Desk<'_>,
+) -> Result<Prepared, CliError> {
     let WorkParts { model, journal, meter, screen } = parts;
     let policy = setup::policy(&record.settings, model.billing)?;
     // A run goes on with the settings that it began with.
@@ -296,16 +346,17 @@ async fn work_with(
     };
     let summaries = setup::summaries(&record.settings, &models, &screen)?;
     let policies = (policy, &summaries);
-    let mut context = MeteredContext::open(policies, record.todo(), &memory, meter.clone())?;
+    let context = MeteredContext::open(policies, record.todo(), &memory, meter.clone())?;
     setup::note_origin(&memory, record)?;
     let foreign = desk.tools(&record.settings, &screen).await?;
     let store = (&memory, record.todo());
     let around = search::Surroundings::new(&globals, &screen, store, &foreign);
-    let documents = search::deep_search(&record.settings, &models, &around)?;
+    let documents = search::deep_search(&record.settings, &models, &around).await?;
+    let head = summary::head(record, &model.billing.line(policy, model.money.is_some()));
     let parts = setup::Parts {
         model: model.model,
         meter,
-        journal: journal.clone(),
+        journal,
         screen: screen.clone(),
         documents,
         foreign,
@@ -313,36 +364,5 @@ async fn work_with(
         person: desk.person(&screen),
     };
     let agent = parts.agent(record, &globals.settings)?;
-    let cancelled = CancellationToken::new();
-    let task = Task::new(record.id.as_str(), &record.task)
-        .with_cancelled(cancelled.clone())
-        .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
-        .with_spend(spend.clone());
-    if desk.ends == Ends::Command {
-        let line = model.billing.line(policy, model.money.is_some());
-        screen.say(&summary::head(record, &line));
-    }
-    let working = agent.run(&mut context, &task);
-    let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);
-    let report = tokio::select! {
-        // An interrupt is heard from before the work begins.
-        biased;
-        () = watching => None,
-        report = working => Some(report),
-        never = screen.tick_along() => match never {},
-    };
-    if report.is_none() && desk.ends == Ends::Command {
-        screen.end();
-        std::process::exit(INTERRUPTED);
-    }
-    journal.sync().await?;
-    if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
-        // What was said last is a block like any other; what comes later begins a new one.
-        conclude(&mut context).map_err(AgentError::from)?;
-    }
-    let blocks = memory.session(record.todo())?.blocks();
-    Ok(match report {
-        Some(report) => Worked::Ended(Box::new(report?), blocks),
-        None => Worked::Left,
-    })
+    Ok(Prepared { memory, context, agent, head })
 }
