@@ -30,10 +30,11 @@ use crate::records::Records;
 use crate::{IndexConfig, PayloadTexts};
 use foldback_kv::{Kv, Registry};
 use parking_lot::Mutex;
+use rayon::ThreadPool;
 use snapshot::Snapshot;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// The blocks of every todo of a store, searched as one list.
 ///
@@ -50,6 +51,8 @@ pub struct AllTodos {
     known: Mutex<Arc<Snapshot>>,
     /// Whether no further volume is begun.
     stopped: AtomicBool,
+    /// The threads that read for a volume, once one was written.
+    readers: OnceLock<Option<ThreadPool>>,
 }
 
 /// What the folder of all volumes is called, beside those of single todos, which are numbers.
@@ -75,6 +78,7 @@ impl AllTodos {
             config,
             known: Mutex::default(),
             stopped: AtomicBool::new(false),
+            readers: OnceLock::new(),
         }
     }
 }

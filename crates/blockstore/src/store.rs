@@ -299,6 +299,12 @@ impl BlockStore {
         self.cache.index_lag(todo)
     }
 
+    /// Whether there is a graph over the vectors of the todo's index.
+    #[must_use]
+    pub fn has_graph(&self, todo: &Todo) -> bool {
+        self.cache.has_graph(todo)
+    }
+
     /// What is to be deleted for the todo to be forgotten, so that it goes in one transaction with
     /// the records of other crates. Its indexes stay until [`remove_index`](Self::remove_index), so
     /// that a transaction that does not come costs nothing.

@@ -119,6 +119,8 @@ mod tests {
     use crate::{Close, Memory, Options};
     use foldback_core::{Message, TodoId};
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     /// Options under which a graph is due at once.
     fn open(dir: &Path) -> Memory {
@@ -158,6 +160,40 @@ mod tests {
         memory.maintenance().index().unwrap();
         assert!(dir.path().join("index/1/graph.json").exists());
         assert!(memory.maintenance().doctor().unwrap().is_clean());
+    }
+
+    /// What is done in the background needs none of the threads of the caller's pool: they may all be waiting
+    /// for the end of a memory, which waits for it.
+    #[test]
+    fn volumes_are_written_while_all_threads_of_the_pool_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = open(dir.path());
+        let (free, waiting) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let is_written = std::thread::scope(|scope| {
+            let hold = |_: rayon::BroadcastContext<'_>| {
+                waiting.fetch_add(1, Ordering::Relaxed);
+                while !free.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            scope.spawn(move || rayon::broadcast(hold));
+            let until = Instant::now() + Duration::from_secs(60);
+            let in_time = |done: &dyn Fn() -> bool| {
+                while !done() && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                done()
+            };
+            let all = rayon::current_num_threads();
+            let is_held = in_time(&|| waiting.load(Ordering::Relaxed) == all);
+            let mut session = memory.session(&TodoId::new("log").unwrap()).unwrap();
+            (0..40).for_each(|n| drop(session.record(message(n)).unwrap()));
+            session.close(Close::End).unwrap();
+            let is_written = in_time(&|| memory.shared.all_todos.lag().unwrap() == 0);
+            free.store(true, Ordering::Relaxed);
+            is_held && is_written
+        });
+        assert!(is_written);
     }
 
     /// S9: what was left of a forgotten todo's index by a killed process goes with the next repair.

@@ -73,6 +73,8 @@ pub struct Checkup {
     pub findings: Vec<String>,
     /// How many blocks the indexes are behind the truth: no fault, they are searched from there.
     pub index_lag: u64,
+    /// How many todos have a graph over the vectors of their index.
+    pub graphs: u64,
     /// How many blocks the index over all todos is behind, where that is enough to be worth a volume:
     /// no fault either.
     pub all_todos_lag: u64,
@@ -138,6 +140,7 @@ impl Maintenance<'_> {
                 Ok(lag) => checkup.index_lag += lag,
                 Err(error) => find(error.to_string()),
             }
+            checkup.graphs += u64::from(self.memory.blocks.has_graph(todo));
             if repair {
                 self.repair_todo(todo, &mut checkup);
             }

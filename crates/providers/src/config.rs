@@ -9,7 +9,7 @@ mod sources;
 mod timeouts;
 mod window;
 
-pub use address::public_url;
+pub use address::{is_same_server, public_url};
 pub use chat_template::{CallIds, ChatTemplate, Family, GivenTemplate, SystemRole, Turns};
 pub(crate) use prices::is_marked_openai;
 pub use provider::Provider;

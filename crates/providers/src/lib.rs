@@ -50,7 +50,7 @@ mod workers;
 pub use api_key::ApiKey;
 pub use config::{
     CallIds, ChatTemplate, Family, GivenTemplate, ModelConfig, ModelFlags, ModelSettings,
-    ModelSources, Provider, SystemRole, Timeouts, ToolCalls, Turns, public_url,
+    ModelSources, Provider, SystemRole, Timeouts, ToolCalls, Turns, is_same_server, public_url,
 };
 pub use model_check::{CheckFinding, ModelCheck};
 pub use remote_model::RemoteModel;

@@ -139,7 +139,7 @@ impl Covered {
         let mut missing = Vec::new();
         let mut next = 1;
         for run in self.by_todo.get(&todo).into_iter().flatten() {
-            if next < run.first {
+            if next < run.first && next <= last {
                 missing.push(next..=last.min(run.first - 1));
             }
             next = next.max(run.last + 1);
@@ -198,6 +198,8 @@ mod tests {
         let covered = catalogue.covered(&[1].into_iter().collect());
         assert_eq!(covered.missing(1, 12), [1..=5, 10..=12]);
         assert_eq!(covered.missing(1, 3), [1..=3]);
+        let by_todo = [(1, vec![run(1, 2, 3), run(1, 6, 9)])].into_iter().collect();
+        assert_eq!(Covered { by_todo }.missing(1, 3), [1..=1], "none that ends before it begins");
     }
 
     #[test]

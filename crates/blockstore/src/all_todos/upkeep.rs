@@ -10,6 +10,7 @@ use crate::disk::{Folder, Lock, VolumeWriter};
 use crate::records::pages;
 use foldback_kv::Todo;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -263,13 +264,24 @@ impl AllTodos {
             let read = |(todo, page): &(&Todo, RangeInclusive<u32>)| {
                 self.records.block_docs(todo, page.clone())
             };
-            let read: Vec<Result<Vec<BlockDoc>, Error>> = pages.par_iter().map(read).collect();
+            let beside = || pages.par_iter().map(read).collect();
+            let read: Vec<Result<Vec<BlockDoc>, Error>> = match self.readers() {
+                Some(readers) => readers.install(beside),
+                None => pages.iter().map(read).collect(),
+            };
             for ((todo, _), docs) in pages.iter().zip(read) {
                 numbering.fill(&self.records, todo, docs?, &mut writer)?;
             }
         }
         writer.finish()?;
         Ok(volume)
+    }
+
+    /// The threads that read for a volume. They are its own: those of the callers' pool may all be waiting for
+    /// the volume, as for the end of a memory. `None` where the system gives no more threads.
+    fn readers(&self) -> Option<&ThreadPool> {
+        let named = ThreadPoolBuilder::new().thread_name(|n| format!("foldback-reader-{n}"));
+        self.readers.get_or_init(|| named.build().ok()).as_ref()
     }
 }
 

@@ -189,6 +189,12 @@ impl Cache {
         Ok(u64::from(last.saturating_sub(indexed)))
     }
 
+    /// Whether the vectors of the todo's index have a graph over them.
+    pub(crate) fn has_graph(&self, todo: &Todo) -> bool {
+        let disk = self.folder(todo).and_then(|folder| self.open(&folder, todo, None).ok()?);
+        disk.is_some_and(|disk| disk.graph.is_some())
+    }
+
     /// Whether a todo of so many blocks is large enough for an index on disk.
     pub(crate) fn is_worth_an_index(&self, todo: &Todo, last: u32) -> Result<bool, Error> {
         self.is_due(todo, &self.slot(todo), None, last)

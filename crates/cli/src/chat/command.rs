@@ -4,7 +4,7 @@ use super::Chat;
 use crate::cli::Cli;
 use crate::commands;
 use crate::error::CliError;
-use crate::run::{self, Account};
+use crate::run::{self, Account, Order};
 use crate::store;
 use clap::Parser as _;
 use foldback_core::TodoId;
@@ -48,6 +48,10 @@ impl Chat<'_> {
         let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let rest = rest.trim();
         let done = match name {
+            "recall" if rest.is_empty() => Err(lacks("/recall needs words to look for")),
+            "load" if rest.is_empty() => {
+                Err(lacks("/load needs a reference, as b_trip_001 or store://..."))
+            }
             "recall" => self.foldback("search", rest.split_whitespace()),
             "load" => self.foldback("load", rest.split_whitespace()),
             "blocks" | "view" => self.foldback(name, std::iter::empty()),
@@ -122,15 +126,20 @@ impl Chat<'_> {
     }
 
     fn policy(&mut self, name: &str) -> Result<(), CliError> {
+        let mut settings = self.settings.clone();
         if !name.is_empty() {
             let unknown = || {
                 let names = Policy::names().collect::<Vec<_>>().join(", ");
                 CliError::Usage(format!("there is no context policy {name:?}; there are {names}"))
             };
             let policy = Policy::named(name).ok_or_else(unknown)?;
-            self.settings = std::mem::take(&mut self.settings).with_context(policy.name());
+            settings = settings.under(policy);
         }
-        let policy = run::prepare(self.order(String::new(), self.place()?), &self.desk)?.policy;
+        let order = self.order(String::new(), self.place()?);
+        let policy =
+            run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?.policy;
+        // One that was refused changes nothing.
+        self.settings = settings;
         let (policy, about) = (policy.name(), policy.about());
         match self.desk.out.is_json() {
             true => self.desk.out.json(&PolicyJson { policy, about }),
@@ -150,6 +159,10 @@ impl Chat<'_> {
 
 fn nothing_said() -> CliError {
     CliError::NotFound("nothing was said yet".to_owned())
+}
+
+fn lacks(what: &str) -> CliError {
+    CliError::Usage(what.to_owned())
 }
 
 /// What is wrong with arguments, without the usage below it.

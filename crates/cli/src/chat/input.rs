@@ -63,7 +63,10 @@ impl Input {
     pub(super) fn next(&mut self) -> Result<Typed, CliError> {
         match self {
             Self::Edited { editor, .. } => match editor.readline(PROMPT) {
-                Ok(text) => Ok(Typed::Text(text.replace("\\\n", "\n"))),
+                Ok(text) => {
+                    self.keep();
+                    Ok(Typed::Text(text.replace("\\\n", "\n")))
+                }
                 Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
                 Err(ReadlineError::Eof) => Ok(Typed::End),
                 Err(error) => Err(failed(error)),
@@ -73,11 +76,11 @@ impl Input {
     }
 
     /// Keeps what was typed for the next time.
-    pub(super) fn close(&mut self) {
+    pub(super) fn keep(&mut self) {
         if let Self::Edited { editor, history } = self
             && editor.append_history(history).is_err()
         {
-            // Where there is no store, nothing was said either.
+            // Where there is no store yet, it is kept later.
         }
     }
 }

@@ -7,15 +7,15 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style};
 use crate::run::{
-    self, Desk, Ends, Heard, INTERRUPTED, Limits, Order, Place, RunRecord, RunSettings, RunState,
-    Runs, Signals, TERMINATED,
+    self, Desk, Ends, Heard, Limits, Order, Place, RunRecord, RunSettings, RunState, Runs, Signals,
+    TERMINATED,
 };
 use crate::store;
 use foldback_core::TodoId;
 use input::{Input, Typed};
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A conversation that is going on.
 pub(crate) struct Chat<'a> {
@@ -24,8 +24,6 @@ pub(crate) struct Chat<'a> {
     todo: Option<TodoId>,
     settings: RunSettings,
     limits: Limits,
-    /// A turn is being worked on.
-    is_busy: Arc<AtomicBool>,
     /// Whether every turn came to an answer.
     is_clean: bool,
 }
@@ -39,40 +37,53 @@ pub(crate) fn talk(
     out: &Output,
 ) -> Result<Outcome, CliError> {
     let desk = Desk::new(globals, out, Ends::Turn)?;
-    let is_busy = Arc::default();
-    let mut chat = Chat { desk, todo, settings, limits, is_busy, is_clean: true };
+    let settings = settings.with_full_documents()?;
+    let mut chat = Chat { desk, todo, settings, limits, is_clean: true };
     let mut input = Input::open(globals, out)?;
-    chat.greet()?;
-    chat.listen(input.is_edited())?;
-    while !chat.desk.leaving.is_meant() {
-        // A question that nobody waits for any more has the keyboard still.
-        let typed = match chat.desk.pending_line(input::PROMPT)? {
-            Some(line) => line.map_or(Typed::End, Typed::Text),
-            None => input.next()?,
-        };
-        match typed {
-            Typed::End => break,
-            Typed::Interrupt => out.remark("Ctrl-D leaves, and /help lists what else there is"),
-            Typed::Text(text) if text.trim().is_empty() => {}
-            Typed::Text(text) => match text.strip_prefix('/') {
-                // Two of them begin a text.
-                Some(rest) if rest.starts_with('/') => chat.turn(rest)?,
-                Some("quit" | "exit") => break,
-                Some(rest) => chat.command(rest)?,
-                None => chat.turn(&text)?,
-            },
-        }
-    }
-    input.close();
+    let went = chat.go_on(&mut input);
+    input.keep();
     chat.desk.close()?;
+    went?;
     if let Some(todo) = chat.begun()? {
         out.remark(format_args!("`foldback chat --todo {todo}` goes on with it"));
+    }
+    if chat.desk.leaving.is_meant() {
+        std::process::exit(TERMINATED);
     }
     // The person at the terminal has seen it.
     Ok(Outcome::clean_if(chat.is_clean || input.is_edited()))
 }
 
 impl Chat<'_> {
+    /// Takes what is said, text by text, until nothing more comes or nothing more is meant to.
+    fn go_on(&mut self, input: &mut Input) -> Result<(), CliError> {
+        self.greet()?;
+        self.listen(input.is_edited())?;
+        while !self.desk.leaving.is_meant() {
+            // A question that nobody waits for any more has the keyboard still.
+            let typed = match self.desk.pending_line(input::PROMPT)? {
+                Some(line) => line.map_or(Typed::End, Typed::Text),
+                None => input.next()?,
+            };
+            match typed {
+                Typed::End => break,
+                Typed::Interrupt => {
+                    self.desk.out.remark("Ctrl-D leaves, and /help lists what else there is");
+                }
+                Typed::Text(text) if text.trim().is_empty() => {}
+                Typed::Text(text) => match text.strip_prefix('/') {
+                    // Two of them begin a text.
+                    Some(rest) if rest.starts_with('/') => self.turn(rest)?,
+                    // An editor that completes it puts a space behind.
+                    Some(rest) if matches!(rest.trim(), "quit" | "exit") => break,
+                    Some(rest) => self.command(rest)?,
+                    None => self.turn(&text)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
     /// Says who one talks with, and refuses what could not be worked on.
     fn greet(&mut self) -> Result<(), CliError> {
         run::tell_of_project(&self.desk);
@@ -91,24 +102,19 @@ impl Chat<'_> {
 
     /// Ends the process where it is asked to while nothing is worked on. Meanwhile a turn hears it itself.
     fn listen(&self, is_edited: bool) -> Result<(), CliError> {
-        let is_busy = Arc::clone(&self.is_busy);
+        let is_at_work = Arc::clone(&self.desk.is_at_work);
         let terminal = input::terminal_as_it_is();
         // From before anything is typed: the editor puts back what it finds, once it has a line.
         let mut signals = self.desk.block_on(async { Signals::open() })?;
         self.desk.spawn(async move {
             loop {
                 let heard = signals.next().await;
-                if is_busy.load(Ordering::Relaxed) {
+                // The editor hears Ctrl-C as a key.
+                if is_at_work.load(Ordering::Relaxed) || heard == Heard::Interrupt && is_edited {
                     continue;
                 }
-                match heard {
-                    Heard::Terminate => {
-                        input::restore_terminal(terminal.as_ref());
-                        std::process::exit(TERMINATED);
-                    }
-                    Heard::Interrupt if !is_edited => std::process::exit(INTERRUPTED),
-                    Heard::Interrupt => {}
-                }
+                input::restore_terminal(terminal.as_ref());
+                std::process::exit(heard.code());
             }
         });
         Ok(())
@@ -146,10 +152,7 @@ impl Chat<'_> {
             *name = Some(runs.name_for(text)?);
             self.todo.clone_from(name);
         }
-        self.is_busy.store(true, Ordering::Relaxed);
-        let turned = run::begin(self.order(text.trim().to_owned(), place), &self.desk);
-        self.is_busy.store(false, Ordering::Relaxed);
-        match turned {
+        match run::begin(self.order(text.trim().to_owned(), place), &self.desk) {
             Ok(record) => {
                 self.is_clean &= record.state == RunState::Done;
                 run::print_turn(&record, self.desk.out)
@@ -157,10 +160,22 @@ impl Chat<'_> {
             Err(error) if matches!(error, CliError::Output(_)) => Err(error),
             Err(error) => {
                 self.is_clean = false;
+                self.forget_beginning()?;
                 self.wrong(&error);
                 Ok(())
             }
         }
+    }
+
+    /// Removes the run of a first turn in which nothing could be said: its name is still free.
+    fn forget_beginning(&self) -> Result<(), CliError> {
+        if let (Some(todo), None) = (&self.todo, self.begun()?)
+            && let Ok((folder, record)) = Runs::of(self.desk.globals)?.open(todo)
+            && record.state == RunState::Stopped
+        {
+            folder.discard();
+        }
+        Ok(())
     }
 
     /// Says what went wrong; the conversation goes on.

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 /// Write a consistent copy of the store into a new folder
 ///
 /// Others may go on writing meanwhile; the copy is of one moment. Indexes are not copied: they come
-/// back by themselves.
+/// back by themselves. Neither are the records of runs, so that no run of the copy is gone on with.
 ///
 /// JSON: {"dir", "bytes"}
 #[derive(Args)]

@@ -14,11 +14,11 @@ use serde::Serialize;
 /// index is derived: making it again loses nothing.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
-/// "log_bytes", "messages", "all_todos_lag"}; `index_lag` counts closed blocks that are searched from the records
+/// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the records
 /// because the indexes do not hold them yet, `all_todos_lag` those that the index over all todos does
 /// not hold, `tail` messages behind the last closed blocks, `folds`
-/// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log. The
-/// exit code is 1 when something was found.
+/// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log, `graphs`
+/// conversations whose vectors are searched by a graph. The exit code is 1 when something was found.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Make indexes that do not agree with the records again, and let those behind catch up
@@ -39,6 +39,7 @@ struct DoctorJson<'a> {
     log_bytes: u64,
     messages: u64,
     all_todos_lag: u64,
+    graphs: u64,
 }
 
 impl Doctor {
@@ -72,6 +73,7 @@ impl Doctor {
                 log_bytes,
                 messages: checkup.messages,
                 all_todos_lag: checkup.all_todos_lag,
+                graphs: checkup.graphs,
             })?;
         } else {
             verify::print(out, &checkup)?;
@@ -82,6 +84,9 @@ impl Doctor {
                 text::count(checkup.tail, "message"),
                 text::bytes(log_bytes),
             ))?;
+            if checkup.graphs > 0 {
+                out.line(format!("  {} over vectors", text::count(checkup.graphs, "graph")))?;
+            }
         }
         Ok(Outcome::clean_if(checkup.is_clean()))
     }

@@ -4,16 +4,18 @@ use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
+use crate::run::Runs;
 use crate::store;
 use clap::Args;
 use foldback_core::TodoId;
 use serde::Serialize;
 
-/// Delete a todo for good: messages, blocks, payloads, vectors and indexes
+/// Delete a todo for good: messages, blocks, payloads, vectors and indexes, and the runs that worked in it
 ///
-/// No search finds anything of it from then on. `compact` takes its bytes out of the files.
+/// No search finds anything of it from then on. `compact` takes its bytes out of the files. What was typed
+/// in `foldback chat` stays in the store's `chat_history`, which is one for all conversations.
 ///
-/// JSON: {"todo_id", "messages"}
+/// JSON: {"todo_id", "messages", "runs"}
 #[derive(Args)]
 pub(crate) struct Forget {
     #[command(flatten)]
@@ -24,6 +26,7 @@ pub(crate) struct Forget {
 struct ForgetJson {
     todo_id: TodoId,
     messages: u64,
+    runs: u64,
 }
 
 impl Forget {
@@ -33,12 +36,19 @@ impl Forget {
         memory.find(&todo_id)?;
         // A damaged todo has to be forgettable too.
         let messages = memory.len(&todo_id).unwrap_or(0);
+        // They come first: without its todo no run could be named here any more.
+        let runs = Runs::of(globals)?.forget(&todo_id)?;
         memory.maintenance().forget(&todo_id)?;
         if out.is_json() {
-            out.json(&ForgetJson { todo_id, messages })?;
+            out.json(&ForgetJson { todo_id, messages, runs })?;
         } else {
             let todo = style::paint(style::NAME, todo_id);
-            out.line(format!("forgotten: {todo}, {}", text::count(messages, "message")))?;
+            let messages = text::count(messages, "message");
+            let runs = match runs {
+                0 => String::new(),
+                runs => format!(", {}", text::count(runs, "run")),
+            };
+            out.line(format!("forgotten: {todo}, {messages}{runs}"))?;
         }
         Ok(Outcome::Done)
     }

@@ -1,7 +1,7 @@
 //! What a run is doing right now: the part of the screen that changes.
 
+use super::account::Account;
 use super::lines::{brief, elapsed, todo, who};
-use super::meter::Account;
 use crate::output::style::{self, paint};
 use crate::output::text;
 use foldback_agent::AgentEvent;

@@ -12,6 +12,7 @@ use foldback_mcp::McpServers;
 use foldback_tool::Tool;
 use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 
@@ -23,6 +24,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) ends: Ends,
     /// Whether the command is to end once its run has.
     pub(crate) leaving: Leaving,
+    /// A run is worked on, and hears itself what comes from outside.
+    pub(crate) is_at_work: Arc<AtomicBool>,
     runtime: Option<Runtime>,
     /// Those of a list, once they were started.
     servers: Mutex<Option<(Option<PathBuf>, McpServers)>>,
@@ -50,6 +53,7 @@ impl<'a> Desk<'a> {
             out,
             ends,
             leaving: Leaving::default(),
+            is_at_work: Arc::default(),
             runtime: Some(runtime),
             servers: Mutex::default(),
             person: OnceLock::new(),

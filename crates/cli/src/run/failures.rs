@@ -48,7 +48,9 @@ pub(crate) fn key_source(
     let variables = ["FOLDBACK_API_KEY"].into_iter().chain(config.provider.usual_key());
     let mut holding = variables.filter(|variable| value(variable) == config.api_key);
     match (&config.api_key, holding.next()) {
-        (None, _) => "it has no key: none is in FOLDBACK_API_KEY or the settings".to_owned(),
+        (None, _) => {
+            "it has no key: none in FOLDBACK_API_KEY or the settings is for this address".to_owned()
+        }
         (Some(_), Some(variable)) => format!("its key is taken from {variable}"),
         (Some(_), None) => match settings.source_of("model.api_key") {
             Some(place) => format!("its key is taken from {place}"),

@@ -98,6 +98,47 @@ impl Runs {
         self.create(task, None)
     }
 
+    /// Keeps other turns out of a conversation for as long as the file is held.
+    ///
+    /// # Errors
+    /// When another process holds it.
+    pub(crate) fn hold(&self, todo: &TodoId) -> Result<File, CliError> {
+        private_folder(&self.dir)?;
+        let path = self.held_by(todo);
+        let opened = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = opened.map_err(|source| failed(&path, "opened", source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(is_at_work(todo)),
+            Err(TryLockError::Error(source)) => Err(failed(&path, "locked", source)),
+        }
+    }
+
+    /// The file that a turn of a conversation holds. No run has such a name.
+    fn held_by(&self, todo: &TodoId) -> PathBuf {
+        self.dir.join(format!("{}~", folder_name(todo)))
+    }
+
+    /// Removes the runs that are turns of a conversation, and says how many there were.
+    pub(crate) fn forget(&self, todo: &TodoId) -> Result<u64, CliError> {
+        if !self.dir.exists() {
+            return Ok(0);
+        }
+        let _held = self.hold(todo)?;
+        let runs: Vec<(RunFolder, RunRecord)> =
+            self.list()?.into_iter().flatten().filter(|(_, run)| run.todo() == todo).collect();
+        if runs.iter().any(|(_, run)| run.state == RunState::Running) {
+            return Err(is_at_work(todo));
+        }
+        for (folder, _) in &runs {
+            let removed = fs::remove_dir_all(&folder.dir);
+            removed.map_err(|source| failed(&folder.dir, "removed", source))?;
+        }
+        let path = self.held_by(todo);
+        fs::remove_file(&path).map_err(|source| failed(&path, "removed", source))?;
+        Ok(runs.len() as u64)
+    }
+
     /// The runs that are turns of a conversation, the oldest first. What cannot be read is none of them.
     pub(crate) fn of_todo(&self, todo: &TodoId) -> Result<Vec<RunRecord>, CliError> {
         let records = self.list()?.into_iter().flatten().map(|(_, record)| record);
@@ -220,6 +261,13 @@ impl RunFolder {
         let Ok(journal) = File::open(self.journal_path()) else { return false };
         matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
+}
+
+/// What is said to a second turn.
+pub(super) fn is_at_work(todo: &TodoId) -> CliError {
+    CliError::Usage(format!(
+        "a turn of the todo {todo} is being worked on; wait until it has ended"
+    ))
 }
 
 fn is_absent(error: &io::Error) -> bool {

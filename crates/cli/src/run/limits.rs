@@ -1,6 +1,6 @@
 //! What a run may do and spend, as flags say it and as its record keeps it.
 
-use super::meter::Account;
+use super::account::Account;
 use super::time::Time;
 use crate::settings::Settings;
 use clap::Args;

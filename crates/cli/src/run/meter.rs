@@ -1,5 +1,6 @@
 //! What a run sends and spends, and what keeping everything would have sent.
 
+use super::account::{Account, SummariesAccount};
 use foldback_agent::{Purpose, TokenPrices};
 use foldback_core::{Estimate, Message, TodoId, TokenCounter as _, ToolCallId, message_tokens};
 use foldback_llm::{
@@ -8,53 +9,8 @@ use foldback_llm::{
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What a run has sent and spent so far, its sub-agents' calls included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Account {
-    /// How often the model answered.
-    pub(crate) calls: u64,
-    /// Its tokens, as its provider counts them.
-    pub(crate) usage: Usage,
-    /// What they cost, where the prices are known.
-    pub(crate) cost: Option<f64>,
-    /// The estimated tokens of all requests.
-    pub(crate) sent: u64,
-    /// Those of the same work, had every request held everything that was recorded before it. A call
-    /// in which the model does nothing but look back would not have been made.
-    pub(crate) full: u64,
-    /// What of the calls, tokens and cost summaries took that a model wrote for the context's policy.
-    pub(crate) summaries: SummariesAccount,
-}
-
-/// What the summaries of a run took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SummariesAccount {
-    pub(crate) calls: u64,
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) cost: Option<f64>,
-}
-
-impl Account {
-    /// Both together.
-    pub(crate) fn plus(mut self, other: &Self) -> Self {
-        self.calls += other.calls;
-        self.usage += other.usage;
-        self.cost = match (self.cost, other.cost) {
-            (Some(one), Some(two)) => Some(one + two),
-            (one, two) => one.or(two),
-        };
-        self.sent += other.sent;
-        self.full += other.full;
-        self
-    }
-}
 
 /// Counts for a run: what its contexts record, and what its model is asked.
 pub(crate) struct Meter {
@@ -112,6 +68,11 @@ impl Meter {
         self.state.lock().account
     }
 
+    /// The run is over: what still comes, a summary that was under way, changes its record no more.
+    pub(crate) fn end(&self) {
+        *self.changed.lock() = Box::new(|_| {});
+    }
+
     /// These tools are of a context policy.
     pub(crate) fn recalls_by(&self, tools: impl IntoIterator<Item = String>) {
         self.state.lock().recall.extend(tools);
@@ -134,17 +95,12 @@ impl Meter {
     /// A model wrote a summary, at these prices.
     fn summarized(&self, usage: Usage, prices: Option<TokenPrices>) {
         {
+            let cost = prices.or(self.prices).map(|prices| prices.cost(&usage));
+            let (input_tokens, output_tokens) = (usage.input, usage.output);
+            let summaries = SummariesAccount { calls: 1, input_tokens, output_tokens, cost };
+            let call = Account { calls: 1, usage, cost, summaries, ..Account::default() };
             let account = &mut self.state.lock().account;
-            account.calls += 1;
-            account.usage += usage;
-            let summaries = &mut account.summaries;
-            summaries.calls += 1;
-            summaries.input_tokens += usage.input;
-            summaries.output_tokens += usage.output;
-            if let Some(cost) = prices.map(|prices| prices.cost(&usage)) {
-                summaries.cost = Some(summaries.cost.unwrap_or_default() + cost);
-                account.cost = Some(account.cost.unwrap_or_default() + cost);
-            }
+            *account = account.plus(&call);
         }
         let changed = self.changed.lock();
         changed(&self.account());
@@ -164,15 +120,10 @@ impl Meter {
             };
             let sent = tokens(request, &BTreeSet::new());
             let full = if looks_back { 0 } else { full(&state, request).unwrap_or(sent) };
-            let account = &mut state.account;
-            account.calls += 1;
-            account.usage += response.usage;
-            account.sent += sent;
-            account.full += full;
-            if let Some(prices) = prices.or(self.prices) {
-                let cost = account.cost.unwrap_or_default();
-                account.cost = Some(cost + prices.cost(&response.usage));
-            }
+            let usage = response.usage;
+            let cost = prices.or(self.prices).map(|prices| prices.cost(&usage));
+            let call = Account { calls: 1, usage, cost, sent, full, ..Account::default() };
+            state.account = state.account.plus(&call);
         }
         // One after the other, so that what is told last is the newest.
         let changed = self.changed.lock();
@@ -345,6 +296,19 @@ mod tests {
     fn what_is_asked_without_the_context_is_the_same_under_any_policy() {
         let spent = account("a plan".into(), "trip/planner/1");
         assert_eq!(spent.full, spent.sent);
+    }
+
+    #[test]
+    fn nobody_hears_of_what_comes_after_the_end() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let meter = Meter::new(Account::default(), None, move |account| {
+            tell.send(account.calls).unwrap();
+        });
+        meter.summarized(Usage::default(), None);
+        meter.end();
+        meter.summarized(Usage::default(), None);
+        assert_eq!(told.iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(meter.account().calls, 2);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! was said in it is a todo of the store. The first run on a todo gives it its name; each of its further
 //! turns is a run of its own, `trip:2`, on the same todo.
 
+mod account;
 mod approvals;
 mod board;
 mod context;
@@ -16,6 +17,7 @@ mod lean;
 mod limits;
 mod lines;
 mod meter;
+mod model_server;
 mod named_models;
 mod order;
 mod person;
@@ -31,13 +33,13 @@ mod summary;
 mod summary_settings;
 mod time;
 
+pub(crate) use account::Account;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
-pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
+pub(crate) use interrupt::{Heard, Signals, TERMINATED};
 pub(crate) use lean::Outfit;
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
-pub(crate) use meter::Account;
 pub(crate) use named_models::NamedModels;
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
 pub(crate) use record::{RunRecord, RunState};
@@ -56,14 +58,16 @@ use crate::settings::{InForce, Kept};
 use crate::store;
 use context::MeteredContext;
 use failures::Watched;
+use foldback::Memory;
 use foldback_agent::rewards::{judge, own_judges};
 use foldback_agent::{
     AgentError, ContextWindow, FileJournal, Journal as _, Observer, Report, SpendTracker, Task,
 };
 use foldback_core::{ContextError, ContextManager, TodoId};
-use foldback_tool::CancellationToken;
+use foldback_reference_agent::ReadyAgent;
+use interrupt::Listener;
 use meter::Meter;
-use order::{NO_PRICES, Ready, check_new};
+use order::{Ready, check_new, no_prices};
 use record::VERSION;
 use screen::Screen;
 use setup::{InputBilling, Model};
@@ -71,7 +75,8 @@ use std::sync::Arc;
 
 /// Begins a run, and works on it until it ends.
 pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
-    let Ready { order, turns, model, policy } = prepare(order, desk)?;
+    // No other turn of the conversation begins before this one has ended.
+    let Ready { order, turns, model, policy, held: _held } = prepare(order, desk)?;
     if desk.ends == Ends::Command {
         tell_of_project(desk);
     }
@@ -164,6 +169,7 @@ pub(crate) fn resume(
         ));
         return Ok(record);
     }
+    let _held = runs.hold(record.todo())?;
     let turns = runs.of_todo(record.todo())?;
     if let Some(last) = turns.last().filter(|last| last.id != *id) {
         return Err(CliError::Usage(format!(
@@ -182,6 +188,7 @@ pub(crate) fn resume(
         true => (demo_model(desk.out)?, record),
         false => {
             let kept = record.settings.clone().with_context(&record.context);
+            kept.check_kept_documents()?;
             let kept = kept.with_newer_model(settings)?;
             let in_force = InForce::of_process(kept.file())?;
             let (model, settings) = Model::remote(kept, &in_force)?;
@@ -190,7 +197,7 @@ pub(crate) fn resume(
         }
     };
     if record.limits.bounds_cost() && model.money.is_none() {
-        return Err(CliError::Usage(NO_PRICES.to_owned()));
+        return Err(no_prices("--max-cost"));
     }
     work(record, &folder, model, desk)
 }
@@ -245,7 +252,9 @@ fn work(
     let screen = Arc::clone(&parts.screen);
     let meter = Arc::clone(&parts.meter);
     let worked = desk.block_on(work_with(parts, &record, &spend, desk)).flatten();
+    // What was under way beside it, a summary, may not be over.
     screen.end();
+    meter.end();
     let account = meter.account();
     let record = match &worked {
         Ok(Worked::Ended(report, blocks)) => record.ended(report, &spend, account, *blocks),
@@ -276,12 +285,60 @@ enum Worked {
     Left,
 }
 
+/// A run whose work can begin.
+struct Prepared {
+    memory: Memory,
+    context: MeteredContext,
+    agent: ReadyAgent,
+    /// What it is about, what its input costs, and what its model cannot be given.
+    heads: Vec<String>,
+}
+
 async fn work_with(
     parts: WorkParts,
     record: &RunRecord,
     spend: &SpendTracker,
     desk: &Desk<'_>,
 ) -> Result<Worked, CliError> {
+    let (journal, screen) = (Arc::clone(&parts.journal), Arc::clone(&parts.screen));
+    let listener = Listener::open(&record.id, desk, &screen);
+    let preparing = prepared(parts, record, desk);
+    let Some(prepared) = listener.cancelled.run_until_cancelled(preparing).await else {
+        return Ok(Worked::Left);
+    };
+    let Prepared { memory, mut context, agent, heads } = prepared?;
+    let task = Task::new(record.id.as_str(), &record.task)
+        .with_cancelled(listener.cancelled.clone())
+        .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
+        .with_spend(spend.clone());
+    if desk.ends == Ends::Command {
+        heads.iter().for_each(|line| screen.say(line));
+    }
+    let report = tokio::select! {
+        report = agent.run(&mut context, &task) => Some(report),
+        () = listener.left.cancelled() => None,
+        never = screen.tick_along() => match never {},
+    };
+    // From here on there is nothing to stop any more; who asks twice to end it still ends it at once.
+    screen.end();
+    journal.sync().await?;
+    if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
+        // What was said last is a block like any other; what comes later begins a new one.
+        conclude(&mut context).map_err(AgentError::from)?;
+    }
+    let blocks = memory.session(record.todo())?.blocks();
+    Ok(match report {
+        Some(report) => Worked::Ended(Box::new(report?), blocks),
+        None => Worked::Left,
+    })
+}
+
+/// Opens what a run works with.
+async fn prepared(
+    parts: WorkParts,
+    record: &RunRecord,
+    desk: &Desk<'_>,
+) -> Result<Prepared, CliError> {
     let WorkParts { model, journal, meter, screen } = parts;
     let policy = setup::policy(&record.settings, model.billing)?;
     // A run goes on with the settings that it began with.
@@ -296,18 +353,19 @@ async fn work_with(
     };
     let summaries = setup::summaries(&record.settings, &models, &screen)?;
     let policies = (policy, &summaries);
-    let mut context = MeteredContext::open(policies, record.todo(), &memory, meter.clone())?;
+    let context = MeteredContext::open(policies, record.todo(), &memory, meter.clone())?;
     setup::note_origin(&memory, record)?;
     let foreign = desk.tools(&record.settings, &screen).await?;
     let store = (&memory, record.todo());
     let around = search::Surroundings::new(&globals, &screen, store, &foreign);
-    let documents = search::deep_search(&record.settings, &models, &around)?;
+    let documents = search::deep_search(&record.settings, &models, &around).await?;
+    let head = summary::head(record, &model.billing.line(policy, model.money.is_some()));
     let parts = setup::Parts {
         model: model.model,
         window: model.window,
         outfit: outfit.clone(),
         meter,
-        journal: journal.clone(),
+        journal,
         screen: screen.clone(),
         documents,
         foreign,
@@ -315,37 +373,6 @@ async fn work_with(
         person: desk.person(&screen),
     };
     let agent = parts.agent(record, &globals.settings)?;
-    let cancelled = CancellationToken::new();
-    let task = Task::new(record.id.as_str(), &record.task)
-        .with_cancelled(cancelled.clone())
-        .with_observer(Arc::clone(&screen) as Arc<dyn Observer>)
-        .with_spend(spend.clone());
-    if desk.ends == Ends::Command {
-        let line = model.billing.line(policy, model.money.is_some());
-        screen.say(&summary::head(record, &line));
-        outfit.note().iter().for_each(|note| screen.say(note));
-    }
-    let working = agent.run(&mut context, &task);
-    let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);
-    let report = tokio::select! {
-        // An interrupt is heard from before the work begins.
-        biased;
-        () = watching => None,
-        report = working => Some(report),
-        never = screen.tick_along() => match never {},
-    };
-    if report.is_none() && desk.ends == Ends::Command {
-        screen.end();
-        std::process::exit(INTERRUPTED);
-    }
-    journal.sync().await?;
-    if report.as_ref().is_some_and(|report| report.as_ref().is_ok_and(record::is_over)) {
-        // What was said last is a block like any other; what comes later begins a new one.
-        conclude(&mut context).map_err(AgentError::from)?;
-    }
-    let blocks = memory.session(record.todo())?.blocks();
-    Ok(match report {
-        Some(report) => Worked::Ended(Box::new(report?), blocks),
-        None => Worked::Left,
-    })
+    let heads = std::iter::once(head).chain(outfit.note()).collect();
+    Ok(Prepared { memory, context, agent, heads })
 }

@@ -60,11 +60,20 @@ impl NamedModels {
         let wrong = |what: String| CliError::Usage(format!("the model {name} of [models]: {what}"));
         let mut sources = ModelSources::of_process(ModelFlags::default(), None);
         sources.environment.retain(|variable, _| !variable.starts_with(OF_MAIN));
-        let sources = sources.with_settings(self.completed(settings));
+        let completed = self.completed(settings);
+        let is_of_main = settings.api_key.is_none() && completed.api_key.is_some();
+        let sources = sources.with_settings(completed);
         let config = ModelConfig::load(&sources).map_err(|error| wrong(error.message))?;
         let (at, retry, money) = (public_url(&config.base_url), config.retry, config.token_prices);
         let key = match &config.api_key {
-            Some(_) => format!("its key is taken from the settings of {name}"),
+            Some(_) if is_of_main => "its key is that of [model]".to_owned(),
+            Some(_) if settings.api_key.is_some() => {
+                format!("its key is taken from the settings of {name}")
+            }
+            Some(_) => {
+                let variable = config.provider.usual_key().unwrap_or("the environment");
+                format!("its key is taken from {variable}")
+            }
             None => format!("it has no key: models.{name}.api_key says none"),
         };
         let model = RemoteModel::new(config).map_err(|error| wrong(error.message))?;

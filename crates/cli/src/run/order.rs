@@ -1,7 +1,7 @@
 //! What is asked, how to go about it, and whether that can be done.
 
 use super::desk::{Desk, Ends};
-use super::folder::Runs;
+use super::folder::{Runs, is_at_work};
 use super::limits::Limits;
 use super::record::RunState;
 use super::search_in::SearchIn;
@@ -12,6 +12,7 @@ use crate::error::CliError;
 use crate::store;
 use foldback_core::TodoId;
 use foldback_policies::Policy;
+use std::fs::File;
 
 /// What is asked, and how to go about it.
 pub(crate) struct Order {
@@ -34,6 +35,7 @@ pub(crate) enum Place {
 struct Past {
     turns: usize,
     settings: RunSettings,
+    held: File,
 }
 
 /// An order that nothing stands in the way of.
@@ -43,6 +45,8 @@ pub(crate) struct Ready {
     pub(super) turns: usize,
     pub(super) model: Model,
     pub(crate) policy: Policy,
+    /// Keeps other turns out of the conversation for as long as it is held.
+    pub(super) held: Option<File>,
 }
 
 impl Ready {
@@ -74,14 +78,20 @@ fn check_private(settings: &RunSettings) -> Result<(), CliError> {
 pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> {
     let in_force = &desk.globals.settings;
     let lets_private = order.settings.allow_private_net;
-    let (turns, settings) = match &order.place {
+    let (turns, settings, held) = match &order.place {
         Place::New(name) => {
             name.as_ref().map_or(Ok(()), |name| check_new(name, desk.globals))?;
-            (0, order.settings.with_file(in_force.named.clone()))
+            (0, order.settings.with_file(in_force.named.clone()), None)
         }
         Place::Next(todo) => {
-            let Past { turns, settings } = past(todo, desk)?;
-            (turns, settings.with_newer(order.settings.with_file(in_force.named.clone()))?)
+            let Past { turns, settings, held } = past(todo, desk)?;
+            let is_newer = order.settings.search.is_some() || order.settings.documents.is_some();
+            let settings = settings.with_newer(order.settings.with_file(in_force.named.clone()))?;
+            // What a chat was given it was given before its first turn.
+            if !is_newer || desk.ends == Ends::Turn {
+                settings.check_kept_documents()?;
+            }
+            (turns, settings, Some(held))
         }
     };
     let settings = settings.with_defaults(in_force);
@@ -91,13 +101,15 @@ pub(crate) fn prepare(order: Order, desk: &Desk<'_>) -> Result<Ready, CliError> 
     }
     let (model, settings) = Model::remote(settings.resolved()?, in_force)?;
     let limits = order.limits.with_defaults(in_force);
-    let order = Order { settings, limits, ..order };
-    if order.limits.bounds_cost() && model.money.is_none() {
-        return Err(CliError::Usage(NO_PRICES.to_owned()));
+    if limits.bounds_cost() && model.money.is_none() {
+        let place = in_force.source_of("agent.max_cost").filter(|_| !order.limits.bounds_cost());
+        let bound = place.map(|place| format!("agent.max_cost of {place}"));
+        return Err(no_prices(bound.as_deref().unwrap_or("--max-cost")));
     }
+    let order = Order { settings, limits, ..order };
     let policy = setup::policy(&order.settings, model.billing)?;
     setup::server_list(&order.settings)?;
-    Ok(Ready { order, turns, model, policy })
+    Ok(Ready { order, turns, model, policy, held })
 }
 
 /// Refuses a name that a conversation has.
@@ -119,19 +131,16 @@ pub(super) fn check_new(name: &TodoId, globals: &Globals) -> Result<(), CliError
 /// What is known of a conversation whose next turn is due.
 fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
     store::open_for_reading(desk.globals)?.find(todo)?;
-    let turns = Runs::of(desk.globals)?.of_todo(todo)?;
+    let runs = Runs::of(desk.globals)?;
+    let held = runs.hold(todo)?;
+    let turns = runs.of_todo(todo)?;
     let Some(last) = turns.last() else {
-        return Ok(Past { turns: 0, settings: RunSettings::default() });
+        return Ok(Past { turns: 0, settings: RunSettings::default(), held });
     };
     let id = &last.id;
     match last.state {
         RunState::Done => {}
-        RunState::Running => {
-            return Err(CliError::Usage(format!(
-                "the run {id} is being worked on in the todo {todo}; the next turn can begin once it has \
-                 ended"
-            )));
-        }
+        RunState::Running => return Err(is_at_work(todo)),
         // In a chat everybody has seen it.
         _ if desk.ends == Ends::Turn => {}
         state => desk.out.note(format_args!(
@@ -140,9 +149,13 @@ fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
         )),
     }
     let settings = last.settings.clone().with_context(&last.context);
-    Ok(Past { turns: turns.len(), settings })
+    Ok(Past { turns: turns.len(), settings, held })
 }
 
-/// Why a sum of money cannot bound a run.
-pub(super) const NO_PRICES: &str = "--max-cost needs to know what the model's tokens cost: give the price of a million of \
-                         each kind as token_prices in the table [model] of the settings file";
+/// Why a sum of money cannot bound a run; `bound` is where it was said.
+pub(super) fn no_prices(bound: &str) -> CliError {
+    CliError::Usage(format!(
+        "{bound} needs to know what the model's tokens cost: give the price of a million of each kind as \
+         token_prices in the table [model] of the settings file"
+    ))
+}

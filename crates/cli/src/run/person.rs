@@ -1,4 +1,4 @@
-//! Whoever sits at the terminal, as an agent may ask them.
+//! The person at the terminal, as an agent may ask them.
 
 use super::screen::Screen;
 use crate::output::text;
@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Whoever sits at the terminal. Clones are the same person, who is asked one thing at a time.
+/// The person at the terminal. Clones are the same person, who is asked one thing at a time.
 #[derive(Clone)]
 pub(crate) struct AtTerminal {
     pub(crate) screen: Arc<Screen>,

@@ -1,7 +1,7 @@
 //! What is known of a run: kept in its folder, and listed by `foldback sessions`.
 
+use super::account::Account;
 use super::limits::Limits;
-use super::meter::Account;
 use super::settings::RunSettings;
 use crate::settings::Kept;
 use foldback_agent::{Report, Resource, SpendTracker, Stop, TerminateStatus};

@@ -37,6 +37,8 @@ struct View {
     live: Option<ProgressBar>,
     /// While somebody is asked, the lines that are written afterwards.
     held: Option<Vec<String>>,
+    /// Nothing is told any more: the run is over, and what was under way beside it may not be.
+    is_over: bool,
 }
 
 /// A question that stands on the screen. Once it is gone, what happened meanwhile is written.
@@ -77,7 +79,7 @@ impl Screen {
             meter: OnceLock::new(),
             board: Mutex::new(Board::new(run.clone())),
             is_live,
-            view: Mutex::new(View { live: is_live.then(live), held: None }),
+            view: Mutex::new(View { live: is_live.then(live), held: None, is_over: false }),
         })
     }
 
@@ -94,6 +96,9 @@ impl Screen {
 
     /// Says something that has no event of its own, to programs too.
     pub(crate) fn note(&self, words: &str) {
+        if self.view.lock().is_over {
+            return;
+        }
         match self.out.is_json() {
             true => self.observe(&self.run, &AgentEvent::Noted { text: words.to_owned() }),
             false => self.say(words),
@@ -134,7 +139,7 @@ impl Screen {
         }
     }
 
-    /// Puts a question to whoever sits at the terminal. What happens until it is answered is written
+    /// Puts a question to the person at the terminal. What happens until it is answered is written
     /// afterwards, and holds nobody up.
     pub(crate) fn ask(&self, question: &str) -> Asked<'_> {
         let mut view = self.view.lock();
@@ -168,7 +173,9 @@ impl Screen {
     /// Leaves the terminal as it was, with the lines that are to stay.
     pub(crate) fn end(&self) {
         self.resume(false);
-        if let Some(live) = &self.view.lock().live {
+        let mut view = self.view.lock();
+        view.is_over = true;
+        if let Some(live) = &view.live {
             live.finish_and_clear();
         }
     }
@@ -177,7 +184,7 @@ impl Screen {
         if lines.is_empty() {
             return;
         }
-        let View { live, held } = &mut *self.view.lock();
+        let View { live, held, .. } = &mut *self.view.lock();
         match (held, live) {
             (Some(held), _) => held.extend(lines),
             (None, Some(live)) => live.suspend(|| write_lines(lines)),

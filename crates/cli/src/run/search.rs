@@ -43,14 +43,14 @@ impl<'a> Surroundings<'a> {
 }
 
 /// The deep search of a run, where it was said what it looks into.
-pub(crate) fn deep_search(
+pub(crate) async fn deep_search(
     settings: &RunSettings,
     models: &NamedModels,
     around: &Surroundings<'_>,
 ) -> Result<Option<DeepSearch>, CliError> {
     let Some(search_in) = settings.search_in()? else { return Ok(None) };
     let backend: Arc<dyn SearchBackend> = match search_in {
-        SearchIn::Folder(folder) => Arc::new(documents(&folder, settings, around)?),
+        SearchIn::Folder(folder) => Arc::new(documents(&folder, settings, around).await?),
         SearchIn::Searxng(url) => {
             let private_addresses = settings.allow_private_net;
             let permissions = WebPermissions { private_addresses, ..WebPermissions::default() };
@@ -79,14 +79,22 @@ pub(crate) fn deep_search(
     Ok(Some(around.globals.settings.search.with_models(search, models)?))
 }
 
-/// The documents of a folder, read and indexed; what did not change since a run before is not read again.
-fn documents(
+/// The documents of a folder, read and indexed; what did not change since a run before is not indexed again.
+async fn documents(
     folder: &Path,
     settings: &RunSettings,
     around: &Surroundings<'_>,
 ) -> Result<DocumentFolder, CliError> {
     let store = store::folder(around.globals)?.join("documents");
-    let documents = DocumentFolder::open_with_store(folder, DocumentSettings::default(), &store)?;
+    let of = folder.to_owned();
+    // It may take a while, in which the run can be stopped.
+    let opening = tokio::task::spawn_blocking(move || {
+        DocumentFolder::open_with_store(&of, DocumentSettings::default(), &store)
+    });
+    let documents = opening.await.map_err(|error| CliError::Io {
+        what: format!("the documents in {} could not be read", folder.display()),
+        source: error.into(),
+    })??;
     let read = documents.indexed();
     if read.documents == 0 {
         let (folder, others) = (folder.display(), passed_over(&read));
@@ -106,8 +114,6 @@ fn todo_search(other: Option<TodoId>, around: &Surroundings<'_>) -> Result<TodoS
     let Some(other) = other.filter(|other| other != *todo) else {
         return Ok(TodoSearch::own((*memory).clone(), (*todo).clone()));
     };
-    // A run under another context than foldback's has no todo of its own yet.
-    memory.session(todo)?;
     let info = memory.find(&other).map_err(CliError::from)?;
     let mut blocks = Vec::new();
     let mut last = 0;

@@ -1,6 +1,6 @@
 //! What a deep search looks into, as a flag says it.
 
-use super::settings::RunSettings;
+use super::settings::{RunSettings, full};
 use crate::error::CliError;
 use crate::settings::SearchSettings;
 use foldback_core::TodoId;
@@ -56,11 +56,8 @@ impl SearchIn {
     /// The same with a full path: a run is gone on with from anywhere.
     pub(crate) fn resolved(kind: &str) -> Result<String, CliError> {
         let Ok(Self::Folder(dir)) = Self::read(kind) else { return Ok(kind.to_owned()) };
-        let full = dir.canonicalize().map_err(|source| CliError::Io {
-            what: format!("the folder of documents {} cannot be used", dir.display()),
-            source,
-        })?;
-        Ok(format!("folder:{}", full.display()))
+        let dir = full(Some(dir), "folder of documents")?.unwrap_or_default();
+        Ok(format!("folder:{}", dir.display()))
     }
 }
 
@@ -69,6 +66,28 @@ impl RunSettings {
     pub(super) fn search_of(&self, settings: &SearchSettings) -> Option<String> {
         let usual = || settings.kind.clone().filter(|_| self.documents.is_none());
         self.search.clone().or_else(usual)
+    }
+
+    /// The same, with full paths to the documents.
+    pub(crate) fn with_full_documents(mut self) -> Result<Self, CliError> {
+        self.documents = full(self.documents, "folder of documents")?;
+        self.search = self.search.map(|kind| SearchIn::resolved(&kind)).transpose()?;
+        Ok(self)
+    }
+
+    /// Refuses a folder of documents of an earlier turn that leads elsewhere by now: what an agent may write
+    /// does not choose what is read.
+    pub(super) fn check_kept_documents(&self) -> Result<(), CliError> {
+        let Some(SearchIn::Folder(kept)) = self.search_in()? else { return Ok(()) };
+        match kept.canonicalize() {
+            Ok(there) if there != kept => Err(CliError::Usage(format!(
+                "the folder of documents {} leads elsewhere now, to {}; name it with --documents",
+                kept.display(),
+                there.display()
+            ))),
+            // Where it is gone, reading it says so.
+            _ => Ok(()),
+        }
     }
 
     /// What a deep search looks into.

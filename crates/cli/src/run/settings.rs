@@ -1,6 +1,7 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
 use super::lean::Outfit;
+use super::model_server::{is_of_another, of_its_server};
 use super::search_in::{NO_DOCUMENTS, SearchIn};
 use super::steps::StepSettings;
 use crate::error::CliError;
@@ -53,7 +54,7 @@ pub(crate) struct RunSettings {
     )]
     provider: Option<String>,
 
-    /// How tools are told to the model: hermes writes them into the system prompt and reads calls out of
+    /// How tools are described to the model: hermes writes them into the system prompt and reads calls out of
     /// the answer's text, for local servers that know no tool calls [env: FOLDBACK_TOOL_CALLS]
     #[arg(
         long,
@@ -153,9 +154,10 @@ impl RunSettings {
     /// The same, with what the settings say where no flag does.
     pub(crate) fn with_defaults(self, settings: &Settings) -> Self {
         let (tools, search) = (&settings.tools, self.search_of(&settings.search));
-        let allow_net = match self.allow_net.is_empty() {
-            true => tools.hosts.clone(),
-            false => self.allow_net,
+        // Whether hosts may be private is said of those that stand beside it.
+        let (allow_net, allow_private_net) = match self.allow_net.is_empty() {
+            true => (tools.hosts.clone(), self.allow_private_net || tools.private_hosts),
+            false => (self.allow_net, self.allow_private_net),
         };
         let families = match self.tools.is_empty() {
             true => tools.only.clone(),
@@ -166,7 +168,7 @@ impl RunSettings {
             strategy: self.strategy.or_else(|| settings.agent.strategy.clone()),
             context: self.context.or_else(|| settings.view.policy.clone()),
             allow_net,
-            allow_private_net: self.allow_private_net || tools.private_hosts,
+            allow_private_net,
             mcp: self.mcp.or_else(|| tools.mcp.clone()),
             documents: self.documents.or_else(|| tools.documents.clone()),
             steps: self.steps.with_defaults(&settings.agent),
@@ -178,14 +180,13 @@ impl RunSettings {
 
     /// The same with full paths, for the run's record.
     pub(crate) fn resolved(self) -> Result<Self, CliError> {
-        let workspace = self.workspace.unwrap_or_else(|| PathBuf::from("."));
+        let this = self.with_full_documents()?;
+        let workspace = this.workspace.unwrap_or_else(|| PathBuf::from("."));
         Ok(Self {
-            settings: full(self.settings, "settings file")?,
+            settings: full(this.settings, "settings file")?,
             workspace: full(Some(workspace), "workspace")?,
-            mcp: full(self.mcp, "list of MCP servers")?,
-            documents: full(self.documents, "folder of documents")?,
-            search: self.search.map(|kind| SearchIn::resolved(&kind)).transpose()?,
-            ..self
+            mcp: full(this.mcp, "list of MCP servers")?,
+            ..this
         })
     }
 
@@ -247,7 +248,7 @@ impl RunSettings {
             strategy: newer.strategy.or(self.strategy),
             context: newer.context.or(self.context),
             workspace: newer.workspace.or(self.workspace),
-            allow_private_net: if names { self.allow_private_net } else { newer.allow_private_net },
+            allow_private_net: newer.allow_private_net || names && self.allow_private_net,
             allow_net: if names { self.allow_net } else { newer.allow_net },
             mcp: newer.mcp.or(self.mcp),
             documents: newer.documents.or(self.documents),
@@ -261,10 +262,12 @@ impl RunSettings {
     /// The same with the model that `newer` names. It is served at the same address, unless it is said
     /// where it is to be found, or that address is another provider's.
     pub(crate) fn with_newer_model(self, newer: Self) -> Result<Self, CliError> {
-        let is_elsewhere = newer.provider.is_some() || newer.settings.is_some();
+        // One that is named as before says nothing new.
+        let settings = full(newer.settings, "settings file")?;
+        let settings = settings.filter(|file| self.settings.as_ref() != Some(file));
+        let is_elsewhere = newer.provider.is_some() || settings.is_some();
         let name = newer.model.as_deref().unwrap_or_default();
         let kept = self.base_url.filter(|at| !is_elsewhere && !is_of_another(at, name));
-        let settings = full(newer.settings, "settings file")?;
         // How a server is told of tools is a matter of that server.
         let is_kept = settings.is_none() && newer.base_url.is_none() && kept.is_some();
         Ok(Self {
@@ -316,7 +319,7 @@ impl RunSettings {
         flags.base_url.clone_from(&self.base_url);
         flags.provider.clone_from(&self.provider);
         flags.tool_calls.clone_from(&self.tool_calls);
-        ModelSources::of_process(flags, None).with_settings(settings.model.clone())
+        of_its_server(ModelSources::of_process(flags, None).with_settings(settings.model.clone()))
     }
 
     /// The same, naming the model that was found, so that a resumed run asks the same one.
@@ -331,18 +334,8 @@ impl RunSettings {
     }
 }
 
-/// Whether an address is the one of a provider, and the model's name tells of another.
-fn is_of_another(base_url: &str, model: &str) -> bool {
-    let bare = |url: &str| url.trim_end_matches('/').to_owned();
-    let is_at = |provider: &Provider| {
-        provider.usual_base_url().is_some_and(|usual| bare(usual) == bare(base_url))
-    };
-    let at = Provider::ALL.iter().find(|provider| is_at(provider));
-    at.is_some_and(|at| Provider::of_name(model).is_some_and(|other| other != *at))
-}
-
 /// The full path of something that is there.
-fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>, CliError> {
+pub(super) fn full(path: Option<PathBuf>, what: &str) -> Result<Option<PathBuf>, CliError> {
     match path {
         None => Ok(None),
         Some(path) => path.canonicalize().map(Some).map_err(|source| CliError::Io {

@@ -1,6 +1,6 @@
 //! What a run is about, and what it came to.
 
-use super::meter::{Account, SummariesAccount};
+use super::account::{Account, SummariesAccount};
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
@@ -73,8 +73,10 @@ pub(crate) fn print_turn(record: &RunRecord, out: &Output) -> Result<(), CliErro
     if let Some(answer) = &record.answer {
         out.line(text::plain(answer.trim_end()))?;
     }
-    if record.state != RunState::Done {
-        out.remark(format_args!("this turn is {}", state(record)));
+    match record.state {
+        RunState::Done => {}
+        _ if out.is_quiet() => print_failure(record),
+        _ => out.remark(format_args!("this turn is {}", state(record))),
     }
     print_account(&record.account, out);
     Ok(())

@@ -36,6 +36,16 @@ impl RunSettings {
         self
     }
 
+    /// The same under this policy. What flags say of summaries goes where it has none.
+    pub(crate) fn under(self, policy: Policy) -> Self {
+        let mut settings = self.with_context(policy.name());
+        if !policy.takes_summaries() {
+            settings.summary_model = None;
+            settings.summary_fields.clear();
+        }
+        settings
+    }
+
     /// Refuses settings of summaries that nobody writes.
     pub(super) fn check_summaries(&self) -> Result<(), CliError> {
         let is_asked = self.summary_model.is_some() || !self.summary_fields.is_empty();

@@ -9,6 +9,7 @@ use crate::run::CALLS;
 use directories::ProjectDirs;
 use figment::value::{Dict, Value};
 use foldback_providers::public_url;
+use foldback_reference_agent::ReferenceAgent;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
@@ -139,19 +140,22 @@ impl InForce {
         }
     }
 
-    /// Lays what a project says over what its user says: bounds become lower only, and instructions
-    /// follow the user's.
+    /// Lays what a project says over what its user says: bounds become lower only, what the user says of
+    /// tools that may be called stands, and instructions follow the user's.
     fn lay_projects(&mut self, layer: Layer) {
         let is_set = |read: &Self, key: &&str| {
             let value = read.values.get(&Key::new(key));
             value.is_some_and(|(value, _)| !matches!(value, Value::Empty(..)))
         };
         let is_users = project::BOUNDS.iter().any(|key| is_set(self, key));
+        let is_chosen = project::UNLESS_SAID.iter().any(|key| is_set(self, key));
+        let share = (Value::from(ReferenceAgent::SUB_AGENT_SHARE * 100.0), Source::BuiltIn);
         for (key, value, source) in layer {
             let own = self.values.get(&key);
             let own = own.filter(|(value, _)| !matches!(value, Value::Empty(..)));
-            match own {
+            match own.or((key == Key::new(project::SHARE)).then_some(&share)) {
                 Some((own, _)) if project::is_no_lower(&key, own, &value) => {}
+                _ if is_chosen && project::UNLESS_SAID.contains(&key.to_string().as_str()) => {}
                 Some((Value::String(_, own), from)) if key == Key::new(project::INSTRUCTIONS) => {
                     let both = format!("{own}\n\n{}", value.as_str().unwrap_or_default());
                     let source = Source::Both(Box::new(from.clone()), Box::new(source));
@@ -225,7 +229,7 @@ fn shown(key: &Key, value: &Value) -> serde_json::Value {
     let json = serde_json::to_value(value).unwrap_or_default();
     let masked = |text: &str| match key.last() {
         SECRET => "[key]".to_owned(),
-        "base_url" | "workers" => public_url(text),
+        "base_url" | "workers" | "kind" => public_url(text),
         _ => text.to_owned(),
     };
     match json {

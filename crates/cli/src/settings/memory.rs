@@ -1,7 +1,7 @@
 //! `[memory]`: where messages are kept, what is stored outside of them, and how blocks are cut.
 
 use super::Wrong;
-use foldback::{ChunkerConfig, OffloadPolicy, Options};
+use foldback::{ChunkerConfig, IndexConfig, OffloadPolicy, Options};
 use foldback_kv::Engine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,10 +33,19 @@ pub(crate) struct MemorySettings {
     pub(crate) topic_threshold: f64,
     /// The calibrated similarity over which neighbouring rough blocks are merged.
     pub(crate) merge_over: f64,
+    /// A conversation of more blocks than this gets an index on disk.
+    pub(crate) index_after_blocks: u32,
+    /// So does one whose payloads hold more passages than this.
+    pub(crate) index_after_passages: u32,
+    /// The vectors of a conversation that has an index and more of them than this are searched by a graph.
+    pub(crate) graph_after_vectors: usize,
+    /// The memory of recently searched conversations.
+    pub(crate) search_cache_mib: usize,
 }
 
 impl Default for MemorySettings {
     fn default() -> Self {
+        let index = IndexConfig::default();
         Self {
             store: None,
             engine: Engine::default().name().to_owned(),
@@ -49,6 +58,10 @@ impl Default for MemorySettings {
             look_ahead: 3,
             topic_threshold: -1.0,
             merge_over: 0.72,
+            index_after_blocks: index.index_after_blocks,
+            index_after_passages: index.index_after_passages,
+            graph_after_vectors: index.hnsw_after_vectors,
+            search_cache_mib: index.cache_bytes >> 20,
         }
     }
 }
@@ -69,7 +82,13 @@ impl MemorySettings {
             .fold(offload, |offload, (tool, tokens)| offload.with_tool_tokens(tool, *tokens));
         // The numbers were checked before.
         let chunker = self.chunker().unwrap_or_else(|_| options.chunker.clone());
-        options.with_offload(offload).with_chunker(chunker)
+        let index = options.index.clone();
+        let index = index
+            .with_index_after_blocks(self.index_after_blocks)
+            .with_index_after_passages(self.index_after_passages)
+            .with_hnsw_after_vectors(self.graph_after_vectors)
+            .with_cache_bytes(self.search_cache_mib << 20);
+        options.with_offload(offload).with_chunker(chunker).with_index(index)
     }
 
     pub(super) fn check(&self) -> Result<(), Wrong> {
@@ -80,6 +99,11 @@ impl MemorySettings {
         }
         if let Some(embedder) = &self.embedder {
             crate::cli::embedder(embedder).map_err(|what| ("memory.embedder", what))?;
+        }
+        if self.search_cache_mib > usize::MAX >> 20 {
+            let what =
+                format!("{} MiB are more than this machine can address", self.search_cache_mib);
+            return Err(("memory.search_cache_mib", what));
         }
         self.chunker().map(|_| ())
     }
@@ -110,6 +134,7 @@ mod tests {
         let (settings, own) = (MemorySettings::default(), Options::default());
         assert_eq!(settings.chunker().unwrap(), own.chunker);
         assert_eq!(settings.options(Options::default()).offload, own.offload);
+        assert_eq!(settings.options(Options::default()).index, own.index);
         assert_eq!(settings.engine(), own.engine);
     }
 }

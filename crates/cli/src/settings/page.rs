@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
     use crate::settings::key::Key;
-    use crate::settings::project::{MAY_FORBID, MAY_LOWER, MAY_NAME, MAY_SAY};
+    use crate::settings::project::{MAY_FORBID, MAY_LOWER, MAY_NAME, MAY_SAY, UNLESS_SAID};
     use clap::CommandFactory as _;
     use std::collections::BTreeSet;
 
@@ -127,8 +127,9 @@ mod tests {
 
     #[test]
     fn the_page_lists_what_a_project_may_say() {
-        let lists = [&MAY_SAY[..], &MAY_LOWER, &MAY_FORBID, &MAY_NAME];
-        for (list, what) in lists.into_iter().zip(["say", "lower", "forbid", "name"]) {
+        let lists = [&MAY_SAY[..], &UNLESS_SAID, &MAY_LOWER, &MAY_FORBID, &MAY_NAME];
+        let words = ["say |", "say where", "lower", "forbid", "name"];
+        for (list, what) in lists.into_iter().zip(words) {
             let keys: Vec<String> = list.iter().map(|key| format!("`{key}`")).collect();
             let line = PAGE.lines().find(|line| line.starts_with(&format!("| {what} "))).unwrap();
             assert!(line.ends_with(&format!("| {} |", keys.join(", "))), "{line}");

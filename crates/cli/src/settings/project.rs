@@ -13,7 +13,7 @@ use figment::value::Value;
 use std::path::{Path, PathBuf};
 
 /// What a project may say: what permits nothing.
-pub(super) const MAY_SAY: [&str; 41] = [
+pub(super) const MAY_SAY: [&str; 30] = [
     "memory.offload_tokens",
     "memory.offload_tool_tokens",
     "memory.block_min",
@@ -23,7 +23,6 @@ pub(super) const MAY_SAY: [&str; 41] = [
     "memory.topic_threshold",
     "memory.merge_over",
     "view.policy",
-    "view.budget_tokens",
     "view.window_messages",
     "view.fresh_tokens",
     "view.ledger_lines",
@@ -32,24 +31,14 @@ pub(super) const MAY_SAY: [&str; 41] = [
     "agent.strategy",
     "agent.instructions",
     "agent.call_form",
-    "agent.tool_choice",
     "agent.terminate",
     "agent.max_observe",
-    "agent.tool_states",
-    "agent.max_replans",
     "agent.stream_plans",
-    "agent.sub_agent_share",
     "flow.context",
     "flow.shown",
-    "flow.max_retries",
-    "flow.max_replans",
     "flow.replan_after_each",
     "flow.planning_tool",
     "search.effort",
-    "search.number_of_initial_queries",
-    "search.max_research_loops",
-    "search.max_follow_up_queries",
-    "search.max_parallel",
     "search.passages",
     "search.passage_tokens",
     "search.summary_tokens",
@@ -57,13 +46,26 @@ pub(super) const MAY_SAY: [&str; 41] = [
     "search.sources_heading",
 ];
 
+/// Which tools may be called: a project may say either where its user says neither, because one could take
+/// away what the other restricts.
+pub(super) const UNLESS_SAID: [&str; 2] = ["agent.tool_choice", "agent.tool_states"];
+
 /// The bounds that a project may lower.
-pub(super) const MAY_LOWER: [&str; 7] = [
+pub(super) const MAY_LOWER: [&str; 16] = [
+    "view.budget_tokens",
     "agent.max_steps",
     "agent.max_calls",
     "agent.max_tokens",
     "agent.max_cost",
     "agent.max_time",
+    "agent.max_replans",
+    SHARE,
+    "flow.max_retries",
+    "flow.max_replans",
+    "search.number_of_initial_queries",
+    "search.max_research_loops",
+    "search.max_follow_up_queries",
+    "search.max_parallel",
     "tools.shell_seconds",
     "tools.shell_memory_mib",
 ];
@@ -74,6 +76,9 @@ pub(super) const BOUNDS: [&str; 4] =
 
 /// How often the model may be asked.
 pub(super) const CALLS: &str = "agent.max_calls";
+
+/// The part of what is left that a sub-agent may spend.
+pub(super) const SHARE: &str = "agent.sub_agent_share";
 
 /// What a project may forbid.
 pub(super) const MAY_FORBID: [&str; 2] = ["tools.write", "tools.shell"];
@@ -98,7 +103,7 @@ pub(super) fn check(layer: &Layer, file: &Path) -> Result<(), CliError> {
     for (key, value, source) in layer {
         let name = key.to_string();
         let is_in = |list: &[&str]| list.contains(&name.as_str());
-        if is_in(&MAY_SAY) || is_in(&MAY_LOWER) {
+        if is_in(&MAY_SAY) || is_in(&UNLESS_SAID) || is_in(&MAY_LOWER) {
             continue;
         }
         if is_in(&MAY_FORBID) {

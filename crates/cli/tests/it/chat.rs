@@ -4,7 +4,7 @@ use crate::provider::Provider;
 use crate::run_turns::shows;
 use crate::shell::{Ran, Shell, names};
 use serde_json::json;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,6 +105,9 @@ fn a_turn_that_fails_does_not_end_the_conversation() {
     assert!(ran.code == 2 && ran.stderr.contains("give a base URL"), "{ran:?}");
 }
 
+/// How long to wait for what has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A terminal, as `script` makes one: what is typed goes in, what stands on the screen comes out.
 struct Screen {
     child: std::process::Child,
@@ -147,7 +150,7 @@ impl Screen {
     /// Waits until this stands on the screen, behind what was waited for before.
     #[track_caller]
     fn waits_for(&mut self, words: &str) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + PATIENCE;
         loop {
             if let Some(at) = self.all.find(words) {
                 self.all.drain(..at + words.len());
@@ -197,7 +200,9 @@ fn a_person_types_at_a_terminal() {
     screen.types("Wait for me\r");
     // The turn is shown while it goes on.
     screen.waits_for("the model  ");
+    let until = Instant::now() + PATIENCE;
     while asked.load(Ordering::Relaxed) < 2 {
+        assert!(Instant::now() < until, "the model is asked: {}", screen.all);
         std::thread::sleep(Duration::from_millis(10));
     }
     screen.types("\x03");
@@ -231,4 +236,73 @@ fn a_person_types_at_a_terminal() {
         .map(|run| run["state"].clone())
         .collect();
     assert_eq!(states, ["done", "cancelled", "done"]);
+}
+
+/// What is refused or said by half changes nothing, and is answered in a sentence of the conversation's own.
+#[test]
+fn commands_are_completed_and_refused_in_their_own_words() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("Yes."), Provider::text("Never.")]);
+    let lines =
+        "Yes?\n/recall\n/load \n/policy stm-ltm\n/policy full\n/policy no\n/policy\n/quit \nNo?\n";
+    let flags = ["--context", "stm-ltm", "--summary-model", "small"];
+    let ran = say(&shell, &provider, &flags, lines);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for words in ["/recall needs words", "/load needs a reference, as b_trip_001", "policy \"no\""]
+    {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    let told: Vec<&str> = ran.text().lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(told, ["Yes.", "stm-ltm", "full", "full"]);
+    assert_eq!(provider.requests().len(), 1, "/quit leaves");
+}
+
+#[test]
+fn a_quiet_chat_tells_of_a_turn_without_an_answer() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::error(401)]);
+    let ran = say(&shell, &provider, &["--quiet", "--todo", "trip"], "Are you there?\n");
+    assert_eq!((ran.code, ran.text()), (1, ""), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: the run trip is stopped: The model"), "{}", ran.stderr);
+}
+
+/// A first turn in which nothing could be said does not take the conversation's name.
+#[test]
+fn a_named_conversation_keeps_its_name() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("Here I am.")]);
+    let flags = ["--todo", "trip", "--context", "stm-ltm", "--summary-model", "small"];
+    let broken = "[models.small]\nbase_url = \"ftp://x\"\nname = \"small\"\n";
+    crate::settings::user(&shell, broken);
+    let lines = "Are you there?\n/policy full\nAnd now?\n";
+    let ran = say(&shell, &provider, &flags, lines);
+    assert_eq!((ran.code, shell.todos()), (1, vec!["trip".to_owned()]), "{ran:?}");
+    let runs = shell.json(&["sessions"]);
+    assert_eq!(
+        (&runs[0]["id"], &runs[0]["state"], &runs[1]),
+        (&json!("trip"), &json!("done"), &json!(null))
+    );
+}
+
+/// A turn is ended while it is prepared too: here its server of tools does not answer.
+#[cfg(unix)]
+#[test]
+fn a_chat_that_is_to_end_ends_while_a_turn_is_prepared() {
+    let shell = Shell::new();
+    let servers =
+        json!({"mcpServers": {"slow": {"command": "sleep", "args": ["600"]}}}).to_string();
+    let list = shell.write("servers.json", servers);
+    let provider = Provider::new(Vec::new());
+    let mut command = chat(&shell, &provider, &["--todo", "trip", "--mcp", &list]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut typed = child.stdin.take().unwrap();
+    typed.write_all(b"Are you there?\n").unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    told.find(|line| line.contains("starting MCP servers")).unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    told.find(|line| line.contains("stopping this turn")).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(shell.json(&["sessions"])[0]["state"], "cancelled");
 }

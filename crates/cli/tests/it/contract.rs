@@ -181,6 +181,7 @@ fn upkeep() {
             "log_bytes",
             "messages",
             "all_todos_lag",
+            "graphs",
         ],
     );
     assert_eq!((doctor["clean"].as_bool(), doctor["todos"].as_u64()), (Some(true), Some(1)));
@@ -188,7 +189,7 @@ fn upkeep() {
     check(&shell.json(&["verify"]), &expected);
     check(&shell.json(&["compact"]), &["bytes_before", "bytes_after"]);
     check(&shell.json(&["backup", "copy"]), &["dir", "bytes"]);
-    check(&shell.json(&["forget", "--todo", "quay"]), &["todo_id", "messages"]);
+    check(&shell.json(&["forget", "--todo", "quay"]), &["todo_id", "messages", "runs"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tasks::Tasks;
 const LAST: u32 = 108;
 
 /// The mechanisms that the page does not show yet.
-const OWED: &[u32] = &[51, 106];
+const OWED: &[u32] = &[51];
 
 /// Commands of one cell, and the rows that it shows.
 type Work<'a> = (&'a page::Ways, Vec<&'a Row>);

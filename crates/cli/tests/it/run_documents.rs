@@ -95,3 +95,25 @@ fn a_folder_without_documents_ends_the_run_before_the_model_is_asked() {
     let ran = shell.ok(&["run", "--resume", "search"]);
     assert!(ran.text().contains("4.7 metres"), "{ran:?}");
 }
+
+/// A folder in the workspace can be made a link by whoever writes there: what a later turn reads is not chosen so.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_leads_elsewhere_by_now_is_refused() {
+    let shell = Shell::new();
+    documents(&shell, "work/docs");
+    documents(&shell, "library");
+    let provider = reader(&["water at spring tides"]);
+    let whole = shell.path("work/docs").to_str().unwrap().to_owned();
+    let args = ["--strategy", "deep-search", "--documents", &whole, "--id", "sea", "How far?"];
+    assert_eq!(run(&shell, &provider, &args).code, 0);
+    std::fs::rename(shell.path("work/docs"), shell.path("work/old")).unwrap();
+    std::os::unix::fs::symlink(shell.path("library"), shell.path("work/docs")).unwrap();
+    let asked = provider.requests().len();
+    let ran = shell.run(&["run", "--todo", "sea", "And now?"]);
+    let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(ran.code == 2 && told.contains("leads elsewhere now"), "{ran:?}");
+    assert_eq!(provider.requests().len(), asked);
+    // Who names it again means it.
+    shell.ok(&["run", "--todo", "sea", "--documents", &whole, "And now?"]);
+}

@@ -20,7 +20,7 @@ fn a_model_that_refuses_is_named() {
     assert_eq!(
         refused(401, "Incorrect API key").0,
         "The model failed: the provider answered with status 401: Incorrect API key (model scripted at \
-         URL; it has no key: none is in FOLDBACK_API_KEY or the settings)"
+         URL; it has no key: none in FOLDBACK_API_KEY or the settings is for this address)"
     );
     assert_eq!(
         refused(404, "模型不存在").0,

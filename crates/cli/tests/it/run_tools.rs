@@ -2,6 +2,7 @@
 
 use crate::provider::Provider;
 use crate::run::run;
+use crate::settings::user;
 use crate::shell::Shell;
 use serde_json::json;
 use wiremock::matchers::method;
@@ -42,4 +43,19 @@ fn s13_only_what_is_allowed_is_fetched() {
     }
     let fetched = runtime.block_on(site.received_requests()).unwrap();
     assert_eq!(fetched.len(), 1, "what is refused is not asked for");
+}
+
+/// What settings say of their hosts is not said of those that a flag names.
+#[test]
+fn hosts_of_a_flag_are_private_only_where_a_flag_says_so() {
+    let shell = Shell::new();
+    user(&shell, "[tools]\nhosts = [\"wiki.intern\"]\nprivate_hosts = true\n");
+    let provider = Provider::new(vec![
+        Provider::call("web_fetch", &json!({"url": "http://127.0.0.1:9/"})),
+        Provider::text("I have seen it."),
+    ]);
+    let args = ["--strategy", "react", "--yes", "--allow-net", "*", "What is there?"];
+    assert_eq!(run(&shell, &provider, &args).code, 0);
+    let request = provider.requests()[1].to_string();
+    assert!(request.contains("127.0.0.1 is no address on the public internet"), "{request}");
 }

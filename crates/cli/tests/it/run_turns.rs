@@ -2,7 +2,7 @@
 
 use crate::provider::{Provider, Turn};
 use crate::run::{command, run};
-use crate::shell::{Shell, line, quay};
+use crate::shell::{Ran, Shell, line, quay};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -246,4 +246,43 @@ fn a_turn_that_was_stopped_is_gone_on_with_or_passed_over() {
     assert!(ran.stderr.contains("has gone on: its last turn is see:2"), "{}", ran.stderr);
     let ran = shell.ok(&["run", "--resume", "see:2"]);
     assert!(ran.text().contains("Then something else.") && ran.stderr.contains("--todo see"));
+}
+
+/// A settings file that is named each time says nothing new.
+#[test]
+fn a_next_turn_asks_the_same_model_where_a_settings_file_is_named() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("Yes."), Provider::text("No.")]);
+    let file = shell.write("named.toml", "[agent]\nstrategy = \"react\"\n");
+    let named = |command: &mut std::process::Command| {
+        Ran::of(command.env("FOLDBACK_CONFIG", &file).output().unwrap())
+    };
+    let ran = named(&mut command(&shell, &provider, &["--id", "see", "Is it mended?"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut next = shell.command();
+    next.arg("--store").arg(shell.store()).args(["run", "--todo", "see", "Sure?"]);
+    let ran = named(&mut next);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(provider.requests()[1]["model"], "scripted");
+}
+
+/// Two turns of a conversation do not stand beside each other, however close they begin.
+#[test]
+fn a_turn_waits_for_the_one_before() {
+    let shell = Shell::new();
+    let provider = Provider::answering(|request| match shows(request, "Slowly") {
+        true => Provider::text("Late.").after(Duration::from_secs(5)),
+        false => Provider::text("Yes."),
+    });
+    assert_eq!(run(&shell, &provider, &["--strategy", "react", "--id", "see", "Begin"]).code, 0);
+    let next = || {
+        let mut next = shell.command();
+        next.arg("--store").arg(shell.store()).args(["run", "--todo", "see", "Slowly"]);
+        next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [next(), next()].map(|child| Ran::of(child.wait_with_output().unwrap()));
+    let codes: Vec<i32> = both.iter().map(|ran| ran.code).collect();
+    assert!(codes.contains(&0) && codes.contains(&2), "{both:?}");
+    assert!(both.iter().any(|ran| ran.stderr.contains("is being worked on")), "{both:?}");
+    assert_eq!(shell.json(&["sessions"]).as_array().unwrap().len(), 2);
 }

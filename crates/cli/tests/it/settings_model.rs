@@ -104,3 +104,24 @@ fn a_key_is_shown_to_the_server_that_it_is_for() {
     assert!(main.keys().iter().all(|key| key.as_deref() == Some("Bearer sk-of-main")));
     assert!(other.keys().iter().all(Option::is_none), "{:?}", other.keys());
 }
+
+/// A conversation stays at its server, and settings that name another one by then give it neither their key nor
+/// their further servers.
+#[test]
+fn a_key_of_today_is_not_shown_to_the_server_of_before() {
+    let shell = Shell::new();
+    let (before, now) = (lister(), lister());
+    user(&shell, "[model]\napi_key = \"sk-of-before\"\n");
+    let args = ["--strategy", "react", "--id", "look", "What is here?"];
+    assert_eq!(run(&shell, &before, &args).code, 0);
+    let at = now.url();
+    user(
+        &shell,
+        &format!("[model]\nbase_url = \"{at}\"\napi_key = \"sk-of-now\"\nworkers = [\"{at}\"]\n"),
+    );
+    let asked = before.requests().len();
+    assert_eq!(shell.run(&["run", "--todo", "look", "--max-calls", "1", "And now?"]).code, 0);
+    let keys = before.keys().split_off(asked);
+    assert!(!keys.is_empty() && keys.iter().all(Option::is_none), "{keys:?}");
+    assert!(now.requests().is_empty());
+}

@@ -1,5 +1,7 @@
 //! Checking, repairing, copying, forgetting.
 
+use crate::provider::Provider;
+use crate::run::run;
 use crate::shell::{Shell, line, names, quay};
 
 #[test]
@@ -123,4 +125,19 @@ fn folds_are_the_closed_blocks() {
         doctor["folds"],
         shell.json(&["blocks", "--todo", "quay"]).as_array().unwrap().len()
     );
+}
+
+/// A todo of a name that was forgotten begins with nothing of the runs before: no words, and no permission.
+#[test]
+fn the_runs_of_a_todo_are_forgotten_with_it() {
+    let shell = Shell::new();
+    let provider = Provider::answering(|_| Provider::text("Yes."));
+    let args = ["--strategy", "react", "--id", "trip", "--allow-net", "docs.rs", "Where to?"];
+    assert_eq!(run(&shell, &provider, &args).code, 0);
+    shell.ok(&["run", "--todo", "trip", "And then?"]);
+    assert_eq!(run(&shell, &provider, &["--strategy", "react", "--id", "other", "Hm?"]).code, 0);
+    let ran = shell.ok(&["forget", "--todo", "trip"]);
+    assert!(ran.text().ends_with(", 2 runs\n"), "{}", ran.text());
+    assert_eq!(std::fs::read_dir(shell.store().join("runs")).unwrap().count(), 1);
+    assert_eq!(shell.json(&["sessions"])[0]["id"], "other");
 }

@@ -16,6 +16,12 @@ pub fn public_url(url: &str) -> String {
     }
 }
 
+/// Whether two addresses lead to the same server: scheme, host and port.
+#[must_use]
+pub fn is_same_server(one: &str, other: &str) -> bool {
+    matches!((host(one), host(other)), (Some(one), Some(other)) if one == other)
+}
+
 /// The scheme and host of an address, for comparing.
 pub(super) fn host(url: &str) -> Option<(String, Option<String>, Option<u16>)> {
     let url = reqwest::Url::parse(url).ok()?;

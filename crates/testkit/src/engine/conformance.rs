@@ -146,8 +146,10 @@ fn listed_heads(kv: &dyn Kv) {
         set(todo, 0, head);
     }
     set(4, 40, 0);
-    let all = [(1, 10), (3, 30), (7, 70), (Key::TODO_END - 1, 50)];
-    assert_eq!(kv.heads(0..Key::TODO_END).unwrap(), all);
+    // An engine may look at each number of a range, so none is wide.
+    assert_eq!(kv.heads(0..100).unwrap(), [(1, 10), (3, 30), (7, 70)]);
+    let end = Key::TODO_END;
+    assert_eq!(kv.heads(end - 100..end).unwrap(), [(end - 1, 50)]);
     assert_eq!(kv.heads(2..7).unwrap(), [(3, 30)]);
     assert_eq!(kv.heads(3..8).unwrap(), [(3, 30), (7, 70)]);
     assert_eq!(kv.heads(5..5).unwrap(), []);

@@ -148,10 +148,34 @@ fn a_project_permits_nothing() {
     }
 }
 
+/// What its user restricts, a project does not set free again.
+#[test]
+fn a_project_takes_no_restriction_away() {
+    let user = "[agent]\ntool_choice = \"none\"\nsub_agent_share = 10\nmax_replans = 1\n\
+                [view]\nbudget_tokens = 9000\n[flow]\nmax_retries = 0\nmax_replans = 0\n\
+                [search]\nmax_parallel = 1\nmax_research_loops = 1";
+    let project = "[agent]\ntool_choice = \"auto\"\nsub_agent_share = 100\nmax_replans = 3\n\
+                   tool_states = { start = \"all\", states = { all = {} } }\n\
+                   [view]\nbudget_tokens = 90000\n[flow]\nmax_retries = 9\nmax_replans = 9\n\
+                   [search]\nmax_parallel = 9\nmax_research_loops = 9";
+    let (alone, both) =
+        (read([user, "", ""], &[]).unwrap(), read([user, project, ""], &[]).unwrap());
+    assert!(both.settings == alone.settings, "{:?}", both.agent);
+    let said = |project: &str| read(["", project, ""], &[]).unwrap().agent.clone();
+    assert_eq!(said("[agent]\nsub_agent_share = 100").sub_agent_share, None, "50 are built in");
+    assert_eq!(said("[agent]\nsub_agent_share = 20").sub_agent_share, Some(20));
+    assert_eq!(said("[agent]\ntool_choice = \"none\"").tool_choice.as_deref(), Some("none"));
+}
+
 #[test]
 fn every_setting_is_refused_to_a_project_unless_it_is_listed() {
-    let lists =
-        [&project::MAY_SAY[..], &project::MAY_LOWER, &project::MAY_FORBID, &project::MAY_NAME];
+    let lists = [
+        &project::MAY_SAY[..],
+        &project::UNLESS_SAID,
+        &project::MAY_LOWER,
+        &project::MAY_FORBID,
+        &project::MAY_NAME,
+    ];
     let known: Vec<String> = built_in().into_iter().map(|(key, _)| key.to_string()).collect();
     for key in lists.concat() {
         assert!(known.iter().any(|known| known == key), "{key} is no setting");
@@ -190,7 +214,8 @@ fn instructions_of_a_project_follow_the_users() {
 
 #[test]
 fn what_may_be_secret_is_not_shown() {
-    let model = "[model]\napi_key = \"sk-secret\"\nbase_url = \"http://me:sk-secret@host/v1\"";
+    let model = "[model]\napi_key = \"sk-secret\"\nbase_url = \"http://me:sk-secret@host/v1\"\n\
+                 [search]\nkind = \"searxng:http://me:sk-secret@host\"";
     let read = read([model, "", ""], &[]).unwrap();
     let shown = format!("{:?}", read.shown().map(|(_, value, _)| value).collect::<Vec<_>>());
     assert!(!shown.contains("sk-secret") && shown.contains("[key]"), "{shown}");
