@@ -2,7 +2,7 @@
 
 use crate::ReferenceAgentError;
 use crate::named_tool::no_tool;
-use foldback_agent::Agent;
+use foldback_agent::{Agent, ContextWindow};
 use foldback_flow::StepExecutor;
 use foldback_llm::ChatModel;
 use foldback_tool::Tool;
@@ -24,6 +24,8 @@ pub struct FlowExecutor {
     pub tools: Vec<String>,
     /// The model that it works with; else the agent's.
     pub model: Option<Arc<dyn ChatModel>>,
+    /// The window of that model.
+    pub window: ContextWindow,
 }
 
 impl FlowExecutor {
@@ -36,6 +38,7 @@ impl FlowExecutor {
             instructions: String::new(),
             tools: Vec::new(),
             model: None,
+            window: ContextWindow::default(),
         }
     }
 
@@ -51,10 +54,10 @@ impl FlowExecutor {
         Self { tools: tools.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same with a model of its own.
+    /// The same with a model of its own, whose window is this: requests are kept within it.
     #[must_use]
-    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
-        Self { model: Some(model), ..self }
+    pub fn with_model(self, model: Arc<dyn ChatModel>, window: ContextWindow) -> Self {
+        Self { model: Some(model), window, ..self }
     }
 
     /// Its tools among those of the agent.
@@ -88,7 +91,7 @@ impl FlowExecutor {
             own => agent.clone().with_system_prompt(&agent.system_prompt_with(own)),
         };
         let agent = match &self.model {
-            Some(model) => agent.with_model(Arc::clone(model)),
+            Some(model) => agent.with_model(Arc::clone(model)).with_window(self.window.clone()),
             None => agent,
         };
         StepExecutor::new(&self.name, &self.description, agent)
