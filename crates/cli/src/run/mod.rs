@@ -12,12 +12,13 @@ mod desk;
 mod failures;
 mod folder;
 mod interrupt;
-mod lean;
+mod known_server;
 mod limits;
 mod lines;
 mod meter;
 mod named_models;
 mod order;
+mod outfit;
 mod person;
 mod record;
 mod screen;
@@ -34,12 +35,12 @@ mod time;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use interrupt::{Heard, INTERRUPTED, Signals, TERMINATED};
-pub(crate) use lean::Outfit;
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
 pub(crate) use meter::Account;
-pub(crate) use named_models::NamedModels;
+pub(crate) use named_models::{NamedModel, NamedModels};
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
+pub(crate) use outfit::Outfit;
 pub(crate) use record::{RunRecord, RunState};
 pub(crate) use search_in::{NO_DOCUMENTS, SearchIn};
 pub(crate) use sent::last_sent;
@@ -323,7 +324,7 @@ async fn work_with(
     if desk.ends == Ends::Command {
         let line = model.billing.line(policy, model.money.is_some());
         screen.say(&summary::head(record, &line));
-        outfit.note().iter().for_each(|note| screen.say(note));
+        outfit.note(&agent).iter().for_each(|note| screen.say(note));
     }
     let working = agent.run(&mut context, &task);
     let watching = interrupt::watch(&record.id, desk.ends, &desk.leaving, &cancelled, &screen);
