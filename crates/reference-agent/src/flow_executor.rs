@@ -68,20 +68,17 @@ impl FlowExecutor {
         if self.tools.is_empty() {
             return Ok(tools.to_vec());
         }
-        let name_of = |tool: &Arc<dyn Tool>| tool.spec().name().to_owned();
-        let is_meant = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => name == pattern,
-        };
         let is_none =
-            |pattern: &&String| !tools.iter().any(|tool| is_meant(pattern, &name_of(tool)));
+            |pattern: &&String| !tools.iter().any(|tool| is_meant(pattern, tool.spec().name()));
         if let Some(pattern) = self.tools.iter().find(is_none) {
             return Err(no_tool(pattern, tools));
         }
-        let has = |tool: &&Arc<dyn Tool>| {
-            self.tools.iter().any(|pattern| is_meant(pattern, &name_of(tool)))
-        };
-        Ok(tools.iter().filter(has).cloned().collect())
+        Ok(tools.iter().filter(|tool| self.names(tool.spec().name())).cloned().collect())
+    }
+
+    /// Whether it was said that it has this tool.
+    pub(crate) fn names(&self, tool: &str) -> bool {
+        self.tools.iter().any(|pattern| is_meant(pattern, tool))
     }
 
     /// This one, made of the agent with its tools.
@@ -95,6 +92,14 @@ impl FlowExecutor {
             None => agent,
         };
         StepExecutor::new(&self.name, &self.description, agent)
+    }
+}
+
+/// Whether a name is meant by another, or by a beginning of names and `*`.
+fn is_meant(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
     }
 }
 

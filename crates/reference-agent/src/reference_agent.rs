@@ -144,7 +144,7 @@ impl ReferenceAgent {
     }
 
     /// The same with some of the built-in tools only. What was given to it stays: the program's tools, the
-    /// documents, the person.
+    /// documents, the person, and what an executor of a flow names.
     pub fn with_built_in_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
         Self { families: Some(ToolFamilies::new(families, true)), ..self }
     }
@@ -257,10 +257,16 @@ impl ReferenceAgent {
     /// Takes out the tools that it is not to have.
     fn choose(&self, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mut Vec<String>) {
         let Some(families) = &self.families else { return };
-        let mut given: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name()).collect();
-        given.push("research");
-        given.extend(self.person.as_ref().map(|person| person.spec().name()));
-        families.choose(tools, &given, left_out);
+        let is_given = |name: &str| {
+            let is_of_person =
+                self.person.as_ref().is_some_and(|person| person.spec().name() == name);
+            // There is research where there are documents.
+            is_of_person
+                || name == "research"
+                || self.tools.iter().any(|tool| tool.spec().name() == name)
+                || self.executors.iter().any(|executor| executor.names(name))
+        };
+        families.choose(tools, is_given, left_out);
     }
 
     /// The strategy of this name, going step by step and planning as the settings have it.

@@ -64,17 +64,16 @@ impl ToolFamilies {
         }
     }
 
-    /// Takes out the tools that were not chosen, and notes their names in `left_out`. Those of the names in
-    /// `given` came from somebody.
+    /// Takes out the tools that were not chosen, and notes their names in `left_out`.
     pub(crate) fn choose(
         &self,
         tools: &mut Vec<Arc<dyn Tool>>,
-        given: &[&str],
+        is_given: impl Fn(&str) -> bool,
         left_out: &mut Vec<String>,
     ) {
         let is_chosen = |name: &str| {
             self.names.iter().any(|family| is_of(name, family))
-                || (self.keeps_given && given.contains(&name))
+                || (self.keeps_given && is_given(name))
         };
         let others = tools.extract_if(.., |tool| !is_chosen(tool.spec().name()));
         left_out.extend(others.map(|tool| tool.spec().name().to_owned()));

@@ -189,7 +189,7 @@ fn a_model_that_repeats_itself_ends_the_run() {
     assert!(why.contains("repeats itself without an end"), "{why}");
 }
 
-/// The memory of a small model is not written off for data that ends in a row of one value.
+/// An answer that is cut in the middle of data is no endless repetition: the model goes on.
 #[test]
 fn a_cut_answer_is_gone_on_with() {
     let shell = Shell::new();

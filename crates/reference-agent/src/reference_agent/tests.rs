@@ -120,8 +120,11 @@ fn what_was_given_stays() {
     let alone = few.clone().build().unwrap();
     assert_eq!(names(&alone), ["tide", "todo_write"]);
     assert_eq!(alone.left_out(), ["think", "ask_person", "delegate", "memory_share"]);
-    let asked = few.with_person(person).build().unwrap();
+    let asked = few.clone().with_person(person).build().unwrap();
     assert_eq!(names(&asked), ["ask_person", "tide", "todo_write"]);
+    let thinker = FlowExecutor::new("T", "thinks").with_tools(["thin*"]);
+    let flow = few.with_strategy_named("flow").with_flow_executor(thinker).build().unwrap();
+    assert_eq!(names(&flow), ["think", "tide", "todo_write"]);
 }
 
 #[test]
