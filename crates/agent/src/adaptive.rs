@@ -28,6 +28,15 @@ impl Adaptive {
     }
 }
 
+impl Adaptive {
+    /// Whether the model's window has room for a plan: half of it for the request, which nothing makes
+    /// smaller, and half for what the steps bring.
+    fn has_room(&self, run: &StrategyRun<'_>) -> bool {
+        let room = run.agent().window.budget().tokens;
+        room.is_none_or(|room| self.one_plan.request_tokens(run) <= room / 2)
+    }
+}
+
 /// What a choice is written down as.
 const KIND: &str = "strategy";
 
@@ -142,11 +151,13 @@ struct Given<'a> {
     tools: usize,
     /// Whether the context holds a conversation.
     follows: bool,
+    /// Whether the model's window has room for a plan and what it brings.
+    has_room: bool,
 }
 
 /// Chooses how to go about a request.
 ///
-/// | the agent has tools | a conversation stands before | the request points back | |
+/// | the agent has tools, and the model room | a conversation stands before | the request points back | |
 /// |---|---|---|---|
 /// | no | | | step by step |
 /// | yes | no | | one plan |
@@ -155,9 +166,11 @@ struct Given<'a> {
 ///
 /// What a plan turns out not to be able to do, [one plan](OnePlan) finds out itself.
 fn choose(given: Given<'_>) -> Choice {
-    let Given { request, tools, follows } = given;
+    let Given { request, tools, follows, has_room } = given;
     let (strategy, because) = if tools == 0 {
         (React::NAME, "there are no tools whose calls could be planned")
+    } else if !has_room {
+        (React::NAME, "a plan and what it brings would not fit the model's window")
     } else if !follows {
         (OnePlan::NAME, "nothing was said before: the planner sees all that there is")
     } else if points_back(request) {
@@ -235,6 +248,7 @@ impl Strategy for Adaptive {
                         request: &run.task().request,
                         tools: run.agent().executor.toolbox().specs().count(),
                         follows: has_conversation(context),
+                        has_room: self.has_room(run),
                     });
                     run.note(KIND, &choice)?;
                     choice
@@ -264,7 +278,14 @@ mod tests {
     use super::*;
 
     fn chosen(request: &str, tools: usize, follows: bool) -> String {
-        choose(Given { request, tools, follows }).strategy.to_string()
+        choose(Given { request, tools, follows, has_room: true }).strategy.to_string()
+    }
+
+    #[test]
+    fn a_window_without_room_for_a_plan_is_worked_in_step_by_step() {
+        let given =
+            Given { request: "Weigh the harbour.", tools: 3, follows: false, has_room: false };
+        assert_eq!(choose(given).strategy, React::NAME);
     }
 
     /// OP14, OP18: what is planned, and what is not.

@@ -218,10 +218,10 @@ impl Agent {
         Self { system_prompt: coarsen_clocks(system_prompt).into_owned(), ..self }
     }
 
-    /// The same with another model.
+    /// The same with another model, whose window is not known: [`with_window`](Self::with_window) says it.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
-        Self { model, ..self }
+        Self { model, window: ContextWindow::default(), ..self }
     }
 
     /// The same with another executor.

@@ -163,6 +163,25 @@ impl Contents {
             && !self.pins.values().any(|pin| *pin.message.role() == Role::User)
     }
 
+    /// The last thing that the user asks, where a closed block from `from` on holds it, in its place.
+    pub(crate) fn question_of(&self, from: usize) -> Option<SeqNo> {
+        let asks = |entry: &&Entry| entry.is_question();
+        if self.open_tail.iter().any(|entry| asks(&entry)) {
+            return None;
+        }
+        let closed = self.closed.iter().skip(from).flat_map(|block| &block.entries);
+        let last = closed.filter(asks).last()?;
+        (!last.is_pinned()).then_some(last.seq)
+    }
+
+    /// Whether a message stands at the beginning of every prompt: one of the system prompt, or a pinned
+    /// one that has left its place.
+    pub(crate) fn is_standing(&self, seq: SeqNo) -> bool {
+        let in_place = || self.entries().any(|entry| entry.seq == seq && !entry.is_pinned());
+        self.system_prompt.iter().any(|(at, _)| *at == seq)
+            || (self.pins.contains_key(&seq) && !in_place())
+    }
+
     /// Whether a message can be pinned, and is not at the beginning already.
     pub(crate) fn can_pin(&self, seq: SeqNo, message: &Message) -> bool {
         !self.pins.contains_key(&seq)

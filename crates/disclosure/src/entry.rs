@@ -236,6 +236,20 @@ impl Entry {
         }
     }
 
+    /// Whether it is what a user asks, and nothing that a loop tells in the user's place.
+    pub(crate) fn is_question(&self) -> bool {
+        let message = self.message();
+        self.kind == Kind::Plain
+            && !self.is_restated
+            && *message.role() == Role::User
+            && !message.is_observation()
+    }
+
+    /// Whether its text stands at the beginning.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
     /// Its text stands at the beginning now.
     pub(crate) fn pin(&mut self) {
         self.pinned = true;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Extent {
     /// The first of the closed blocks in view that is shown.
     pub(crate) from: usize,
+    /// A message of the blocks before that, shown all the same: what the user asks.
+    pub(crate) question: Option<SeqNo>,
     /// Parts that are stored outside are shown by their notice, though they are fresh.
     pub(crate) light: bool,
     /// The first message that is shown whole this once, behind the stable part.
@@ -37,9 +39,13 @@ impl<'v> Layout<'v> {
         let Some(max) = budget.tokens else { return prompt };
         if prompt.tokens > max && extent.from < closed.len() {
             let last = closed.last().map(|latest| latest.id.to_string()).unwrap_or_default();
+            extent.question = self.contents.question_of(extent.from);
+            let question = extent.question.map_or("", |_| ", beside the user's question");
             unfit.push(match closed.len() - extent.from {
-                1 => format!("The latest block {last} is shown by its line only."),
-                n => format!("The latest {n} blocks, up to {last}, are shown by their lines only."),
+                1 => format!("The latest block {last} is shown by its line only{question}."),
+                n => format!(
+                    "The latest {n} blocks, up to {last}, are shown by their lines only{question}."
+                ),
             });
             extent.from = closed.len();
             prompt = self.lay_out(extent, &[]);
@@ -102,7 +108,7 @@ impl<'v> Layout<'v> {
             messages: turns.messages,
             tools: tools.map_or_else(Vec::new, |tools| tools.definitions().to_vec()),
             block: latest.map(|latest| latest.id.clone()),
-            window: contents.window(extent.from),
+            window: contents.window(extent.from) + usize::from(extent.question.is_some()),
             loose: visible(&contents.open_tail),
             pinned: contents.pins.len(),
             cache_marks: cache_marks.0,
@@ -113,20 +119,34 @@ impl<'v> Layout<'v> {
 
     /// The messages that are shown in their place.
     fn entries(self, extent: Extent) -> impl Iterator<Item = &'v Entry> {
-        let closed = self.contents.closed.iter().skip(extent.from);
-        closed.flat_map(|block| &block.entries).chain(&self.contents.open_tail)
+        let closed = &self.contents.closed;
+        let (hidden, shown) = closed.split_at(extent.from.min(closed.len()));
+        let hidden = hidden.iter().flat_map(|block| &block.entries);
+        let question = hidden.filter(move |entry| Some(entry.seq) == extent.question);
+        let shown = shown.iter().flat_map(|block| &block.entries);
+        question.chain(shown).chain(&self.contents.open_tail)
     }
 
     /// What was said, of these messages and of those that stand before them in every prompt.
     fn conversation(self, extent: Extent) -> Vec<Arc<Message>> {
         let Contents { system_prompt, pins, .. } = self.contents;
-        let mut shown = self.entries(extent).peekable();
-        let first = shown.peek().map_or(SeqNo(u64::MAX), |entry| entry.seq);
+        let is_question = |seq: SeqNo| extent.question == Some(seq);
+        let (question, shown): (Vec<_>, Vec<_>) =
+            self.entries(extent).partition(|entry| is_question(entry.seq));
+        let first = shown.first().map_or(SeqNo(u64::MAX), |entry| entry.seq);
+        let said = |entry: &&'v Entry| {
+            let pin = || pins.get(&entry.seq).map(|pinned| &pinned.message);
+            entry.said(extent.light).or_else(pin)
+        };
+        let pinned = pins.range(..first).filter(|(seq, _)| !is_question(**seq));
+        let pinned = pinned.map(|(seq, pinned)| (*seq, &pinned.message));
+        let question = question.iter().filter_map(|entry| Some((entry.seq, said(entry)?)));
+        let mut before: Vec<(SeqNo, &Arc<Message>)> = pinned.chain(question).collect();
+        before.sort_by_key(|(seq, _)| *seq);
         let system_prompt = system_prompt.iter().map(|(_, form)| form.message());
-        let pinned = pins.range(..first).map(|(_, pinned)| &pinned.message);
-        let pin = |entry: &Entry| pins.get(&entry.seq).map(|pinned| &pinned.message);
-        let shown = shown.filter_map(|entry| entry.said(extent.light).or_else(|| pin(entry)));
-        system_prompt.chain(pinned).chain(shown).cloned().collect()
+        let before = before.into_iter().map(|(_, message)| message);
+        let shown = shown.iter().filter_map(said);
+        system_prompt.chain(before).chain(shown).cloned().collect()
     }
 }
 

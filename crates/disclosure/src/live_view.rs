@@ -5,7 +5,7 @@ use crate::entry::Shown;
 use crate::fold_policy::ActivePolicy;
 use crate::opening::Pinned;
 use crate::{Attribution, Marks, Snapshot, ViewConfig};
-use foldback_core::{Block, Budget, Message, Prompt, TokenCounter, ToolDefinition};
+use foldback_core::{Block, Budget, Message, Prompt, SeqNo, TokenCounter, ToolDefinition};
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ impl LiveView {
     ///
     /// Tools; the system prompt; one user turn of pinned messages and ledger; closed blocks; the open
     /// tail; one user text of what changes from call to call. When it would exceed the budget, first
-    /// the closed blocks give way to their lines, then fresh large parts to their notices; `unfit` says
-    /// so, and what is still too much.
+    /// the closed blocks give way to their lines, but for what the user asks last, then fresh large parts to
+    /// their notices; `unfit` says so, and what is still too much.
     ///
     /// Costs the size of the window, whatever the number of blocks.
     ///
@@ -113,6 +113,13 @@ impl LiveView {
         if self.contents.can_pin(whose.seq(), &message) {
             self.policy.get_mut().pin(&mut self.contents, Pinned { whose, message });
         }
+    }
+
+    /// Whether a message stands at the beginning of every prompt: one of the system prompt, or a pinned
+    /// one that has left its place.
+    #[must_use]
+    pub fn is_standing(&self, seq: SeqNo) -> bool {
+        self.contents.is_standing(seq)
     }
 
     /// The todo list, recited at the end of every prompt; `None` for none.

@@ -269,6 +269,7 @@ impl Memory {
             grants: Some(self.shared.as_ref()),
             complex: false,
             open,
+            view: None,
         }
     }
 }

@@ -161,6 +161,7 @@ impl Session {
             complex: self.live.chunker.complexity().is_complex(),
             // The open messages are in view.
             open: None,
+            view: Some(&self.live.view),
         }
     }
 }

@@ -80,15 +80,26 @@ impl ModelConfig {
     /// The same with what a server tells, wherever the settings say nothing.
     #[must_use]
     pub fn completed_by(mut self, facts: &ServerFacts) -> Self {
-        self.is_window_told |= self.context_tokens.is_none() && facts.context_tokens.is_some();
-        self.context_tokens = self.context_tokens.or(facts.context_tokens);
-        self.max_tokens = self.longest_answer();
-        if let Some(template) = facts.chat_template() {
-            self.template = self.template.or(template).into();
-        }
+        self = self.completed_with(facts.context_tokens, facts.chat_template());
         let knows_no_tools = facts.template.as_deref().is_some_and(ChatTemplate::knows_no_tools);
         if self.tool_calls.is_none() && knows_no_tools {
             self.tool_calls = Some(ToolCalls::Hermes);
+        }
+        self
+    }
+
+    /// The same with a server's window and what its chat template can say, wherever the settings say nothing.
+    #[must_use]
+    pub fn completed_with(
+        mut self,
+        context_tokens: Option<usize>,
+        template: Option<ChatTemplate>,
+    ) -> Self {
+        self.is_window_told |= self.context_tokens.is_none() && context_tokens.is_some();
+        self.context_tokens = self.context_tokens.or(context_tokens);
+        self.max_tokens = self.longest_answer();
+        if let Some(template) = template {
+            self.template = self.template.or(template).into();
         }
         self
     }

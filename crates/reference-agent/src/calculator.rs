@@ -1,6 +1,6 @@
 //! A tool that a sub-agent works with in the agent's place.
 
-use foldback_agent::{React, SubAgentTool, SubAgents};
+use foldback_agent::{ContextWindow, React, SubAgentTool, SubAgents};
 use foldback_llm::ChatModel;
 use foldback_tool::Tool;
 use std::fmt;
@@ -22,6 +22,8 @@ pub struct Calculator {
     pub conclusion_tokens: usize,
     /// The model that it works with; else the agent's.
     pub model: Option<Arc<dyn ChatModel>>,
+    /// The window of that model.
+    pub window: ContextWindow,
 }
 
 impl Calculator {
@@ -36,6 +38,7 @@ impl Calculator {
             task: None,
             conclusion_tokens: Self::CONCLUSION_TOKENS,
             model: None,
+            window: ContextWindow::default(),
         }
     }
 
@@ -51,10 +54,10 @@ impl Calculator {
         Self { conclusion_tokens, ..self }
     }
 
-    /// The same with a model of its own.
+    /// The same with a model of its own, whose window is this: requests are kept within it.
     #[must_use]
-    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
-        Self { model: Some(model), ..self }
+    pub fn with_model(self, model: Arc<dyn ChatModel>, window: ContextWindow) -> Self {
+        Self { model: Some(model), window, ..self }
     }
 
     /// The tool that takes the place of `tool`, with which these sub-agents work.

@@ -2,7 +2,7 @@
 
 use crate::ReferenceAgentError;
 use crate::named_tool::no_tool;
-use foldback_agent::Agent;
+use foldback_agent::{Agent, ContextWindow};
 use foldback_flow::StepExecutor;
 use foldback_llm::ChatModel;
 use foldback_tool::Tool;
@@ -24,6 +24,8 @@ pub struct FlowExecutor {
     pub tools: Vec<String>,
     /// The model that it works with; else the agent's.
     pub model: Option<Arc<dyn ChatModel>>,
+    /// The window of that model.
+    pub window: ContextWindow,
 }
 
 impl FlowExecutor {
@@ -36,6 +38,7 @@ impl FlowExecutor {
             instructions: String::new(),
             tools: Vec::new(),
             model: None,
+            window: ContextWindow::default(),
         }
     }
 
@@ -51,10 +54,10 @@ impl FlowExecutor {
         Self { tools: tools.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same with a model of its own.
+    /// The same with a model of its own, whose window is this: requests are kept within it.
     #[must_use]
-    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
-        Self { model: Some(model), ..self }
+    pub fn with_model(self, model: Arc<dyn ChatModel>, window: ContextWindow) -> Self {
+        Self { model: Some(model), window, ..self }
     }
 
     /// Its tools among those of the agent.
@@ -65,20 +68,17 @@ impl FlowExecutor {
         if self.tools.is_empty() {
             return Ok(tools.to_vec());
         }
-        let name_of = |tool: &Arc<dyn Tool>| tool.spec().name().to_owned();
-        let is_meant = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => name == pattern,
-        };
         let is_none =
-            |pattern: &&String| !tools.iter().any(|tool| is_meant(pattern, &name_of(tool)));
+            |pattern: &&String| !tools.iter().any(|tool| is_meant(pattern, tool.spec().name()));
         if let Some(pattern) = self.tools.iter().find(is_none) {
             return Err(no_tool(pattern, tools));
         }
-        let has = |tool: &&Arc<dyn Tool>| {
-            self.tools.iter().any(|pattern| is_meant(pattern, &name_of(tool)))
-        };
-        Ok(tools.iter().filter(has).cloned().collect())
+        Ok(tools.iter().filter(|tool| self.names(tool.spec().name())).cloned().collect())
+    }
+
+    /// Whether it was said that it has this tool.
+    pub(crate) fn names(&self, tool: &str) -> bool {
+        self.tools.iter().any(|pattern| is_meant(pattern, tool))
     }
 
     /// This one, made of the agent with its tools.
@@ -88,10 +88,18 @@ impl FlowExecutor {
             own => agent.clone().with_system_prompt(&agent.system_prompt_with(own)),
         };
         let agent = match &self.model {
-            Some(model) => agent.with_model(Arc::clone(model)),
+            Some(model) => agent.with_model(Arc::clone(model)).with_window(self.window.clone()),
             None => agent,
         };
         StepExecutor::new(&self.name, &self.description, agent)
+    }
+}
+
+/// Whether a name is meant by another, or by a beginning of names and `*`.
+fn is_meant(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
     }
 }
 

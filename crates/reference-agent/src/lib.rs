@@ -50,6 +50,8 @@ mod named_tool;
 mod ready_agent;
 mod reference_agent;
 mod strategies;
+mod tool_families;
+mod workspace_tools;
 
 pub use calculator::Calculator;
 pub use error::ReferenceAgentError;
@@ -57,6 +59,7 @@ pub use flow_executor::FlowExecutor;
 pub use ready_agent::ReadyAgent;
 pub use reference_agent::ReferenceAgent;
 pub use strategies::{STRATEGIES, strategy_name};
+pub use tool_families::check_tool_families;
 
 pub use foldback;
 pub use foldback_agent as agent;

@@ -11,6 +11,7 @@ pub struct ReadyAgent {
     pub(crate) agent: Agent,
     pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) no_shell: Option<String>,
+    pub(crate) left_out: Vec<String>,
 }
 
 impl ReadyAgent {
@@ -37,5 +38,11 @@ impl ReadyAgent {
     #[must_use]
     pub fn no_shell(&self) -> Option<&str> {
         self.no_shell.as_deref()
+    }
+
+    /// The tools that it would have, had it not been given some families of them only.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 }

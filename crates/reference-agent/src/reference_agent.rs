@@ -3,6 +3,8 @@
 use crate::context_reader::ContextReader;
 use crate::named_tool::position;
 use crate::strategies::strategy_name;
+use crate::tool_families::ToolFamilies;
+use crate::workspace_tools::WorkspaceTools;
 use crate::{Calculator, FlowExecutor, ReadyAgent, ReferenceAgentError, STRATEGIES};
 use foldback_agent::{
     Adaptive, Agent, Approver, AskPerson, ContextWindow, Executor, Journal, OnePlan,
@@ -13,7 +15,7 @@ use foldback_deep_search::{DeepSearch, research};
 use foldback_flow::{Flow, FlowSettings, StepExecutor};
 use foldback_llm::{ChatModel, RetryPolicy, Retrying, ToolChoice};
 use foldback_tool::{Tool, Toolbox};
-use foldback_tools::{Permissions, PermissionsError, toolset};
+use foldback_tools::Permissions;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ pub struct ReferenceAgent {
     documents: Option<DeepSearch>,
     journal: Option<Arc<dyn Journal>>,
     approver: Option<Arc<dyn Approver>>,
-    families: Option<Vec<String>>,
+    families: Option<ToolFamilies>,
     is_short: bool,
     window: ContextWindow,
     sub_agent_share: f64,
@@ -54,17 +56,6 @@ enum Chosen {
     Named(String),
     Own(Arc<dyn Strategy>),
 }
-
-/// Tools for a workspace.
-#[derive(Default)]
-struct WorkspaceTools {
-    tools: Vec<Arc<dyn Tool>>,
-    /// Why there is no shell among them, where there should be one.
-    no_shell: Option<String>,
-}
-
-/// The tool that runs commands.
-const SHELL: &str = "shell_run";
 
 impl ReferenceAgent {
     /// The part of what is left that a sub-agent may spend, unless another is set: a half, so that later ones
@@ -146,11 +137,16 @@ impl ReferenceAgent {
         Self { approver: Some(approver), ..self }
     }
 
-    /// The same with some of its tools only: those of these families (`file` for `file_read` and the others)
-    /// and those of these names.
+    /// The same with some of its tools only, and its sub-agents with them: those of these families (`file` for
+    /// `file_read` and the others) and those of these names.
     pub fn with_tool_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
-        let families = families.into_iter().map(|family| family.trim().to_owned()).collect();
-        Self { families: Some(families), ..self }
+        Self { families: Some(ToolFamilies::new(families, false)), ..self }
+    }
+
+    /// The same with some of the built-in tools only. What was given to it stays: the program's tools, the
+    /// documents, the person, and what an executor of a flow names.
+    pub fn with_built_in_families<'f>(self, families: impl IntoIterator<Item = &'f str>) -> Self {
+        Self { families: Some(ToolFamilies::new(families, true)), ..self }
     }
 
     /// The same with short instructions of its own, for a model with a small window.
@@ -230,7 +226,10 @@ impl ReferenceAgent {
         if let Chosen::Named(name) = &self.strategy {
             strategy_name(name)?;
         }
-        let WorkspaceTools { mut tools, no_shell } = self.workspace_tools()?;
+        let WorkspaceTools { mut tools, no_shell } = match &self.permissions {
+            Some(allowed) => WorkspaceTools::open(allowed, self.shell_substitute.as_ref())?,
+            None => WorkspaceTools::default(),
+        };
         tools.extend([todo_write(), think(), self.ask_person()]);
         tools.extend(self.tools.iter().cloned());
         if let Some(documents) = &self.documents {
@@ -239,18 +238,35 @@ impl ReferenceAgent {
         }
         self.hand_context(&mut tools)?;
         self.put_calculators(&mut tools)?;
+        self.families.as_ref().map_or(Ok(()), |families| families.check(&tools))?;
+        let mut left_out = Vec::new();
+        self.choose(&mut tools, &mut left_out);
         let sub_agents = SubAgents::new(self.agent(&tools)?)
             .with_strategy(self.sub_agent_strategy())
             .with_share(self.sub_agent_share)?;
-        tools.extend([sub_agents.delegate(), memory_share()]);
-        if let Some(families) = &self.families {
-            tools = chosen(tools, families, no_shell.is_some())?;
-        }
+        let mut for_sub_agents = vec![sub_agents.delegate(), memory_share()];
+        self.choose(&mut for_sub_agents, &mut left_out);
+        tools.extend(for_sub_agents);
         let strategy = match &self.strategy {
             Chosen::Named(name) => self.strategy_named(name, &tools)?,
             Chosen::Own(strategy) => Arc::clone(strategy),
         };
-        Ok(ReadyAgent { agent: self.agent(&tools)?, strategy, no_shell })
+        Ok(ReadyAgent { agent: self.agent(&tools)?, strategy, no_shell, left_out })
+    }
+
+    /// Takes out the tools that it is not to have.
+    fn choose(&self, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mut Vec<String>) {
+        let Some(families) = &self.families else { return };
+        let is_given = |name: &str| {
+            let is_of_person =
+                self.person.as_ref().is_some_and(|person| person.spec().name() == name);
+            // There is research where there are documents.
+            is_of_person
+                || name == "research"
+                || self.tools.iter().any(|tool| tool.spec().name() == name)
+                || self.executors.iter().any(|executor| executor.names(name))
+        };
+        families.choose(tools, is_given, left_out);
     }
 
     /// The strategy of this name, going step by step and planning as the settings have it.
@@ -329,7 +345,9 @@ impl ReferenceAgent {
             let at = position(&calculator.tool, tools)?;
             let agent = self.agent(&[Arc::clone(&tools[at])])?;
             let agent = match &calculator.model {
-                Some(model) => agent.with_model(Arc::clone(model)),
+                Some(model) => {
+                    agent.with_model(Arc::clone(model)).with_window(calculator.window.clone())
+                }
                 None => agent,
             };
             let sub_agents = SubAgents::new(agent).with_share(self.sub_agent_share)?;
@@ -354,53 +372,12 @@ impl ReferenceAgent {
         Ok(agent.with_system_prompt(&parts.join("\n\n")).with_window(self.window.clone()))
     }
 
-    /// The tools that its permissions allow here.
-    fn workspace_tools(&self) -> Result<WorkspaceTools, PermissionsError> {
-        let Some(permissions) = &self.permissions else { return Ok(WorkspaceTools::default()) };
-        match toolset(permissions) {
-            Err(PermissionsError::Unavailable { tool: SHELL, reason }) => {
-                let mut without = permissions.clone();
-                without.shell.allow = false;
-                let mut tools = toolset(&without)?;
-                tools.extend(self.shell_substitute.clone());
-                Ok(WorkspaceTools { tools, no_shell: Some(reason) })
-            }
-            tools => Ok(WorkspaceTools { tools: tools?, no_shell: None }),
-        }
-    }
-
     fn ask_person(&self) -> Arc<dyn Tool> {
         match &self.person {
             Some(person) => Arc::clone(person) as Arc<dyn Tool>,
             None => Arc::new(AskPerson::nobody()),
         }
     }
-}
-
-/// The tools of these families and names.
-///
-/// # Errors
-/// When one of them names none.
-fn chosen(
-    tools: Vec<Arc<dyn Tool>>,
-    families: &[String],
-    lacks_shell: bool,
-) -> Result<Vec<Arc<dyn Tool>>, ReferenceAgentError> {
-    let is_of = |name: &str, family: &str| {
-        name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-    };
-    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name()).collect();
-    let is_known = |family: &str| names.iter().any(|name| is_of(name, family));
-    let is_absent = |family: &str| lacks_shell && is_of(SHELL, family);
-    if let Some(unknown) = families.iter().find(|family| !is_known(family) && !is_absent(family)) {
-        return Err(ReferenceAgentError::ToolFamily {
-            name: unknown.clone(),
-            known: names.join(", "),
-        });
-    }
-    let is_chosen =
-        |tool: &Arc<dyn Tool>| families.iter().any(|family| is_of(tool.spec().name(), family));
-    Ok(tools.into_iter().filter(is_chosen).collect())
 }
 
 impl fmt::Debug for ReferenceAgent {

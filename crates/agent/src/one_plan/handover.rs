@@ -23,7 +23,7 @@ pub(super) fn handover(
     rounds: &[Round],
     outcome: &Outcome,
 ) -> String {
-    // What was wrong with a plan is no use to whoever makes none, and is imitated.
+    // What was wrong with a plan does not help a model that makes none, and it would be imitated.
     let why = match degraded.because {
         DegradeReason::InvalidPlan => sentence(reason(degraded).to_owned()),
         _ => sentence(why(degraded)),

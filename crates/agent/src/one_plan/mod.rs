@@ -13,6 +13,7 @@ pub use settings::OnePlanSettings;
 
 use crate::agent::{Agent, AgentError};
 use crate::facts::conversation;
+use crate::model_caller::estimated;
 use crate::notes::settle;
 use crate::react::{React, ReactSettings};
 use crate::strategy::{Strategy, StrategyName, StrategyRun};
@@ -23,6 +24,7 @@ use foldback_core::{ContextManager, Message};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use handover::{handover, why};
+use request::Requests;
 use std::sync::Arc;
 
 /// One plan for all of a task.
@@ -34,8 +36,8 @@ use std::sync::Arc;
 /// has ended). Steps that ran are never run again.
 ///
 /// The run goes on step by step, as [`React`], when the planner says that the task is open-ended, when the
-/// first plan has no steps, when neither a plan nor the repair of it is sound, and when a decision is open after the last replan.
-/// Other than that, what follows the last replan is the answer.
+/// first plan has no steps, when neither a plan nor the repair of it is sound, and when a decision is open
+/// after the last replan. Other than that, what follows the last replan is the answer.
 ///
 /// Request, calls, results and answer are recorded in the context at the end of the run, or when it
 /// goes on step by step. With a journal, a run of the same name goes on where it was killed or stopped:
@@ -61,6 +63,13 @@ impl OnePlan {
     #[must_use]
     pub fn with_react(self, react: ReactSettings) -> Self {
         Self { react: React::new(react), ..self }
+    }
+
+    /// The estimated tokens of the request for a plan.
+    pub(crate) fn request_tokens(&self, run: &StrategyRun<'_>) -> usize {
+        let session = run.todo().as_str();
+        let requests = Requests::new(&self.settings, run.agent(), &run.task().request, session);
+        estimated(&requests.plan(false)).all
     }
 
     /// Plans and carries out; the request `follows` on a conversation, or stands by itself.

@@ -8,7 +8,7 @@ use crate::run_log::{RunEvent, RunLog, ToolOwner};
 use crate::trajectory::TerminateStatus;
 use foldback_core::{ContextManager, ToolAnswer, ToolCall};
 use foldback_planner::{
-    Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
+    ArgumentsError, Failure, FindingKind, Findings, Plan, Step, StepId, StepResult, lower_calls,
 };
 use foldback_tool::{FailureKind, ToolSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,8 +78,6 @@ struct NativeTurn<'c> {
     results: BTreeMap<StepId, CallTold>,
     /// The steps whose calls were made and brought something.
     succeeded: BTreeSet<StepId>,
-    /// The names that may be called.
-    callable: Vec<String>,
 }
 
 impl<'c> NativeTurn<'c> {
@@ -99,15 +97,7 @@ impl<'c> NativeTurn<'c> {
         whole.steps.sort_by_key(|step| step.id);
         react.planned(number, &whole, calls.len(), &[]);
         let findings = [lowered.findings, checked];
-        Self {
-            number,
-            calls,
-            own,
-            findings,
-            results: BTreeMap::new(),
-            succeeded: BTreeSet::new(),
-            callable: react.callable(context),
-        }
+        Self { number, calls, own, findings, results: BTreeMap::new(), succeeded: BTreeSet::new() }
     }
 
     /// Runs the calls. The results that are known by then are kept where it fails.
@@ -117,7 +107,7 @@ impl<'c> NativeTurn<'c> {
         context: &mut dyn ContextManager,
     ) -> Result<Ran, AgentError> {
         self.look_back(&react.log, context)?;
-        self.refuse(&react.log);
+        self.refuse(react, context);
         self.run_own(react, context).await?;
         let is_refused = self.of(Whose::Nobody).count() == self.calls.len();
         let terminates = self.call_loop(react);
@@ -156,7 +146,7 @@ impl<'c> NativeTurn<'c> {
     }
 
     /// Refuses the calls that cannot be made, and those that may not be.
-    fn refuse(&mut self, log: &RunLog) {
+    fn refuse(&mut self, react: &ReactLoop<'_>, context: &dyn ContextManager) {
         let denied =
             || Failure { kind: FailureKind::Denied, message: observation::NOT_ALLOWED.to_owned() };
         for (step, call, whose) in &self.calls {
@@ -167,10 +157,10 @@ impl<'c> NativeTurn<'c> {
             };
             let Some(mut failure) = failure else { continue };
             if failure.kind == FailureKind::UnknownTool {
-                failure.message = unknown_tool(&failure.message, &self.callable);
+                failure.message = unknown_tool(react, context, call);
             }
             let (turn, step, result) = (self.number, *step, &StepResult::Error { failure });
-            log.emit(RunEvent::StepRefused { turn, step, call, result });
+            react.log.emit(RunEvent::StepRefused { turn, step, call, result });
             self.results.insert(step, CallTold::of_result(result, None));
         }
     }
@@ -247,12 +237,21 @@ fn sorted<'c>(
 
 /// What is said of a call of a tool that there is not, with all that may be called: the memory's tools are
 /// not among the agent's.
-fn unknown_tool(message: &str, callable: &[String]) -> String {
-    let message = message.split("; there are `").next().unwrap_or(message);
+fn unknown_tool(react: &ReactLoop<'_>, context: &dyn ContextManager, call: &ToolCall) -> String {
+    let catalog = react.agent.executor.catalog();
+    let nearest = catalog.nearest(&call.name).map(str::to_owned);
+    let unknown = ArgumentsError::UnknownFunction { function: call.name.clone(), nearest };
+    let callable = react.callable(context);
     if callable.is_empty() {
-        return message.to_owned();
+        return unknown.to_string();
     }
-    format!("{message}; you may call `{}`", callable.join("`, `"))
+    let names = callable.join("`, `");
+    match &unknown {
+        ArgumentsError::UnknownFunction { nearest: Some(_), .. } => {
+            format!("{unknown} You may call `{names}`.")
+        }
+        _ => format!("{unknown}; you may call `{names}`"),
+    }
 }
 
 /// Why a call cannot be made: everything that was found about it, or about the turn as a whole.

@@ -262,7 +262,10 @@ impl<'a> ReactLoop<'a> {
             return Ok(Next::Unusable("the model answered nothing, again and again".to_owned()));
         }
         self.was_empty = false;
+        context.record(message)?;
+        // A run that goes on after it asks again.
         if *stop == StopReason::Length
+            && !self.is_known
             && let Some(repeated) = repetition(&text)
         {
             return Ok(Next::Endless(format!(
@@ -270,7 +273,6 @@ impl<'a> ReactLoop<'a> {
                 quoted(&beginning(&repeated))
             )));
         }
-        context.record(message)?;
         if !is_block && execute_tools::begins_block(&text) {
             self.tell(context, observation::BLOCK_NOT_READ)?;
             let why = "the model writes <execute_tools> blocks, and this run takes tool calls of the chat \
@@ -294,9 +296,9 @@ impl<'a> ReactLoop<'a> {
         }
         if *stop == StopReason::Length {
             self.tell(context, observation::CUT_OFF)?;
-            return Ok(Next::Unusable(
-                "the model's answers are cut off at their greatest length".to_owned(),
-            ));
+            let why = "the model's answers are cut off at their greatest length, which the setting \
+                       model.max_tokens bounds";
+            return Ok(Next::Unusable(why.to_owned()));
         }
         if self.must_call {
             self.tell(context, observation::CALL_REQUIRED)?;

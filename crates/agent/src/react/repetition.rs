@@ -12,15 +12,18 @@ const TIMES: usize = 4;
 /// How much all of them are together at least, in characters: a line of dashes is no loop.
 const LEAST: usize = 400;
 
-/// The passage that the end of a text says again and again, where it does: the shortest.
+/// The passage that a text says again and again, where it does: the shortest. It fills most of the text, or
+/// all of its end as far as that is looked at. What only ends in a row of zeros or blanks goes on somewhere.
 pub(crate) fn repetition(text: &str) -> Option<String> {
-    let mut end: Vec<char> = text.trim_end().chars().rev().take(LOOKED_AT).collect();
+    let text = text.trim_end();
+    let mut end: Vec<char> = text.chars().rev().take(LOOKED_AT).collect();
     end.reverse();
     let count = end.len();
+    let least = if count == LOOKED_AT { count } else { LEAST.max(count / 2 + 1) };
     let period = (1..=LONGEST.min(count / TIMES)).find(|period| {
         let same = |back: &usize| end[count - 1 - back] == end[count - 1 - back - period];
         let matching = (0..count - period).take_while(same).count();
-        matching + period >= LEAST.max(TIMES * period)
+        matching + period >= least.max(TIMES * period)
     })?;
     Some(end[count - period..].iter().collect())
 }
@@ -52,6 +55,12 @@ mod tests {
         for text in [table.as_str(), "", "一", &"-".repeat(80), &"Three times. ".repeat(3)] {
             assert_eq!(repetition(text), None, "{text}");
         }
+        // Data that is being written, and is cut in a row of one value.
+        let row = |value: &str| format!("{table}let row = [{}", value.repeat(400 / value.len()));
+        for text in ["0, ", "A", " "].map(row) {
+            assert_eq!(repetition(&text), None, "{text}");
+        }
+        assert!(repetition(&format!("{table}{}", "0, ".repeat(1_000))).is_some());
     }
 
     proptest! {

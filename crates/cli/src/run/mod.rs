@@ -13,13 +13,14 @@ mod desk;
 mod failures;
 mod folder;
 mod interrupt;
-mod lean;
+mod known_server;
 mod limits;
 mod lines;
 mod meter;
 mod model_server;
 mod named_models;
 mod order;
+mod outfit;
 mod person;
 mod record;
 mod screen;
@@ -37,11 +38,11 @@ pub(crate) use account::Account;
 pub(crate) use desk::{Desk, Ends};
 pub(crate) use folder::{RunFolder, Runs};
 pub(crate) use interrupt::{Heard, Signals, TERMINATED};
-pub(crate) use lean::Outfit;
 pub(crate) use limits::{CALLS, Limits};
 pub(crate) use lines::todo as todo_line;
-pub(crate) use named_models::NamedModels;
+pub(crate) use named_models::{NamedModel, NamedModels};
 pub(crate) use order::{Order, Place, prepare, tell_of_project};
+pub(crate) use outfit::Outfit;
 pub(crate) use record::{RunRecord, RunState};
 pub(crate) use search_in::{NO_DOCUMENTS, SearchIn};
 pub(crate) use sent::last_sent;
@@ -373,6 +374,6 @@ async fn prepared(
         person: desk.person(&screen),
     };
     let agent = parts.agent(record, &globals.settings)?;
-    let heads = std::iter::once(head).chain(outfit.note()).collect();
+    let heads = std::iter::once(head).chain(outfit.note(&agent)).collect();
     Ok(Prepared { memory, context, agent, heads })
 }

@@ -1,7 +1,8 @@
 //! How a run is to go about its task, as flags say it and as its record keeps it.
 
-use super::lean::Outfit;
+use super::known_server::KnownServer;
 use super::model_server::{is_of_another, of_its_server};
+use super::outfit::{ALL, Outfit};
 use super::search_in::{NO_DOCUMENTS, SearchIn};
 use super::steps::StepSettings;
 use crate::error::CliError;
@@ -12,7 +13,7 @@ use foldback_agent::StrategyName;
 use foldback_deep_search::{DeepSearch, Effort};
 use foldback_policies::Policy;
 use foldback_providers::{ModelFlags, ModelSources, Provider, ToolCalls};
-use foldback_reference_agent::{STRATEGIES, strategy_name};
+use foldback_reference_agent::{STRATEGIES, check_tool_families, strategy_name};
 use foldback_tools::Permissions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,11 @@ pub(crate) struct RunSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<String>,
 
+    /// What the model's server said of itself.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<KnownServer>,
+
     /// The settings file that was named by `--config` or the environment: keys are kept nowhere else.
     #[arg(skip)]
     settings: Option<PathBuf>,
@@ -89,7 +95,7 @@ pub(crate) struct RunSettings {
     pub(crate) mcp: Option<PathBuf>,
 
     /// The tools that the agent has, by family (file, shell, web, todo) or name, or all; the memory's are
-    /// its own matter [default: all, or file,shell for a model with a small window]
+    /// its own matter [default: all; in a small window file,shell and what the agent is given]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<String>,
@@ -146,6 +152,9 @@ pub(crate) const WHAT_STAYS: [&str; 12] = [
 
 /// The arguments that say which model there is, and where, by their ids.
 pub(crate) const WHICH_MODEL: [&str; 4] = ["model", "base_url", "provider", "tool_calls"];
+
+/// The tool of a flow's plans, which it has by a setting.
+const PLANNING: &str = "planning";
 
 /// How thoroughly a deep search may look.
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
@@ -252,7 +261,10 @@ impl RunSettings {
             allow_net: if names { self.allow_net } else { newer.allow_net },
             mcp: newer.mcp.or(self.mcp),
             documents: newer.documents.or(self.documents),
+            tools: if newer.tools.is_empty() { self.tools } else { newer.tools },
             effort: newer.effort.or(self.effort),
+            // A turn may begin long after the one before it, when the server has been started anew.
+            server: None,
             steps: self.steps.with_newer(newer.steps),
             ..kept
         };
@@ -271,6 +283,8 @@ impl RunSettings {
         // How a server is told of tools is a matter of that server.
         let is_kept = settings.is_none() && newer.base_url.is_none() && kept.is_some();
         Ok(Self {
+            // What it said of its model is a matter of both.
+            server: self.server.filter(|_| is_kept && newer.model.is_none()),
             base_url: newer.base_url.or(kept),
             model: newer.model.or(self.model.filter(|_| settings.is_none())),
             provider: newer.provider.or(self.provider.filter(|_| settings.is_none())),
@@ -287,6 +301,11 @@ impl RunSettings {
             return Err(CliError::Usage(NO_DOCUMENTS.to_owned()));
         }
         self.steps.react(None)?;
+        // What tools the servers of a list have is known once they were started.
+        if self.mcp.is_none() {
+            let names = self.tools.iter().map(String::as_str);
+            check_tool_families(names.filter(|name| *name != ALL && *name != PLANNING))?;
+        }
         if matches!(search, Some(SearchIn::Mcp { .. })) && self.mcp.is_none() {
             let what =
                 "--search mcp:SERVER/TOOL needs the list of servers; name it with --mcp FILE";
@@ -331,6 +350,16 @@ impl RunSettings {
     pub(crate) fn with_tool_calls(self, tool_calls: ToolCalls) -> Self {
         let told = (tool_calls != ToolCalls::default()).then(|| tool_calls.name().to_owned());
         Self { tool_calls: told.or(self.tool_calls), ..self }
+    }
+
+    /// The same, with what the model's server said of itself.
+    pub(crate) fn with_server(self, server: KnownServer) -> Self {
+        Self { server: Some(server), ..self }
+    }
+
+    /// What the model's server said of itself, where it was asked.
+    pub(crate) fn server(&self) -> Option<KnownServer> {
+        self.server
     }
 }
 

@@ -4,9 +4,10 @@ use super::approvals::Approvals;
 use super::failures;
 use super::failures::{Named, Watched, key_source};
 use super::folder::RunFolder;
-use super::lean::Outfit;
+use super::known_server::KnownServer;
 use super::meter::{Meter, MeteredModel};
 use super::named_models::NamedModels;
+use super::outfit::Outfit;
 use super::person::AtTerminal;
 use super::record::RunRecord;
 use super::screen::Screen;
@@ -62,14 +63,19 @@ impl Model {
             Err(_) if !is_named(&sources) => return Err(CliError::Usage(NO_MODEL.to_owned())),
             Err(error) => return Err(CliError::Usage(error.message)),
         };
-        let facts = facts(&config)?;
-        let config = config.completed_by(&facts);
+        let (config, known) = match settings.server() {
+            Some(known) => (known.complete(config), known),
+            None => {
+                let facts = facts(&config)?;
+                (config.completed_by(&facts), KnownServer::from(&facts))
+            }
+        };
         let window = ContextWindow::new(config.context_tokens, config.max_tokens);
         let (money, retry) = (config.token_prices, config.retry);
         let (prices, least_cached) = (config.prices, config.least_cached_tokens);
         let billing = InputBilling { prices, least_cached };
         let settings = settings.with_model(&config.name, &config.base_url);
-        let settings = settings.with_tool_calls(config.tool_calls());
+        let settings = settings.with_tool_calls(config.tool_calls()).with_server(known);
         let (at, key) = (public_url(&config.base_url), key_source(&sources, &config, in_force));
         let watched = Watched::default();
         let asked = Some(config.clone());

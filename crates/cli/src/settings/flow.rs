@@ -2,7 +2,7 @@
 
 use super::Wrong;
 use crate::error::CliError;
-use crate::run::NamedModels;
+use crate::run::{NamedModel, NamedModels};
 use foldback_agent::{React, ReactSettings};
 use foldback_flow::{FlowSettings, PlanShown, StepContext};
 use foldback_reference_agent::FlowExecutor;
@@ -78,7 +78,7 @@ impl ExecutorSettings {
             .with_instructions(&self.instructions)
             .with_tools(&self.tools);
         Ok(match models.of(self.model.as_deref())? {
-            Some(model) => executor.with_model(model),
+            Some(NamedModel { model, window }) => executor.with_model(model, window),
             None => executor,
         })
     }

@@ -88,14 +88,14 @@ impl SearchSettings {
         models: &NamedModels,
     ) -> Result<DeepSearch, CliError> {
         let mut search = search;
-        if let Some(model) = models.of(self.query_model.as_deref())? {
-            search = search.with_query_model(model);
+        if let Some(named) = models.of(self.query_model.as_deref())? {
+            search = search.with_query_model(named.model);
         }
-        if let Some(model) = models.of(self.reflection_model.as_deref())? {
-            search = search.with_reflection_model(model);
+        if let Some(named) = models.of(self.reflection_model.as_deref())? {
+            search = search.with_reflection_model(named.model);
         }
-        if let Some(model) = models.of(self.answer_model.as_deref())? {
-            search = search.with_answer_model(model);
+        if let Some(named) = models.of(self.answer_model.as_deref())? {
+            search = search.with_answer_model(named.model);
         }
         Ok(search)
     }

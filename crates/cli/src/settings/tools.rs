@@ -2,7 +2,7 @@
 
 use super::Wrong;
 use crate::error::CliError;
-use crate::run::{NamedModels, host};
+use crate::run::{NamedModel, NamedModels, host};
 use foldback_reference_agent::Calculator;
 use foldback_tools::{Permissions, ShellPermissions};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl CalculatorSettings {
             calculator = calculator.with_task(task);
         }
         Ok(match models.of(self.model.as_deref())? {
-            Some(model) => calculator.with_model(model),
+            Some(NamedModel { model, window }) => calculator.with_model(model, window),
             None => calculator,
         })
     }

@@ -1,7 +1,8 @@
 //! Real servers on 127.0.0.1, where they were built: llama.cpp's and llama-cpp-python's, with a real model of
 //! 135 million parameters.
 //!
-//! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `venv`, `lib`, `model.gguf` and `templates`. Without it the tests of real servers say that they are skipped.
+//! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `venv`, `lib`, `model.gguf` and `templates`.
+//! Without it the tests of real servers say that they are skipped.
 
 use serde_json::Value;
 use std::io::{Read, Write};

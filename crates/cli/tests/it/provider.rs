@@ -102,6 +102,12 @@ impl Provider {
         whole.collect()
     }
 
+    /// How often it was asked about itself.
+    pub(crate) fn questions_of_itself(&self) -> usize {
+        let requests = self._runtime.block_on(self.server.received_requests()).unwrap();
+        requests.iter().filter(|request| request.body.is_empty()).count()
+    }
+
     /// What each request had for a key.
     pub(crate) fn keys(&self) -> Vec<Option<String>> {
         let requests = self._runtime.block_on(self.server.received_requests()).unwrap();

@@ -15,7 +15,7 @@ fn requests_of_steps(template: Option<&str>) -> Vec<Value> {
     let items =
         json!({"items": [{"id": "read", "title": "Read the notes", "state": "in_progress"}]});
     let provider = Provider::telling(
-        template.map(|template| json!({"chat_template": template})),
+        props(template),
         vec![
             Provider::calls(&[("todo_write", items), ("file_read", json!({"path": "notes.md"}))]),
             Provider::call("file_read", &json!({"path": "not-there.md"})),
@@ -30,8 +30,14 @@ fn requests_of_steps(template: Option<&str>) -> Vec<Value> {
     requests
 }
 
-/// The requests of a planner, of a flow, and of whoever writes their answers.
-fn requests_of_plans() -> Vec<Value> {
+/// What a server of this template tells of itself.
+fn props(template: Option<&str>) -> Option<Value> {
+    template.map(|template| json!({"chat_template": template}))
+}
+
+/// The requests of a planner and of a flow, those for their answers among them, under a server that tells this
+/// template.
+fn requests_of_plans(template: Option<&str>) -> Vec<Value> {
     let mut all = Vec::new();
     let plan = r#"{"action_plan": {"step1": {"function": "file_list", "args": {}}}}"#;
     let planned =
@@ -53,7 +59,7 @@ fn requests_of_plans() -> Vec<Value> {
     ] {
         let shell = Shell::new();
         shell.folders(&["work"]);
-        let provider = Provider::new(answers);
+        let provider = Provider::telling(props(template), answers);
         let ran = run(&shell, &provider, &["--strategy", strategy, "Look at what is here."]);
         assert_eq!(ran.code, 0, "{ran:?}");
         all.extend(provider.requests());
@@ -68,15 +74,17 @@ fn every_request_can_be_said_under_every_chat_template() {
     let Some(folder) = folder("every_request_can_be_said_under_every_chat_template") else {
         return;
     };
-    let plain = requests_of_steps(None);
-    let plans = requests_of_plans();
+    let requests_under = |template: Option<&str>| {
+        [requests_of_steps(template), requests_of_plans(template)].concat()
+    };
+    let plain = requests_under(None);
     let (mut refused, mut said) = (Vec::new(), 0);
     for (name, path) in templates(&folder) {
         let text = std::fs::read_to_string(&path).unwrap();
         let is_plain = foldback_providers::ChatTemplate::read(&text) == Default::default();
         let requests = match is_plain {
-            true => [plain.clone(), plans.clone()].concat(),
-            false => requests_of_steps(Some(&text)),
+            true => plain.clone(),
+            false => requests_under(Some(&text)),
         };
         let server = Llama::cpp(&folder, &path);
         for (at, request) in requests.iter().enumerate() {

@@ -29,7 +29,12 @@ pub(crate) fn only_run(shell: &Shell) -> Value {
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_begins() {
     let shell = Shell::new();
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 10] = [
+        (
+            &["run", "x", "--tools", "fiel", "--model", "m"],
+            2,
+            "no family of tools \"fiel\"; there are",
+        ),
         (&["run"], 2, "required"),
         (&["run", "  ", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], 2, "task is empty"),
         (&["run", "x", "--strategy", "guess"], 2, "possible values: adaptive, react, one-plan"),

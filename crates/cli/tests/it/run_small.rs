@@ -1,8 +1,9 @@
 //! Small models and small windows: what a run does so that they can work.
 
 use crate::provider::Provider;
-use crate::run::{only_run, run};
-use crate::shell::Shell;
+use crate::run::{command, only_run, run};
+use crate::shell::{Ran, Shell};
+use foldback_core::{Estimate, TokenCounter};
 use serde_json::{Value, json};
 
 fn texts(request: &Value) -> Vec<String> {
@@ -13,6 +14,14 @@ fn texts(request: &Value) -> Vec<String> {
 fn tools(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice).iter();
     tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
+}
+
+/// The estimated tokens of a request: what is said and called, and the tools.
+fn tokens(request: &Value) -> usize {
+    let of = |value: &Value| Estimate.count(value.as_str().unwrap_or(&value.to_string()));
+    let messages = request["messages"].as_array().unwrap().iter();
+    let messages = messages.map(|message| 4 + of(&message["content"]) + of(&message["tool_calls"]));
+    messages.sum::<usize>() + of(&request["tools"])
 }
 
 /// The agent has those tools that are named, by family or by name, and its memory's.
@@ -27,23 +36,91 @@ fn an_agent_has_the_tools_that_it_is_given() {
         tools(&requests[0]).into_iter().filter(|name| name.contains('_')).collect();
     assert!(own.contains(&"file_read") && tools(&requests[0]).contains(&"think"), "{own:?}");
     assert!(!own.contains(&"todo_write") && !own.contains(&"shell_run"), "{own:?}");
-    let ran = run(&Shell::new(), &provider, &["--tools", "fiel", "Where?"]);
-    assert!(ran.stderr.contains("there is no tool and no family of tools \"fiel\""), "{ran:?}");
 }
 
-/// A server that tells of a small window is asked with few tools and a short head, and that is told.
+/// A next turn has the tools of the one before, until others are named.
+#[test]
+fn a_next_turn_has_the_tools_that_it_is_given() {
+    let shell = Shell::new();
+    let provider = Provider::new(["a", "b", "c"].map(Provider::text).to_vec());
+    let steps = ["--strategy", "react"];
+    for given in [
+        &["--id", "t", "--tools", "think", "1?"][..],
+        &["--todo", "t", "2?"],
+        &["--todo", "t", "--tools", "file", "3?"],
+    ] {
+        let ran = run(&shell, &provider, &[&steps[..], given].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let requests = provider.requests();
+    let has = |at: usize, name: &str| tools(&requests[at]).contains(&name);
+    assert!(has(0, "think") && has(1, "think") && !has(1, "file_read"));
+    assert!(has(2, "file_read") && !has(2, "think"));
+}
+
+/// Tools that are not permitted are no reason to end a run whose window is small.
+#[test]
+fn a_small_window_needs_no_shell() {
+    let shell = Shell::new();
+    let provider = Provider::telling(props(4_096), vec![Provider::text("Here.")]);
+    let mut command = command(&shell, &provider, &["--strategy", "react", "Where?"]);
+    let ran = Ran::of(command.env("FOLDBACK_TOOLS_SHELL", "false").output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(tools(&provider.requests()[0]).contains(&"file_read"));
+    let provider = Provider::new(vec![Provider::text("Here.")]);
+    let ran =
+        run(&Shell::new(), &provider, &["--strategy", "react", "--tools", "file,web", "Where?"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+/// A run goes on with the window with which it began, whatever its server says by then.
+#[test]
+fn a_run_goes_on_in_the_window_that_it_had() {
+    let shell = Shell::new();
+    let answers = vec![Provider::error(400), Provider::text("Here.")];
+    let provider = Provider::telling(props(4_096), answers);
+    let ran = run(&shell, &provider, &["--strategy", "react", "--id", "w", "Where?"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let asked = provider.questions_of_itself();
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(["run", "--resume", "w"]);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(provider.questions_of_itself(), asked, "it is not asked again");
+    let requests = provider.requests();
+    assert_eq!(requests[0]["tools"], requests[1]["tools"]);
+    assert_eq!(requests[0]["messages"][0], requests[1]["messages"][0]);
+}
+
+fn props(window: u32) -> Option<Value> {
+    Some(json!({"default_generation_settings": {"n_ctx": window}}))
+}
+
+/// A server with a small window is asked with few tools and a short head, and a note says so. Each request
+/// leaves room for the answer, also once the conversation is longer than the window.
 #[test]
 fn a_small_window_is_kept_to() {
     let shell = Shell::new();
-    let answers = || vec![Provider::text("Here.")];
-    let props = json!({"default_generation_settings": {"n_ctx": 2048}});
-    let provider = Provider::telling(Some(props), answers());
+    shell.folders(&["work"]);
+    let tides: String = (0..60).map(|n| format!("gate {n} opens at {n}.4 m\n")).collect();
+    shell.write("work/tides.txt", tides);
+    let read = || Provider::call("file_read", &json!({"path": "tides.txt"}));
+    let answers = vec![read(), read(), read(), read(), Provider::text("Here.")];
+    let provider = Provider::telling(props(2_048), answers);
     let ran = run(&shell, &provider, &["--strategy", "react", "Where?"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.replace('\n', " ").contains("window has 2048 tokens"), "{}", ran.stderr);
-    let small = provider.requests()[0].to_string().len();
-    assert!(!tools(&provider.requests()[0]).contains(&"delegate"));
-    let provider = Provider::new(answers());
+    let told = ran.stderr.replace('\n', " ");
+    assert!(told.contains("window has 2048 tokens"), "{told}");
+    assert!(told.contains("delegate") && told.contains("are left out"), "{told}");
+    let requests = provider.requests();
+    let small = requests[0].to_string().len();
+    assert!(!tools(&requests[0]).contains(&"delegate"));
+    for (at, request) in requests.iter().enumerate() {
+        let tokens = tokens(request);
+        // A quarter is the answer's.
+        assert!(tokens <= 2_048 - 512, "request {at} has {tokens} tokens");
+    }
+    let provider = Provider::new(vec![Provider::text("Here.")]);
     let ran = run(&Shell::new(), &provider, &["--strategy", "react", "Where?"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let whole = provider.requests()[0].to_string().len();
@@ -85,7 +162,7 @@ fn an_unknown_tool_is_answered_with_those_there_are() {
     }
 }
 
-/// A model that answers nothing is told once; the conversation does not grow.
+/// A model that answers nothing gets one reminder; the conversation does not grow.
 #[test]
 fn empty_answers_do_not_make_the_conversation_longer() {
     let shell = Shell::new();
@@ -112,11 +189,49 @@ fn a_model_that_repeats_itself_ends_the_run() {
     assert!(why.contains("repeats itself without an end"), "{why}");
 }
 
-/// One call of a tool that was written wrongly is told of once.
+/// An answer that is cut in the middle of data is no endless repetition: the model goes on.
 #[test]
-fn a_faulty_call_is_told_once() {
+fn a_cut_answer_is_gone_on_with() {
     let shell = Shell::new();
-    let faulty = json!({"items": [{"title": "Read"}]});
+    let rows: String = (0..40).map(|n| format!("row {n}: {}\n", n * 7_919)).collect();
+    let cut = format!("{rows}{}", "0, ".repeat(140));
+    let provider = Provider::new(vec![Provider::cut(&cut), Provider::text("Done.")]);
+    let ran = run(&shell, &provider, &["--strategy", "react", "Write the rows."]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+/// What was repeated stands in the conversation, and a run that goes on asks again.
+#[test]
+fn a_repetition_is_recorded_and_asked_again() {
+    let shell = Shell::new();
+    let loops = "I will look at the file again. ".repeat(60);
+    let provider = Provider::new(vec![Provider::cut(&loops), Provider::text("Done.")]);
+    let ran = run(&shell, &provider, &["--strategy", "react", "--id", "l", "Look."]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(shell.ok(&["export", "--todo", "l"]).text().contains("I will look at the file again."));
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(["run", "--resume", "l"]);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+/// A server that counts far fewer tokens than were sent has passed over the tools: a note says so.
+#[test]
+fn tools_that_do_not_arrive_are_noted() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("Here.")]);
+    let ran = run(&shell, &provider, &["--strategy", "react", "Where?"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told = ran.stderr.replace('\n', " ");
+    assert!(told.contains("the server counted 100 tokens"), "{told}");
+    assert!(told.contains("pass over the tools"), "{told}");
+}
+
+/// Everything that is wrong with one call stands in its answer once, and on the screen once.
+#[test]
+fn a_faulty_call_is_reported_once() {
+    let shell = Shell::new();
+    let faulty = json!({"items": [{"title": "Read", "state": "soon", "why": 1}]});
     let provider =
         Provider::new(vec![Provider::call("todo_write", &faulty), Provider::text("So.")]);
     let ran = run(&shell, &provider, &["--strategy", "react", "Plan it."]);

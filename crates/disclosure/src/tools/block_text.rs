@@ -114,6 +114,17 @@ impl BlockText {
         })
     }
 
+    /// The same, where of these messages nothing is said but that they are in view.
+    pub(crate) fn without(mut self, is_in_view: impl Fn(SeqNo) -> bool) -> Self {
+        let texts = self.messages.iter_mut().zip(&self.whose).zip(&mut self.asks);
+        for (((_, text), whose), asks) in texts.filter(|(((seq, _), _), _)| is_in_view(*seq)) {
+            *text = QuotedText::default();
+            text.push(&format!("{whose}: (in view)\n"));
+            asks.clear();
+        }
+        self
+    }
+
     /// The messages without what asks the memory and what it answered: only that tells what was found.
     pub(crate) fn without_recalls(&self) -> impl Iterator<Item = (SeqNo, String)> + '_ {
         self.messages.iter().zip(&self.asks).map(|((seq, message), asks)| {

@@ -95,7 +95,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         None => None,
     };
     let Some(other) = granted else { return Ok(not_found(asked)) };
-    let recall = &RecallSource { todo: &other, open: None, ..*recall };
+    let recall = &RecallSource { todo: &other, open: None, view: None, ..*recall };
     Loading { recall, arguments, asked, is_own: false }.load(&reference)
 }
 

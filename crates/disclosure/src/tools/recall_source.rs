@@ -1,7 +1,7 @@
 //! What the recall tools read from.
 
 use crate::ledger::shown_id;
-use crate::{Error, Marks};
+use crate::{Error, LiveView, Marks};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::{BlockStore, Error as BlockError, Searcher};
 use foldback_core::{Block, BlockId, CloseReason, Embedder, Reference, TokenCounter};
@@ -28,6 +28,8 @@ pub struct RecallSource<'a> {
     pub complex: bool,
     /// The open messages of the todo as a block, for a reader that does not have them in view.
     pub open: Option<&'a Block>,
+    /// What the reader has in view, where that is known: a search does not quote what always stands there.
+    pub view: Option<&'a LiveView>,
 }
 
 impl RecallSource<'_> {

@@ -160,6 +160,10 @@ fn show(
     partly: bool,
 ) -> Result<Option<QuotedText>, BlockError> {
     let text = BlockText::read(recall, &hit.block)?;
+    let text = match recall.view {
+        Some(view) => text.without(|seq| view.is_standing(seq)),
+        None => text,
+    };
     let body = text.body();
     let mut shown = QuotedText::default();
     shown.push(&score_line(hit));

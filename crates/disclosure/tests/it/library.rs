@@ -172,6 +172,7 @@ impl Library {
             grants: None,
             complex: self.complex,
             open: None,
+            view: None,
         }
     }
 

@@ -374,7 +374,13 @@ fn lv5_over_budget_the_block_goes_first_then_fresh_parts() {
     assert!(whole.unfit.is_empty() && whole.block.is_some());
     let without_block = play.prompt_within(whole.tokens - 1);
     assert_eq!(without_block.block, None);
-    assert_eq!(without_block.unfit, ["The latest block b_t_001 is shown by its line only."]);
+    let told = "The latest block b_t_001 is shown by its line only, beside the user's question.";
+    assert_eq!(without_block.unfit, [told]);
+    let shown = everything(&without_block);
+    assert!(shown.contains("question 2") && !shown.contains("question 1"), "{shown}");
+    let said = without_block.conversation.as_deref().unwrap();
+    let said: Vec<String> = said.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(said[..2], ["task", "question 2"]);
     let light = play.prompt_within(without_block.tokens - 1);
     assert!(everything(&light).contains("stored at store://1-"));
     assert_eq!(light.unfit.len(), 2);

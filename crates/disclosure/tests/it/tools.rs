@@ -1,8 +1,9 @@
 //! The recall tools, row by row.
 
 use crate::library::Library;
+use crate::play::Play;
 use foldback_core::{Estimate, Message, TokenCounter, ToolCall, ToolCallId};
-use foldback_disclosure::{ArgumentKind, definitions, run_tool, tools};
+use foldback_disclosure::{ArgumentKind, RecallSource, definitions, run_tool, tools};
 use foldback_kv::Todo;
 
 /// A small task: a file is read, a failure is fixed, some talk in Chinese.
@@ -63,6 +64,27 @@ fn tl1_whole_blocks_with_id_time_scores_and_provenance() {
     "#);
     assert!(!answer.is_error);
     assert!(answer.note.contains("b_t1_001"), "{}", answer.note);
+}
+
+/// What stands at the beginning of every prompt is not quoted once more; a block that is loaded is whole.
+#[test]
+fn a_search_leaves_out_what_stands_in_view() {
+    let (library, todo) = task();
+    let mut play = Play::script("user: Please read data.txt and tell me what it concludes\n");
+    play.say("assistant: I will.\n");
+    play.fold(0);
+    let recall = || RecallSource { view: Some(&play.view), ..library.recall_source(&todo) };
+    let run = |tool, arguments| run_tool(&recall(), &ToolCall::new("c", tool, arguments)).unwrap();
+    for (tool, arguments) in [
+        ("search_block", r#"{"query": "what did data.txt conclude?"}"#),
+        ("load", r#"{"ref": "what did data.txt conclude?"}"#),
+    ] {
+        let text = run(tool, arguments).text;
+        assert!(!text.contains("Please read data.txt"), "{text}");
+        assert!(text.contains("#0 user: (in view)\n#1 assistant calls read"), "{text}");
+    }
+    let whole = run("load", r#"{"ref": "b_t1_001"}"#).text;
+    assert!(whole.contains("#0 user: Please read data.txt"), "{whole}");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! What the agent is given, and what makes no sense.
 
 use super::*;
-use foldback_core::ToolDefinition;
-use foldback_llm::ScriptedModel;
+use crate::check_tool_families;
+use crate::tool_families::BUILT_IN;
+use foldback::{Memory, Options};
+use foldback_agent::Task;
+use foldback_core::{TodoId, ToolCall, ToolDefinition};
+use foldback_llm::{ChatRequest, ScriptedModel};
 use foldback_tool::{FunctionTool, ToolOutput, ToolSpec};
 
 fn reference_agent() -> ReferenceAgent {
@@ -62,6 +66,78 @@ fn a_lean_agent_has_some_tools_and_a_short_head() {
         "{error}"
     );
     assert!(error.contains("file_read"), "{error}");
+}
+
+/// A family counts whether its tools are permitted here or not.
+#[test]
+fn a_family_without_a_tool_is_known() {
+    let lean = reference_agent().with_tool_families(["file", "shell", "web", "think"]);
+    assert_eq!(names(&lean.build().unwrap()), ["think"]);
+    assert!(check_tool_families(["file", "web_fetch", "research"]).is_ok());
+    assert!(check_tool_families(["file", "tide"]).is_err());
+    assert!(
+        reference_agent().with_tools([tool("tide")]).with_tool_families(["tide"]).build().is_ok()
+    );
+}
+
+/// What the agent may not call, its sub-agents may not call for it.
+#[tokio::test]
+async fn sub_agents_have_no_other_tools() {
+    let item = r#"{"items": [{"id": "a", "title": "Look."}]}"#;
+    let given = r#"{"items": [{"id": "a", "task": "Look into it."}]}"#;
+    let calls = |name: &str, arguments: &str| vec![ToolCall::new("c1", name, arguments)].into();
+    let model = Arc::new(ScriptedModel::new([
+        calls("todo_write", item),
+        calls("delegate", given),
+        "Looked.".into(),
+        "Done.".into(),
+    ]));
+    let agent = ReferenceAgent::new(model.clone())
+        .with_tools([tool("tide")])
+        .with_tool_families(["todo", "delegate"])
+        .with_strategy_named("react")
+        .with_sub_agent_strategy(Arc::new(React::default()))
+        .build()
+        .unwrap();
+    assert_eq!(names(&agent), ["delegate", "todo_write"]);
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let mut context = memory.session(&TodoId::new("holm").unwrap()).unwrap();
+    agent.run(&mut context, &Task::new("holm", "Look.")).await.unwrap();
+    let declared = |request: &ChatRequest| {
+        let names = request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        assert!(!names.iter().any(|name| name == "tide" || name == "think"), "{names:?}");
+    };
+    let requests = model.requests();
+    assert_eq!(requests.len(), 4, "{requests:?}");
+    requests.iter().for_each(declared);
+}
+
+/// Few of the built-in tools are left, and everything that was given.
+#[test]
+fn what_was_given_stays() {
+    let person = AskPerson::nobody();
+    let few = reference_agent().with_tools([tool("tide")]).with_built_in_families(["file", "todo"]);
+    let alone = few.clone().build().unwrap();
+    assert_eq!(names(&alone), ["tide", "todo_write"]);
+    assert_eq!(alone.left_out(), ["think", "ask_person", "delegate", "memory_share"]);
+    let asked = few.clone().with_person(person).build().unwrap();
+    assert_eq!(names(&asked), ["ask_person", "tide", "todo_write"]);
+    let thinker = FlowExecutor::new("T", "thinks").with_tools(["thin*"]);
+    let flow = few.with_strategy_named("flow").with_flow_executor(thinker).build().unwrap();
+    assert_eq!(names(&flow), ["think", "tide", "todo_write"]);
+}
+
+#[test]
+fn the_built_in_tools_are_those_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let permissions = Permissions::in_workspace(folder.path()).with_shell().with_host("docs.rs");
+    let agent =
+        reference_agent().in_workspace(permissions).with_shell_substitute(tool("shell_run"));
+    let agent = agent.build().unwrap();
+    let mut all = names(&agent);
+    all.push("research");
+    all.sort_unstable();
+    assert_eq!(all, BUILT_IN);
 }
 
 #[test]

@@ -51,7 +51,9 @@ impl ReactLoop<'_> {
                     self.run.serve(context, self.run.ask(Purpose::REACT, &key, smaller)).await?;
             }
         }
+        // An answer that the journal held was given to another request than the one of now.
         if let Reply::Answer(answer) = &reply
+            && !self.is_known
             && let called = !answer.message.tool_calls().is_empty()
             && let Some(dropped) = self.agent.window.counted(size, answer.usage, called)
         {

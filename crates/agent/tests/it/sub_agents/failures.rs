@@ -11,7 +11,6 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A plan of one that needs no call.
 /// B8, TD4: one that fails fails those that wait for it, each with the reason; its siblings go on and
 /// keep what they brought.
 #[tokio::test]

@@ -48,3 +48,15 @@ fn another_model_is_looked_for_where_it_is_served() {
     let error = kept.clone().with_newer_model(nowhere).unwrap_err().to_string();
     assert!(error.contains("the settings file not-there.toml cannot be used"), "{error}");
 }
+
+/// A next turn has the tools of the turn before, unless it is given others.
+#[test]
+fn a_next_turn_has_the_tools_that_it_is_given() {
+    let with = |tools: &[&str]| RunSettings {
+        tools: tools.iter().map(|name| (*name).to_owned()).collect(),
+        ..RunSettings::default()
+    };
+    let tools = |newer| with(&["file"]).with_newer(newer).unwrap().tools;
+    assert_eq!(tools(with(&["web", "think"])), ["web", "think"]);
+    assert_eq!(tools(with(&[])), ["file"]);
+}

@@ -237,7 +237,7 @@ impl Policy for CacheAwarePolicy {
     fn prompt(&self, contents: &Contents, budget: &Budget, counter: &dyn TokenCounter) -> Prompt {
         let (policy, contents) = self.after(contents, self.plan(contents));
         let once_from = policy.quote(&contents, policy.account.declared).once_from;
-        let extent = Extent { from: 0, light: false, once_from };
+        let extent = Extent { from: 0, question: None, light: false, once_from };
         Layout { contents: &contents, policy: &policy, counter }.within(extent, budget)
     }
 

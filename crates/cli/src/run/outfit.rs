@@ -1,12 +1,12 @@
-//! What an agent is given where the model's window is small: few tools, a short head, small results.
+//! An agent's outfit: in a small window few tools, a short head, small results.
 
 use foldback::{Options, ViewConfig};
-use foldback_reference_agent::ReferenceAgent;
+use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
 
 /// A window of fewer tokens has no room for all tools and instructions, which take some 3,200.
 const SMALL: usize = 8_192;
 
-/// The families of tools that an agent in a small window has.
+/// The families of built-in tools that an agent in a small window has.
 const FEW: [&str; 2] = ["file", "shell"];
 
 /// A result is stored outside when it takes more than one of so many parts of the window, and shown whole
@@ -14,14 +14,27 @@ const FEW: [&str; 2] = ["file", "shell"];
 const OFFLOADED_PART: usize = 32;
 const FRESH_PART: usize = 8;
 
-/// What an agent is given, by the flags and the model's window.
+/// Asks for every tool.
+pub(super) const ALL: &str = "all";
+
+/// An agent's outfit, by the flags and the model's window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outfit {
-    /// The families of tools that it has; all of them where nothing is said.
-    pub(crate) tools: Option<Vec<String>>,
+    tools: Tools,
     /// Whether its instructions are the short ones.
-    pub(crate) is_short: bool,
+    is_short: bool,
     window: Option<usize>,
+}
+
+/// The tools that an agent has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Tools {
+    #[default]
+    All,
+    /// Of the built-in ones a few, and all that it is given.
+    Few,
+    /// Those of these families and names.
+    Only(Vec<String>),
 }
 
 impl Outfit {
@@ -29,10 +42,10 @@ impl Outfit {
     pub(crate) fn new(asked: &[String], window: Option<usize>) -> Self {
         let is_small = window.is_some_and(|window| window < SMALL);
         let tools = match asked {
-            [] if is_small => Some(FEW.map(str::to_owned).to_vec()),
-            [] => None,
-            asked if asked.iter().any(|name| name == "all") => None,
-            asked => Some(asked.to_vec()),
+            [] if is_small => Tools::Few,
+            [] => Tools::All,
+            asked if asked.iter().any(|name| name == ALL) => Tools::All,
+            asked => Tools::Only(asked.to_vec()),
         };
         Self { tools, is_short: is_small, window }
     }
@@ -40,8 +53,9 @@ impl Outfit {
     /// The agent, fitted out.
     pub(crate) fn fit(&self, agent: ReferenceAgent) -> ReferenceAgent {
         let agent = match &self.tools {
-            Some(tools) => agent.with_tool_families(tools.iter().map(String::as_str)),
-            None => agent,
+            Tools::All => agent,
+            Tools::Few => agent.with_built_in_families(FEW),
+            Tools::Only(tools) => agent.with_tool_families(tools.iter().map(String::as_str)),
         };
         if self.is_short { agent.with_short_instructions() } else { agent }
     }
@@ -55,14 +69,15 @@ impl Outfit {
         options.with_offload(policy).with_view(view)
     }
 
-    /// What whoever watches is told of it.
-    pub(crate) fn note(&self) -> Option<String> {
+    /// What a small window has changed, in a sentence for the person who watches.
+    pub(crate) fn note(&self, agent: &ReadyAgent) -> Option<String> {
         let window = self.window.filter(|_| self.is_short)?;
-        let tools = match &self.tools {
-            Some(tools) => format!("tools of {} only (--tools all declares all)", tools.join(", ")),
-            None => "all tools".to_owned(),
-        };
-        Some(format!("the model's window has {window} tokens: {tools}, and short instructions"))
+        let mut note = format!("the model's window has {window} tokens: instructions are short");
+        if self.tools == Tools::Few && !agent.left_out().is_empty() {
+            let others = agent.left_out().join(", ");
+            note += &format!(", and {others} are left out (--tools all declares them)");
+        }
+        Some(note)
     }
 }
 
@@ -72,17 +87,18 @@ mod tests {
 
     #[test]
     fn a_small_window_has_few_tools_unless_more_are_asked_for() {
-        let names = |asked: &[&str], window| {
-            let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let of = |asked: &[&str], window| {
+            let asked: Vec<String> = owned(asked);
             let Outfit { tools, is_short, .. } = Outfit::new(&asked, window);
-            (tools.map(|tools| tools.join(",")), is_short)
+            (tools, is_short)
         };
-        let few = Some("file,shell".to_owned());
-        assert_eq!(names(&[], None), (None, false));
-        assert_eq!(names(&[], Some(32_768)), (None, false));
-        assert_eq!(names(&[], Some(2_048)), (few.clone(), true));
-        assert_eq!(names(&["all"], Some(2_048)), (None, true));
-        assert_eq!(names(&["file", "shell"], None), (few, false));
+        assert_eq!(of(&[], None), (Tools::All, false));
+        assert_eq!(of(&[], Some(32_768)), (Tools::All, false));
+        assert_eq!(of(&[], Some(2_048)), (Tools::Few, true));
+        assert_eq!(of(&["all"], Some(2_048)), (Tools::All, true));
+        let asked = ["file", "shell"];
+        assert_eq!(of(&asked, None), (Tools::Only(owned(&asked)), false));
     }
 
     #[test]
