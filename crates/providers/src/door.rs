@@ -1,7 +1,7 @@
 //! The way out: requests over HTTP, and their answers raw.
 
 use crate::config::public_url;
-use crate::failure::{self, no_text, too_long, unreadable};
+use crate::failure::{self, NoAnswer, no_text, too_long, unreadable};
 use crate::json;
 use crate::openai_answer::is_error;
 use crate::sse::Events;
@@ -112,7 +112,7 @@ impl Door {
         &self,
         request: &ChatRequest,
         body: Map<String, Value>,
-    ) -> Result<Frames, ModelError> {
+    ) -> Result<Frames, NoAnswer> {
         let sent = Instant::now();
         Ok(Frames {
             response: self.send(request, body).await?,
@@ -131,7 +131,7 @@ impl Door {
         &self,
         request: &ChatRequest,
         body: Map<String, Value>,
-    ) -> Result<Response, ModelError> {
+    ) -> Result<Response, NoAnswer> {
         let mut headers = self.headers.clone();
         if let (Some(name), Some(session)) = (&self.session_header, &request.session) {
             let session = HeaderValue::from_str(&legal_name(session, LONGEST_SESSION));
@@ -143,16 +143,16 @@ impl Door {
         let body = Value::Object(body).to_string();
         let sent = self.client.post(self.url.clone()).headers(headers).body(body).send();
         let Ok(response) = timeout(self.timeouts.answer, sent).await else {
-            return Err(too_slow("no answer came", self.timeouts.answer));
+            return Err(too_slow("no answer came", self.timeouts.answer).into());
         };
-        let response = response.map_err(failure::of_transport)?;
+        let response = response.map_err(NoAnswer::of_transport)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let wait = retry_after(response.headers());
         let words = words(response, REFUSAL_PATIENCE.min(self.timeouts.silence)).await;
-        Err(failure::of_status(status.as_u16(), &words, wait))
+        Err(failure::of_status(status.as_u16(), &words, wait).into())
     }
 }
 

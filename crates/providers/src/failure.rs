@@ -189,6 +189,35 @@ pub(crate) fn shown(mut error: ModelError, key: Option<&ApiKey>) -> ModelError {
     error
 }
 
+/// Why no answer to a request has begun.
+pub(crate) enum NoAnswer {
+    /// The connection was lost behind the request, which may be for what it asks.
+    Lost(ModelError),
+    Failed(ModelError),
+}
+
+impl NoAnswer {
+    /// The failure of a request on its way.
+    pub(crate) fn of_transport(error: reqwest::Error) -> Self {
+        let is_lost = !error.is_connect() && !error.is_timeout() && !error.is_builder();
+        let error = of_transport(error);
+        if is_lost { Self::Lost(error) } else { Self::Failed(error) }
+    }
+}
+
+impl From<ModelError> for NoAnswer {
+    fn from(error: ModelError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NoAnswer> for ModelError {
+    fn from(no_answer: NoAnswer) -> Self {
+        let (NoAnswer::Lost(error) | NoAnswer::Failed(error)) = no_answer;
+        error
+    }
+}
+
 /// The error of a request that got no answer.
 pub(crate) fn of_transport(error: reqwest::Error) -> ModelError {
     let kind = if error.is_timeout() {

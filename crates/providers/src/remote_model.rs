@@ -11,7 +11,7 @@ mod streaming;
 use crate::check::check;
 use crate::door::Door;
 use crate::draft::Draft;
-use crate::failure::{is_of_streaming, unreadable};
+use crate::failure::{NoAnswer, is_of_streaming, unreadable};
 use crate::openai_request::ends_with_beginning;
 use crate::said_otherwise::said_otherwise;
 use crate::workers::{Busy, Workers};
@@ -182,8 +182,11 @@ impl RemoteModel {
     async fn open(&self, request: &ChatRequest) -> Result<Opened, ModelError> {
         let Prepared { request, body, draft } = self.prepare(request, true)?;
         let (door, busy) = self.way(&request)?;
-        let frames = door.stream(&request, body).await;
-        let mut frames = frames.map_err(|error| self.failed(&busy, error))?;
+        let mut frames = match door.stream(&request, body).await {
+            Ok(frames) => frames,
+            Err(NoAnswer::Lost(error)) => return Ok(Opened::Broken(busy, error)),
+            Err(NoAnswer::Failed(error)) => return Err(self.failed(&busy, error)),
+        };
         // What goes wrong before the first frame is an error of this call.
         let first = match frames.next().await.transpose() {
             // It said that all is well, and broke off.

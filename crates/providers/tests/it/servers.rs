@@ -237,9 +237,17 @@ async fn only_silence_is_bounded() {
     }
 }
 
+/// What comes of a stream that is lost: a beginning, or nothing at all, as chance has it.
+const BEGUN: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
 /// A server that loses streams in the place of their first piece, as llama-cpp-python does it, and gives
 /// this answer as a whole. Gives back the base URL, and for each request whether it was streamed.
-async fn losing(status: u16, whole: &'static str) -> (String, Arc<Mutex<Vec<bool>>>) {
+async fn losing(
+    broken: &'static str,
+    status: u16,
+    whole: &'static str,
+) -> (String, Arc<Mutex<Vec<bool>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<bool>>>::default();
@@ -251,7 +259,6 @@ async fn losing(status: u16, whole: &'static str) -> (String, Arc<Mutex<Vec<bool
             let read = stream.read(&mut request).await.unwrap_or(0);
             let is_streamed = String::from_utf8_lossy(&request[..read]).contains("\"stream\":true");
             seen.lock().unwrap().push(is_streamed);
-            let broken = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
             let length = whole.len();
             let whole = format!(
                 "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{whole}"
@@ -266,8 +273,9 @@ async fn losing(status: u16, whole: &'static str) -> (String, Arc<Mutex<Vec<bool
 /// The whole is asked for where a stream is lost; one that is lost alone may be an accident.
 #[tokio::test]
 async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
-    for request in [question().with_tools(vec![tool("look")]), question()] {
-        let (base, asked) = losing(200, HI).await;
+    let with_tool = question().with_tools(vec![tool("look")]);
+    for (request, broken) in [(with_tool, BEGUN), (question(), BEGUN), (question(), "")] {
+        let (base, asked) = losing(broken, 200, HI).await;
         let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
         let model = RemoteModel::new(config).unwrap();
         for _ in 0..3 {
@@ -282,7 +290,7 @@ async fn where_a_stream_breaks_off_the_whole_is_asked_for() {
 async fn a_broken_stream_does_not_hide_what_was_wrong() {
     let refusal = r#"{"error":{"message":"Requested tokens (9000) exceed context window of 8192","code":"context_length_exceeded"}}"#;
     for request in [question().with_tools(vec![tool("look")]), question()] {
-        let (base, _) = losing(400, refusal).await;
+        let (base, _) = losing(BEGUN, 400, refusal).await;
         let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
         let error = RemoteModel::new(config).unwrap().complete(&request).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::ContextLength, "{error}");
@@ -293,7 +301,7 @@ async fn a_broken_stream_does_not_hide_what_was_wrong() {
 #[tokio::test]
 async fn a_lost_connection_says_nothing_of_streams_elsewhere() {
     for provider in [Provider::OpenAi, Provider::Anthropic] {
-        let (base, asked) = losing(200, HI).await;
+        let (base, asked) = losing(BEGUN, 200, HI).await;
         let model = RemoteModel::new(ModelConfig::new(provider, &base, "m")).unwrap();
         for _ in 0..3 {
             let error = model.complete(&question()).await.unwrap_err();
