@@ -169,8 +169,8 @@ impl Contents {
         if self.open_tail.iter().any(|entry| asks(&entry)) {
             return None;
         }
-        let closed = self.closed.iter().skip(from).flat_map(|block| &block.entries);
-        let last = closed.filter(asks).last()?;
+        let mut closed = self.closed.iter().skip(from).flat_map(|block| &block.entries);
+        let last = closed.rfind(asks)?;
         (!last.is_pinned()).then_some(last.seq)
     }
 

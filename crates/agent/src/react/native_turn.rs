@@ -268,5 +268,36 @@ fn failure(id: StepId, findings: &[Findings]) -> Option<Failure> {
         _ => FailureKind::Arguments,
     };
     let messages: Vec<String> = mine.iter().map(ToString::to_string).collect();
-    Some(Failure { kind, message: messages.join("; ") })
+    Some(Failure { kind, message: joined(&messages) })
+}
+
+/// Sentences one after the other; with what all of them begin with, up to a colon, at the beginning only.
+fn joined(messages: &[String]) -> String {
+    let Some((first, others)) = messages.split_first() else { return String::new() };
+    let alike = |other: &String| {
+        let same = first.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
+        same.map_or(first.len().min(other.len()), |((at, _), _)| at)
+    };
+    let same = others.iter().map(alike).min().unwrap_or(0);
+    let shared = first[..same].rfind(": ").map_or(0, |colon| colon + 2);
+    let rest = others.iter().map(|other| &other[shared..]);
+    [first.as_str()].into_iter().chain(rest).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn what_sentences_share_is_said_once() {
+        let of = |messages: &[&str]| {
+            joined(&messages.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            of(&["a call: `潮`: no id", "a call: `潮`: no title"]),
+            "a call: `潮`: no id; no title"
+        );
+        assert_eq!(of(&["too many", "too large"]), "too many; too large");
+        assert_eq!((of(&["one: two"]), of(&[])), ("one: two".to_owned(), String::new()));
+    }
 }

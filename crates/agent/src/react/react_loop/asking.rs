@@ -58,8 +58,7 @@ impl ReactLoop<'_> {
             && let Some(dropped) = self.agent.window.counted(size, answer.usage, called)
         {
             self.log.note(format_args!(
-                "the server counted {} tokens of a request of about {}: it seems to pass over the tools; \
-                 `foldback model check` says what it takes",
+                "tools seem not to arrive: the server counted {} of about {} tokens; see `foldback model check`",
                 thousands(dropped.counted),
                 thousands(dropped.estimated as u64)
             ));
