@@ -4,7 +4,9 @@ use crate::llama::{Llama, folder, templates};
 use crate::provider::Provider;
 use crate::run::run;
 use crate::shell::{Ran, Shell};
+use foldback_providers::ChatTemplate;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// The requests of a run step by step under a server that tells this template: two calls at once, one that
 /// fails, a todo list, an answer.
@@ -78,13 +80,17 @@ fn every_request_can_be_said_under_every_chat_template() {
         [requests_of_steps(template), requests_of_plans(template)].concat()
     };
     let plain = requests_under(None);
+    // What is read of two templates may be the same, and so are the requests then.
+    let mut known: HashMap<String, Vec<Value>> = HashMap::new();
     let (mut refused, mut said) = (Vec::new(), 0);
     for (name, path) in templates(&folder) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let is_plain = foldback_providers::ChatTemplate::read(&text) == Default::default();
-        let requests = match is_plain {
-            true => plain.clone(),
-            false => requests_under(Some(&text)),
+        let reading = ChatTemplate::read(&text);
+        let requests = match reading == ChatTemplate::default() {
+            true => &plain,
+            false => known
+                .entry(format!("{reading:?} {}", ChatTemplate::knows_no_tools(&text)))
+                .or_insert_with(|| requests_under(Some(&text))),
         };
         let server = Llama::cpp(&folder, &path);
         for (at, request) in requests.iter().enumerate() {

@@ -21,6 +21,7 @@ settings.n_parallel = 1
 settings.n_predict = 200
 settings.cpuparams.n_threads = 2
 settings.warmup = False
+settings.fit_params = False
 # It serves for as long as this value lives.
 server = xllamacpp.Server(settings)
 threading.Event().wait()
