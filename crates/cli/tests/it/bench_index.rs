@@ -241,8 +241,9 @@ fn a_short_ladder_gives_its_rows() {
             assert!(step["descriptors"].as_u64().unwrap() > 0, "{step}");
         }
     }
-    // A todo of few blocks has no file of its own.
-    assert_eq!(steps[2]["files"], steps[3]["files"]);
+    // A todo of few blocks has no file of its own; 300 blocks may be a volume of the search over all.
+    let files = |step: usize| steps[step]["files"].as_u64().unwrap();
+    assert!(files(3) < files(2) + 20, "{steps:?}");
     let csv = std::fs::read_to_string(shell.path("ladder.csv")).unwrap();
     assert!(csv.starts_with("todos,blocks,messages,"), "{csv}");
     assert_eq!(csv.lines().count(), 5);
