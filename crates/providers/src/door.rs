@@ -96,15 +96,15 @@ impl Door {
         &self,
         request: &ChatRequest,
         body: Map<String, Value>,
-    ) -> Result<Value, ModelError> {
+    ) -> Result<Value, NoAnswer> {
         let sent = Instant::now();
         let response = self.send(request, body).await?;
         let left = self.timeouts.answer.saturating_sub(sent.elapsed());
         let Ok(answer) = timeout(left, whole(response)).await else {
-            return Err(too_slow("no answer came", self.timeouts.answer));
+            return Err(too_slow("no answer came", self.timeouts.answer).into());
         };
         let answer = answer?;
-        json::parse(&answer).ok_or_else(|| unreadable("the answer is no JSON", &answer))
+        json::parse(&answer).ok_or_else(|| unreadable("the answer is no JSON", &answer).into())
     }
 
     /// Sends a request whose answer comes frame by frame.

@@ -147,10 +147,24 @@ impl RemoteModel {
 
     /// Asks for a whole answer.
     async fn whole(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
+        self.whole_behind(request, false).await
+    }
+
+    /// The same, where it may be `behind_stream`: some servers close a connection behind a stream that ends
+    /// as it should, so that the next request there is lost, and is sent once more.
+    async fn whole_behind(
+        &self,
+        request: &ChatRequest,
+        behind_stream: bool,
+    ) -> Result<ChatResponse, ModelError> {
         let Prepared { request, body, draft } = self.prepare(request, false)?;
         let (door, busy) = self.way(&request)?;
-        let answer = door.post(&request, body).await;
-        let answer = answer.map_err(|error| self.failed(&busy, error))?;
+        let again = behind_stream.then(|| body.clone());
+        let mut answer = door.post(&request, body).await;
+        if let (Err(NoAnswer::Lost(_)), Some(body)) = (&answer, again) {
+            answer = door.post(&request, body).await;
+        }
+        let answer = answer.map_err(|error| self.failed(&busy, error.into()))?;
         self.read(&answer, draft)
     }
 
@@ -258,7 +272,7 @@ impl RemoteModel {
         streamed: Option<ChatResponse>,
         is_lost: bool,
     ) -> Result<ChatResponse, ModelError> {
-        let whole = match (self.whole(request).await, streamed) {
+        let whole = match (self.whole_behind(request, true).await, streamed) {
             (Ok(whole), None) => whole,
             (Ok(whole), Some(streamed)) => {
                 let mut usage = streamed.usage;

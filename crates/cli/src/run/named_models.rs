@@ -155,7 +155,8 @@ mod tests {
         let mut said = ModelSettings::default();
         (said.name, said.turns, said.max_tokens) = (Some("n".into()), Some(Turns::Any), Some(64));
         let other = models.completed(&said);
-        assert_eq!((other.call_ids, other.turns), (None, Some(Turns::Any)), "what it says stays");
+        let template = (other.call_ids, other.turns);
+        assert_eq!(template, (Some(CallIds::Nine), Some(Turns::Any)), "what it says stays");
         assert_eq!((other.max_tokens, other.context_tokens), (Some(64), None));
         said.base_url = Some("http://127.0.0.1:2/v1".into());
         assert!(models.completed(&said) == said);

@@ -119,7 +119,7 @@ fn a_key_of_today_is_not_shown_to_the_server_of_before() {
         &shell,
         &format!("[model]\nbase_url = \"{at}\"\napi_key = \"sk-of-now\"\nworkers = [\"{at}\"]\n"),
     );
-    let asked = before.requests().len();
+    let asked = before.keys().len();
     assert_eq!(shell.run(&["run", "--todo", "look", "--max-calls", "1", "And now?"]).code, 0);
     let keys = before.keys().split_off(asked);
     assert!(!keys.is_empty() && keys.iter().all(Option::is_none), "{keys:?}");

@@ -241,6 +241,10 @@ async fn only_silence_is_bounded() {
 const BEGUN: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
+/// A stream of nothing that ends as it should, on a connection that takes another request and loses it, as
+/// uvicorn closes one behind an error.
+const ENDED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+
 /// A server that loses streams in the place of their first piece, as llama-cpp-python does it, and gives
 /// this answer as a whole. Gives back the base URL, and for each request whether it was streamed.
 async fn losing(
@@ -265,9 +269,25 @@ async fn losing(
             );
             let answer = if is_streamed { broken } else { whole.as_str() };
             let _ = stream.write_all(answer.as_bytes()).await;
+            if answer == ENDED {
+                tokio::spawn(async move { stream.read(&mut [0; 16]).await });
+            }
         }
     });
     (base, asked)
+}
+
+/// The request for the whole is sent once more where the stream has taken its connection along.
+#[tokio::test]
+async fn the_whole_comes_though_its_connection_is_closed() {
+    let (base, asked) = losing(ENDED, 200, HI).await;
+    let config = ModelConfig::new(Provider::OpenAiCompatible, &base, "m");
+    let model = RemoteModel::new(config).unwrap();
+    let request = question().with_tools(vec![tool("look")]);
+    for _ in 0..2 {
+        assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
+    }
+    assert_eq!(*asked.lock().unwrap(), [true, false, false]);
 }
 
 /// The whole is asked for where a stream is lost; one that is lost alone may be an accident.
