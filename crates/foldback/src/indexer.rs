@@ -169,15 +169,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let memory = open(dir.path());
         let (free, waiting) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let until = Instant::now() + Duration::from_secs(60);
         let is_written = std::thread::scope(|scope| {
             let hold = |_: rayon::BroadcastContext<'_>| {
                 waiting.fetch_add(1, Ordering::Relaxed);
-                while !free.load(Ordering::Relaxed) {
+                // What fails below releases nobody.
+                while !free.load(Ordering::Relaxed) && Instant::now() < until {
                     std::thread::sleep(Duration::from_millis(5));
                 }
             };
             scope.spawn(move || rayon::broadcast(hold));
-            let until = Instant::now() + Duration::from_secs(60);
             let in_time = |done: &dyn Fn() -> bool| {
                 while !done() && Instant::now() < until {
                     std::thread::sleep(Duration::from_millis(5));

@@ -280,8 +280,11 @@ impl AllTodos {
     /// The threads that read for a volume. They are its own: those of the callers' pool may all be waiting for
     /// the volume, as for the end of a memory. `None` where the system gives no more threads.
     fn readers(&self) -> Option<&ThreadPool> {
-        let named = ThreadPoolBuilder::new().thread_name(|n| format!("foldback-reader-{n}"));
-        self.readers.get_or_init(|| named.build().ok()).as_ref()
+        let made = || {
+            let named = ThreadPoolBuilder::new().thread_name(|n| format!("foldback-reader-{n}"));
+            named.build().ok()
+        };
+        self.readers.get_or_init(made).as_ref()
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn of_its_server(mut sources: ModelSources) -> ModelSources {
     sources
 }
 
-/// Whether an address is the one of a provider, and the model's name tells of another.
+/// Whether an address is the one of a provider, and the model's name is another's.
 pub(super) fn is_of_another(base_url: &str, model: &str) -> bool {
     let bare = |url: &str| url.trim_end_matches('/').to_owned();
     let is_at = |provider: &Provider| {

@@ -37,7 +37,7 @@ struct View {
     live: Option<ProgressBar>,
     /// While somebody is asked, the lines that are written afterwards.
     held: Option<Vec<String>>,
-    /// Nothing is told any more: the run is over, and what was under way beside it may not be.
+    /// It shows nothing more: the run is over, and what was under way beside it may not be.
     is_over: bool,
 }
 

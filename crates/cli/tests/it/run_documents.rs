@@ -96,7 +96,8 @@ fn a_folder_without_documents_ends_the_run_before_the_model_is_asked() {
     assert!(ran.text().contains("4.7 metres"), "{ran:?}");
 }
 
-/// A folder in the workspace can be made a link by whoever writes there: what a later turn reads is not chosen so.
+/// An agent that writes in its workspace can make a folder there a link: that does not choose what a later turn
+/// reads.
 #[cfg(unix)]
 #[test]
 fn a_folder_that_leads_elsewhere_by_now_is_refused() {
