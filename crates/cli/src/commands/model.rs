@@ -25,7 +25,8 @@ pub(crate) enum Model {
 /// takes otherwise is named as settings, to be written down under [model].
 ///
 /// JSON: {"model", "at", "is_usable", "findings": [{"question", "holds", "detail"}], "settings"}; `holds`
-/// is null where it could not be found out. The exit code is 1 where no agent can work with the server.
+/// is null where it could not be found out. The exit code is 1 where no agent can work with the server, or a
+/// question had no answer.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The model, as its provider knows it [env: FOLDBACK_MODEL]

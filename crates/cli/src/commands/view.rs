@@ -12,8 +12,9 @@ use foldback_core::Budget;
 /// Print the prompt as the model would get it now
 ///
 /// It is what the memory shows under the fold policy that the todo was last recorded under, with the
-/// memory's own tools. With --sent it is the last request of a run in this todo, byte for byte: with the
-/// agent's instructions and all tools.
+/// memory's own tools. With --sent it is the last request that a run made in this todo, message for message:
+/// with the agent's instructions and all tools, as OpenAI is sent them. Other servers are sent the same in
+/// the words of their chat templates.
 ///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
 /// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no

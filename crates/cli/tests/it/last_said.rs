@@ -43,7 +43,9 @@ fn what_was_recorded_last_is_found_listed_and_loaded() {
 /// The tokens of a million cost so much, and prefixes from so many tokens on are cached.
 fn priced(shell: &Shell, read: f64, least: u64) -> String {
     let prices = format!("input = 10.0, output = 10.0, cached_read = {read}, cached_write = 10.0");
-    let model = format!("token_prices = {{ {prices} }}\nleast_cached_tokens = {least}\n");
+    let model = format!(
+        "provider = \"openai\"\ntoken_prices = {{ {prices} }}\nleast_cached_tokens = {least}\n"
+    );
     shell.write("prices.toml", format!("[model]\n{model}"))
 }
 
