@@ -14,7 +14,7 @@ const CHOICES: [&str; 2] = ["anyOf", "oneOf"];
 ///
 /// Arguments that fit it fit the tool's own, once [`with_nulls`] has written what they leave out: a property
 /// that may be `null` may be left out here, though the tool's own schema requires it. Of several types the
-/// first counts that a value of `enum` has.
+/// one counts that a value of `enum` has: text where it is among them, for that says numbers as well.
 pub(crate) fn plain_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     simplify(&mut schema, 0);
     schema
@@ -156,7 +156,8 @@ fn single_type(schema: &mut Map<String, Value>) {
         let fits =
             |name: &&Value| values.is_empty() || values.iter().any(|value| has_type(value, name));
         let others = || types.iter().filter(|name| **name != "null");
-        let chosen = others().find(fits).or_else(|| types.iter().find(fits));
+        let text = others().find(|name| *name == "string" && fits(name));
+        let chosen = text.or_else(|| others().find(fits)).or_else(|| types.iter().find(fits));
         if let Some(chosen) = chosen.or_else(|| others().next()).cloned() {
             schema.insert("type".to_owned(), chosen);
         }
@@ -233,7 +234,7 @@ mod tests {
     fn types_are_single_and_properties_described() {
         let schema = json!({"type": "object", "required": ["a"], "properties": {
             "a": {"type": ["boolean", "null"], "description": "If so."},
-            "lines": {"type": ["string", "integer", "null"]},
+            "lines": {"type": ["integer", "null", "string"]},
             "most_hits": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
                           "default": null, "title": "Most Hits"},
             "list": {"type": "array", "items": {"type": "object", "properties": {"城市": {"type": "string"}}}},

@@ -224,11 +224,14 @@ impl ChatTemplate {
         }
     }
 
-    /// Whether a template, by its own text, knows no results of tools: they can only be said as text.
+    /// Whether a template, by its own text, can say no tools, so that they can only be said as text: it
+    /// knows no results of tools, or fails on each tool that takes a list (Command R+ looks for a method
+    /// where a list's `items` are).
     #[must_use]
     pub fn knows_no_tools(text: &str) -> bool {
         let text = text.to_lowercase();
-        text.contains("must alternate") && !text.contains("tool")
+        let no_results = text.contains("must alternate") && !text.contains("tool");
+        no_results || text.contains("(json_spec.items)")
     }
 
     /// The settings that say so, a line each; none of a template that can say everything.
