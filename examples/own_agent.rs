@@ -29,10 +29,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let todo = TodoId::new("tides")?;
     let mut context = memory.session(&todo)?;
 
-    let task =
-        Task::new("told", "The gauge at Holm reads low since April: add 37 mm to its levels.");
+    let task = Task::new("told", "Keep the tables of high water.");
     agent.run(&mut context, &task).await?;
     // What the program itself has to say is recorded like anything else.
+    let correction = "The gauge at Holm reads low since April: add 37 mm to its levels.";
+    context.record(Message::user(correction))?;
+    context.record(Message::assistant("Noted."))?;
     for hour in 0..48 {
         let level = 900 + 25 * hour;
         context.record(Message::user(&format!("Ness, hour {hour}: {level} mm.")))?;
@@ -86,7 +88,7 @@ impl Observer for Lines {
 fn script() -> ScriptedModel {
     let call = |id, tool, arguments| Answer::from(ToolCall::new(id, tool, arguments));
     ScriptedModel::new([
-        Answer::text("I will add 37 mm to what Holm reads."),
+        Answer::text("I will keep them."),
         call("c1", "tide", r#"{"station": "Holm"}"#),
         call("c2", "search_block", r#"{"query": "correction of the gauge at Holm"}"#),
         call("c3", "file_write", r#"{"path": "holm.md", "content": "Holm: 2211 mm\n"}"#),

@@ -103,6 +103,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 fn run(context: &mut dyn ContextManager) -> Result<(usize, String), Box<dyn Error>> {
     let mut peak = 0;
     context.record(Message::system("You interview a person about their work."))?;
+    context.record(Message::user("I am to be interviewed about my clocks."))?;
+    context.record(Message::assistant("Welcome."))?;
     context.record(Message::user("Note this for later: my password hint is 'blue heron'."))?;
     context.record(Message::assistant("Noted."))?;
     for n in 0..40 {

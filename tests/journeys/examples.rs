@@ -65,12 +65,12 @@ example!(
 example!(
     own_agent,
     "../../examples/own_agent.rs",
-    "recalled: #1 user: The gauge at Holm reads low since April: add 37 mm to its levels."
+    "recalled: #3 user: The gauge at Holm reads low since April: add 37 mm to its levels."
 );
 example!(
     own_context_manager,
     "../../examples/own_context_manager.rs",
-    "asked for the password hint: #1 user: Note this for later: my password hint is 'blue heron'."
+    "asked for the password hint: #3 user: Note this for later: my password hint is 'blue heron'."
 );
 example!(
     own_strategy,

@@ -263,15 +263,8 @@ impl<'a> ReactLoop<'a> {
         }
         self.was_empty = false;
         context.record(message)?;
-        // A run that goes on after it asks again.
-        if *stop == StopReason::Length
-            && !self.is_known
-            && let Some(repeated) = repetition(&text)
-        {
-            return Ok(Next::Endless(format!(
-                "the model repeats itself without an end: {}",
-                quoted(&beginning(&repeated))
-            )));
+        if let Some(endless) = self.endless(stop, &text) {
+            return Ok(endless);
         }
         if !is_block && execute_tools::begins_block(&text) {
             self.tell(context, observation::BLOCK_NOT_READ)?;
@@ -305,6 +298,17 @@ impl<'a> ReactLoop<'a> {
             return Ok(Next::Unusable("the model calls no tool where it has to".to_owned()));
         }
         Ok(Next::Answered(text))
+    }
+
+    /// What becomes of an answer that repeats itself until it is cut off. A run that goes on after it asks
+    /// again.
+    fn endless(&self, stop: &StopReason, text: &str) -> Option<Next> {
+        if *stop != StopReason::Length || self.is_known {
+            return None;
+        }
+        let repeated = repetition(text)?;
+        let why = "the model repeats itself without an end";
+        Some(Next::Endless(format!("{why}: {}", quoted(&beginning(&repeated)))))
     }
 
     /// Tells the model something on the user's side, where no person said it.
