@@ -116,6 +116,8 @@ fn bs7_a_damaged_payload_leaves_its_block_to_be_found_by_its_own_words() {
     let dir = tempfile::tempdir().unwrap();
     let mut few = options();
     few.index.index_after_passages = 20;
+    // The thread of the indexes may come by between two blocks: no block is too few to catch up with.
+    few.index.batch_blocks = 1;
     let memory = Memory::open(dir.path(), few.clone()).unwrap();
     let mut session = memory.session(&todo("t")).unwrap();
     let question = "Why did the nightly quokka run stop?";
