@@ -4,6 +4,7 @@
 //! `FOLDBACK_LLAMA` names the folder that `.ci/make_llama` fills: `venv`, `lib`, `model.gguf` and `templates`.
 //! Without it the tests of real servers say that they are skipped.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -41,6 +42,7 @@ pub(crate) fn templates(folder: &Path) -> Vec<(String, PathBuf)> {
 pub(crate) struct Llama {
     child: Child,
     at: String,
+    folder: PathBuf,
 }
 
 impl Llama {
@@ -49,7 +51,7 @@ impl Llama {
         let port = free_port();
         let mut command = python(folder, "cpp_server.py");
         command.arg(folder.join("model.gguf")).arg(template).arg(port.to_string());
-        Self::start(command, port, "/health")
+        Self::start(folder, command, port, "/health")
     }
 
     /// llama-cpp-python's server, which reads calls out of ChatML.
@@ -62,13 +64,13 @@ impl Llama {
             .args(["--port", &port.to_string(), "--model"])
             .arg(folder.join("model.gguf"))
             .env("LLAMA_CPP_LIB_PATH", folder.join("lib"));
-        Self::start(command, port, "/v1/models")
+        Self::start(folder, command, port, "/v1/models")
     }
 
-    fn start(mut command: Command, port: u16, alive: &str) -> Self {
+    fn start(folder: &Path, mut command: Command, port: u16, alive: &str) -> Self {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = quiet.spawn().unwrap();
-        let mut server = Self { child, at: format!("127.0.0.1:{port}") };
+        let mut server = Self { child, at: format!("127.0.0.1:{port}"), folder: folder.to_owned() };
         let began = Instant::now();
         while server.ask("GET", alive, None).0 != 200 {
             assert!(began.elapsed() < PATIENCE, "the server answers within two minutes");
@@ -76,6 +78,11 @@ impl Llama {
             std::thread::sleep(Duration::from_millis(100));
         }
         server
+    }
+
+    /// Where its model lies.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The base URL of its API.
@@ -86,27 +93,59 @@ impl Llama {
     /// The status and the words of an answer; 0 of a server that is not there.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
         let body = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.exchange(method, path, body.as_bytes());
+        answer.map_or((0, String::new()), |answer| (answer.status, answer.body))
+    }
+
+    /// Asks, and gives the whole answer.
+    pub(crate) fn exchange(&self, method: &str, path: &str, body: &[u8]) -> Option<Answer> {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {0}\r\ncontent-type: application/json\r\n\
              content-length: {1}\r\nconnection: close\r\n\r\n",
             self.at,
             body.len()
         );
-        let mut answer = Vec::new();
-        let asked = TcpStream::connect(&self.at).and_then(|mut stream| {
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(body.as_bytes())?;
-            stream.read_to_end(&mut answer)
-        });
-        if asked.is_err() {
-            return (0, String::new());
+        let mut stream = TcpStream::connect(&self.at).ok()?;
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok()?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).ok()?;
+        Answer::read(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+/// What a server has answered.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The content type.
+    pub(crate) kind: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn read(text: &str) -> Option<Self> {
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let head = head.to_ascii_lowercase();
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        let kind = value("content-type: ").unwrap_or_default().to_owned();
+        let is_chunked = value("transfer-encoding: ") == Some("chunked");
+        let body = if is_chunked { joined(body)? } else { body.to_owned() };
+        Some(Self { status, kind, body })
+    }
+}
+
+/// The chunks of a body, without their lengths.
+fn joined(mut chunks: &str) -> Option<String> {
+    let mut body = String::new();
+    loop {
+        let (length, rest) = chunks.split_once("\r\n")?;
+        let length = usize::from_str_radix(length.trim(), 16).ok()?;
+        if length == 0 {
+            return Some(body);
         }
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-        (
-            status.unwrap_or(0),
-            answer.split_once("\r\n\r\n").map_or("", |(_, words)| words).to_owned(),
-        )
+        body.push_str(rest.get(..length)?);
+        chunks = rest.get(length..)?.strip_prefix("\r\n")?;
     }
 }
 

@@ -38,6 +38,7 @@ mod model_check;
 mod reach;
 mod real_servers;
 mod record;
+mod recorded;
 mod replay;
 mod report;
 mod run;
