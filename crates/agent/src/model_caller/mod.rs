@@ -44,8 +44,17 @@ pub enum Reply {
     Exhausted(Resource),
 }
 
-/// Takes each piece of a text as it is written.
-pub(crate) type OnText<'a> = &'a mut (dyn FnMut(String) + Send);
+/// Takes an answer's text as it is written; gone once the text is whole.
+pub(crate) type OnText<'a> = Box<dyn FnMut(Written<'_>) + Send + 'a>;
+
+/// A piece of an answer's text, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written<'a> {
+    /// More of the text.
+    Text(&'a str),
+    /// The answer broke off, and is asked for again: what came of it so far is void.
+    Again,
+}
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -206,28 +215,23 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The model's answer.
+/// The model's answer, whose text is heard as it is written.
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
-    on_text: Option<OnText<'_>>,
+    mut on_text: Option<OnText<'_>>,
 ) -> Result<ChatResponse, ModelError> {
     let request = &marked(request, model.capabilities());
-    match on_text {
-        Some(on_text) => streamed(model, request, on_text).await,
-        None => model.complete(request).await,
-    }
-}
-
-async fn streamed(
-    model: &dyn ChatModel,
-    request: &ChatRequest,
-    on_text: OnText<'_>,
-) -> Result<ChatResponse, ModelError> {
+    let mut hear = |written: Written<'_>| {
+        if let Some(on_text) = &mut on_text {
+            on_text(written);
+        }
+    };
     let mut stream = model.stream(request).await?;
     while let Some(chunk) = stream.next().await {
         match chunk? {
-            ChatChunk::Text(text) => on_text(text),
+            ChatChunk::Text(text) => hear(Written::Text(&text)),
+            ChatChunk::Again => hear(Written::Again),
             ChatChunk::ToolCall { .. } => {}
             ChatChunk::Done(response) => return Ok(*response),
         }

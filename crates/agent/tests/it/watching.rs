@@ -4,8 +4,8 @@ use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan,
-    OnePlanSettings, React, Stop, Task,
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, React,
+    Stop, Task,
 };
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
@@ -82,19 +82,25 @@ async fn et10_a_run_is_told_as_it_happens() {
     assert_eq!(spent.usage, model.usage());
 }
 
-/// OP8: a step that starts while its plan is being written is reported before the plan is.
+/// OP8: a step that starts while its plan is being written is reported before the plan is. Of a plan that
+/// comes at once none does.
 #[tokio::test(start_paused = true)]
 async fn op8_a_step_that_starts_early_is_told() {
     let written = [
         r#"{"action_plan": {"step1": {"function": "read", "args": {"path": "一.md"}}, "#,
         r#""step2": {"function": "read", "args": {"path": "二.md"}}}}"#,
     ];
-    let pieces = Answer::pieces(written.map(|piece| (ms(100), piece)));
-    let model = model([pieces, "done".into()]);
-    let watching = Arc::new(Watching::default());
-    let one_plan = OnePlan::new(OnePlanSettings::default().with_stream(true));
-    let agent = agent(&model, vec![says("read", 1, "ok")]);
-    agent.run(&one_plan, full().as_mut(), &watched(&watching)).await.unwrap();
+    let told = async |plan: Answer| {
+        let model = model([plan, "done".into()]);
+        let watching = Arc::new(Watching::default());
+        let agent = agent(&model, vec![says("read", 1, "ok")]);
+        agent.run(&OnePlan::default(), full().as_mut(), &watched(&watching)).await.unwrap();
+        watching
+    };
+    let at_once = told(Answer::text(&written.concat()).after(ms(200))).await;
+    let kinds_at_once = kinds(&at_once);
+    assert!(!kinds_at_once.contains(&"started_early".to_owned()), "{kinds_at_once:?}");
+    let watching = told(Answer::pieces(written.map(|piece| (ms(100), piece)))).await;
     let events = watching.0.lock();
     let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind()).collect();
     let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();

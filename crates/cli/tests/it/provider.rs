@@ -1,5 +1,6 @@
 //! A model behind the chat-completions API, which answers by a script.
 
+use crate::slowly;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 /// A provider on 127.0.0.1. It keeps what it was asked.
 pub(crate) struct Provider {
     server: MockServer,
+    url: String,
     /// Serves; gone with the provider.
     _runtime: tokio::runtime::Runtime,
 }
@@ -75,12 +77,18 @@ impl Provider {
             mock.respond_with(script).mount(&server).await;
             server
         });
-        Self { server, _runtime: runtime }
+        let url = format!("{}/v1", server.uri());
+        Self { server, url, _runtime: runtime }
+    }
+
+    /// The same, with a pause behind each piece of an answer that is streamed.
+    pub(crate) fn slowly(self, pause: Duration) -> Self {
+        Self { url: slowly::before(&self.url, pause), ..self }
     }
 
     /// The base URL.
     pub(crate) fn url(&self) -> String {
-        format!("{}/v1", self.server.uri())
+        self.url.clone()
     }
 
     /// The bodies of the requests so far.
