@@ -4,13 +4,13 @@ use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, React,
-    Stop, Task,
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, Piece,
+    React, Stop, Task, Written,
 };
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
-use foldback_llm::{Answer, ModelError, ModelErrorKind};
+use foldback_llm::{Answer, ModelError, ModelErrorKind, RetryPolicy, Retrying, ScriptedModel};
 use foldback_planner::StepId;
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use parking_lot::Mutex;
@@ -346,6 +346,52 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
             (1, "nobody_knows_it", false, "Error (unknown tool)"),
             (2, "read", false, "Error (arguments)"),
             (3, "read", true, "小雨"),
+        ]
+    );
+}
+
+/// ET10: what the model writes is told while it comes, and that an answer begins anew; the record has the whole.
+#[tokio::test(start_paused = true)]
+async fn et10_words_are_told_as_they_are_written() {
+    struct Listening(tokio::time::Instant, Mutex<Vec<String>>);
+    impl Observer for Listening {
+        fn observe(&self, _: &TodoId, event: &AgentEvent) {
+            if let AgentEvent::Answered { text, .. } = event {
+                self.1.lock().push(format!("answered: {text}"));
+            }
+        }
+        fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
+            let at = self.0.elapsed().as_millis();
+            let written = match piece.written {
+                Written::Text(text) => text,
+                Written::Again => "again",
+            };
+            let (purpose, key) = (piece.purpose.name(), piece.key);
+            self.1.lock().push(format!("{at} {todo} {purpose}/{key}: {written}"));
+        }
+    }
+    let look = Answer::calls("先看。", vec![read("c1")]);
+    let lost = ModelError::new(ModelErrorKind::Unavailable, "断了");
+    let half = Answer::pieces([(ms(100), "It ra")]).failing(lost);
+    let whole = Answer::pieces([(ms(100), "It rains"), (ms(50), ".")]);
+    let model = Arc::new(ScriptedModel::new([look, half, whole]));
+    let policy = RetryPolicy::default().with_first_wait(ms(1)).with_longest_wait(ms(1));
+    let executor = Executor::new(Toolbox::new(vec![says("read", 100, "小雨")]).unwrap());
+    let agent = Agent::new(Arc::new(Retrying::new(model, policy)), executor);
+    let listening = Arc::new(Listening(tokio::time::Instant::now(), Mutex::default()));
+    let task = task("go").with_observer(listening.clone());
+    let report = agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
+    assert_eq!(report.answer(), Some("It rains."));
+    assert_eq!(
+        *listening.1.lock(),
+        [
+            "0 task react/1: 先看。",
+            "answered: 先看。",
+            "200 task react/2: It ra",
+            "200 task react/2: again",
+            "301 task react/2: It rains",
+            "351 task react/2: .",
+            "answered: It rains.",
         ]
     );
 }

@@ -91,10 +91,7 @@ impl StepSettings {
     /// # Errors
     /// When the model would have to call a tool in each message, and nothing could end its work.
     pub(crate) fn react(&self, max_steps: Option<u32>) -> Result<ReactSettings, CliError> {
-        let form = self.call_form.as_deref().map(|name| {
-            let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
-            CallForm::from_name(name).ok_or_else(unknown)
-        });
+        let form = self.form()?;
         let choice = self.choice();
         if choice.must_call() && !self.terminate {
             let name = self.tool_choice.as_deref().unwrap_or_default();
@@ -106,10 +103,20 @@ impl StepSettings {
         let max_observe = self.max_observe.map(|most| most as usize);
         Ok(ReactSettings::default()
             .with_max_steps(max_steps)
-            .with_calls(form.transpose()?.unwrap_or_default())
+            .with_calls(form)
             .with_tool_choice(choice)
             .with_terminate(self.terminate)
             .with_max_observe(max_observe))
+    }
+
+    /// How the model writes its calls.
+    ///
+    /// # Errors
+    /// When there is no such form.
+    pub(crate) fn form(&self) -> Result<CallForm, CliError> {
+        let Some(name) = &self.call_form else { return Ok(CallForm::default()) };
+        let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
+        CallForm::from_name(name).ok_or_else(unknown)
     }
 
     /// Whether steps start while their plan is still being written.

@@ -27,8 +27,8 @@ pub(crate) struct Turn {
 enum Said {
     /// Words, or calls as the API writes them.
     Message { text: Option<String>, calls: Vec<Value> },
-    /// Words, piece by piece.
-    Pieces(String),
+    /// Words, piece by piece, and calls behind them; or where the connection breaks off, nothing more.
+    Pieces { text: String, calls: Vec<Value>, breaks: bool },
     /// No answer.
     Error(ResponseTemplate),
 }
@@ -132,7 +132,19 @@ impl Provider {
 
     /// An answer in words, as a server sends it that streams.
     pub(crate) fn pieces(text: &str) -> Turn {
-        Turn::new(Said::Pieces(text.to_owned()))
+        Self::pieces_and(text, &[])
+    }
+
+    /// The same, with calls of tools behind the words.
+    pub(crate) fn pieces_and(text: &str, calls: &[(&str, Value)]) -> Turn {
+        let (text, calls) = (text.to_owned(), whole_calls(calls));
+        Turn::new(Said::Pieces { text, calls, breaks: false })
+    }
+
+    /// Words behind which the connection breaks off, where the provider is [`slowly`](Self::slowly) listened to.
+    pub(crate) fn broken(text: &str) -> Turn {
+        let (text, calls) = (text.to_owned(), Vec::new());
+        Turn::new(Said::Pieces { text, calls, breaks: true })
     }
 
     /// A call of a tool.
@@ -142,12 +154,7 @@ impl Provider {
 
     /// Calls of tools.
     pub(crate) fn calls(calls: &[(&str, Value)]) -> Turn {
-        let call = |(n, (tool, arguments)): (usize, &(&str, Value))| {
-            let function = json!({"name": tool, "arguments": arguments.to_string()});
-            json!({"id": format!("call_{n}"), "type": "function", "function": function})
-        };
-        let calls = calls.iter().enumerate().map(call).collect();
-        Turn::new(Said::Message { text: None, calls })
+        Turn::new(Said::Message { text: None, calls: whole_calls(calls) })
     }
 
     /// Words that reached the greatest length of an answer.
@@ -185,7 +192,9 @@ impl Turn {
     fn response(self) -> ResponseTemplate {
         let (text, calls) = match self.said {
             Said::Error(error) => return error.set_delay(self.delay),
-            Said::Pieces(text) => return pieces(&text).set_delay(self.delay),
+            Said::Pieces { text, calls, breaks } => {
+                return pieces(&text, &calls, breaks).set_delay(self.delay);
+            }
             Said::Message { text, calls } => (text, calls),
         };
         let finish = match calls.is_empty() {
@@ -208,7 +217,16 @@ impl Turn {
     }
 }
 
-fn pieces(text: &str) -> ResponseTemplate {
+/// Calls as the API writes them.
+fn whole_calls(calls: &[(&str, Value)]) -> Vec<Value> {
+    let call = |(n, (tool, arguments)): (usize, &(&str, Value))| {
+        let function = json!({"name": tool, "arguments": arguments.to_string()});
+        json!({"id": format!("call_{n}"), "type": "function", "function": function})
+    };
+    calls.iter().enumerate().map(call).collect()
+}
+
+fn pieces(text: &str, calls: &[Value], breaks: bool) -> ResponseTemplate {
     let chunk = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         let object = "chat.completion.chunk";
@@ -220,7 +238,18 @@ fn pieces(text: &str) -> ResponseTemplate {
         .chunks(16)
         .map(|piece| chunk(json!({"content": String::from_iter(piece)}), None))
         .collect();
-    body.push_str(&chunk(json!({}), Some("stop")));
+    if breaks {
+        body.push_str(slowly::BREAK);
+    }
+    for (index, call) in calls.iter().enumerate() {
+        let mut call = call.clone();
+        call["index"] = json!(index);
+        body.push_str(&chunk(json!({"tool_calls": [call]}), None));
+    }
+    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    body.push_str(&chunk(json!({}), Some(finish)));
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110});
+    body.push_str(&format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
     body.push_str("data: [DONE]\n\n");
     ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
 }

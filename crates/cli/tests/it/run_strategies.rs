@@ -37,15 +37,15 @@ fn op8_plans_are_streamed_unless_it_is_said_otherwise() {
         "step3": {"function": "file_list", "args": {"path": "./"}},
     }));
     let (yes, no) = (Some(true), Some(false));
-    let cases: [(Option<bool>, Option<bool>, &[&str], bool); 6] = [
-        (None, None, &[], true),
-        (None, None, &["--no-stream-plans"], false),
-        (no, None, &[], false),
-        (no, None, &["--stream-plans"], true),
-        (no, yes, &[], true),
-        (yes, yes, &["--stream-plans", "--no-stream-plans"], false),
-    ];
-    for (of_user, of_project, flags, is_streamed) in cases {
+    let none: &[&str] = &[];
+    for ([of_user, of_project], flags, is_streamed) in [
+        ([None, None], none, true),
+        ([None, None], &["--no-stream-plans"], false),
+        ([no, None], &[], false),
+        ([no, None], &["--stream-plans"], true),
+        ([no, yes], &[], true),
+        ([yes, yes], &["--stream-plans", "--no-stream-plans"], false),
+    ] {
         let shell = Shell::new();
         let said = |is: bool| format!("[agent]\nstream_plans = {is}\n");
         if let Some(is) = of_user {

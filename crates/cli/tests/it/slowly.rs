@@ -4,6 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+/// The frame at which the connection is broken off.
+pub(crate) const BREAK: &str = ": break\n\n";
+
 /// Passes requests to the server at a base URL on, and gives its own base URL. It serves for as long as the
 /// tests go on.
 pub(crate) fn before(url: &str, pause: Duration) -> String {
@@ -49,7 +52,7 @@ fn pass(mut client: TcpStream, server: &str, pause: Duration) -> std::io::Result
     if !answer.contains("text/event-stream") {
         return client.write_all(answer.as_bytes());
     }
-    for frame in answer.split_inclusive("\n\n") {
+    for frame in answer.split_inclusive("\n\n").take_while(|frame| *frame != BREAK) {
         client.write_all(frame.as_bytes())?;
         client.flush()?;
         std::thread::sleep(pause);
