@@ -111,7 +111,7 @@ pub use context_window::ContextWindow;
 pub use executor::{Eager, Executor, Outcome, Quota, Retry, RunError, RunOptions, Settings};
 pub use foldback_llm::TokenPrices;
 pub use journal::{FileJournal, Journal, JournalError, MemoryJournal, Record};
-pub use model_caller::Reply;
+pub use model_caller::{Piece, Reply, Written};
 pub use observer::Observer;
 pub use one_plan::{OnePlan, OnePlanSettings};
 pub use person::{AskPerson, Person, Question};

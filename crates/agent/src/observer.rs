@@ -1,6 +1,7 @@
 //! Watching an agent while it works.
 
 use crate::executor::CallReport;
+use crate::model_caller::Piece;
 use crate::react::React;
 use crate::trajectory::{Purpose, Stop};
 use crate::{
@@ -17,6 +18,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub trait Observer: Send + Sync {
     /// Something happened in the run of `todo`: the agent's own, or a sub-agent's.
     fn observe(&self, todo: &TodoId, event: &AgentEvent);
+
+    /// The model writes, in the run of `todo`: text as it comes, many times a second. What is not overridden
+    /// waits for the whole answer.
+    fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
+        let _ = (todo, piece);
+    }
 }
 
 /// Tells an observer of an event, as far as it is one for observers.
@@ -26,13 +33,14 @@ pub(crate) fn hear(
     spend: &SpendTracker,
     event: &RunEvent<'_>,
 ) {
-    let tell = |event: &AgentEvent| {
-        let observe = AssertUnwindSafe(|| observer.observe(todo, event));
-        if catch_unwind(observe).is_err() {
+    let guard = |observe: &dyn Fn()| {
+        if catch_unwind(AssertUnwindSafe(observe)).is_err() {
             tracing::warn!(%todo, "an observer panicked");
         }
     };
+    let tell = |event: &AgentEvent| guard(&|| observer.observe(todo, event));
     match *event {
+        RunEvent::Wrote { piece } => guard(&|| observer.wrote(todo, &piece)),
         RunEvent::StepRefused { turn, step, call, result } => {
             let (tool, arguments) = (call.name.clone(), call.arguments.clone());
             tell(&AgentEvent::CallBegan { turn, step, tool, arguments });

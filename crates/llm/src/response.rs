@@ -93,6 +93,8 @@ pub enum ChatChunk {
         /// More of its arguments.
         arguments: String,
     },
+    /// The answer broke off, and is asked for again: what came of it so far is void, and it begins anew.
+    Again,
     /// All of it, at the end.
     Done(Box<ChatResponse>),
 }

@@ -1,6 +1,8 @@
 //! Asking again, after a while.
 
-use crate::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError};
+use crate::{
+    Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
+};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use std::fmt;
@@ -11,7 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A model that is asked again when it fails for a reason that passes.
 ///
-/// A stream is asked for again only before its first piece: what was shown is not taken back.
+/// A stream that breaks off behind its first piece is asked for again as well, and says so by
+/// [`ChatChunk::Again`]: what came before that is void.
 #[derive(Clone)]
 pub struct Retrying<M> {
     model: M,
@@ -125,8 +128,13 @@ impl<M: ChatModel> Retrying<M> {
         Self { on_retry: Some(Arc::new(on_retry)), ..self }
     }
 
-    /// Waits before the next attempt, or says why there is none.
-    async fn after(&self, tries: &mut Tries, request: &ChatRequest, error: ModelError) -> Outcome {
+    /// How long to wait before the next attempt, or why there is none.
+    fn wait_after(
+        &self,
+        tries: &mut Tries,
+        request: &ChatRequest,
+        error: ModelError,
+    ) -> Result<Duration, ModelError> {
         let failure = tries.failures;
         tries.failures += 1;
         if !error.kind.is_transient() || tries.failures >= self.policy.attempts {
@@ -134,18 +142,58 @@ impl<M: ChatModel> Retrying<M> {
         }
         let wait = self.policy.wait(failure, request.session.as_deref());
         let wait = wait.max(error.retry_after.unwrap_or_default());
-        let is_over = tries.waited.saturating_add(wait) > self.policy.total_wait
+        let waited = tries.waited.saturating_add(wait);
+        let is_over = waited > self.policy.total_wait
             || tries.began.elapsed().saturating_add(wait) > self.policy.total_time;
         if is_over {
             return Err(error);
         }
+        tries.waited = waited;
         tracing::info!(model = self.model.name(), ?wait, %error, "asking again");
         if let Some(on_retry) = &self.on_retry {
             on_retry(&error, wait);
         }
-        tokio::time::sleep(wait).await;
-        tries.waited += wait;
-        Ok(())
+        Ok(wait)
+    }
+
+    /// A stream whose first piece has come.
+    async fn opened<'a>(
+        &'a self,
+        tries: &mut Tries,
+        request: &'a ChatRequest,
+    ) -> Result<ChatStream<'a>, ModelError> {
+        loop {
+            let error = match self.model.stream(request).await {
+                Err(error) => error,
+                Ok(mut chunks) => match chunks.next().await {
+                    Some(Err(error)) => error,
+                    first => return Ok(stream::iter(first).chain(chunks).boxed()),
+                },
+            };
+            tokio::time::sleep(self.wait_after(tries, request, error)?).await;
+        }
+    }
+
+    /// The next piece of a stream, and how it goes on.
+    async fn piece<'a>(&'a self, request: &'a ChatRequest, going: Going<'a>) -> Option<Piece<'a>> {
+        let (mut chunks, mut tries) = match going {
+            Going::On(chunks, tries) => (chunks, tries),
+            Going::Again(wait, mut tries) => {
+                tokio::time::sleep(wait).await;
+                match self.opened(&mut tries, request).await {
+                    Ok(chunks) => (chunks, tries),
+                    Err(error) => return Some((Err(error), Going::Over)),
+                }
+            }
+            Going::Over => return None,
+        };
+        Some(match chunks.next().await? {
+            Ok(chunk) => (Ok(chunk), Going::On(chunks, tries)),
+            Err(error) => match self.wait_after(&mut tries, request, error) {
+                Ok(wait) => (Ok(ChatChunk::Again), Going::Again(wait, tries)),
+                Err(error) => (Err(error), Going::Over),
+            },
+        })
     }
 }
 
@@ -156,7 +204,16 @@ impl<M: fmt::Debug> fmt::Debug for Retrying<M> {
     }
 }
 
-type Outcome = Result<(), ModelError>;
+/// How a stream goes on.
+enum Going<'a> {
+    On(ChatStream<'a>, Tries),
+    /// It broke off, and is asked for again after this long.
+    Again(Duration, Tries),
+    Over,
+}
+
+/// A piece of a stream, and how it goes on behind that.
+type Piece<'a> = (Result<ChatChunk, ModelError>, Going<'a>);
 
 /// What one request has been through.
 struct Tries {
@@ -189,7 +246,9 @@ impl<M: ChatModel> ChatModel for Retrying<M> {
             loop {
                 match self.model.complete(request).await {
                     Ok(response) => return Ok(response),
-                    Err(error) => self.after(&mut tries, request, error).await?,
+                    Err(error) => {
+                        tokio::time::sleep(self.wait_after(&mut tries, request, error)?).await;
+                    }
                 }
             }
         }
@@ -202,16 +261,9 @@ impl<M: ChatModel> ChatModel for Retrying<M> {
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
             let mut tries = Tries::begin();
-            loop {
-                let error = match self.model.stream(request).await {
-                    Err(error) => error,
-                    Ok(mut chunks) => match chunks.next().await {
-                        Some(Err(error)) => error,
-                        first => return Ok(stream::iter(first).chain(chunks).boxed()),
-                    },
-                };
-                self.after(&mut tries, request, error).await?;
-            }
+            let chunks = self.opened(&mut tries, request).await?;
+            let going = Going::On(chunks, tries);
+            Ok(stream::unfold(going, |going| self.piece(request, going)).boxed())
         }
         .boxed()
     }

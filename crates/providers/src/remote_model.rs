@@ -5,6 +5,7 @@
 //! (`openai_answer.rs`, `anthropic_answer.rs`). What messages carry stays as it is: arguments that are no
 //! JSON, white space around texts, a piece of a call without an index.
 
+mod answering;
 mod reading;
 mod streaming;
 
@@ -22,10 +23,10 @@ use crate::{
 use foldback_core::Message;
 use foldback_llm::{
     Capabilities, ChatChunk, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelError,
-    ModelErrorKind, StopReason, ToolChoice, ToolNames,
+    ModelErrorKind, ToolChoice, ToolNames,
 };
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
+use futures::{FutureExt, StreamExt};
 use reading::{Reader, Reading};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -233,66 +234,6 @@ impl RemoteModel {
         }
     }
 
-    /// The whole answer of one that comes piece by piece. Servers of one's own that give nothing in pieces
-    /// are asked for it once more as a whole: llama-cpp-python streams no calls, and breaks off instead of
-    /// saying what is wrong with a request.
-    async fn collect(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
-        let is_own = self.config.provider == Provider::OpenAiCompatible;
-        let reading = match self.open_or_whole(request).await? {
-            Opened::Whole(response) => return Ok(*response),
-            Opened::Pieces(reading) => *reading,
-            Opened::Broken(busy, error) if !is_own => return Err(self.failed(&busy, error)),
-            // Whether the server is there is seen by the request for the whole.
-            Opened::Broken(busy, error) => {
-                drop(busy);
-                let is_lost = error.kind == ModelErrorKind::Unavailable;
-                return self.whole_instead(request, None, is_lost).await;
-            }
-        };
-        let (pieces, end) = self.read_on(reading).await;
-        let is_native = self.config.tool_calls() == ToolCalls::Native;
-        let is_nothing = match &end {
-            Ok(response) => response.usage.output == 0 && response.stop == StopReason::End,
-            // A call in words that is none has been written.
-            Err(error) => error.kind == ModelErrorKind::Response && is_native,
-        };
-        if is_own && is_nothing && pieces == 0 {
-            return self.whole_instead(request, end.ok(), false).await;
-        }
-        if let (true, Ok(response)) = (is_own, &end) {
-            self.streaming.streamed(request, response.usage);
-        }
-        end
-    }
-
-    /// The answer as a whole, behind a stream that gave none, or was lost.
-    async fn whole_instead(
-        &self,
-        request: &ChatRequest,
-        streamed: Option<ChatResponse>,
-        is_lost: bool,
-    ) -> Result<ChatResponse, ModelError> {
-        let whole = match (self.whole_behind(request, true).await, streamed) {
-            (Ok(whole), None) => whole,
-            (Ok(whole), Some(streamed)) => {
-                let mut usage = streamed.usage;
-                usage += whole.usage;
-                ChatResponse { usage, ..whole }
-            }
-            // It had nothing to say.
-            (Err(_), Some(streamed)) => return Ok(streamed),
-            // What was wrong with the request is said here, and not where the stream broke off.
-            (Err(error), None) => return Err(error),
-        };
-        if is_lost {
-            self.streaming.lost(request);
-        } else if !whole.message.tool_calls().is_empty() || !whole.message.text().trim().is_empty()
-        {
-            self.streaming.gave_nothing(request);
-        }
-        Ok(whole)
-    }
-
     /// Reads an answer to its end, and counts its pieces.
     async fn read_on(&self, mut reading: Reading) -> (usize, Result<ChatResponse, ModelError>) {
         let mut pieces = 0;
@@ -301,7 +242,7 @@ impl RemoteModel {
                 Some(Ok(ChatChunk::Done(response))) => break Ok(*response),
                 Some(Ok(_)) => pieces += 1,
                 Some(Err(error)) => break Err(self.failed(reading.busy(), error)),
-                None => break Err(unreadable("the answer broke off before its end", "")),
+                None => break Err(broke_off()),
             }
         };
         (pieces, end)
@@ -334,6 +275,10 @@ enum Opened {
     Broken(Busy, ModelError),
 }
 
+fn broke_off() -> ModelError {
+    unreadable("the answer broke off before its end", "")
+}
+
 impl ChatModel for RemoteModel {
     fn name(&self) -> &str {
         &self.config.name
@@ -351,12 +296,13 @@ impl ChatModel for RemoteModel {
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
-            if !self.config.stream || self.streaming.is_given_up(request) {
-                let response = self.whole(request).await?;
-                self.streaming.came_whole(response.usage);
-                return Ok(response);
+            let mut chunks = self.stream(request).await?;
+            while let Some(chunk) = chunks.next().await {
+                if let ChatChunk::Done(response) = chunk? {
+                    return Ok(*response);
+                }
             }
-            self.collect(request).await
+            Err(broke_off())
         }
         .boxed()
     }
@@ -365,20 +311,6 @@ impl ChatModel for RemoteModel {
         &'a self,
         request: &'a ChatRequest,
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
-        async move {
-            let reading = match self.open_or_whole(request).await? {
-                Opened::Pieces(reading) => *reading,
-                Opened::Broken(busy, error) => return Err(self.failed(&busy, error)),
-                Opened::Whole(response) => {
-                    return Ok(stream::iter(response.into_chunks().into_iter().map(Ok)).boxed());
-                }
-            };
-            let chunks = stream::unfold(reading, move |mut reading| async move {
-                let chunk = reading.chunk().await?;
-                Some((chunk.map_err(|error| self.failed(reading.busy(), error)), reading))
-            });
-            Ok(chunks.boxed())
-        }
-        .boxed()
+        self.answer(request).boxed()
     }
 }

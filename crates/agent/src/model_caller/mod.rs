@@ -44,8 +44,41 @@ pub enum Reply {
     Exhausted(Resource),
 }
 
-/// Takes each piece of a text as it is written.
-pub(crate) type OnText<'a> = &'a mut (dyn FnMut(String) + Send);
+/// Takes an answer's text as it is written; gone once the text is whole.
+pub(crate) type OnText<'a> = Box<dyn FnMut(Written<'_>) + Send + 'a>;
+
+/// What is written of an answer's text while the model writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written<'a> {
+    /// More of the text.
+    Text(&'a str),
+    /// The answer broke off, and is asked for again: what came of it so far is void.
+    Again,
+}
+
+/// A piece of an answer, while the model writes it.
+///
+/// It is for whoever watches, and for nobody else: neither the journal nor the trajectory has it, and a run that
+/// goes on after it was killed does not say it again. What holds is the whole answer, which follows as an event
+/// ([`AgentEvent::Answered`](crate::AgentEvent::Answered)); an answer that comes whole is one piece.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Piece<'a> {
+    /// What the model was asked for.
+    pub purpose: &'a Purpose,
+    /// The name of the question among those of its purpose that are open.
+    pub key: &'a str,
+    /// What it writes.
+    pub written: Written<'a>,
+}
+
+impl<'a> Piece<'a> {
+    /// What is written for a question.
+    #[must_use]
+    pub fn new(purpose: &'a Purpose, key: &'a str, written: Written<'a>) -> Self {
+        Self { purpose, key, written }
+    }
+}
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -121,13 +154,21 @@ impl ModelCaller {
             Err(resource) => return Ok(Reply::Exhausted(resource)),
         };
         request.id = Some(format!("{}/{}/{key}", self.run, purpose.name()));
+        let mut on_text = on_text;
+        // What takes the text is gone with the answer, also while that is still noted.
+        let hear = move |written: Written<'_>| {
+            self.log.emit(RunEvent::Wrote { piece: Piece::new(purpose, key, written) });
+            if let Some(on_text) = &mut on_text {
+                on_text(written);
+            }
+        };
         self.log.emit(RunEvent::Asked { purpose, key, request: &request, tokens });
         let span = spans::chat(model.name());
         let answer = tokio::select! {
             biased;
             () = self.cancelled.cancelled() => return Ok(Reply::Cancelled),
             () = until(spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
-            answer = answered(model, &request, on_text).instrument(span.clone()) => answer,
+            answer = answered(model, &request, hear).instrument(span.clone()) => answer,
         };
         let request_hash = hash_of(&request);
         let noted = self.note(purpose, key, (reason, &request_hash), &answer);
@@ -206,28 +247,18 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The model's answer.
+/// The model's answer, whose text is heard as it is written.
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
-    on_text: Option<OnText<'_>>,
+    mut hear: impl FnMut(Written<'_>),
 ) -> Result<ChatResponse, ModelError> {
     let request = &marked(request, model.capabilities());
-    match on_text {
-        Some(on_text) => streamed(model, request, on_text).await,
-        None => model.complete(request).await,
-    }
-}
-
-async fn streamed(
-    model: &dyn ChatModel,
-    request: &ChatRequest,
-    on_text: OnText<'_>,
-) -> Result<ChatResponse, ModelError> {
     let mut stream = model.stream(request).await?;
     while let Some(chunk) = stream.next().await {
         match chunk? {
-            ChatChunk::Text(text) => on_text(text),
+            ChatChunk::Text(text) => hear(Written::Text(&text)),
+            ChatChunk::Again => hear(Written::Again),
             ChatChunk::ToolCall { .. } => {}
             ChatChunk::Done(response) => return Ok(*response),
         }

@@ -132,7 +132,11 @@ impl<'a> Drive<'a> {
 
     /// Ends the run; what has not started never will.
     pub(super) async fn end(self) -> Result<Done, AgentError> {
-        let Self { run, rounds, log, undecided, .. } = self;
+        let Self { run, mut rounds, log, undecided, early, .. } = self;
+        if rounds.iter().all(|round| round.steps.is_empty()) && !early.steps.is_empty() {
+            // The plan never came, and they ran.
+            rounds.push(began_early(&early));
+        }
         let outcome = run.finish().await?;
         log.emit(RunEvent::StepsRan { turn: TURN, outcome: &outcome });
         Ok(Done { rounds, outcome, undecided })
@@ -146,17 +150,34 @@ impl<'a> Drive<'a> {
             None => true,
         };
         if broke_off && self.recall_early()? {
-            self.run.seal()?;
-            let steps = self.early.steps.clone();
-            self.rounds.push(Round { text: String::new(), steps, findings: Vec::new() });
-            let reason = Reason { broken_off: true, ..Reason::default() };
-            let state = self.state(&self.run.progress(), None);
-            let request = self.requests.replan(&state, &reason, false);
-            self.ask(Purpose::PLANNER, reason, request);
+            self.plan_the_rest()
         } else {
             self.ask(Purpose::PLANNER, Reason::default(), self.requests.plan(self.follows));
+            Ok(())
         }
+    }
+
+    /// Has planned what is still to do beside the steps that began before their plan broke off.
+    fn plan_the_rest(&mut self) -> Result<(), AgentError> {
+        self.run.seal()?;
+        self.rounds.push(began_early(&self.early));
+        let reason = Reason { broken_off: true, ..Reason::default() };
+        let state = self.state(&self.run.progress(), None);
+        let request = self.requests.replan(&state, &reason, false);
+        self.ask(Purpose::PLANNER, reason, request);
         Ok(())
+    }
+
+    /// The plan broke off, and its model begins it anew. Where steps of it have begun, the new one could mean
+    /// others by their numbers: it is not waited for.
+    fn broke_off(&mut self) -> Result<(), AgentError> {
+        if self.early.steps.is_empty() {
+            return Ok(());
+        }
+        self.question = None;
+        // It has no answer, so that the next question is the first, as after a kill.
+        self.asked.remove(&Purpose::PLANNER);
+        self.plan_the_rest()
     }
 
     /// Takes over the steps that an earlier run began while the plan was being written, if there are any.
@@ -188,6 +209,7 @@ impl<'a> Drive<'a> {
                 () = cancelled.cancelled(), if self.question.is_some() => self.question = None,
                 Some(heard) = heard(&mut self.question) => match heard {
                     Heard::Steps(steps) => self.start_early(steps)?,
+                    Heard::Again => self.broke_off()?,
                     Heard::Whole(reply) => self.answered((*reply)?)?,
                 },
             }
@@ -258,6 +280,11 @@ impl<'a> Drive<'a> {
         let facts = facts(progress, self.run.calls(), budget, deciding);
         State { facts, next: progress.next_number() }
     }
+}
+
+/// The round of a plan of which no more is known than the steps that began while it was being written.
+fn began_early(early: &Plan) -> Round {
+    Round { text: String::new(), steps: early.steps.clone(), findings: Vec::new() }
 }
 
 /// Lets the next answer be longer, where there is a bound.

@@ -2,7 +2,7 @@
 
 use super::request::Reason;
 use crate::agent::AgentError;
-use crate::model_caller::{self, Reply};
+use crate::model_caller::{self, OnText, Reply, Written};
 use crate::strategy::StrategyRun;
 use crate::trajectory::Purpose;
 use foldback_llm::ChatRequest;
@@ -19,12 +19,13 @@ pub(super) struct Question<'a> {
     /// Whether an earlier run has asked it.
     pub(super) was_noted: bool,
     answer: BoxFuture<'a, Result<Reply, AgentError>>,
-    written: Option<Written>,
+    written: Option<BeingWritten>,
 }
 
 /// A plan that is being written.
-struct Written {
-    pieces: UnboundedReceiver<String>,
+struct BeingWritten {
+    /// Its text; `None` where it broke off, and begins anew.
+    pieces: UnboundedReceiver<Option<String>>,
     reader: OnePlanReader,
 }
 
@@ -32,6 +33,8 @@ struct Written {
 pub(super) enum Heard {
     /// These steps of the plan are written; there will be more.
     Steps(Vec<Step>),
+    /// The plan broke off, and is asked for again: its steps so far may not be in it.
+    Again,
     /// All of the answer.
     Whole(Box<Result<Reply, AgentError>>),
 }
@@ -47,7 +50,7 @@ impl<'a> Question<'a> {
     ) -> Self {
         let was_noted = run.model_caller.holds(&purpose, &key);
         let (sender, pieces) = unbounded_channel();
-        let written = streamed.then(|| Written { pieces, reader: OnePlanReader::new() });
+        let written = streamed.then(|| BeingWritten { pieces, reader: OnePlanReader::new() });
         let (own, noted, asked_for) = (request.clone(), reason.noted(), purpose.clone());
         let answer = async move {
             let question = model_caller::Question {
@@ -56,10 +59,15 @@ impl<'a> Question<'a> {
                 reason: noted,
                 request: own,
             };
-            // Nobody listens any more when the run is over; the answer does not matter then.
-            let mut on_text = |text| drop(sender.send(text));
-            let on_text: Option<model_caller::OnText<'_>> =
-                if streamed { Some(&mut on_text) } else { None };
+            let on_text = move |written: Written<'_>| {
+                let text = match written {
+                    Written::Text(text) => Some(text.to_owned()),
+                    Written::Again => None,
+                };
+                // Nobody listens any more when the run is over; the answer does not matter then.
+                drop(sender.send(text));
+            };
+            let on_text = streamed.then(|| Box::new(on_text) as OnText<'_>);
             run.model_caller.put(run.agent().model(), question, on_text).await
         };
         Self { purpose, reason, request, was_noted, answer: answer.boxed(), written }
@@ -74,20 +82,32 @@ impl<'a> Question<'a> {
         loop {
             tokio::select! {
                 biased;
+                // A plan that came at once is whole before any of its steps could start early.
+                answer = &mut self.answer => return Heard::Whole(Box::new(answer)),
                 Some(text) = written.pieces.recv() => {
-                    let steps = written.reader.push(&text).into_iter().filter_map(|event| {
-                        match event {
-                            OnePlanEvent::Step(step) => Some(step),
-                            _ => None,
-                        }
-                    });
-                    let steps: Vec<Step> = steps.collect();
-                    if !steps.is_empty() {
+                    let Some(text) = text else {
+                        written.reader = OnePlanReader::new();
+                        return Heard::Again;
+                    };
+                    let steps = written.steps(&text);
+                    // Of a text that is whole the plan is taken.
+                    if !steps.is_empty() && !written.pieces.is_closed() {
                         return Heard::Steps(steps);
                     }
                 }
-                answer = &mut self.answer => return Heard::Whole(Box::new(answer)),
             }
         }
+    }
+}
+
+impl BeingWritten {
+    /// The steps that more of the text brings.
+    fn steps(&mut self, text: &str) -> Vec<Step> {
+        let events = self.reader.push(text).into_iter();
+        let steps = events.filter_map(|event| match event {
+            OnePlanEvent::Step(step) => Some(step),
+            _ => None,
+        });
+        steps.collect()
     }
 }

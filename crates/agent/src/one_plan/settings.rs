@@ -9,8 +9,9 @@ use foldback_llm::Sampling;
 pub struct OnePlanSettings {
     /// How often the plan may be made anew in one run.
     pub max_replans: u32,
-    /// Whether steps start while the first plan is still being written. Which ones may is the
-    /// executor's setting: only those that do nothing to the world, unless it says otherwise.
+    /// Whether steps start while the first plan is still being written, where the model gives it piece by
+    /// piece. Which ones may is the executor's setting: only those that do nothing to the world, unless it
+    /// says otherwise.
     pub stream: bool,
     /// About how many tokens the steps take together, with arguments, tasks and results, when the model
     /// is asked again or writes the answer. What is left out is marked, and stays whole in the run.
@@ -20,14 +21,9 @@ pub struct OnePlanSettings {
 }
 
 impl Default for OnePlanSettings {
-    /// Three replans, no streaming, 12,000 tokens of steps.
+    /// Three replans, steps that start early, 12,000 tokens of steps.
     fn default() -> Self {
-        Self {
-            max_replans: 3,
-            stream: false,
-            results_tokens: 12_000,
-            sampling: Sampling::default(),
-        }
+        Self { max_replans: 3, stream: true, results_tokens: 12_000, sampling: Sampling::default() }
     }
 }
 

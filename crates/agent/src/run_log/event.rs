@@ -1,6 +1,7 @@
 //! What can happen in a run.
 
 use crate::executor::CallReport;
+use crate::model_caller::Piece;
 use crate::trajectory::{Degraded, Purpose, Stop, Trajectory};
 use crate::{ApprovalRequest, Decision, Outcome, Spending, StrategyName};
 use foldback_core::{BlockId, ItemState, TodoId, TodoList, ToolCall};
@@ -48,6 +49,11 @@ pub enum RunEvent<'a> {
         request: &'a ChatRequest,
         /// The estimated tokens of the request.
         tokens: u64,
+    },
+    /// The model writes: only the observer hears of it.
+    Wrote {
+        /// What it writes, and for which question.
+        piece: Piece<'a>,
     },
     /// The model has answered, or could not.
     Answered {

@@ -2,7 +2,7 @@
 
 use crate::script::{answering, asked, full, running, says, task, text};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal, OnePlan, OnePlanSettings, React, Report, Strategy};
+use foldback_agent::{Executor, MemoryJournal, OnePlan, React, Report, Strategy};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
@@ -13,13 +13,12 @@ const NOTHING_MORE: &str = r#"{"action_plan": {}}"#;
 struct Lives {
     journal: Arc<MemoryJournal>,
     tools: Vec<Arc<dyn Tool>>,
-    stream: bool,
     step_by_step: bool,
 }
 
 impl Lives {
     fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { journal: Arc::default(), tools, stream: false, step_by_step: false }
+        Self { journal: Arc::default(), tools, step_by_step: false }
     }
 
     /// One life: with these answers, killed after ten seconds.
@@ -29,12 +28,11 @@ impl Lives {
     ) -> (Arc<ScriptedModel>, Option<Report>) {
         let model = Arc::new(ScriptedModel::new(answers));
         let executor = Executor::new(Toolbox::new(self.tools.clone()).unwrap());
-        let settings = OnePlanSettings::default().with_stream(self.stream);
         let agent = running(&model, executor.with_journal(self.journal.clone()));
         let (mut context, task) = (full(), task("go"));
         let strategy: &dyn Strategy = match self.step_by_step {
             true => &React::default(),
-            false => &OnePlan::new(settings),
+            false => &OnePlan::default(),
         };
         let run = agent.run(strategy, context.as_mut(), &task);
         let report = tokio::time::timeout(ms(10_000), run).await;
@@ -81,8 +79,7 @@ async fn r12_a_repair_is_found_again() {
 #[tokio::test(start_paused = true)]
 async fn r12_a_plan_that_broke_off_is_gone_on_from() {
     let (look, count) = counted("look", Effect::ReadOnly);
-    let mut run = Lives::new(vec![look]);
-    run.stream = true;
+    let run = Lives::new(vec![look]);
     let written = [
         (ms(1_000), r#"{"action_plan": {"step1": {"function": "look", "args": {"q": "一"}},"#),
         (ms(1_000_000_000), "}}"),
@@ -113,8 +110,7 @@ async fn r12_a_plan_that_broke_off_is_gone_on_from() {
 async fn r12_a_streamed_plan_is_repaired_after_a_kill() {
     for killed_at in [1, 2] {
         let (look, count) = counted("look", Effect::ReadOnly);
-        let mut run = Lives::new(vec![look]);
-        run.stream = true;
+        let run = Lives::new(vec![look]);
         let written = [
             (ms(100), r#"{"action_plan": {"step1": {"function": "look", "args": {"q": "一"}}, "#),
             (ms(100), r#""step2": {"function": "lok", "args": {}}}}"#),

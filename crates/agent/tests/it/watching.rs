@@ -4,13 +4,13 @@ use crate::keeping::Watching;
 use crate::script::{Remembering, agent, fails, full, model, running, says, task, texts};
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::{
-    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan,
-    OnePlanSettings, React, Stop, Task,
+    Agent, AgentEvent, AgentState, Executor, Journal, MemoryJournal, Observer, OnePlan, Piece,
+    React, Stop, Task, Written,
 };
 use foldback_core::{
     BlockId, ContextError, ContextLayer, ContextManager, Message, Recorded, TodoId, ToolCall,
 };
-use foldback_llm::{Answer, ModelError, ModelErrorKind};
+use foldback_llm::{Answer, ModelError, ModelErrorKind, RetryPolicy, Retrying, ScriptedModel};
 use foldback_planner::StepId;
 use foldback_tool::{Effect, Tool, ToolOutput, Toolbox};
 use parking_lot::Mutex;
@@ -82,19 +82,25 @@ async fn et10_a_run_is_told_as_it_happens() {
     assert_eq!(spent.usage, model.usage());
 }
 
-/// OP8: a step that starts while its plan is being written is reported before the plan is.
+/// OP8: a step that starts while its plan is being written is reported before the plan is. Of a plan that
+/// comes at once none does.
 #[tokio::test(start_paused = true)]
 async fn op8_a_step_that_starts_early_is_told() {
     let written = [
         r#"{"action_plan": {"step1": {"function": "read", "args": {"path": "一.md"}}, "#,
         r#""step2": {"function": "read", "args": {"path": "二.md"}}}}"#,
     ];
-    let pieces = Answer::pieces(written.map(|piece| (ms(100), piece)));
-    let model = model([pieces, "done".into()]);
-    let watching = Arc::new(Watching::default());
-    let one_plan = OnePlan::new(OnePlanSettings::default().with_stream(true));
-    let agent = agent(&model, vec![says("read", 1, "ok")]);
-    agent.run(&one_plan, full().as_mut(), &watched(&watching)).await.unwrap();
+    let told = async |plan: Answer| {
+        let model = model([plan, "done".into()]);
+        let watching = Arc::new(Watching::default());
+        let agent = agent(&model, vec![says("read", 1, "ok")]);
+        agent.run(&OnePlan::default(), full().as_mut(), &watched(&watching)).await.unwrap();
+        watching
+    };
+    let at_once = told(Answer::text(&written.concat()).after(ms(200))).await;
+    let kinds_at_once = kinds(&at_once);
+    assert!(!kinds_at_once.contains(&"started_early".to_owned()), "{kinds_at_once:?}");
+    let watching = told(Answer::pieces(written.map(|piece| (ms(100), piece)))).await;
     let events = watching.0.lock();
     let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind()).collect();
     let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
@@ -340,6 +346,52 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
             (1, "nobody_knows_it", false, "Error (unknown tool)"),
             (2, "read", false, "Error (arguments)"),
             (3, "read", true, "小雨"),
+        ]
+    );
+}
+
+/// ET10: what the model writes is told while it comes, and that an answer begins anew; the record has the whole.
+#[tokio::test(start_paused = true)]
+async fn et10_words_are_told_as_they_are_written() {
+    struct Listening(tokio::time::Instant, Mutex<Vec<String>>);
+    impl Observer for Listening {
+        fn observe(&self, _: &TodoId, event: &AgentEvent) {
+            if let AgentEvent::Answered { text, .. } = event {
+                self.1.lock().push(format!("answered: {text}"));
+            }
+        }
+        fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
+            let at = self.0.elapsed().as_millis();
+            let written = match piece.written {
+                Written::Text(text) => text,
+                Written::Again => "again",
+            };
+            let (purpose, key) = (piece.purpose.name(), piece.key);
+            self.1.lock().push(format!("{at} {todo} {purpose}/{key}: {written}"));
+        }
+    }
+    let look = Answer::calls("先看。", vec![read("c1")]);
+    let lost = ModelError::new(ModelErrorKind::Unavailable, "断了");
+    let half = Answer::pieces([(ms(100), "It ra")]).failing(lost);
+    let whole = Answer::pieces([(ms(100), "It rains"), (ms(50), ".")]);
+    let model = Arc::new(ScriptedModel::new([look, half, whole]));
+    let policy = RetryPolicy::default().with_first_wait(ms(1)).with_longest_wait(ms(1));
+    let executor = Executor::new(Toolbox::new(vec![says("read", 100, "小雨")]).unwrap());
+    let agent = Agent::new(Arc::new(Retrying::new(model, policy)), executor);
+    let listening = Arc::new(Listening(tokio::time::Instant::now(), Mutex::default()));
+    let task = task("go").with_observer(listening.clone());
+    let report = agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
+    assert_eq!(report.answer(), Some("It rains."));
+    assert_eq!(
+        *listening.1.lock(),
+        [
+            "0 task react/1: 先看。",
+            "answered: 先看。",
+            "200 task react/2: It ra",
+            "200 task react/2: again",
+            "301 task react/2: It rains",
+            "351 task react/2: .",
+            "answered: It rains.",
         ]
     );
 }

@@ -155,7 +155,8 @@ impl Chat<'_> {
         match run::begin(self.order(text.trim().to_owned(), place), &self.desk) {
             Ok(record) => {
                 self.is_clean &= record.state == RunState::Done;
-                run::print_turn(&record, self.desk.out)
+                let is_said = self.desk.is_said.load(Ordering::Relaxed);
+                run::print_turn(&record, is_said, self.desk.out)
             }
             Err(error) if matches!(error, CliError::Output(_)) => Err(error),
             Err(error) => {

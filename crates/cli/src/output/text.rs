@@ -62,22 +62,32 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
+/// The end of a text that fits into `width` columns, with a mark where something is left out.
+pub(crate) fn fit_end(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let tail = tail(text, width.saturating_sub(1));
+    if width > 0 { format!("…{tail}") } else { tail }
+}
+
+/// The end of a text that takes `room` columns at most.
+fn tail(text: &str, room: usize) -> String {
+    let mut used = 0;
+    let tail = text.chars().rev().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    let tail: Vec<char> = tail.collect();
+    tail.into_iter().rev().collect()
+}
+
 /// As [`fit`], with the end of the text kept too: names often differ there.
 pub(crate) fn fit_middle(text: &str, width: usize) -> String {
     if columns(text) <= width || width < 5 {
         return fit(text, width);
     }
-    let mut used = 0;
-    let room = width / 2;
-    let tail: Vec<char> = text
-        .chars()
-        .rev()
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= room
-        })
-        .collect();
-    let tail: String = tail.into_iter().rev().collect();
+    let tail = tail(text, width / 2);
     format!("{}{tail}", fit(text, width - columns(&tail)))
 }
 
@@ -204,6 +214,10 @@ mod tests {
         assert_eq!(fit_middle("问题与回答之一", 9), "问题…之一");
         assert_eq!(fit_middle("conversation-17", 10), "conv…on-17");
         assert_eq!(fit_middle("short", 10), "short");
+        assert_eq!(fit_end("问题与回答", 9), "…题与回答");
+        assert_eq!(fit_end("问题与回答", 8), "…与回答");
+        assert_eq!(fit_end("问题与回答", 10), "问题与回答");
+        assert_eq!([fit_end("abc", 1), fit_end("abc", 0)], ["…", ""]);
         for line in wrap("看 src/lib.rs 这一段很长的中文没有空格可以断开", 12, 4) {
             assert!(columns(&line) <= 12, "{line}");
         }

@@ -4,7 +4,7 @@ use super::account::Account;
 use super::lines::{brief, elapsed, todo, who};
 use crate::output::style::{self, paint};
 use crate::output::text;
-use foldback_agent::AgentEvent;
+use foldback_agent::{AgentEvent, Piece, Purpose, Written};
 use foldback_core::{TodoId, TodoList};
 use foldback_planner::StepId;
 use std::collections::BTreeMap;
@@ -15,9 +15,18 @@ pub(crate) struct Board {
     run: TodoId,
     list: TodoList,
     calls: Vec<Running>,
-    asked: BTreeMap<TodoId, Instant>,
+    asked: BTreeMap<TodoId, Asked>,
     blocks: usize,
     recalls: usize,
+}
+
+/// A question that the model has not answered.
+struct Asked {
+    since: Instant,
+    /// The end of what it has written so far.
+    end: String,
+    /// The question that it writes for, where several are open.
+    of: Option<(Purpose, String)>,
 }
 
 /// A call that has not ended.
@@ -29,10 +38,15 @@ struct Running {
     since: Instant,
 }
 
+/// So many bytes of what the model writes fill the line of any terminal.
+const LINE_BYTES: usize = 2_048;
 /// More calls than this are counted only.
 const MOST_CALLS: usize = 8;
 /// More items of the todo list than this are counted only.
 const MOST_ITEMS: usize = 12;
+
+/// What stands around the words of a line, with room for a time such as `59 min 59 s`.
+const TIME_COLUMNS: usize = 17;
 
 /// Signs that follow each other while something goes on, ten a second.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -53,7 +67,8 @@ impl Board {
     pub(crate) fn take(&mut self, todo: &TodoId, event: &AgentEvent, now: Instant) {
         match event {
             AgentEvent::Asked { .. } => {
-                self.asked.insert(todo.clone(), now);
+                let asked = Asked { since: now, end: String::new(), of: None };
+                self.asked.insert(todo.clone(), asked);
             }
             AgentEvent::Answered { .. } => {
                 self.asked.remove(todo);
@@ -79,6 +94,30 @@ impl Board {
             }
             _ => {}
         }
+    }
+
+    /// Takes what the model writes. Of several questions of one todo the line shows the first that is written to.
+    pub(crate) fn take_piece(&mut self, todo: &TodoId, piece: &Piece<'_>) {
+        let Some(Asked { end, of, .. }) = self.asked.get_mut(todo) else { return };
+        let (purpose, key) =
+            of.get_or_insert_with(|| (piece.purpose.clone(), piece.key.to_owned()));
+        if (&*purpose, key.as_str()) != (piece.purpose, piece.key) {
+            return;
+        }
+        match piece.written {
+            Written::Text(text) => end.push_str(text),
+            Written::Again => end.clear(),
+        }
+        // Cut now and then only, so that each byte is moved once.
+        if end.len() > 2 * LINE_BYTES {
+            let from = end.ceil_char_boundary(end.len() - LINE_BYTES);
+            end.drain(..from);
+        }
+    }
+
+    /// Whether a call of a todo goes on.
+    pub(crate) fn is_calling(&self, todo: &TodoId) -> bool {
+        self.calls.iter().any(|call| call.todo == *todo)
     }
 
     /// The run's todo list as it stands.
@@ -113,10 +152,16 @@ impl Board {
             let words = text::fit(words, room);
             format!("  {} {words}  {}", paint(style::NAME, spinner), paint(style::DIM, time))
         };
-        for (todo, since) in &self.asked {
+        for (todo, Asked { since, end, .. }) in &self.asked {
             let who = who(&self.run, todo);
-            let words =
-                if who.is_empty() { "the model".into() } else { format!("{who}: the model") };
+            let mut words =
+                if who.is_empty() { "the model".to_owned() } else { format!("{who}: the model") };
+            let end = text::one_line(end);
+            if !end.is_empty() {
+                words.push_str(": ");
+                let room = width.saturating_sub(text::columns(&words) + TIME_COLUMNS);
+                words.push_str(&text::fit_end(&end, room));
+            }
             lines.push(going(&words, *since));
         }
         for call in self.calls.iter().take(MOST_CALLS) {
@@ -163,7 +208,6 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback_agent::Purpose;
     use foldback_core::TodoItem;
 
     fn id(name: &str) -> TodoId {
@@ -214,6 +258,47 @@ mod tests {
         board.take(&id("trip.hotels"), &ended, later);
         let shown = bare(&board, &account, later);
         assert!(shown.contains("  ⠋ file_read 天气.md") && !shown.contains("hotels"), "{shown}");
+    }
+
+    const REACT: &Purpose = &Purpose::REACT;
+
+    fn wrote<'a>(key: &'a str, text: &'a str) -> Piece<'a> {
+        Piece::new(REACT, key, Written::Text(text))
+    }
+
+    /// The end of what is written stands on one line, whatever it is and however long.
+    #[test]
+    fn it_shows_the_end_of_what_is_written() {
+        let begun = Instant::now();
+        let mut board = Board::new(id("trip"));
+        let asked = || AgentEvent::Asked { purpose: Purpose::REACT, tokens: 9 };
+        board.take(&id("trip"), &asked(), begun);
+        board.take(&id("trip.hotels"), &asked(), begun);
+        let lines = |board: &Board| -> Vec<String> {
+            let shown = bare(board, &Account::default(), begun);
+            shown.lines().take(2).map(str::to_owned).collect()
+        };
+        board.take_piece(&id("trip"), &wrote("1", "看\n\u{1b}[2J"));
+        board.take_piece(&id("trip"), &wrote("2", "of another question"));
+        board.take_piece(&id("nobody"), &wrote("1", "of nobody"));
+        assert_eq!(lines(&board), ["  ⠋ the model: 看 ␛[2J  0 ms", "  ⠋ hotels: the model  0 ms"]);
+
+        for _ in 0..2_000 {
+            board.take_piece(&id("trip"), &wrote("1", "杭州的天气很好，"));
+        }
+        let [line, _] = lines(&board).try_into().unwrap();
+        assert!(
+            line.starts_with("  ⠋ the model: …") && line.ends_with("天气很好，  0 ms"),
+            "{line}"
+        );
+        assert!((50..=60).contains(&text::columns(&line)), "{line}");
+        assert!(board.asked[&id("trip")].end.len() <= 2 * LINE_BYTES + 64);
+
+        board.take_piece(&id("trip"), &Piece::new(REACT, "1", Written::Again));
+        assert_eq!(lines(&board)[0], "  ⠋ the model  0 ms");
+        board.take_piece(&id("trip"), &wrote("1", "anew"));
+        board.take(&id("trip"), &asked(), begun);
+        assert_eq!(lines(&board)[0], "  ⠋ the model  0 ms", "another question");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) leaving: Leaving,
     /// A run is worked on, and hears itself what comes from outside.
     pub(crate) is_at_work: Arc<AtomicBool>,
+    /// The answer of the last run stands on the terminal, as the model wrote it.
+    pub(crate) is_said: AtomicBool,
     runtime: Option<Runtime>,
     /// Those of a list, once they were started.
     servers: Mutex<Option<(Option<PathBuf>, McpServers)>>,
@@ -54,6 +56,7 @@ impl<'a> Desk<'a> {
             ends,
             leaving: Leaving::default(),
             is_at_work: Arc::default(),
+            is_said: AtomicBool::default(),
             runtime: Some(runtime),
             servers: Mutex::default(),
             person: OnceLock::new(),

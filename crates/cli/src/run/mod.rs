@@ -29,6 +29,7 @@ mod search_in;
 mod sent;
 mod settings;
 mod setup;
+mod speech;
 mod steps;
 mod summary;
 mod summary_settings;
@@ -73,6 +74,7 @@ use record::VERSION;
 use screen::Screen;
 use setup::{InputBilling, Model};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Begins a run, and works on it until it ends.
 pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError> {
@@ -244,7 +246,11 @@ fn work(
     let journal = Arc::new(folder.journal()?);
     let record = RunRecord { state: RunState::Running, why: None, ..record };
     folder.save(&record)?;
-    let screen = Screen::new(desk.out, record.todo());
+    let spoken = match desk.ends {
+        Ends::Turn => speech::spoken(&record.settings.strategy()?, record.settings.steps.form()?),
+        Ends::Command => Vec::new(),
+    };
+    let screen = Screen::new(desk.out, record.todo(), spoken);
     let meter = setup::meter(&record, folder, model.money);
     screen.meter(&meter);
     // It is told once.
@@ -262,6 +268,8 @@ fn work(
         Ok(Worked::Left) => record.left(account),
         Err(error) => record.failed(CliError::sentence(error), account),
     };
+    let is_said = record.answer.as_ref().is_some_and(|answer| screen.has_said(answer));
+    desk.is_said.store(is_said, Ordering::Relaxed);
     folder.save(&record)?;
     if let Worked::Ended(mut report, _) = worked? {
         judge(&mut report.trajectory, own_judges());

@@ -150,7 +150,7 @@ mod tests {
 
     fn screen() -> Arc<Screen> {
         let run = foldback_core::TodoId::new("trip").unwrap();
-        Screen::new(&Output::plain(), &run)
+        Screen::new(&Output::plain(), &run, Vec::new())
     }
 
     #[test]

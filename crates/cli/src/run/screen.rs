@@ -4,8 +4,9 @@ use super::board::Board;
 use super::lines::{self, Beside};
 use super::meter::Meter;
 use super::record::now;
+use super::speech::Speech;
 use crate::output::{Output, style, text};
-use foldback_agent::{AgentEvent, Observer};
+use foldback_agent::{AgentEvent, Observer, Piece, Purpose, Written};
 use foldback_core::TodoId;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 /// How often the part of a terminal that changes is drawn anew.
 const TICK: Duration = Duration::from_millis(100);
 
+/// What is said where words of the model turned out to be no answer.
+const ANEW: &str = "· what stands above is no answer yet: the model writes it anew";
+
 /// Whoever watches a run.
 pub(crate) struct Screen {
     out: Output,
@@ -28,6 +32,8 @@ pub(crate) struct Screen {
     board: Mutex<Board>,
     /// Whether a part of it changes: on a terminal.
     is_live: bool,
+    /// What the model's words on the terminal are asked for; nothing, where they are told at the end.
+    spoken: Vec<Purpose>,
     view: Mutex<View>,
 }
 
@@ -37,6 +43,8 @@ struct View {
     live: Option<ProgressBar>,
     /// While somebody is asked, the lines that are written afterwards.
     held: Option<Vec<String>>,
+    /// The model's words, where they are written as they come.
+    speech: Speech,
     /// It shows nothing more: the run is over, and what was under way beside it may not be.
     is_over: bool,
 }
@@ -68,7 +76,9 @@ struct EventLine<'a> {
 }
 
 impl Screen {
-    pub(crate) fn new(out: &Output, run: &TodoId) -> Arc<Self> {
+    /// The screen of a run. On a terminal, what the model writes for the purposes that are `spoken` is written
+    /// there as it comes.
+    pub(crate) fn new(out: &Output, run: &TodoId, spoken: Vec<Purpose>) -> Arc<Self> {
         let wanted = !out.is_quiet() && !out.is_json();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_live = wanted && !plain && io::stderr().is_terminal();
@@ -79,7 +89,13 @@ impl Screen {
             meter: OnceLock::new(),
             board: Mutex::new(Board::new(run.clone())),
             is_live,
-            view: Mutex::new(View { live: is_live.then(live), held: None, is_over: false }),
+            spoken: if wanted && io::stdout().is_terminal() { spoken } else { Vec::new() },
+            view: Mutex::new(View {
+                live: is_live.then(live),
+                held: None,
+                speech: Speech::default(),
+                is_over: false,
+            }),
         })
     }
 
@@ -142,6 +158,7 @@ impl Screen {
     /// Puts a question to the person at the terminal. What happens until it is answered is written
     /// afterwards, and holds nobody up.
     pub(crate) fn ask(&self, question: &str) -> Asked<'_> {
+        self.hush();
         let mut view = self.view.lock();
         if let Some(live) = view.live.take() {
             live.finish_and_clear();
@@ -156,6 +173,9 @@ impl Screen {
 
     /// Goes on after a question. Where nothing was typed, what comes next begins on a line of its own.
     pub(crate) fn resume(&self, is_typed: bool) {
+        if self.hush() {
+            return;
+        }
         let mut view = self.view.lock();
         let Some(held) = view.held.take() else { return };
         let first = (!is_typed).then(String::new);
@@ -180,6 +200,56 @@ impl Screen {
         }
     }
 
+    /// Whether this answer stands on the terminal already, as the model wrote it.
+    pub(crate) fn has_said(&self, answer: &str) -> bool {
+        self.view.lock().speech.is(answer)
+    }
+
+    /// Writes more of the model's words. What else happens meanwhile is written behind them.
+    fn speak(&self, purpose: &Purpose, words: &str) {
+        let view = &mut *self.view.lock();
+        // Behind a question they are told at the end.
+        if view.is_over || view.held.is_some() && !view.speech.is_open {
+            return;
+        }
+        let (is_first, is_anew) = (!view.speech.is_open, view.speech.is_anew(purpose));
+        let Some(words) = view.speech.more(purpose, words) else { return };
+        if is_first {
+            if let Some(live) = view.live.take() {
+                live.finish_and_clear();
+            }
+            view.held.get_or_insert_default();
+        }
+        if is_anew {
+            write_lines([style::paint(style::DIM, ANEW)]);
+        }
+        let mut stdout = anstream::stdout().lock();
+        // Who cannot read them is told at the end, or has gone.
+        drop(stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush()));
+    }
+
+    /// The model's words were no answer yet: it writes others in their place.
+    fn take_back(&self) {
+        if self.hush() {
+            self.print(vec![style::paint(style::DIM, ANEW)]);
+        }
+        self.view.lock().speech = Speech::default();
+    }
+
+    /// Ends the line of the model's words, and writes what happened meanwhile; tells whether there was one.
+    fn hush(&self) -> bool {
+        let mut view = self.view.lock();
+        if !view.speech.end() {
+            return false;
+        }
+        let mut stdout = anstream::stdout().lock();
+        drop(stdout.write_all(b"\n").and_then(|()| stdout.flush()));
+        drop(stdout);
+        write_lines(view.held.take().unwrap_or_default());
+        view.live = self.is_live.then(live);
+        true
+    }
+
     fn print(&self, lines: Vec<String>) {
         if lines.is_empty() {
             return;
@@ -202,6 +272,7 @@ fn write_lines(lines: impl IntoIterator<Item = String>) {
 
 impl Observer for Screen {
     fn observe(&self, todo: &TodoId, event: &AgentEvent) {
+        let is_said = *todo == self.run && ends_words(event) && self.hush();
         let lines = {
             let mut board = self.board.lock();
             let width = self.out.width().saturating_sub(1);
@@ -209,7 +280,9 @@ impl Observer for Screen {
             let beside = Beside { who: &who, call: board.call(todo, event), list: board.list() };
             let lines = lines::of(&beside, event, width);
             board.take(todo, event, Instant::now());
-            lines
+            // The words of an answer stand there in full.
+            let is_told = is_said && !matches!(event, AgentEvent::Answered { error: Some(_), .. });
+            if is_told { Vec::new() } else { lines }
         };
         if self.out.is_json() {
             let time = now().to_rfc3339();
@@ -220,6 +293,30 @@ impl Observer for Screen {
             self.tick();
         }
     }
+
+    fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
+        if !self.is_live && self.spoken.is_empty() {
+            return;
+        }
+        let is_of_call = {
+            let mut board = self.board.lock();
+            // It is drawn with the next tick.
+            board.take_piece(todo, piece);
+            board.is_calling(todo)
+        };
+        // What a tool has the model write is not said to the person.
+        if *todo == self.run && !is_of_call && self.spoken.contains(piece.purpose) {
+            match piece.written {
+                Written::Text(words) => self.speak(piece.purpose, words),
+                Written::Again => self.take_back(),
+            }
+        }
+    }
+}
+
+/// Whether the model writes no more behind an event.
+fn ends_words(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::Answered { .. } | AgentEvent::Ended { .. })
 }
 
 /// The part of a terminal that changes, empty.

@@ -33,11 +33,16 @@ pub(crate) struct StepSettings {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     terminate: bool,
 
-    /// Start steps that change nothing while the plan that they stand in is still being written; the model's
-    /// server has to stream
-    #[arg(long)]
+    /// Start steps that change nothing while the plan that they stand in is still being written, also where the
+    /// settings say not to; the model's server has to stream [default]
+    #[arg(long, overrides_with = "no_stream_plans")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) stream_plans: bool,
+    stream_plans: bool,
+
+    /// Start no step before its plan is whole
+    #[arg(long, overrides_with = "stream_plans")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    no_stream_plans: bool,
 
     /// Show the model so many characters of a result at most, under a context policy that has no tools to look
     /// back with, such as full; it reads on by the tool `observation_read`
@@ -47,8 +52,8 @@ pub(crate) struct StepSettings {
 }
 
 /// The arguments, by their ids.
-pub(crate) const STEPS: [&str; 5] =
-    ["call_form", "tool_choice", "terminate", "stream_plans", "max_observe"];
+pub(crate) const STEPS: [&str; 6] =
+    ["call_form", "tool_choice", "terminate", "stream_plans", "no_stream_plans", "max_observe"];
 
 /// The tool that ends a run.
 const TERMINATE: &str = "terminate";
@@ -56,22 +61,27 @@ const TERMINATE: &str = "terminate";
 impl StepSettings {
     /// These, with what `newer` says in their place.
     pub(crate) fn with_newer(self, newer: Self) -> Self {
+        let of_plans = if newer.says_of_plans() { &newer } else { &self };
+        let (stream_plans, no_stream_plans) = (of_plans.stream_plans, of_plans.no_stream_plans);
         Self {
             call_form: newer.call_form.or(self.call_form),
             tool_choice: newer.tool_choice.or(self.tool_choice),
             terminate: newer.terminate || self.terminate,
-            stream_plans: newer.stream_plans || self.stream_plans,
+            stream_plans,
+            no_stream_plans,
             max_observe: newer.max_observe.or(self.max_observe),
         }
     }
 
     /// These, and what the settings say where they say nothing.
     pub(crate) fn with_defaults(self, agent: &AgentSettings) -> Self {
+        let is_said = self.says_of_plans();
         Self {
             call_form: self.call_form.or_else(|| agent.call_form.clone()),
             tool_choice: self.tool_choice.or_else(|| agent.tool_choice.clone()),
             terminate: self.terminate || agent.terminate,
-            stream_plans: self.stream_plans || agent.stream_plans,
+            stream_plans: if is_said { self.stream_plans } else { agent.stream_plans },
+            no_stream_plans: if is_said { self.no_stream_plans } else { !agent.stream_plans },
             max_observe: self.max_observe.or(agent.max_observe),
         }
     }
@@ -81,10 +91,7 @@ impl StepSettings {
     /// # Errors
     /// When the model would have to call a tool in each message, and nothing could end its work.
     pub(crate) fn react(&self, max_steps: Option<u32>) -> Result<ReactSettings, CliError> {
-        let form = self.call_form.as_deref().map(|name| {
-            let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
-            CallForm::from_name(name).ok_or_else(unknown)
-        });
+        let form = self.form()?;
         let choice = self.choice();
         if choice.must_call() && !self.terminate {
             let name = self.tool_choice.as_deref().unwrap_or_default();
@@ -96,10 +103,30 @@ impl StepSettings {
         let max_observe = self.max_observe.map(|most| most as usize);
         Ok(ReactSettings::default()
             .with_max_steps(max_steps)
-            .with_calls(form.transpose()?.unwrap_or_default())
+            .with_calls(form)
             .with_tool_choice(choice)
             .with_terminate(self.terminate)
             .with_max_observe(max_observe))
+    }
+
+    /// How the model writes its calls.
+    ///
+    /// # Errors
+    /// When there is no such form.
+    pub(crate) fn form(&self) -> Result<CallForm, CliError> {
+        let Some(name) = &self.call_form else { return Ok(CallForm::default()) };
+        let unknown = || CliError::Usage(format!("there is no form of calls {name:?}"));
+        CallForm::from_name(name).ok_or_else(unknown)
+    }
+
+    /// Whether steps start while their plan is still being written.
+    pub(crate) fn stream_plans(&self) -> bool {
+        !self.no_stream_plans
+    }
+
+    /// Whether either of the two switches is given.
+    fn says_of_plans(&self) -> bool {
+        self.stream_plans || self.no_stream_plans
     }
 
     fn choice(&self) -> ToolChoice {
@@ -119,6 +146,35 @@ impl StepSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches as _;
+
+    /// A flag beats the settings either way, and the later of two flags, as that of a later turn, the earlier.
+    #[test]
+    fn the_last_word_says_whether_plans_are_streamed() {
+        let of = |flags: &[&str]| {
+            let command = StepSettings::augment_args(clap::Command::new("run"));
+            let given = command.try_get_matches_from([&["run"], flags].concat()).unwrap();
+            StepSettings::from_arg_matches(&given).unwrap()
+        };
+        let (yes, no) = (&["--stream-plans"][..], &["--no-stream-plans"][..]);
+        let agent = |stream_plans| AgentSettings { stream_plans, ..AgentSettings::default() };
+        let in_force = |flags, said| of(flags).with_defaults(&agent(said)).stream_plans();
+        let expected =
+            [(&[][..], false, false), (&[], true, true), (yes, false, true), (no, true, false)];
+        for (flags, said, is_so) in expected {
+            assert_eq!(in_force(flags, said), is_so, "{flags:?} over {said}");
+        }
+        assert!(in_force(&["--no-stream-plans", "--stream-plans"], false));
+        assert!(!in_force(&["--stream-plans", "--no-stream-plans"], true));
+        let next = |first: &[&str], next: &[&str]| {
+            let first = of(first).with_defaults(&agent(true));
+            first.with_newer(of(next)).stream_plans()
+        };
+        assert_eq!(
+            [next(no, &[]), next(no, yes), next(yes, no), next(&[], &[])],
+            [false, true, false, true]
+        );
+    }
 
     #[test]
     fn a_choice_is_read_and_one_that_never_ends_is_refused() {

@@ -65,12 +65,12 @@ pub(super) fn print(record: &RunRecord, out: &Output) -> Result<(), CliError> {
     table.print(out)
 }
 
-/// Tells what a turn of a chat came to: the answer, and on a line what it took.
-pub(crate) fn print_turn(record: &RunRecord, out: &Output) -> Result<(), CliError> {
+/// Tells what a turn of a chat came to: the answer, unless it is said already, and on a line what it took.
+pub(crate) fn print_turn(record: &RunRecord, is_said: bool, out: &Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&report(record));
     }
-    if let Some(answer) = &record.answer {
+    if let Some(answer) = record.answer.as_ref().filter(|_| !is_said) {
         out.line(text::plain(answer.trim_end()))?;
     }
     match record.state {

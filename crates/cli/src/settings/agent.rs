@@ -55,7 +55,7 @@ impl Default for AgentSettings {
             max_observe: None,
             tool_states: None,
             max_replans: 3,
-            stream_plans: false,
+            stream_plans: true,
             max_calls: None,
             max_tokens: None,
             max_cost: None,
@@ -110,7 +110,9 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_the_library_has_it() {
         let settings = AgentSettings::default();
-        assert_eq!(settings.max_replans, OnePlanSettings::default().max_replans);
+        let one_plan = OnePlanSettings::default();
+        assert_eq!(settings.max_replans, one_plan.max_replans);
+        assert_eq!(settings.stream_plans, one_plan.stream);
         assert_eq!(settings.max_steps, ReactSettings::default().max_steps);
     }
 }

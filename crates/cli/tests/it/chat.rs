@@ -147,14 +147,15 @@ impl Screen {
         stdin.flush().unwrap();
     }
 
-    /// Waits until this stands on the screen, behind what was waited for before.
+    /// Waits until this stands on the screen, behind what was waited for before; gives what stands between.
     #[track_caller]
-    fn waits_for(&mut self, words: &str) {
+    fn waits_for(&mut self, words: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(at) = self.all.find(words) {
+                let between = self.all[..at].to_owned();
                 self.all.drain(..at + words.len());
-                return;
+                return between;
             }
             let left = until.saturating_duration_since(Instant::now());
             let Ok(bytes) = self.shown.recv_timeout(left) else {
@@ -236,6 +237,54 @@ fn a_person_types_at_a_terminal() {
         .map(|run| run["state"].clone())
         .collect();
     assert_eq!(states, ["done", "cancelled", "done"]);
+}
+
+/// The model's words stand on the terminal while it writes them, once: before calls as well, and where its
+/// answer breaks off, in their place what it writes anew.
+#[cfg(target_os = "linux")]
+#[test]
+fn words_are_shown_while_they_arrive() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![
+        Provider::pieces("The first words, 早上好, and a while later the last."),
+        Provider::pieces_and("I look at all of it first.", &[("file_list", json!({}))]),
+        Provider::pieces("Nothing is here.\n\n"),
+        Provider::broken("It was never more than"),
+        Provider::pieces("It was never more than a rumour."),
+    ]);
+    let provider = provider.slowly(Duration::from_millis(300));
+    let command = chat(&shell, &provider, &["--todo", "trip"]);
+    let Some(mut screen) = Screen::open(&command) else {
+        eprintln!("SKIPPED: there is no `script` to make a terminal with");
+        return;
+    };
+    screen.waits_for("›");
+    screen.types("Good morning\r");
+    screen.waits_for("The first words");
+    assert!(!screen.all.contains("the last."), "{}", screen.all);
+    let rest = screen.waits_for("1 call · ");
+    assert_eq!(rest.matches("the last.\r\n").count(), 1, "{rest}");
+    assert!(!rest.contains("The first"), "{rest}");
+
+    screen.waits_for("›");
+    screen.types("What is here?\r");
+    screen.waits_for("I look at all of it first.\r\n");
+    let between = screen.waits_for("[. holds nothing]");
+    assert!(!between.contains("I look"), "{between}");
+    screen.waits_for("Nothing is here.\r\n");
+    let rest = screen.waits_for("2 calls · ");
+    assert!(!rest.contains("Nothing") && !rest.contains("I look"), "{rest}");
+
+    screen.waits_for("›");
+    screen.types("Is it true?\r");
+    screen.waits_for("It was never more than\r\n");
+    screen.waits_for("no answer yet: ");
+    screen.waits_for("what stands above is no answer yet");
+    let rest = screen.waits_for("1 call · ");
+    assert_eq!(rest.matches("It was never more than a rumour.\r\n").count(), 1, "{rest}");
+    screen.waits_for("›");
+    screen.types("\x04");
+    screen.waits_for("goes on with it");
 }
 
 /// What is refused or said by half changes nothing, and is answered in a sentence of the conversation's own.

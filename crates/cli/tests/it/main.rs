@@ -9,6 +9,7 @@
 
 mod provider;
 mod shell;
+mod slowly;
 
 mod bad_input;
 #[cfg(feature = "lab")]

@@ -1,5 +1,6 @@
 //! A model behind the chat-completions API, which answers by a script.
 
+use crate::slowly;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 /// A provider on 127.0.0.1. It keeps what it was asked.
 pub(crate) struct Provider {
     server: MockServer,
+    url: String,
     /// Serves; gone with the provider.
     _runtime: tokio::runtime::Runtime,
 }
@@ -25,8 +27,8 @@ pub(crate) struct Turn {
 enum Said {
     /// Words, or calls as the API writes them.
     Message { text: Option<String>, calls: Vec<Value> },
-    /// Words, piece by piece.
-    Pieces(String),
+    /// Words, piece by piece, and calls behind them; or where the connection breaks off, nothing more.
+    Pieces { text: String, calls: Vec<Value>, breaks: bool },
     /// No answer.
     Error(ResponseTemplate),
 }
@@ -75,12 +77,18 @@ impl Provider {
             mock.respond_with(script).mount(&server).await;
             server
         });
-        Self { server, _runtime: runtime }
+        let url = format!("{}/v1", server.uri());
+        Self { server, url, _runtime: runtime }
+    }
+
+    /// The same, with a pause behind each piece of an answer that is streamed.
+    pub(crate) fn slowly(self, pause: Duration) -> Self {
+        Self { url: slowly::before(&self.url, pause), ..self }
     }
 
     /// The base URL.
     pub(crate) fn url(&self) -> String {
-        format!("{}/v1", self.server.uri())
+        self.url.clone()
     }
 
     /// The bodies of the requests so far.
@@ -124,7 +132,19 @@ impl Provider {
 
     /// An answer in words, as a server sends it that streams.
     pub(crate) fn pieces(text: &str) -> Turn {
-        Turn::new(Said::Pieces(text.to_owned()))
+        Self::pieces_and(text, &[])
+    }
+
+    /// The same, with calls of tools behind the words.
+    pub(crate) fn pieces_and(text: &str, calls: &[(&str, Value)]) -> Turn {
+        let (text, calls) = (text.to_owned(), whole_calls(calls));
+        Turn::new(Said::Pieces { text, calls, breaks: false })
+    }
+
+    /// Words behind which the connection breaks off, where the provider is [`slowly`](Self::slowly) listened to.
+    pub(crate) fn broken(text: &str) -> Turn {
+        let (text, calls) = (text.to_owned(), Vec::new());
+        Turn::new(Said::Pieces { text, calls, breaks: true })
     }
 
     /// A call of a tool.
@@ -134,12 +154,7 @@ impl Provider {
 
     /// Calls of tools.
     pub(crate) fn calls(calls: &[(&str, Value)]) -> Turn {
-        let call = |(n, (tool, arguments)): (usize, &(&str, Value))| {
-            let function = json!({"name": tool, "arguments": arguments.to_string()});
-            json!({"id": format!("call_{n}"), "type": "function", "function": function})
-        };
-        let calls = calls.iter().enumerate().map(call).collect();
-        Turn::new(Said::Message { text: None, calls })
+        Turn::new(Said::Message { text: None, calls: whole_calls(calls) })
     }
 
     /// Words that reached the greatest length of an answer.
@@ -177,7 +192,9 @@ impl Turn {
     fn response(self) -> ResponseTemplate {
         let (text, calls) = match self.said {
             Said::Error(error) => return error.set_delay(self.delay),
-            Said::Pieces(text) => return pieces(&text).set_delay(self.delay),
+            Said::Pieces { text, calls, breaks } => {
+                return pieces(&text, &calls, breaks).set_delay(self.delay);
+            }
             Said::Message { text, calls } => (text, calls),
         };
         let finish = match calls.is_empty() {
@@ -200,7 +217,16 @@ impl Turn {
     }
 }
 
-fn pieces(text: &str) -> ResponseTemplate {
+/// Calls as the API writes them.
+fn whole_calls(calls: &[(&str, Value)]) -> Vec<Value> {
+    let call = |(n, (tool, arguments)): (usize, &(&str, Value))| {
+        let function = json!({"name": tool, "arguments": arguments.to_string()});
+        json!({"id": format!("call_{n}"), "type": "function", "function": function})
+    };
+    calls.iter().enumerate().map(call).collect()
+}
+
+fn pieces(text: &str, calls: &[Value], breaks: bool) -> ResponseTemplate {
     let chunk = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         let object = "chat.completion.chunk";
@@ -212,7 +238,18 @@ fn pieces(text: &str) -> ResponseTemplate {
         .chunks(16)
         .map(|piece| chunk(json!({"content": String::from_iter(piece)}), None))
         .collect();
-    body.push_str(&chunk(json!({}), Some("stop")));
+    if breaks {
+        body.push_str(slowly::BREAK);
+    }
+    for (index, call) in calls.iter().enumerate() {
+        let mut call = call.clone();
+        call["index"] = json!(index);
+        body.push_str(&chunk(json!({"tool_calls": [call]}), None));
+    }
+    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    body.push_str(&chunk(json!({}), Some(finish)));
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110});
+    body.push_str(&format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
     body.push_str("data: [DONE]\n\n");
     ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
 }

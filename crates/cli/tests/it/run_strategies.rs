@@ -2,8 +2,10 @@
 
 use crate::provider::Provider;
 use crate::run::{only_run, run};
+use crate::settings::user;
 use crate::shell::Shell;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn plan(steps: &Value) -> String {
     json!({ "action_plan": steps }).to_string()
@@ -23,6 +25,48 @@ fn one_plan_is_made_and_run() {
     assert!(ran.code == 0 && ran.text().contains("Copied: 小雨."), "{ran:?}");
     assert_eq!(std::fs::read_to_string(shell.path("work/二.md")).unwrap(), "小雨");
     assert_eq!(only_run(&shell)["calls"], 2);
+}
+
+/// OP8: where the server streams, steps that change nothing start while their plan is still being written,
+/// unless a flag says not to, or else the project's file, or else the user's.
+#[test]
+fn op8_plans_are_streamed_unless_it_is_said_otherwise() {
+    let plan = plan(&json!({
+        "step1": {"function": "file_list", "args": {}},
+        "step2": {"function": "file_list", "args": {"path": "."}},
+        "step3": {"function": "file_list", "args": {"path": "./"}},
+    }));
+    let (yes, no) = (Some(true), Some(false));
+    let none: &[&str] = &[];
+    for ([of_user, of_project], flags, is_streamed) in [
+        ([None, None], none, true),
+        ([None, None], &["--no-stream-plans"], false),
+        ([no, None], &[], false),
+        ([no, None], &["--stream-plans"], true),
+        ([no, yes], &[], true),
+        ([yes, yes], &["--stream-plans", "--no-stream-plans"], false),
+    ] {
+        let shell = Shell::new();
+        let said = |is: bool| format!("[agent]\nstream_plans = {is}\n");
+        if let Some(is) = of_user {
+            user(&shell, &said(is));
+        }
+        if let Some(is) = of_project {
+            shell.write("foldback.toml", said(is));
+        }
+        let provider =
+            Provider::new(vec![Provider::pieces(&plan), Provider::text("Nothing is here.")]);
+        let provider = provider.slowly(Duration::from_millis(20));
+        let args = [&["--strategy", "one-plan"], flags, &["What is here?"]].concat();
+        let ran = run(&shell, &provider, &args);
+        assert!(ran.code == 0 && ran.text().contains("Nothing is here."), "{ran:?}");
+        let early =
+            ran.stderr.contains("◇ file_list starts, while the plan is still being written");
+        assert_eq!(early, is_streamed, "{of_user:?} {of_project:?} {flags:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("✓ file_list").count(), 3, "{}", ran.stderr);
+        let asked = provider.requests();
+        assert_eq!((asked.len(), asked[0]["stream"].as_bool()), (2, Some(true)));
+    }
 }
 
 /// OP14: adaptive plans first, and goes step by step where the planner says that it has to.

@@ -57,6 +57,7 @@ async fn a_whole_answer_comes_as_text_calls_and_end() {
                 assert_eq!(response.message, message);
                 "done"
             }
+            ChatChunk::Again => panic!("nothing breaks off"),
         });
         assert_eq!(told.collect::<Vec<_>>().await, expected);
     }

@@ -234,16 +234,31 @@ async fn stream_of(model: Failing) -> (Vec<String>, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_asked_for_again_only_before_their_first_piece() {
+async fn streams_are_asked_for_again() {
     use ModelErrorKind::{Request, Unavailable};
     let seen = stream_of(Failing::new([failed(Unavailable), after(1)])).await;
     assert_eq!(seen, (vec!["ok".to_owned(), "done".to_owned()], 3));
 
-    let late = (vec!["Hel"], failed(Unavailable));
-    let failing = Failing { failures: Mutex::new([late].into()), ..Failing::default() };
-    let (seen, asked) = stream_of(failing).await;
-    assert_eq!((seen, asked), (vec!["Hel".to_owned(), "Unavailable".to_owned()], 1));
-
     let (seen, asked) = stream_of(Failing::new([failed(Request)])).await;
     assert_eq!((seen, asked), (vec!["Request".to_owned()], 1));
+}
+
+/// What broke off in the middle is void, and says so; how often it may is bounded with all other failures.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_off_begins_anew() {
+    use ModelErrorKind::{Request, Unavailable};
+    let breaking = |failures: Vec<(Vec<&'static str>, ModelError)>| Failing {
+        failures: Mutex::new(failures.into()),
+        ..Failing::default()
+    };
+    let late = || (vec!["Hel"], failed(Unavailable));
+    let (seen, asked) = stream_of(breaking(vec![late(), (vec![], after(1))])).await;
+    assert_eq!((seen.join(" ").as_str(), asked), ("Hel Again ok done", 3));
+
+    let (seen, asked) = stream_of(breaking((0..9).map(|_| late()).collect())).await;
+    let expected = "Hel Again Hel Again Hel Again Hel Unavailable";
+    assert_eq!((seen.join(" ").as_str(), asked), (expected, 4), "four attempts");
+
+    let (seen, asked) = stream_of(breaking(vec![(vec!["Hel"], failed(Request))])).await;
+    assert_eq!((seen.join(" ").as_str(), asked), ("Hel Request", 1));
 }

@@ -147,6 +147,7 @@ async fn a_stream_says_what_the_whole_says() {
                     read[index].arguments.push_str(&arguments);
                 }
                 ChatChunk::Done(response) => done = Some(response),
+                ChatChunk::Again => panic!("nothing breaks off"),
             }
         }
         assert_eq!(text, "先看看");

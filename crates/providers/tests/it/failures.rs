@@ -2,6 +2,7 @@
 
 use crate::wire::{
     KEY, anthropic_events, ask, config, json, model, openai_events, pieces, question, serve,
+    streaming,
 };
 use foldback_llm::{ChatModel, ModelErrorKind, RetryPolicy, Retrying};
 use foldback_providers::{ApiKey, ModelConfig, ModelFlags, ModelSources, Provider, RemoteModel};
@@ -79,7 +80,7 @@ async fn refusals_have_a_kind() {
             assert_eq!(whole.kind, kind, "{status} {body}");
             assert!(whole.message.contains(&status.to_string()), "{whole}");
             assert!(!whole.message.contains(KEY), "{whole}");
-            let (chunks, streamed) = pieces(&model(&server, provider), &question()).await;
+            let (chunks, streamed) = pieces(&streaming(&server, provider), &question()).await;
             assert!(chunks.is_empty());
             assert_eq!(streamed.unwrap(), whole);
         }
@@ -125,7 +126,7 @@ async fn a_wait_that_is_asked_for_is_told() {
             (ModelErrorKind::RateLimit, expected),
             "{value}"
         );
-        let (_, error) = pieces(&model(&server, Provider::Anthropic), &question()).await;
+        let (_, error) = pieces(&streaming(&server, Provider::Anthropic), &question()).await;
         assert_eq!(error.unwrap().retry_after, expected, "{value}");
     }
 }
@@ -193,7 +194,7 @@ async fn errors_inside_answers_have_a_kind() {
                 _ => openai_events(&[first, &body]),
             };
             let (chunks, streamed) =
-                pieces(&model(&serve(frames).await, provider), &question()).await;
+                pieces(&streaming(&serve(frames).await, provider), &question()).await;
             assert_eq!(chunks.len(), 1, "what came before stays");
             assert_eq!(streamed.unwrap(), whole, "{error}");
         }
@@ -249,7 +250,7 @@ async fn no_error_of_an_answer_shows_a_key() {
             let first = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
             let events = crate::wire::events(&format!("data: {first}\n\ndata: {frame}\n\n"));
             for server in [serve(openai_events(&[frame])).await, serve(events).await] {
-                let (_, error) = pieces(&model(&server, provider), &question()).await;
+                let (_, error) = pieces(&streaming(&server, provider), &question()).await;
                 let error = error.unwrap();
                 assert!(!format!("{error:?}").contains(KEY), "{error}");
                 assert!(error.message.contains("[key]"), "{error}");

@@ -1,8 +1,8 @@
 //! Answers that are not as they should be: each is a response or a typed error, never a panic.
 
 use crate::wire::{
-    anthropic_events, ask, events, json, model, openai_events, pieces, question,
-    question_with_tool, serve, streamed,
+    anthropic_events, ask, events, json, openai_events, pieces, question, question_with_tool,
+    serve, streamed, streaming,
 };
 use foldback_core::{Message, ToolCall};
 use foldback_llm::{ChatChunk, ModelErrorKind, StopReason};
@@ -213,7 +213,7 @@ async fn a_late_name_is_the_calls() {
     ];
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
     let server = serve(openai_events(&frames)).await;
-    let (chunks, error) = pieces(&model(&server, Provider::OpenAi), &question()).await;
+    let (chunks, error) = pieces(&streaming(&server, Provider::OpenAi), &question()).await;
     assert_eq!(error, None);
     let call = |id: Option<&str>, arguments: &str| ChatChunk::ToolCall {
         index: 0,
@@ -438,7 +438,7 @@ async fn streams_that_break_off_are_typed_errors() {
             let event =
                 if provider == Provider::Anthropic { "event: content_block_start\n" } else { "" };
             let server = serve(events(&format!("{event}{first}\n\n{rest}"))).await;
-            let (chunks, error) = pieces(&model(&server, provider), &question()).await;
+            let (chunks, error) = pieces(&streaming(&server, provider), &question()).await;
             assert_eq!(chunks, [foldback_llm::ChatChunk::Text("Hel".to_owned())], "{rest:?}");
             assert_eq!(error.unwrap().kind, ModelErrorKind::Response, "{rest:?}");
         }
@@ -446,7 +446,7 @@ async fn streams_that_break_off_are_typed_errors() {
     for body in ["", "data: [DONE]x\n\n", "<html>", "{\"error\":"] {
         for provider in [Provider::OpenAi, Provider::Anthropic] {
             let (chunks, error) =
-                pieces(&model(&serve(events(body)).await, provider), &question()).await;
+                pieces(&streaming(&serve(events(body)).await, provider), &question()).await;
             assert!(chunks.is_empty());
             assert_eq!(error.unwrap().kind, ModelErrorKind::Response, "{body:?}");
         }

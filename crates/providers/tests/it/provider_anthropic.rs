@@ -2,7 +2,7 @@
 
 use crate::wire::{
     KEY, anthropic_events, ask, bodies, body, config, conversation, json, model, pieces, question,
-    question_with_tool, readable_body, serve, streamed, tool,
+    question_with_tool, readable_body, serve, streamed, streaming, tool,
 };
 use foldback_core::{Content, Message, Part, Role, ToolCall};
 use foldback_llm::{
@@ -104,7 +104,8 @@ async fn anthropic_streams_are_read_piece_by_piece() {
         r#"{"type":"message_stop"}"#,
     ];
     let server = serve(anthropic_events(&frames)).await;
-    let (chunks, error) = pieces(&model(&server, Provider::Anthropic), &question_with_tool()).await;
+    let (chunks, error) =
+        pieces(&streaming(&server, Provider::Anthropic), &question_with_tool()).await;
     assert_eq!(error, None);
     let call = |index, id: Option<&str>, name: Option<&str>, arguments: &str| ChatChunk::ToolCall {
         index,

@@ -2,7 +2,7 @@
 
 use crate::wire::{
     KEY, ask, bodies, body, config, conversation, json, model, openai_events, pieces, question,
-    question_with_tool, readable_body, serve, streamed, tool,
+    question_with_tool, readable_body, serve, streamed, streaming, tool,
 };
 use foldback_core::{Content, Message, Part, Role, ToolCall};
 use foldback_llm::{
@@ -91,7 +91,7 @@ async fn openai_streams_are_read_piece_by_piece() {
         r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}"#,
     ];
     let server = serve(openai_events(&frames)).await;
-    let model = model(&server, Provider::OpenAi);
+    let model = streaming(&server, Provider::OpenAi);
     let (chunks, error) = pieces(&model, &question_with_tool()).await;
     assert_eq!(error, None);
     let call = |index, id: Option<&str>, name: Option<&str>, arguments: &str| ChatChunk::ToolCall {

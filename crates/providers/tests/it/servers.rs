@@ -5,7 +5,7 @@ use crate::wire::{
 };
 use foldback_core::{Message, ToolCall, ToolDefinition};
 use foldback_llm::{
-    ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying, Sampling, ToolChoice,
+    ChatChunk, ChatModel, ChatRequest, ModelErrorKind, RetryPolicy, Retrying, Sampling, ToolChoice,
 };
 use foldback_providers::{Family, ModelConfig, Provider, RemoteModel};
 use serde_json::{Value, json as value};
@@ -424,9 +424,16 @@ async fn where_nothing_is_streamed_the_whole_is_asked_for() {
         let model = RemoteModel::new(own(&server).with_stream(true)).unwrap();
         let request = question().with_tools(vec![tool("look")]);
         for _ in 0..2 {
-            assert_eq!(model.complete(&request).await.unwrap().message.text(), "Hi.");
+            let (chunks, error) = pieces(&model, &request).await;
+            assert_eq!(
+                (&chunks[0], chunks.len(), error),
+                (&ChatChunk::Text("Hi.".into()), 2, None)
+            );
         }
         assert_eq!(streamed(&server).await, [true, false, false]);
+        let whole = RemoteModel::new(own(&server).with_stream(false)).unwrap();
+        assert_eq!(pieces(&whole, &request).await.0.len(), 2, "as the settings say");
+        assert_eq!(streamed(&server).await.last(), Some(&false));
     }
     let counted = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}"#;
     let server = either(openai_events(&[nothing, counted]), json(HI)).await;

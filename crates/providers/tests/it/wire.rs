@@ -54,6 +54,11 @@ pub(crate) fn model(server: &MockServer, provider: Provider) -> RemoteModel {
     RemoteModel::new(config(server, provider)).unwrap()
 }
 
+/// The same, asked for answers piece by piece.
+pub(crate) fn streaming(server: &MockServer, provider: Provider) -> RemoteModel {
+    RemoteModel::new(config(server, provider).with_stream(true)).unwrap()
+}
+
 /// The whole answer to a request.
 pub(crate) async fn ask(
     server: &MockServer,
@@ -88,7 +93,7 @@ pub(crate) async fn streamed(
     provider: Provider,
     request: &ChatRequest,
 ) -> Result<ChatResponse, ModelError> {
-    let (chunks, error) = pieces(&model(server, provider), request).await;
+    let (chunks, error) = pieces(&streaming(server, provider), request).await;
     match (chunks.last(), error) {
         (_, Some(error)) => Err(error),
         (Some(ChatChunk::Done(response)), None) => Ok((**response).clone()),

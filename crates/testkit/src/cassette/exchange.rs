@@ -159,7 +159,7 @@ impl Chunk {
             ChatChunk::ToolCall { index, id, name, arguments } => {
                 Some(Self::ToolCall { index, id, name, arguments })
             }
-            ChatChunk::Done(_) => None,
+            ChatChunk::Again | ChatChunk::Done(_) => None,
         }
     }
 }

@@ -93,6 +93,8 @@ impl<M: ChatModel> Recording<M> {
     fn note_chunk(&self, place: usize, chunk: &Result<ChatChunk, ModelError>) {
         self.note(place, |exchange| match chunk {
             Ok(ChatChunk::Done(response)) => exchange.end_with(Ok(response)),
+            // What came so far is void.
+            Ok(ChatChunk::Again) => exchange.chunks.clear(),
             Ok(chunk) => exchange.chunks.extend(Chunk::of(chunk)),
             Err(error) => exchange.end_with(Err(error)),
         });

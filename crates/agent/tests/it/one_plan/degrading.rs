@@ -2,8 +2,7 @@
 
 use super::{NOTHING_MORE, SEED_WEATHER, calls, changed, plan};
 use crate::script::{
-    agent, asked, conversation, full, model, plan_and_run, plan_and_run_by, says, task, text,
-    texts, times,
+    agent, asked, conversation, full, model, plan_and_run, says, task, text, texts, times,
 };
 use crate::toolkit::{Counter, ms, spec, tool};
 use foldback_agent::trajectory::DegradeReason;
@@ -135,7 +134,7 @@ async fn op8_a_bad_end_of_a_streamed_plan_is_repaired_beside_what_ran() {
         "done".into(),
     ]);
     let agent = agent(&model, vec![says("look", 10, "ok"), act]);
-    let report = plan_and_run_by(&agent, changed(|settings| settings.stream = true)).await;
+    let report = plan_and_run(&agent).await;
     assert_eq!((times(&report, 1), acts.get()), ((100, 110), 0));
     assert_eq!((times(&report, 2), report.answer()), ((300, 310), Some("done")));
     let repair = asked(&model.requests()[1]);

@@ -1,5 +1,6 @@
 //! One plan for a whole request: when the model is asked, with what, and what runs meanwhile.
 
+mod broken_off;
 mod degrading;
 mod replans;
 mod rounds;

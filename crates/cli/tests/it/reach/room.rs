@@ -11,6 +11,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Between two pieces of an answer that is streamed.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Makes rooms that are alike: the examples, and a store that holds them.
 pub(super) struct Rooms(Shell);
@@ -40,6 +44,7 @@ impl Rooms {
         let script = Arc::new(Mutex::new(script));
         let answers = Arc::clone(&script);
         let provider = Provider::answering(move |asked| answers.lock().unwrap().answer(asked));
+        let provider = provider.slowly(PAUSE);
         let mut seen = Seen::default();
         for line in &ways.commands {
             seen.printed(line, &Ran::of(command(&shell, &provider, line).output().unwrap()));

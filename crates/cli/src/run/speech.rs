@@ -1,0 +1,101 @@
+//! The model's words as they stand on a person's terminal, while it writes them.
+
+use crate::output::text;
+use foldback_agent::{CallForm, Purpose, StrategyName};
+use foldback_deep_search::DeepSearch;
+use foldback_flow::Flow;
+use std::borrow::Cow;
+
+/// For which purposes the model's words may be the answer of a run, as they are. A deep search has more to do
+/// with what its model writes, and where calls stand in words those are not for a person.
+pub(super) fn spoken(strategy: &StrategyName, form: CallForm) -> Vec<Purpose> {
+    match form {
+        CallForm::ExecuteTools => Vec::new(),
+        _ if *strategy == DeepSearch::NAME => Vec::new(),
+        _ if *strategy == Flow::NAME => vec![Flow::SUMMARY],
+        _ => vec![Purpose::REACT, Purpose::ANSWER],
+    }
+}
+
+/// The model's words as they stand on a person's terminal.
+#[derive(Default)]
+pub(super) struct Speech {
+    /// The last text, as it came.
+    text: String,
+    /// How much of it is written; white space waits for what follows it.
+    written: usize,
+    /// The text may go on: its line is not ended.
+    pub(super) is_open: bool,
+    /// What the last text was asked for.
+    of: Option<Purpose>,
+}
+
+impl Speech {
+    /// More of the text; gives what is to be written now, if anything is. A text that has ended gives way to
+    /// another.
+    pub(super) fn more(&mut self, purpose: &Purpose, piece: &str) -> Option<Cow<'_, str>> {
+        if !self.is_open && self.written > 0 {
+            *self = Self::default();
+        }
+        self.text.push_str(piece);
+        let seen = piece.trim_end();
+        if seen.is_empty() {
+            return None;
+        }
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.of = Some(purpose.clone());
+        }
+        let from = self.written;
+        self.written = self.text.len() - (piece.len() - seen.len());
+        Some(text::plain(&self.text[from..self.written]))
+    }
+
+    /// Whether a text for this purpose is said in the place of the last one: there is one answer to what was
+    /// planned, and another only where the first was cut off.
+    pub(super) fn is_anew(&self, purpose: &Purpose) -> bool {
+        !self.is_open && *purpose == Purpose::ANSWER && self.of.as_ref() == Some(purpose)
+    }
+
+    /// The text goes on no more; tells whether there was any.
+    pub(super) fn end(&mut self) -> bool {
+        std::mem::take(&mut self.is_open)
+    }
+
+    /// Whether the last text is this one, and stands there whole.
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.written > 0 && !self.is_open && self.text.trim() == text.trim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(speech: &mut Speech, pieces: &[&str]) -> String {
+        pieces
+            .iter()
+            .filter_map(|piece| speech.more(&Purpose::ANSWER, piece).map(Cow::into_owned))
+            .collect()
+    }
+
+    #[test]
+    fn a_text_is_written_as_it_comes_and_once() {
+        let mut speech = Speech::default();
+        assert!(!speech.is_anew(&Purpose::ANSWER));
+        let pieces = ["\n", "It ra", "ins.\r", "\n雨\u{1b}[2J ", " \n", "\n"];
+        assert_eq!(said(&mut speech, &pieces), "\nIt rains.\n雨␛[2J");
+        assert!(speech.is_open && speech.end() && !speech.end());
+        assert!(speech.is(&pieces.concat()) && speech.is(pieces.concat().trim_end()));
+        assert!(!speech.is("It rains."));
+        assert!(speech.is_anew(&Purpose::ANSWER) && !speech.is_anew(&Purpose::REACT));
+        assert_eq!(said(&mut speech, &["No", "."]), "No.", "another text");
+        assert!(speech.end() && speech.is("No."));
+    }
+
+    #[test]
+    fn what_is_blank_is_no_text() {
+        let mut speech = Speech::default();
+        assert_eq!(said(&mut speech, &[" ", "\n\n"]), "");
+        assert!(!speech.end() && !speech.is(""));
+    }
+}
