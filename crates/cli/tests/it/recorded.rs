@@ -8,7 +8,7 @@ use crate::shell::{Ran, Shell};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
@@ -28,8 +28,14 @@ struct Cassette {
     left: Arc<Mutex<Vec<Exchange>>>,
     /// Those that took place.
     done: Arc<Mutex<Vec<Exchange>>>,
-    /// The server that is recorded; without one, the file is played.
+    /// The server that is recorded, which ends with the test; without one, the file is played.
     server: Option<Arc<Llama>>,
+}
+
+/// What answers in the place of a server. It outlives the test, and does not keep the server that is recorded.
+struct Player {
+    cassette: Cassette,
+    server: Weak<Llama>,
 }
 
 impl Cassette {
@@ -45,8 +51,13 @@ impl Cassette {
         Self { file, left: Arc::new(Mutex::new(left)), done: Arc::default(), server }
     }
 
-    fn answer(&self, asked: &str, body: &[u8]) -> Option<Answer> {
-        let exchange = match (&self.server, asked.split_once(' ')) {
+    fn player(&self) -> Player {
+        let server = self.server.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Player { cassette: Self { server: None, ..self.clone() }, server }
+    }
+
+    fn answer(&self, server: Option<&Llama>, asked: &str, body: &[u8]) -> Option<Answer> {
+        let exchange = match (server, asked.split_once(' ')) {
             (Some(server), Some((method, path))) => {
                 let mut answer = server.exchange(method, path, body)?;
                 // Where the model lies is nobody's business.
@@ -82,10 +93,10 @@ impl Cassette {
     }
 }
 
-impl Respond for Cassette {
+impl Respond for Player {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let asked = format!("{} {}", request.method, request.url.path());
-        match self.answer(&asked, &request.body) {
+        match self.cassette.answer(self.server.upgrade().as_deref(), &asked, &request.body) {
             Some(answer) => {
                 ResponseTemplate::new(answer.status).set_body_raw(answer.body, &answer.kind)
             }
@@ -101,7 +112,7 @@ fn worked_with(cassette: &Cassette) -> Value {
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
     let server = runtime.block_on(async {
         let server = MockServer::start().await;
-        Mock::given(any()).respond_with(cassette.clone()).mount(&server).await;
+        Mock::given(any()).respond_with(cassette.player()).mount(&server).await;
         server
     });
     let url = format!("{}/v1", server.uri());
