@@ -133,7 +133,7 @@ fn recall_of_each(title: &str, talks: &[Talk]) -> Recall {
 #[test]
 fn bl10_a_question_finds_its_blocks() {
     let dev = recall_of_each("dev", &dev());
-    assert!(dev.at(1) >= 0.97, "R@5 {}", dev.at(1));
+    assert!(dev.at(1) >= 0.94, "R@5 {}", dev.at(1));
     let held = recall_of_each("held out", &held_out());
     assert!(held.at(0) >= 0.75 && held.at(1) >= 0.95, "R@1 {}, R@5 {}", held.at(0), held.at(1));
 }
@@ -156,7 +156,7 @@ fn bl10_a_question_finds_its_blocks_among_all() {
         recalls.push(report(&format!("{name}, {} blocks", blocks.len()), &found));
     }
     let [dev, held] = [0, 1].map(|set: usize| recalls[set].at(1));
-    assert!(dev >= 0.93 && held >= 0.87, "R@5 {dev}, held out {held}");
+    assert!(dev >= 0.91 && held >= 0.90, "R@5 {dev}, held out {held}");
 }
 
 /// Where the topic changes by the blocks.
@@ -220,7 +220,7 @@ fn bl10_topics_are_cut() {
     let [pk, wd, joined, _] = cutting("dev", &dev());
     assert!(pk <= 0.11 && wd <= 0.12 && joined <= 0.10, "dev: {pk} {wd}, joined {joined}");
     let [pk, wd, joined, _] = cutting("held out", &held_out());
-    assert!(pk <= 0.14 && wd <= 0.17 && joined <= 0.135, "held out: {pk} {wd}, joined {joined}");
+    assert!(pk <= 0.18 && wd <= 0.21 && joined <= 0.17, "held out: {pk} {wd}, joined {joined}");
 }
 
 /// BL10: the sets are large enough that their figures say something.

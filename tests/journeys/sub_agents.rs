@@ -118,7 +118,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
                 ]}),
             ),
             ("plan", _) if last().contains(r#""id":"draft""#) => {
-                calls("load", json!({"ref": "b_plan.read_001", "lines": "1-40"}))
+                calls("load", json!({"ref": "b_plan.read_002", "lines": "1-40"}))
             }
             ("plan", _) => Answer::text(&format!("完成: {}", last().contains(SECRET))),
             ("plan.read", 0) => calls("load", json!({"ref": last_name(&asked(), "b_plan_")})),
@@ -136,7 +136,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
             }
             ("plan.draft", _) => Answer::text(&format!("初稿已写: {}", last().contains(SECRET))),
             ("plan.poster", 0) => calls("search_block", json!({"query": SECRET})),
-            ("plan.poster", 1) => calls("load", json!({"ref": "b_plan.read_001"})),
+            ("plan.poster", 1) => calls("load", json!({"ref": "b_plan.read_002"})),
             ("plan.poster", _) => {
                 let seen = results.iter().any(|told| told.contains(LINE));
                 Answer::text(&format!("海报已画，看见别人的: {seen}"))
@@ -181,7 +181,7 @@ async fn td1_td2_td4_what_is_named_is_handed_on_and_nothing_else_is_seen() {
     let granted = grants("plan.read");
     assert!(granted.contains(&"plan -> plan.read: b_plan_001".to_owned()), "{granted:?}");
     for reader in ["plan", "plan.draft"] {
-        for what in ["b_plan.read_001", "store://plan.read/1-"] {
+        for what in ["b_plan.read_002", "store://plan.read/1-"] {
             let grant = format!("plan.read -> {reader}: {what}");
             assert!(granted.iter().any(|line| line.starts_with(&grant)), "{grant}: {granted:?}");
         }
@@ -310,12 +310,16 @@ fn td4_a_todo_that_is_concluded_has_a_name_for_its_end() {
 /// todo of its own.
 #[tokio::test]
 async fn cx7_a_search_reads_in_a_todo_of_its_own() {
-    let model = Arc::new(ScriptedModel::answering(|request| {
+    // Not all that it read is still in view.
+    let read = AtomicUsize::new(0);
+    let model = Arc::new(ScriptedModel::answering(move |request| {
         match (request.session.as_deref().unwrap_or_default(), results(request).len()) {
             ("plan", 0) => calls("ask_tides", json!({"station": "7 号"})),
             ("plan", _) => "完成".into(),
-            (_, n @ 0..5) => calls("tides", json!({"page": n})),
-            (_, _) => "最高潮位出现在周日。".into(),
+            _ => match read.fetch_add(1, Ordering::Relaxed) {
+                n @ 0..5 => calls("tides", json!({"page": n})),
+                _ => "最高潮位出现在周日。".into(),
+            },
         }
     }));
     let executor = |tools: Vec<Arc<dyn Tool>>| Executor::new(Toolbox::new(tools).unwrap());

@@ -93,13 +93,14 @@ fn picture(shown: &str) -> String {
          viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"foldback run --demo\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{PAPER}\"/>\n\
          <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" \
-         font-size=\"{FONT}\" fill=\"{INK}\" style=\"white-space:pre\">\n"
+         font-size=\"{FONT}\" fill=\"{INK}\">\n"
     );
     let mut style = Style::default();
     for (at, line) in lines.into_iter().enumerate() {
         let y = MARGIN + CELL.1 * (at as f64 + 0.75);
-        // Writing into a text does not fail.
-        let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{y}\">");
+        // Blanks are kept where the text itself says so: browsers pay no heed to a group. Writing into
+        // a text does not fail.
+        let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{y}\" xml:space=\"preserve\">");
         for (text, now) in parts(line, &mut style) {
             let _ = write!(svg, "<tspan{}>{}</tspan>", now.attributes(), escaped(text));
         }

@@ -21,7 +21,7 @@ use foldback_core::{CloseReason, Role, SeqNo, SeqRange, first_chars};
 /// open tail. A call and its results are never parted, also where an instruction comes between.
 ///
 /// # The tail
-/// After every push, the tail holds at most as many messages as a block may (8), or it is exactly
+/// After every push, the tail holds at most as many messages as a block may (5), or it is exactly
 /// one unit that is larger on its own. Such a unit is sealed as soon as the next message shows
 /// that it is complete.
 ///
@@ -34,9 +34,10 @@ use foldback_core::{CloseReason, Role, SeqNo, SeqRange, first_chars};
 /// What must be sealed earlier is decided with the newer messages that there are.
 ///
 /// # Sizes
-/// A block holds 3 to 8 messages. It is larger when it is one unit. It is smaller only at the
-/// beginning or the end of the conversation, beside a topic cut (reasons topic, gap, switch), or
-/// when the unit behind it is so large that the two do not fit into one block.
+/// A block holds 3 to 5 messages, or as many as the configuration says. It is larger when it is one
+/// unit. It is smaller only at the beginning or the end of the conversation, beside a topic cut
+/// (reasons topic, gap, switch), or when the unit behind it is so large that the two do not fit into
+/// one block.
 #[derive(Clone, Debug)]
 pub struct Chunker {
     config: ChunkerConfig,

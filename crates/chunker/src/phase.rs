@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands. Blocks are finer at its beginning and its end.
+/// Where a task stands. Blocks are finer at its beginning and its end, as far as their
+/// [sizes](crate::ChunkerConfig::with_sizes) leave room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

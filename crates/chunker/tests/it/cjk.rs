@@ -147,7 +147,8 @@ fn bl10_blocks_of_talk_are_as_large_in_every_script() {
             _ => Message::assistant(&sentence.repeat(times)),
         };
         let talk: Vec<Message> = (0..24).map(says).collect();
-        let blocks = cut(&ChunkerConfig::default(), &talk).unwrap();
+        let config = ChunkerConfig::default().with_sizes(3, 8).unwrap();
+        let blocks = cut(&config, &talk).unwrap();
         blocks.iter().take(3).map(|block| block.range.len()).collect::<Vec<_>>()
     };
     for sentence in [

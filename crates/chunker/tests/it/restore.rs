@@ -28,6 +28,32 @@ fn bl7_the_state_is_bounded_however_large_the_messages_are() {
     assert!(largest <= State::MAX_BYTES, "{largest}");
 }
 
+/// A tail that larger blocks left open is sealed piece by piece, and nothing of it is lost.
+#[test]
+fn bl7_a_state_goes_on_under_smaller_blocks() {
+    let message = |i: u64| Message::user(&format!("a message about number {i}"));
+    let mut chunker = Chunker::new(ChunkerConfig::default().with_sizes(3, 8).unwrap());
+    let mut blocks = Vec::new();
+    let mut said = 0;
+    while chunker.open_len() < 7 {
+        blocks.extend(chunker.push(Event::Message(Input::of(&message(said)))));
+        said += 1;
+    }
+    let mut chunker = Chunker::restore(ChunkerConfig::default(), chunker.state().clone());
+    for i in said..said + 3 {
+        blocks.extend(chunker.push(Event::Message(Input::of(&message(i)))));
+        assert!(chunker.open_len() <= 5, "{}", chunker.open_len());
+    }
+    blocks.extend(chunker.push(Event::End));
+    let mut next = 0;
+    for block in blocks {
+        assert_eq!(block.range.first().0, next);
+        assert!(block.range.len() <= 8);
+        next = block.range.last().0 + 1;
+    }
+    assert_eq!(next, said + 3);
+}
+
 fn letters(mut n: u64) -> String {
     let mut word = String::new();
     while n > 0 {

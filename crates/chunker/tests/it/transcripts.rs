@@ -53,9 +53,14 @@ fn show(blocks: &[Closed]) -> String {
     blocks.iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
+/// Blocks of up to eight messages, so that the transcripts have room for their shapes.
+fn config() -> ChunkerConfig {
+    ChunkerConfig::default().with_sizes(3, 8).unwrap()
+}
+
 #[track_caller]
 fn check(transcript: &str, expected: &str) {
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     let mut blocks = run(&mut chunker, transcript);
     blocks.extend(chunker.push(Event::End));
     assert_eq!(show(&blocks), expected, "{blocks:#?}");
@@ -139,7 +144,7 @@ fn bl4_one_time_in_the_future_does_not_end_all_gaps() {
         format!("{}@{minute} message {i}\n", if i % 2 == 0 { "u" } else { "a" })
     };
     let transcript: String = (0..40).map(line).collect();
-    let blocks = run(&mut Chunker::new(ChunkerConfig::default()), &transcript);
+    let blocks = run(&mut Chunker::new(config()), &transcript);
     assert_eq!(blocks.len(), 38);
     assert!(blocks.iter().all(|block| block.reason.as_str() == "gap"), "{blocks:#?}");
     // Only in front of the message that is earlier than the one before it, nothing is cut.
@@ -180,13 +185,23 @@ fn bl4_loop_and_bl6_granularity() {
         transcript.push_str(&format!("c {i}\n r {i}\n"));
     }
     transcript.push_str("a The parser is fixed.");
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     let blocks = run(&mut chunker, &transcript);
     let sizes: Vec<u64> = blocks.iter().map(|block| block.range.len()).collect();
     assert!(blocks.iter().all(|block| block.reason.as_str() == "loop"), "{blocks:#?}");
     assert!((3..=5).contains(&sizes[0]), "{sizes:?}");
     assert!(sizes[1..3].iter().all(|size| (5..=8).contains(size)), "{sizes:?}");
     assert!((3..=5).contains(sizes.last().unwrap()), "{sizes:?}");
+}
+
+#[test]
+fn bl3_blocks_hold_three_to_five_messages_unless_it_is_said_otherwise() {
+    let transcript: String = (0..12).map(|i| format!("c {i}\n r {i}\n")).collect();
+    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut blocks = run(&mut chunker, &format!("u fix the parser\n{transcript}a It is fixed."));
+    blocks.extend(chunker.push(Event::End));
+    let sizes: Vec<u64> = blocks.iter().map(|block| block.range.len()).collect();
+    assert!(sizes.iter().all(|size| (3..=5).contains(size)), "{sizes:?}");
 }
 
 #[test]
@@ -230,7 +245,7 @@ fn bl2_orphans_and_abandoned_calls() {
 fn bl4_size_where_nothing_is_complete() {
     // Five messages of one speaker and no end in sight.
     let transcript = "u one\n".to_owned() + &"a and so on\n".repeat(12);
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     let blocks = run(&mut chunker, &transcript);
     assert!(blocks.iter().all(|block| block.reason.as_str() == "size"), "{blocks:?}");
     assert!(!blocks.is_empty());
@@ -240,7 +255,7 @@ fn bl4_size_where_nothing_is_complete() {
 fn bl5_vectors_merge_what_is_alike() {
     // Rough blocks of four messages each; whether the second joins the first is the vectors' say.
     let sizes = |vectors: [[f32; 2]; 8]| {
-        let config = ChunkerConfig::default().with_same_topic(0.5).unwrap();
+        let config = config().with_same_topic(0.5).unwrap();
         let mut chunker = Chunker::new(config);
         let mut sizes = Vec::new();
         for (i, vector) in std::iter::repeat_n(vectors, 4).flatten().enumerate() {
@@ -258,7 +273,7 @@ fn bl5_vectors_merge_what_is_alike() {
 
 #[test]
 fn bl9_what_the_todo_list_says_cuts_nothing() {
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     assert!(!chunker.complexity().is_complex());
     let blocks = run(&mut chunker, "u one\n !items 3\n a two\n !closing\n u three");
     assert_eq!(show(&blocks), "");
@@ -270,7 +285,7 @@ fn bl9_what_the_todo_list_says_cuts_nothing() {
 #[test]
 fn lv6_answers_of_memory_tools_do_not_steer_the_cuts() {
     let state = |result: &str| {
-        let mut chunker = Chunker::new(ChunkerConfig::default());
+        let mut chunker = Chunker::new(config());
         run(&mut chunker, "u what did we find?\n c 1");
         let result = Message::tool_result(&ToolCallId::new("1"), result);
         chunker.push(Event::Message(Input::of(&result).with_vector(&[1.0]).without_text()));
@@ -281,7 +296,7 @@ fn lv6_answers_of_memory_tools_do_not_steer_the_cuts() {
 
 #[test]
 fn bl8_meetings_have_no_topic_cuts() {
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     for i in 0..60 {
         let name = ["ann", "bob", "cy"][i % 3];
         let text =
@@ -296,7 +311,7 @@ fn bl8_meetings_have_no_topic_cuts() {
 
 #[test]
 fn evidence_reads_as_a_sentence() {
-    let mut chunker = Chunker::new(ChunkerConfig::default());
+    let mut chunker = Chunker::new(config());
     let blocks = run(
         &mut chunker,
         "u@0 I need a hotel room in Cambridge

@@ -46,14 +46,15 @@ pub(crate) struct MemorySettings {
 impl Default for MemorySettings {
     fn default() -> Self {
         let index = IndexConfig::default();
+        let chunker = ChunkerConfig::default();
         Self {
             store: None,
             engine: Engine::default().name().to_owned(),
             embedder: None,
             offload_tokens: OffloadPolicy::default().tokens,
             offload_tool_tokens: BTreeMap::new(),
-            block_min: 3,
-            block_max: 8,
+            block_min: chunker.min(),
+            block_max: chunker.max(),
             gap_seconds: 300,
             look_ahead: 3,
             topic_threshold: -1.0,

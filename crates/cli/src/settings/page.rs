@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(
             toml_edit::ImDocument::parse(bare.as_str()).unwrap()["memory"]["block_max"]
                 .as_integer(),
-            Some(8)
+            Some(5)
         );
     }
 }

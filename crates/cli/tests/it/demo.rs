@@ -120,7 +120,7 @@ fn the_demo_leaves_a_store_that_can_be_looked_into() {
     assert!(blocks.as_array().unwrap().len() >= 2, "{blocks}");
     let found = shell.json(&["search", "--todo", ID, "correction for Holm"]);
     let hits = found["hits"].as_array().unwrap();
-    assert!(hits.iter().any(|hit| hit["block_id"] == "b_tide_001"), "{found}");
+    assert!(hits.iter().any(|hit| hit["block_id"] == "b_tide_002"), "{found}");
     shell.ok(&["verify"]);
     assert_eq!(shell.json(&["doctor"])["clean"], true);
     let listed = shell.json(&["sessions"]);

@@ -89,7 +89,7 @@ fn what_makes_no_sense_is_named_with_its_place() {
         ),
         (
             "[memory]\nblock_min = 9",
-            "user.toml:2: memory.block_min: blocks hold 9 to 8 messages, but 1 <= min <= max <= 8 is expected",
+            "user.toml:2: memory.block_min: blocks hold 9 to 5 messages, but 1 <= min <= max <= 8 is expected",
         ),
         ("view = 3", "user.toml:1: view is 3, but a table was expected"),
     ] {
