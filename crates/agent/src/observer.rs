@@ -19,8 +19,8 @@ pub trait Observer: Send + Sync {
     /// Something happened in the run of `todo`: the agent's own, or a sub-agent's.
     fn observe(&self, todo: &TodoId, event: &AgentEvent);
 
-    /// The model writes, in the run of `todo`: text as it comes, many times a second. What is not overridden
-    /// waits for the whole answer.
+    /// The model writes, in the run of `todo`: text as it comes, many times a second. An observer that does
+    /// not override this hears of whole answers only.
     fn wrote(&self, todo: &TodoId, piece: &Piece<'_>) {
         let _ = (todo, piece);
     }

@@ -124,8 +124,8 @@ impl ChunkerConfig {
 /// Where "same topic" lies on the common scale of `Embedder::calibrated`.
 const CALIBRATED_SAME_TOPIC: f32 = 0.72;
 
-/// The design's values: a gap of five minutes, look-ahead 3, threshold -1.0. It allows blocks of 3 to 8
-/// messages, and asks for 3 to 5 loose ones; blocks of 3 to 5 keep both, as the open tail is no longer than
+/// The design's values: a gap of five minutes, look-ahead 3, threshold -1.0. The design allows blocks of
+/// 3 to 8 messages, and asks for 3 to 5 loose ones; blocks of 3 to 5 keep both, as the open tail is no longer than
 /// a block. The cosine of "same topic" is a middling 0.5 until the embedder's own is set.
 impl Default for ChunkerConfig {
     fn default() -> Self {

@@ -26,7 +26,8 @@ pub trait ChatModel: Send + Sync {
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>>;
 
     /// Answers a request piece by piece. The last item is the whole response. A model that does not
-    /// stream gives the text and each call in one piece.
+    /// stream gives the text and each call in one piece. Behind
+    /// [`ChatChunk::Again`](crate::ChatChunk::Again) the answer begins anew, and what came before is void.
     ///
     /// # Errors
     /// As [`complete`](Self::complete); also in the middle of the stream.

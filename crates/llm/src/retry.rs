@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A model that is asked again when it fails for a reason that passes.
 ///
-/// A stream that breaks off behind its first piece is asked for again as well, and says so by
-/// [`ChatChunk::Again`]: what came before that is void.
+/// A stream that breaks off behind its first piece by such a failure is asked for again as well, and says
+/// so by [`ChatChunk::Again`]: what came before that is void.
 #[derive(Clone)]
 pub struct Retrying<M> {
     model: M,

@@ -14,7 +14,8 @@ const CHOICES: [&str; 2] = ["anyOf", "oneOf"];
 ///
 /// Arguments that fit it fit the tool's own, once [`with_nulls`] has written what they leave out: a property
 /// that may be `null` may be left out here, though the tool's own schema requires it. Of several types the
-/// one counts that a value of `enum` has: text where it is among them, for that says numbers as well.
+/// first counts that a value of `enum` has; text, where none of them is a list or an object, for that says numbers
+/// as well.
 pub(crate) fn plain_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     simplify(&mut schema, 0);
     schema
@@ -156,7 +157,8 @@ fn single_type(schema: &mut Map<String, Value>) {
         let fits =
             |name: &&Value| values.is_empty() || values.iter().any(|value| has_type(value, name));
         let others = || types.iter().filter(|name| **name != "null");
-        let text = others().find(|name| *name == "string" && fits(name));
+        let is_plain = others().all(|name| name != "array" && name != "object");
+        let text = others().find(|name| is_plain && *name == "string" && fits(name));
         let chosen = text.or_else(|| others().find(fits)).or_else(|| types.iter().find(fits));
         if let Some(chosen) = chosen.or_else(|| others().next()).cloned() {
             schema.insert("type".to_owned(), chosen);
@@ -235,6 +237,7 @@ mod tests {
         let schema = json!({"type": "object", "required": ["a"], "properties": {
             "a": {"type": ["boolean", "null"], "description": "If so."},
             "lines": {"type": ["integer", "null", "string"]},
+            "paths": {"type": ["array", "string"]},
             "most_hits": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
                           "default": null, "title": "Most Hits"},
             "list": {"type": "array", "items": {"type": "object", "properties": {"城市": {"type": "string"}}}},
@@ -243,6 +246,7 @@ mod tests {
         let expected = json!({"type": "object", "required": [], "properties": {
             "a": {"type": "boolean", "description": "If so."},
             "lines": {"type": "string", "description": "lines"},
+            "paths": {"type": "array", "description": "paths"},
             "most_hits": {"title": "Most Hits", "type": "integer", "minimum": 1, "description": "Most Hits"},
             "list": {"type": "array", "description": "list", "items": {"type": "object", "properties":
                 {"城市": {"type": "string", "description": "城市"}}}},

@@ -139,6 +139,10 @@ mod tests {
         assert_eq!(completed.chat_template().call_ids, CallIds::Given);
         assert_eq!(completed.chat_template().turns, Turns::Alternating);
         assert_eq!(completed.tool_calls(), ToolCalls::Hermes, "the template knows no tools");
+        // Command R+ looks for a method where the items of a list are.
+        let lists = "{{ tools }} {{ 'List[' + json_to_python_type(json_spec.items) + ']' }}";
+        let of_lists = ServerFacts::of_props(&json!({"chat_template": lists}));
+        assert_eq!(config.clone().completed_by(&of_lists).tool_calls(), ToolCalls::Hermes);
         let native = config.with_tool_calls(ToolCalls::Native).completed_by(&facts);
         assert_eq!(native.tool_calls(), ToolCalls::Native);
     }

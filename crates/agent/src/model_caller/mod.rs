@@ -58,9 +58,10 @@ pub enum Written<'a> {
 
 /// A piece of an answer, while the model writes it.
 ///
-/// It is for whoever watches, and for nobody else: neither the journal nor the trajectory has it, and a run that
-/// goes on after it was killed does not say it again. What holds is the whole answer, which follows as an event
-/// ([`AgentEvent::Answered`](crate::AgentEvent::Answered)); an answer that comes whole is one piece.
+/// It is for observers alone: neither the journal nor the trajectory has it, and a run that goes on after it was
+/// killed does not say it again. What holds is the whole answer, which follows as an event
+/// ([`AgentEvent::Answered`](crate::AgentEvent::Answered)) where there is one; a second question of the same key
+/// voids what came. An answer that comes whole is one piece.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Piece<'a> {

@@ -48,7 +48,7 @@ pub(crate) struct Reason {
     /// The same of steps that somebody refused.
     #[serde(default)]
     pub(crate) refused: Vec<StepId>,
-    /// The run was killed while the plan was being written.
+    /// The plan broke off, or the run was killed while it was being written.
     #[serde(default)]
     pub(crate) broken_off: bool,
     /// What was wrong with a plan of which some steps had been run already.

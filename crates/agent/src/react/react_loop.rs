@@ -300,8 +300,8 @@ impl<'a> ReactLoop<'a> {
         Ok(Next::Answered(text))
     }
 
-    /// What becomes of an answer that repeats itself until it is cut off. A run that goes on after it asks
-    /// again.
+    /// What becomes of an answer that repeats itself until it is cut off. A run that is resumed behind
+    /// it asks again.
     fn endless(&self, stop: &StopReason, text: &str) -> Option<Next> {
         if *stop != StopReason::Length || self.is_known {
             return None;

@@ -88,8 +88,11 @@ impl Check {
                 out.line("\nWrite down:\n\n[model]")?;
                 check.settings.iter().try_for_each(|line| out.line(line))?;
             }
-            if !check.is_usable {
-                out.note("no agent can work with this server as it is");
+            let is_open = check.findings.iter().any(|finding| finding.holds.is_none());
+            match (check.is_usable, is_open) {
+                (true, _) => {}
+                (false, true) => out.note("a question had no answer: check again"),
+                (false, false) => out.note("no agent can work with this server as it is"),
             }
         }
         Ok(Outcome::clean_if(check.is_usable))

@@ -13,8 +13,8 @@ use foldback_core::Budget;
 ///
 /// It is what the memory shows under the fold policy that the todo was last recorded under, with the
 /// memory's own tools. With --sent it is the last request that a run made in this todo, message for message:
-/// with the agent's instructions and all tools, as OpenAI is sent them. Other servers are sent the same in
-/// the words of their chat templates.
+/// with the agent's instructions and all tools, as OpenAI is sent them. Anthropic gets the same in
+/// its own API's words, and a server of one's own as its chat template can say it.
 ///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
 /// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no

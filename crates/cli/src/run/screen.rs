@@ -32,7 +32,7 @@ pub(crate) struct Screen {
     board: Mutex<Board>,
     /// Whether a part of it changes: on a terminal.
     is_live: bool,
-    /// What the model's words on the terminal are asked for; nothing, where they are told at the end.
+    /// What the model's words on the terminal are asked for; nothing, where they are printed at the end.
     spoken: Vec<Purpose>,
     view: Mutex<View>,
 }
@@ -208,7 +208,7 @@ impl Screen {
     /// Writes more of the model's words. What else happens meanwhile is written behind them.
     fn speak(&self, purpose: &Purpose, words: &str) {
         let view = &mut *self.view.lock();
-        // Behind a question they are told at the end.
+        // Behind a question they are printed at the end.
         if view.is_over || view.held.is_some() && !view.speech.is_open {
             return;
         }
@@ -224,8 +224,10 @@ impl Screen {
             write_lines([style::paint(style::DIM, ANEW)]);
         }
         let mut stdout = anstream::stdout().lock();
-        // Who cannot read them is told at the end, or has gone.
-        drop(stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush()));
+        if stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+            // They are printed at the end, which fails as it should.
+            view.speech = Speech::default();
+        }
     }
 
     /// The model's words were no answer yet: it writes others in their place.
@@ -236,7 +238,7 @@ impl Screen {
         self.view.lock().speech = Speech::default();
     }
 
-    /// Ends the line of the model's words, and writes what happened meanwhile; tells whether there was one.
+    /// Ends the line of the model's words, and writes what happened meanwhile. True where there was one.
     fn hush(&self) -> bool {
         let mut view = self.view.lock();
         if !view.speech.end() {
@@ -273,6 +275,11 @@ fn write_lines(lines: impl IntoIterator<Item = String>) {
 impl Observer for Screen {
     fn observe(&self, todo: &TodoId, event: &AgentEvent) {
         let is_said = *todo == self.run && ends_words(event) && self.hush();
+        if let AgentEvent::Answered { purpose, calls, .. } = event
+            && *todo == self.run
+        {
+            self.view.lock().speech.answered(purpose, *calls > 0);
+        }
         let lines = {
             let mut board = self.board.lock();
             let width = self.out.width().saturating_sub(1);

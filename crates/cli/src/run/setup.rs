@@ -240,7 +240,10 @@ impl Parts {
             .with_approver(Arc::new(Approvals::new(limits.yes, person.clone())))
             .with_instructions(own.instructions.as_deref().unwrap_or_default())
             .with_react(react)
-            .with_one_plan(own.one_plan().with_stream(settings.steps.stream_plans()))
+            .with_one_plan(
+                own.one_plan()
+                    .with_stream(settings.steps.stream_plans().unwrap_or(own.stream_plans)),
+            )
             .with_strategy_named(settings.strategy()?.as_str())
             .with_flow(steps)
             .with_sub_agent_share(limits.sub_agent_share())

@@ -28,6 +28,8 @@ pub(super) struct Speech {
     pub(super) is_open: bool,
     /// What the last text was asked for.
     of: Option<Purpose>,
+    /// It was no message with calls.
+    is_answer: bool,
 }
 
 impl Speech {
@@ -50,15 +52,22 @@ impl Speech {
         Some(text::plain(&self.text[from..self.written]))
     }
 
-    /// Whether a text for this purpose is said in the place of the last one: there is one answer to what was
-    /// planned, and another only where the first was cut off.
+    /// Whether a text for this purpose is said in the place of the last one: there is one answer, and another
+    /// only where the first could not be used.
     pub(super) fn is_anew(&self, purpose: &Purpose) -> bool {
-        !self.is_open && *purpose == Purpose::ANSWER && self.of.as_ref() == Some(purpose)
+        !self.is_open && self.is_answer && self.of.as_ref() == Some(purpose)
     }
 
-    /// The text goes on no more; tells whether there was any.
+    /// The text goes on no more. True where there was one.
     pub(super) fn end(&mut self) -> bool {
         std::mem::take(&mut self.is_open)
+    }
+
+    /// The message for this purpose is whole, and has calls or none.
+    pub(super) fn answered(&mut self, purpose: &Purpose, has_calls: bool) {
+        if self.of.as_ref() == Some(purpose) {
+            self.is_answer = !has_calls;
+        }
     }
 
     /// Whether the last text is this one, and stands there whole.
@@ -85,11 +94,15 @@ mod tests {
         let pieces = ["\n", "It ra", "ins.\r", "\n雨\u{1b}[2J ", " \n", "\n"];
         assert_eq!(said(&mut speech, &pieces), "\nIt rains.\n雨␛[2J");
         assert!(speech.is_open && speech.end() && !speech.end());
+        speech.answered(&Purpose::ANSWER, false);
         assert!(speech.is(&pieces.concat()) && speech.is(pieces.concat().trim_end()));
         assert!(!speech.is("It rains."));
         assert!(speech.is_anew(&Purpose::ANSWER) && !speech.is_anew(&Purpose::REACT));
         assert_eq!(said(&mut speech, &["No", "."]), "No.", "another text");
         assert!(speech.end() && speech.is("No."));
+        speech.answered(&Purpose::REACT, false);
+        speech.answered(&Purpose::ANSWER, true);
+        assert!(!speech.is_anew(&Purpose::ANSWER), "calls follow");
     }
 
     #[test]

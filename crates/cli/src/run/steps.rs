@@ -75,14 +75,12 @@ impl StepSettings {
 
     /// These, and what the settings say where they say nothing.
     pub(crate) fn with_defaults(self, agent: &AgentSettings) -> Self {
-        let is_said = self.says_of_plans();
         Self {
             call_form: self.call_form.or_else(|| agent.call_form.clone()),
             tool_choice: self.tool_choice.or_else(|| agent.tool_choice.clone()),
             terminate: self.terminate || agent.terminate,
-            stream_plans: if is_said { self.stream_plans } else { agent.stream_plans },
-            no_stream_plans: if is_said { self.no_stream_plans } else { !agent.stream_plans },
             max_observe: self.max_observe.or(agent.max_observe),
+            ..self
         }
     }
 
@@ -119,9 +117,9 @@ impl StepSettings {
         CallForm::from_name(name).ok_or_else(unknown)
     }
 
-    /// Whether steps start while their plan is still being written.
-    pub(crate) fn stream_plans(&self) -> bool {
-        !self.no_stream_plans
+    /// Whether plans are to be streamed, where a switch says so.
+    pub(crate) fn stream_plans(&self) -> Option<bool> {
+        self.says_of_plans().then_some(self.stream_plans)
     }
 
     /// Whether either of the two switches is given.
@@ -157,8 +155,7 @@ mod tests {
             StepSettings::from_arg_matches(&given).unwrap()
         };
         let (yes, no) = (&["--stream-plans"][..], &["--no-stream-plans"][..]);
-        let agent = |stream_plans| AgentSettings { stream_plans, ..AgentSettings::default() };
-        let in_force = |flags, said| of(flags).with_defaults(&agent(said)).stream_plans();
+        let in_force = |flags, said: bool| of(flags).stream_plans().unwrap_or(said);
         let expected =
             [(&[][..], false, false), (&[], true, true), (yes, false, true), (no, true, false)];
         for (flags, said, is_so) in expected {
@@ -166,13 +163,14 @@ mod tests {
         }
         assert!(in_force(&["--no-stream-plans", "--stream-plans"], false));
         assert!(!in_force(&["--stream-plans", "--no-stream-plans"], true));
+        // What no switch says is left to the settings, of each turn anew.
         let next = |first: &[&str], next: &[&str]| {
-            let first = of(first).with_defaults(&agent(true));
+            let first = of(first).with_defaults(&AgentSettings::default());
             first.with_newer(of(next)).stream_plans()
         };
         assert_eq!(
             [next(no, &[]), next(no, yes), next(yes, no), next(&[], &[])],
-            [false, true, false, true]
+            [Some(false), Some(true), Some(false), None]
         );
     }
 

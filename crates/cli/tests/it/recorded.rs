@@ -1,4 +1,4 @@
-//! What two real servers with a small real model answered, byte for byte, and what the commands make of it.
+//! What two real servers with a small real model answered, and what the commands make of it.
 //!
 //! The answers stand in `tests/recorded`. With `FOLDBACK_RECORD=1`, and `FOLDBACK_LLAMA` as in `llama.rs`,
 //! these tests ask the servers and write them anew.
@@ -135,10 +135,13 @@ fn worked_with(cassette: &Cassette) -> Value {
     assert!((1..=answers.len()).contains(&calls), "{report}");
     assert_eq!(report["input_tokens"], counted(&answers, "prompt_tokens"), "{report}");
     assert_eq!(report["output_tokens"], counted(&answers, "completion_tokens"), "{report}");
-    // What the model said is kept word for word.
+    // What the model said is kept word for word, and what it called.
     let kept = shell.ok(&["export", "--todo", "gate"]);
-    for answer in &answers {
-        assert!(kept.text().contains(&said(answer)), "{:?}: {}", said(answer), kept.text());
+    let told = answers.iter().flat_map(|answer| [vec![said(answer)], called(answer)].concat());
+    let told: Vec<String> = told.filter(|told| !told.is_empty()).collect();
+    assert!(!told.is_empty(), "it said nothing and called nothing");
+    for told in told {
+        assert!(kept.text().contains(&told), "{told:?}: {}", kept.text());
     }
     check
 }
@@ -163,6 +166,16 @@ fn said(answer: &Answer) -> String {
         choice["delta"]["content"].as_str().or(choice["message"]["content"].as_str())
     });
     words.collect::<String>().trim().lines().next().unwrap_or_default().replace('"', "\\\"")
+}
+
+/// The names of the tools that the model called.
+fn called(answer: &Answer) -> Vec<String> {
+    let calls = pieces(answer).into_iter().flat_map(|piece| {
+        let choice = &piece["choices"][0];
+        let of = |part: &str| choice[part]["tool_calls"].as_array().cloned().unwrap_or_default();
+        [of("delta"), of("message")].concat()
+    });
+    calls.filter_map(|call| call["function"]["name"].as_str().map(str::to_owned)).collect()
 }
 
 /// What a check found: the questions that were answered with yes, and with no.

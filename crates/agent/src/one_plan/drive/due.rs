@@ -55,6 +55,12 @@ impl Drive<'_> {
         Some(Reason { anchor, failed, refused, ..Reason::default() })
     }
 
+    /// The planner sees this progress: the failures in it ask for no plan of their own.
+    pub(super) fn told_of(&mut self, progress: &Progress) {
+        let failed = progress.iter().filter(|step| step.asks_for_plan());
+        self.told.extend(failed.map(|step| step.step.id));
+    }
+
     fn settles_itself(&self, step: &Step) -> bool {
         let Action::Call { function, .. } = &step.action else { return false };
         let tool = self.agent.executor.catalog().get(function);

@@ -138,7 +138,9 @@ impl Drive<'_> {
             self.run.seal()?;
             round.steps.clone_from(&self.early.steps);
             let reason = Reason { unsound: round.findings.clone(), ..reason };
-            let state = self.state(&self.run.progress(), None);
+            let progress = self.run.progress();
+            self.told_of(&progress);
+            let state = self.state(&progress, None);
             let mut again = self.requests.replan(&state, &reason, false);
             again.sampling = request.sampling;
             self.rounds.push(round);
