@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const ENVIRONMENT: &str = "FOLDBACK_LLAMA";
@@ -24,6 +25,12 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
         eprintln!("SKIPPED {test}: set {ENVIRONMENT} to the folder that .ci/make_llama fills");
     }
     folder
+}
+
+/// Waits until no other test has a server: the threads of two wait for each other, and take many times as long.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The chat templates that llama.cpp ships, by name.

@@ -1,6 +1,6 @@
 //! What real servers and the chat templates of many models make of what an agent sends.
 
-use crate::llama::{Llama, folder, templates};
+use crate::llama::{Llama, alone, folder, templates};
 use crate::provider::Provider;
 use crate::run::run;
 use crate::shell::{Ran, Shell};
@@ -76,6 +76,7 @@ fn every_request_can_be_said_under_every_chat_template() {
     let Some(folder) = folder("every_request_can_be_said_under_every_chat_template") else {
         return;
     };
+    let _alone = alone();
     let requests_under = |template: Option<&str>| {
         [requests_of_steps(template), requests_of_plans(template)].concat()
     };
@@ -152,6 +153,7 @@ fn holds(check: &Value, question: &str) -> Value {
 #[test]
 fn a_real_model_behind_llama_cpp_is_worked_with() {
     let Some(folder) = folder("a_real_model_behind_llama_cpp_is_worked_with") else { return };
+    let _alone = alone();
     let server = Llama::cpp(&folder, &folder.join("templates/Qwen-Qwen2.5-7B-Instruct.jinja"));
     let check = checked(&server);
     for question in
@@ -168,6 +170,7 @@ fn a_real_model_behind_llama_cpp_python_is_worked_with() {
     let Some(folder) = folder("a_real_model_behind_llama_cpp_python_is_worked_with") else {
         return;
     };
+    let _alone = alone();
     let server = Llama::python(&folder);
     let check = checked(&server);
     for question in ["answers", "counts tokens", "takes tools", "takes a call and its result"] {

@@ -1,7 +1,7 @@
 //! What two real servers with a small real model answered, and what the commands make of it.
 //!
 //! The answers stand in `tests/recorded`. With `FOLDBACK_RECORD=1`, and `FOLDBACK_LLAMA` as in `llama.rs`,
-//! these tests ask the servers and write them anew.
+//! these tests ask the servers and write them anew, best with `--test-threads 1`.
 
 use crate::llama::{Answer, Llama, folder};
 use crate::shell::{Ran, Shell};
