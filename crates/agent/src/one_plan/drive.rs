@@ -162,9 +162,7 @@ impl<'a> Drive<'a> {
         self.run.seal()?;
         self.rounds.push(began_early(&self.early));
         let reason = Reason { broken_off: true, ..Reason::default() };
-        let progress = self.run.progress();
-        self.told_of(&progress);
-        let state = self.state(&progress, None);
+        let state = self.state_for_planner();
         let request = self.requests.replan(&state, &reason, false);
         self.ask(Purpose::PLANNER, reason, request);
         Ok(())

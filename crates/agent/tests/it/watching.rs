@@ -350,7 +350,8 @@ async fn et10_a_call_that_cannot_be_made_is_told() {
     );
 }
 
-/// ET10: what the model writes is told while it comes, and that an answer begins anew; the record has the whole.
+/// ET10: an observer hears what the model writes while it comes, and that an answer begins anew; the record has
+/// the whole.
 #[tokio::test(start_paused = true)]
 async fn et10_words_are_told_as_they_are_written() {
     struct Listening(tokio::time::Instant, Mutex<Vec<String>>);

@@ -116,7 +116,16 @@ struct Screen {
 }
 
 impl Screen {
+    /// The command at a terminal; nothing, and a word of it, where none can be made.
     fn open(command: &Command) -> Option<Self> {
+        let screen = Self::begin(command);
+        if screen.is_none() {
+            eprintln!("SKIPPED: there is no `script` to make a terminal with");
+        }
+        screen
+    }
+
+    fn begin(command: &Command) -> Option<Self> {
         let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
         let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
         let mut script = Command::new("script");
@@ -189,10 +198,7 @@ fn a_person_types_at_a_terminal() {
         _ => Provider::text("Here I am again."),
     });
     let command = chat(&shell, &provider, &["--todo", "trip"]);
-    let Some(mut screen) = Screen::open(&command) else {
-        eprintln!("SKIPPED: there is no `script` to make a terminal with");
-        return;
-    };
+    let Some(mut screen) = Screen::open(&command) else { return };
     screen.waits_for("trip (new)");
     screen.waits_for("›");
     screen.types("早上好\\\rGood morning\r");
@@ -254,10 +260,7 @@ fn words_are_shown_while_they_arrive() {
     ]);
     let provider = provider.slowly(Duration::from_millis(300));
     let command = chat(&shell, &provider, &["--todo", "trip"]);
-    let Some(mut screen) = Screen::open(&command) else {
-        eprintln!("SKIPPED: there is no `script` to make a terminal with");
-        return;
-    };
+    let Some(mut screen) = Screen::open(&command) else { return };
     screen.waits_for("›");
     screen.types("Good morning\r");
     screen.waits_for("The first words");

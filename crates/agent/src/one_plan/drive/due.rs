@@ -1,6 +1,6 @@
 //! When a new plan is due, and why.
 
-use super::super::request::Reason;
+use super::super::request::{Reason, State};
 use super::Drive;
 use crate::trajectory::{DegradeReason, Purpose};
 use foldback_planner::{Action, Progress, ReplanReason, Step, StepId, StepResult, StepState};
@@ -55,10 +55,12 @@ impl Drive<'_> {
         Some(Reason { anchor, failed, refused, ..Reason::default() })
     }
 
-    /// The planner sees this progress: the failures in it ask for no plan of their own.
-    pub(super) fn told_of(&mut self, progress: &Progress) {
+    /// Where the run stands, for a planner: the failures that it sees ask for no plan of their own.
+    pub(super) fn state_for_planner(&mut self) -> State {
+        let progress = self.run.progress();
         let failed = progress.iter().filter(|step| step.asks_for_plan());
         self.told.extend(failed.map(|step| step.step.id));
+        self.state(&progress, None)
     }
 
     fn settles_itself(&self, step: &Step) -> bool {

@@ -138,9 +138,7 @@ impl Drive<'_> {
             self.run.seal()?;
             round.steps.clone_from(&self.early.steps);
             let reason = Reason { unsound: round.findings.clone(), ..reason };
-            let progress = self.run.progress();
-            self.told_of(&progress);
-            let state = self.state(&progress, None);
+            let state = self.state_for_planner();
             let mut again = self.requests.replan(&state, &reason, false);
             again.sampling = request.sampling;
             self.rounds.push(round);
