@@ -1,10 +1,10 @@
-//! Request bodies of the Anthropic Messages API, written.
+//! Request bodies of the Anthropic Messages API, written, and their messages, read one by one.
 
 mod block;
 
 use super::chat::push_schema;
-use crate::Options;
 use crate::object::{Object, push_one_line, push_string};
+use crate::{Error, Options};
 use block::{Block, Kept, Kind, blocks_of, push_further, push_input, result_block, text_block};
 use foldback_core::{Message, Role, ToolCallId, ToolDefinition};
 use std::collections::HashSet;
@@ -87,6 +87,15 @@ pub fn body<'m>(
     }
     out.push('}');
     out
+}
+
+/// Reads one message of a body. A user's message that holds results of tools becomes several: one for each
+/// result, in order.
+///
+/// # Errors
+/// When it is no JSON, no message of this API, or too large.
+pub fn read_message(json: &str) -> Result<Vec<Message>, Error> {
+    super::anthropic_body::read_message(json)
 }
 
 /// What stands first when the conversation does not begin with a user.

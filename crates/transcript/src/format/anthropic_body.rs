@@ -8,7 +8,10 @@ use crate::conversation::id_of;
 use crate::conversion::Conversion;
 use crate::draft::Draft;
 use crate::object::Object;
-use crate::{Conversation, Error};
+use crate::record::ROOM;
+use crate::scan::{check_depth, json_error};
+use crate::{Conversation, Error, Limits, Place};
+use foldback_core::Message;
 use serde_json::value::RawValue;
 
 /// Whether an object is a body whose messages say more than chat-completions can.
@@ -87,6 +90,18 @@ pub(super) fn read_array(
     Ok(conversion.finish())
 }
 
+/// One message of a body, as messages of ours: results of tools are messages of their own.
+pub(super) fn read_message(json: &str) -> Result<Vec<Message>, Error> {
+    let (place, limits) = (Place { file: "a message".to_owned(), line: 1 }, Limits::default());
+    let context = Context { place: &place, limits: &limits, meta: None };
+    let value: &RawValue =
+        serde_json::from_str(json).map_err(|error| json_error(&error, json, &place))?;
+    check_depth(json, &place, &limits.without_depth(ROOM))?;
+    let mut conversion = Conversion::new(Format::AnthropicBody, None);
+    push_messages(&mut conversion, &[value], Lines::new(json, 1), context)?;
+    Ok(conversion.finish().messages)
+}
+
 fn push_messages(
     conversion: &mut Conversion,
     messages: &[&RawValue],
@@ -116,7 +131,17 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
     let mut drafts = match message.text("role").as_deref() {
         Some("user") => anthropic_blocks::user(content, line)?,
         Some("assistant") => vec![assistant(content, line)?],
-        _ => return Err(format!("the role is {role}; expected was \"user\" or \"assistant\"")),
+        // Instructions that come while the conversation goes on.
+        Some("system") => {
+            let mut draft = Draft::new("system", line);
+            draft.content(content.get());
+            vec![draft]
+        }
+        _ => {
+            return Err(format!(
+                "the role is {role}; expected was \"user\", \"assistant\" or \"system\""
+            ));
+        }
     };
     let further = members_but(&message, &["role", "content"]);
     if further != "{}" {

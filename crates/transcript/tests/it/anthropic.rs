@@ -214,7 +214,7 @@ fn hostile_bodies_are_named() {
     };
     for (messages, words) in [
         ("7", "message 1: it is 7; expected was an object"),
-        (r#"{"content":"x"}"#, "message 1: the role is nothing; expected was \"user\" or"),
+        (r#"{"content":"x"}"#, "message 1: the role is nothing; expected was \"user\","),
         (r#"{"role":["user"],"content":"x"}"#, "the role is [\"user\"]"),
         (r#"{"role":"user"}"#, "it has no \"content\"; expected was a string"),
         (r#"{"role":"user","content":{}}"#, "\"content\" holds {}; expected was"),
