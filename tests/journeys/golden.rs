@@ -2,8 +2,8 @@
 
 use crate::crash::spawn;
 use crate::story::{exchange, open, options, todo, workspace_root};
-use foldback::core::{ItemState, TodoItem, TodoList};
-use foldback::{Close, Memory, Mode, Outcome, Session};
+use foldback::core::{ItemState, SeqNo, TodoId, TodoItem, TodoList};
+use foldback::{Close, Memory, Mode, NewSent, Outcome, Session};
 use foldback_core::Message;
 use foldback_kv::FORMAT_VERSION;
 use std::io::{BufRead, BufReader};
@@ -84,6 +84,7 @@ fn r9_every_format_opens() {
         let items = usize::from(version >= 2);
         assert_eq!(reader.todo_list(&id).unwrap().items().len(), items, "{what}");
         assert_eq!(reader.grants().list(&id).unwrap().len(), items, "{what}");
+        assert_eq!(sent(&reader, &id), Vec::<String>::new(), "{what}");
         drop(reader);
 
         let own = secret(Mode::ReadWrite);
@@ -95,10 +96,14 @@ fn r9_every_format_opens() {
         let recorded = session.record(Message::user("more")).unwrap();
         assert_eq!(recorded.seq.0, history().len() as u64);
         sub_task(&mut session, &memory, "later");
+        send(&mut session);
         drop((session, memory));
         let memory = open(dir.path());
         check_holds(&memory, &what);
         assert_eq!(memory.grants().list(&id).unwrap().len(), items + 1, "{what}");
+        assert_eq!(sent(&memory, &id), ["{ \"role\": \"user\" }"], "{what}");
+        let held = sent(&memory, &todo("client"));
+        assert_eq!(held.len(), usize::from(version >= 3), "{what}");
         let loaded = memory.recall(&id, "load", r#"{"ref":"b_later_001"}"#).unwrap();
         assert!(loaded.text.contains("子任务"), "{}", loaded.text);
     }
@@ -112,7 +117,7 @@ fn r9_a_half_finished_upgrade_opens_and_loses_nothing() {
         ("nothing is done", None),
         ("the tables are made", Some(&b""[..])),
         ("a part of the format file is written", Some(&b"foldback sto"[..])),
-        ("the format file waits for its name", Some(&b"foldback store\nversion 2\n"[..])),
+        ("the format file waits for its name", Some(&b"foldback store\nversion 3\n"[..])),
     ] {
         let dir = tempdir().unwrap();
         copy(&golden(1), dir.path());
@@ -172,6 +177,20 @@ fn r9_a_store_of_the_future_is_refused_by_its_version() {
     assert!(error.to_string().contains("999"), "{error}");
 }
 
+/// Records a message as a client sent it.
+fn send(session: &mut Session) {
+    let json = "{ \"role\": \"user\" }".to_owned();
+    let messages = vec![Message::user("港口 as it was sent")];
+    let new = NewSent { parent: None, tag: vec![7], json, messages };
+    session.record_sent(SeqNo(session.len()), 0, &[new], &[]).unwrap();
+}
+
+/// What clients sent in a todo; nothing where there is none.
+fn sent(memory: &Memory, todo: &TodoId) -> Vec<String> {
+    let sent = memory.sent(todo, 0, 9).unwrap_or_default();
+    sent.into_iter().map(|one| one.json).collect()
+}
+
 /// Does one sub-task in a todo of its own and returns its block.
 fn sub_task(session: &mut Session, memory: &Memory, name: &str) {
     let id = todo(name);
@@ -199,4 +218,5 @@ fn write() {
     session.record_all(history()).unwrap();
     session.close(Close::End).unwrap();
     sub_task(&mut session, &memory, "sub-task");
+    send(&mut memory.session(&todo("client")).unwrap());
 }

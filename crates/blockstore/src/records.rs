@@ -15,8 +15,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What other crates may add to a commit. Grants alone concern two todos.
-const OTHERS: [Space; 5] =
-    [Space::Payload, Space::PayloadBytes, Space::PayloadHash, Space::Grant, Space::Plan];
+const OTHERS: [Space; 6] = [
+    Space::Payload,
+    Space::PayloadBytes,
+    Space::PayloadHash,
+    Space::Grant,
+    Space::Plan,
+    Space::Sent,
+];
 
 /// The records of all todos; each method reads those of one.
 #[derive(Clone)]

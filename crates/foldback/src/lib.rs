@@ -53,6 +53,7 @@ mod passages;
 mod record;
 mod recovery;
 mod secret;
+mod sent;
 mod texts;
 
 mod grants;
@@ -94,5 +95,6 @@ pub use options::{KNOWN_SECRET, Options};
 pub use owner::Owner;
 pub use record::Close;
 pub use references::References;
+pub use sent::{NewSent, Sent, SentAgain};
 pub use session::Session;
 pub use todo_list::{Outcome, Returned};

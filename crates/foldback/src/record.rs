@@ -89,6 +89,16 @@ impl Session {
         seq: SeqNo,
         messages: Vec<Message>,
     ) -> Result<Vec<Recorded>, Error> {
+        self.record_all_with(seq, messages, &[])
+    }
+
+    /// As [`record_all_at`](Self::record_all_at), with more records in the same transaction.
+    pub(crate) fn record_all_with(
+        &mut self,
+        seq: SeqNo,
+        messages: Vec<Message>,
+        extra: &[(Key, Vec<u8>)],
+    ) -> Result<Vec<Recorded>, Error> {
         let messages = self.embedded(messages);
         self.write(|session, live, draft| {
             let found = live.chunker.next();
@@ -96,6 +106,7 @@ impl Session {
                 let todo = session.todo().clone();
                 return Err(Failure::MovedOn { todo, expected: seq, found }.into());
             }
+            draft.extra.extend_from_slice(extra);
             messages.iter().map(|message| session.ingest(live, draft, message)).collect()
         })
     }

@@ -89,11 +89,12 @@ pub enum Space {
     File = 11,
     Grant = 12,
     Plan = 13,
+    Sent = 14,
 }
 
 impl Space {
     /// Every space, ascending by number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Meta,
         Self::Name,
         Self::Todo,
@@ -108,6 +109,7 @@ impl Space {
         Self::File,
         Self::Grant,
         Self::Plan,
+        Self::Sent,
     ];
 
     /// The space's number.
@@ -137,12 +139,14 @@ impl Space {
             Self::File => "file",
             Self::Grant => "grant",
             Self::Plan => "plan",
+            Self::Sent => "sent",
         }
     }
 
     /// The first format version whose stores have the space.
     pub const fn since(self) -> u64 {
         match self {
+            Self::Sent => 3,
             Self::Grant | Self::Plan => 2,
             _ => 1,
         }
@@ -162,9 +166,9 @@ mod tests {
     #[test]
     fn spaces_keep_their_numbers() {
         let numbers: Vec<u8> = Space::ALL.into_iter().map(Space::number).collect();
-        assert_eq!(numbers, (0..14).collect::<Vec<u8>>());
+        assert_eq!(numbers, (0..15).collect::<Vec<u8>>());
         assert_eq!(Space::from_number(5), Some(Space::Vector));
-        assert_eq!(Space::from_number(14), None);
+        assert_eq!(Space::from_number(15), None);
     }
 
     #[test]

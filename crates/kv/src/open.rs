@@ -13,7 +13,7 @@ use crate::{Engine, Error, Kv, Mode};
 /// |---|---|
 /// | 1 | the first |
 /// | 2 | the spaces `grant` and `plan` |
-pub const FORMAT_VERSION: u64 = 2;
+pub const FORMAT_VERSION: u64 = 3;
 
 /// Opens the store in a folder, and with [`Mode::ReadWrite`] creates it if there is none.
 ///

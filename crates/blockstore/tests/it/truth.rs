@@ -97,7 +97,12 @@ fn additional_records_are_of_other_crates_only() {
         let base = || commit(&writer, Head::default(), &messages);
         let may = matches!(
             space,
-            Space::Payload | Space::PayloadBytes | Space::PayloadHash | Space::Grant | Space::Plan
+            Space::Payload
+                | Space::PayloadBytes
+                | Space::PayloadHash
+                | Space::Grant
+                | Space::Plan
+                | Space::Sent
         );
         let put = Commit { extra: vec![(key(space, no), vec![1])], ..base() };
         let delete = Commit { delete: vec![Delete::one(key(space, no))], ..base() };

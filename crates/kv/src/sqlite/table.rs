@@ -66,6 +66,7 @@ pub(super) const fn of(space: Space) -> &'static Table {
         Space::File => &const { table!("s11_file") },
         Space::Grant => &const { table!("s12_grant") },
         Space::Plan => &const { table!("s13_plan") },
+        Space::Sent => &const { table!("s14_sent") },
     }
 }
 

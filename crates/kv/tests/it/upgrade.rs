@@ -34,7 +34,10 @@ fn check_opens(dir: &Path, engine: Engine, what: &str) {
     for round in 0..2 {
         let kv = open(dir, engine, Mode::ReadWrite).unwrap_or_else(|e| panic!("{what}: {e}"));
         check(&*kv, READ, HELD);
-        assert_eq!(format_of(dir), format!("foldback store\nversion 2\nengine {engine}\n"));
+        assert_eq!(
+            format_of(dir),
+            format!("foldback store\nversion {FORMAT_VERSION}\nengine {engine}\n")
+        );
         kv.commit(put(NEW, "granted")).unwrap();
         assert_eq!(kv.get(NEW).unwrap().unwrap(), b"granted", "{what}, round {round}");
         assert_eq!(kv.check().unwrap(), [], "{what}");
@@ -61,7 +64,7 @@ fn r9_an_upgrade_that_was_cut_short_is_done_again() {
         check_opens(dir.path(), engine, "before the format file");
 
         // The new format file was begun, was written, and did not get its name.
-        for part in ["", "foldback sto", "foldback store\nversion 2\nengine "] {
+        for part in ["", "foldback sto", "foldback store\nversion 3\nengine "] {
             let dir = first();
             fs::write(dir.path().join("FORMAT.new"), part).unwrap();
             check_opens(dir.path(), engine, "in the format file");
