@@ -7,6 +7,7 @@
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] makes up numbers and words, the same on every run.
 //! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
+//! - `upstream`, with the feature of that name, is a model provider of a script, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
 //!
 //! It is a dev-dependency only: nothing here is made for use outside tests, and bad input ends
@@ -36,6 +37,8 @@ pub mod engine;
 pub mod generate;
 mod random;
 pub mod script;
+#[cfg(feature = "upstream")]
+pub mod upstream;
 
 pub use random::Random;
 pub use script::transcript;

@@ -1,0 +1,55 @@
+//! What a gateway is set up with.
+
+use crate::{GatewayError, Upstream};
+use foldback::Memory;
+use std::sync::Arc;
+
+/// What a gateway is set up with.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct GatewayConfig {
+    /// Where requests of Anthropic's API go.
+    pub anthropic: Upstream,
+    /// Where requests of OpenAI's APIs go, and whatever else.
+    pub openai: Upstream,
+    /// Whether conversations are recorded.
+    pub keeping: Keeping,
+    /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
+    pub fail_closed: bool,
+    /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
+    pub token: Option<String>,
+    /// Takes a line for each thing that could not be done as it should be.
+    pub log: Log,
+}
+
+/// Takes lines for a person to read.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl GatewayConfig {
+    /// The providers' own addresses, nothing recorded.
+    ///
+    /// # Errors
+    /// None as long as the addresses that are written here can be read.
+    pub fn new() -> Result<Self, GatewayError> {
+        Ok(Self {
+            anthropic: Upstream::new("https://api.anthropic.com")?,
+            openai: Upstream::new("https://api.openai.com/v1")?,
+            keeping: Keeping::Off,
+            fail_closed: false,
+            token: None,
+            log: Arc::new(|_| {}),
+        })
+    }
+}
+
+/// Whether conversations are recorded, and where.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Keeping {
+    /// Nothing is recorded.
+    Off,
+    /// In this store.
+    On(Memory),
+    /// They should be, and cannot: why.
+    Impossible(String),
+}

@@ -1,0 +1,36 @@
+//! What can go wrong before anybody is served.
+
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// Why there is no gateway.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// An address of a provider that is none.
+    #[error(
+        "{address:?} is no address of a provider: {what}; expected something like https://api.anthropic.com"
+    )]
+    Upstream {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An address with a name or a password in it, which is not repeated.
+    #[error(
+        "an address of a provider holds a user name or a password; the client sends its own key"
+    )]
+    UpstreamKey,
+    /// An address that others reach, without a token.
+    #[error(
+        "{0} can be reached from other machines; expected was an address of this one (127.0.0.1), or a token"
+    )]
+    Exposed(SocketAddr),
+    /// The HTTP client could not be made.
+    #[error("there is no HTTP client: {0}")]
+    Client(String),
+    /// The listener failed.
+    #[error("the gateway cannot listen: {0}")]
+    Listen(#[from] std::io::Error),
+}

@@ -1,0 +1,104 @@
+//! One request and its answer, copied as they pass.
+
+use crate::body::unpacked;
+use crate::identity::Sender;
+use crate::{Api, Recorder};
+use axum::http::HeaderMap;
+use bytes::{Bytes, BytesMut};
+
+/// A copied answer of more bytes than this is not read.
+const LONGEST: usize = 64 << 20;
+
+/// A conversation as it was sent.
+pub(crate) struct Asked {
+    pub(crate) api: Api,
+    pub(crate) sender: Sender,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Asked {
+    pub(crate) fn new(api: Api, headers: &HeaderMap, body: &Bytes, secret: &[u8; 32]) -> Self {
+        let mut packed = HeaderMap::new();
+        packed.extend(
+            headers
+                .get("content-encoding")
+                .map(|way| (axum::http::header::CONTENT_ENCODING, way.clone())),
+        );
+        Self { api, sender: Sender::of(headers, secret), headers: packed, body: body.clone() }
+    }
+
+    /// The body, unpacked, as text.
+    pub(crate) fn body(&self) -> Option<String> {
+        String::from_utf8(unpacked(&self.headers, &self.body)?.into_owned()).ok()
+    }
+
+    /// How much memory it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len()
+    }
+}
+
+/// A request whose answer was given.
+pub(crate) struct Exchange {
+    pub(crate) asked: Asked,
+    headers: HeaderMap,
+    /// `None` where it broke off, or was too long.
+    answer: Option<Bytes>,
+}
+
+impl Exchange {
+    /// The answer, unpacked, as text.
+    pub(crate) fn answer(&self) -> Option<String> {
+        let body = self.answer.as_ref()?;
+        String::from_utf8(unpacked(&self.headers, body)?.into_owned()).ok()
+    }
+
+    /// How much memory it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.asked.bytes() + self.answer.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// An answer that is being given. What was asked is recorded even where the answer breaks off.
+pub(crate) struct Answering {
+    asked: Option<Asked>,
+    headers: HeaderMap,
+    copy: Option<BytesMut>,
+    recorder: Recorder,
+}
+
+impl Answering {
+    pub(crate) fn new(asked: Asked, headers: HeaderMap, recorder: Recorder) -> Self {
+        Self { asked: Some(asked), headers, copy: Some(BytesMut::new()), recorder }
+    }
+
+    /// Takes a piece.
+    pub(crate) fn copy(&mut self, piece: &Bytes) {
+        let fits = |copy: &BytesMut| copy.len() + piece.len() <= LONGEST;
+        match self.copy.take_if(|copy| !fits(copy)) {
+            Some(_) => {
+                self.recorder.log(&format!("an answer of over {LONGEST} bytes is not recorded"))
+            }
+            None => self.copy.iter_mut().for_each(|copy| copy.extend_from_slice(piece)),
+        }
+    }
+
+    /// Says that this was all.
+    pub(crate) fn end(mut self) {
+        let answer = self.copy.take().map(BytesMut::freeze);
+        self.send(answer);
+    }
+
+    fn send(&mut self, answer: Option<Bytes>) {
+        let Some(asked) = self.asked.take() else { return };
+        let headers = std::mem::take(&mut self.headers);
+        self.recorder.take(Exchange { asked, headers, answer });
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.send(None);
+    }
+}

@@ -1,0 +1,130 @@
+//! The server that clients ask.
+
+use crate::forward::forward;
+use crate::guard::Guard;
+use crate::refusal::refusal;
+use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long a provider may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Between clients and their providers. It holds no key: each client sends its own.
+pub struct Gateway {
+    pub(crate) config: GatewayConfig,
+    pub(crate) recorder: Recorder,
+    /// For providers elsewhere, through the proxy that the environment names.
+    far: reqwest::Client,
+    /// For servers on this machine.
+    near: reqwest::Client,
+}
+
+/// A gateway and who may ask it.
+struct Door {
+    gateway: Gateway,
+    guard: Guard,
+}
+
+impl Gateway {
+    /// A gateway that waits for a listener.
+    ///
+    /// # Errors
+    /// When there is no HTTP client on this machine.
+    pub fn new(config: GatewayConfig) -> Result<Self, GatewayError> {
+        // One provider of cryptography for the process; another that is there already is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            reqwest::Client::builder()
+                .connect_timeout(CONNECT)
+                .tcp_nodelay(true)
+                // A redirection is the client's to follow.
+                .redirect(reqwest::redirect::Policy::none())
+        };
+        let built = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| GatewayError::Client(error.to_string()))
+        };
+        let recorder = match &config.keeping {
+            Keeping::Off => Recorder::off(&config.log),
+            Keeping::On(memory) => Recorder::start(memory.clone(), &config.log)?,
+            Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
+        };
+        Ok(Self { far: built(builder())?, near: built(builder().no_proxy())?, recorder, config })
+    }
+
+    /// What records its conversations.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Answers clients until `stop` is there; then those that are being answered are waited for, and what was
+    /// said is recorded to its end.
+    ///
+    /// # Errors
+    /// When the address can be reached from other machines and no token is set, or the listener fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), GatewayError> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && self.config.token.is_none() {
+            return Err(GatewayError::Exposed(address));
+        }
+        let recorder = self.recorder.clone();
+        let guard = Guard::new(address, self.config.token.as_deref());
+        let door = Arc::new(Door { gateway: self, guard });
+        let router = Router::new().fallback(answer).with_state(door);
+        axum::serve(listener, router).with_graceful_shutdown(stop).await?;
+        recorder.finish().await;
+        Ok(())
+    }
+
+    /// The client that asks an upstream.
+    pub(crate) fn http(&self, upstream: &crate::Upstream) -> &reqwest::Client {
+        if upstream.is_loopback() { &self.near } else { &self.far }
+    }
+}
+
+async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let api = Api::of(request.method(), uri.path(), headers);
+    if let Some(why) = door.guard.refuses(uri, headers) {
+        return refusal(api, StatusCode::FORBIDDEN, &why);
+    }
+    if uri.path() == HEALTH {
+        return health(&door.gateway);
+    }
+    // Clients that would rather have a WebSocket go on with requests where there is none.
+    if headers.contains_key(header::UPGRADE) {
+        let why = "there is no WebSocket here; requests over HTTP are answered";
+        return refusal(api, StatusCode::UPGRADE_REQUIRED, why);
+    }
+    forward(&door.gateway, api, request).await
+}
+
+/// Where a gateway says that it is one.
+const HEALTH: &str = "/foldback/health";
+
+fn health(gateway: &Gateway) -> Response<Body> {
+    let trouble = gateway.recorder.trouble();
+    let body = serde_json::json!({
+        "gateway": "foldback",
+        "version": env!("CARGO_PKG_VERSION"),
+        "anthropic": gateway.config.anthropic.to_string(),
+        "openai": gateway.config.openai.to_string(),
+        "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
+        "trouble": trouble,
+    });
+    let mut response = Response::new(Body::from(body.to_string()));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}

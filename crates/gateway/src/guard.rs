@@ -1,0 +1,59 @@
+//! Who may ask.
+
+use crate::headers::text;
+use axum::http::{HeaderMap, Uri};
+use std::net::{IpAddr, SocketAddr};
+
+/// The header that carries the token.
+pub(crate) const TOKEN: &str = "x-foldback-token";
+
+/// Who may ask: programs of this machine, and those that know the token. A page in a browser can reach this
+/// machine too, under a name of its own; its requests say so in `Host` and `Origin`.
+pub(crate) struct Guard {
+    is_local: bool,
+    token: Option<blake3::Hash>,
+}
+
+impl Guard {
+    pub(crate) fn new(address: SocketAddr, token: Option<&str>) -> Self {
+        let token = token.map(|token| blake3::hash(token.as_bytes()));
+        Self { is_local: address.ip().is_loopback(), token }
+    }
+
+    /// Why a request is refused; `None` where it may pass.
+    pub(crate) fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+        if let Some(token) = &self.token {
+            let given = headers.get(TOKEN).map(|given| blake3::hash(given.as_bytes()));
+            // Digests are compared in constant time.
+            if given.as_ref() != Some(token) {
+                return Some(format!("expected was the gateway's token, in the header {TOKEN}"));
+            }
+        }
+        if self.is_local {
+            let host = uri.host().or_else(|| text(headers, "host").map(host_of))?;
+            if !is_local_name(host) {
+                return Some(format!("the host {host:?} is not this machine"));
+            }
+        }
+        let origin = text(headers, "origin")?;
+        let host = origin.split_once("://").map(|(_, rest)| host_of(rest));
+        match host.is_some_and(is_local_name) {
+            true => None,
+            false => Some(format!("a page of {origin:?} may not ask")),
+        }
+    }
+}
+
+/// The host without its port.
+fn host_of(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => authority.split(':').next().unwrap_or(authority),
+    }
+}
+
+fn is_local_name(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}

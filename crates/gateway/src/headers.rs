@@ -1,0 +1,47 @@
+//! Headers on their way through.
+
+use axum::http::header::{self, HeaderMap, HeaderName};
+
+/// Headers of the gateway's own, in requests and answers, begin so.
+pub(crate) const OWN: &str = "x-foldback-";
+
+/// Headers that belong to one connection (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// All headers but those of one connection, those that `Connection` names, and the gateway's own. The host is
+/// the other side's.
+pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<String> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let stays = |name: &HeaderName| {
+        let name = name.as_str();
+        HOP_BY_HOP.contains(&name)
+            || name == "host"
+            || name.starts_with(OWN)
+            || named.iter().any(|one| one == name)
+    };
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers.iter().filter(|(name, _)| !stays(name)) {
+        passed.append(name.clone(), value.clone());
+    }
+    passed
+}
+
+/// The value of a header that is text.
+pub(crate) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty())
+}

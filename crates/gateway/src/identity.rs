@@ -1,0 +1,128 @@
+//! Who a conversation belongs to.
+
+use crate::headers::text;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// Headers by which clients name their session, the first that is there: foldback's own for programs that have
+/// none, then those of Claude Code, Codex and OpenCode.
+const SESSION: [&str; 4] =
+    ["x-foldback-session", "x-claude-code-session-id", "session-id", "x-session-affinity"];
+
+/// Headers by which clients name an agent of a session: foldback's own, then those of Claude Code and Codex.
+const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-id"];
+
+/// The header that names the todo.
+const TODO: &str = "x-foldback-todo";
+
+/// Headers that carry a client's key.
+const CREDENTIALS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
+
+/// Who sent a request, as far as its headers say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sender {
+    /// The todo that it names itself.
+    pub(crate) todo: Option<String>,
+    /// The program, in a word.
+    pub(crate) client: String,
+    session: Option<String>,
+    agent: Option<String>,
+    /// A digest of the key that it sends, made with the store's secret: keys are not kept.
+    credential: Option<blake3::Hash>,
+}
+
+impl Sender {
+    pub(crate) fn of(headers: &HeaderMap, secret: &[u8; 32]) -> Self {
+        let first = |names: &[&str]| names.iter().find_map(|name| text(headers, name));
+        let mut credential = None;
+        for name in CREDENTIALS {
+            if let Some(key) = headers.get(name) {
+                credential = Some(blake3::keyed_hash(secret, key.as_bytes()));
+                break;
+            }
+        }
+        Self {
+            todo: text(headers, TODO).map(str::to_owned),
+            client: client_of(text(headers, "user-agent").unwrap_or_default()),
+            session: first(&SESSION).map(str::to_owned),
+            agent: first(&AGENT).map(str::to_owned),
+            credential,
+        }
+    }
+
+    /// The same with what the body says, where the headers say nothing.
+    pub(crate) fn or_in(mut self, body: &Hints<'_>) -> Self {
+        self.session = self.session.or_else(|| body.session());
+        self
+    }
+
+    /// Whether the client says which conversation it is.
+    pub(crate) fn is_known(&self) -> bool {
+        self.todo.is_some() || self.session.is_some()
+    }
+
+    /// What all conversations of this sender have in common that no other sender's have: those of one agent of
+    /// one session; where no session is named, those that begin with `opening`.
+    pub(crate) fn family(&self, opening: &blake3::Hash, secret: &[u8; 32]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(secret);
+        let mut add = |part: Option<&[u8]>| {
+            let part = part.unwrap_or_default();
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        };
+        add(self.credential.as_ref().map(|digest| &digest.as_bytes()[..]));
+        add(self.session.as_deref().map(str::as_bytes));
+        add(self.agent.as_deref().map(str::as_bytes));
+        add(self.session.is_none().then(|| &opening.as_bytes()[..]));
+        hasher.finalize()
+    }
+}
+
+/// What a body says of its session.
+#[derive(Deserialize, Default)]
+pub(crate) struct Hints<'b> {
+    #[serde(borrow, default)]
+    metadata: Option<Metadata<'b>>,
+    #[serde(borrow, default)]
+    prompt_cache_key: Option<Cow<'b, str>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Metadata<'b> {
+    #[serde(borrow, default)]
+    user_id: Option<Cow<'b, str>>,
+}
+
+#[derive(Deserialize)]
+struct UserId<'u> {
+    #[serde(borrow)]
+    session_id: Cow<'u, str>,
+}
+
+impl Hints<'_> {
+    /// The session: Claude Code writes it into the user's id, as JSON or behind `_session_`; others use it as
+    /// the key of their prompt cache.
+    fn session(&self) -> Option<String> {
+        let user = self.metadata.as_ref().and_then(|metadata| metadata.user_id.as_deref());
+        let session = user.and_then(|user| match serde_json::from_str::<UserId<'_>>(user) {
+            Ok(user) => Some(user.session_id.into_owned()),
+            Err(_) => user.split_once("_session_").map(|(_, session)| session.to_owned()),
+        });
+        let key = || self.prompt_cache_key.as_deref().map(str::to_owned);
+        session.or_else(key).filter(|session| !session.is_empty())
+    }
+}
+
+/// The program that a `User-Agent` names, as a part of a todo's id: `claude-cli/2.1 (external)` is `claude-cli`.
+fn client_of(user_agent: &str) -> String {
+    let name = user_agent.split(['/', ' ']).next().unwrap_or_default();
+    let name: String = name
+        .chars()
+        .take(24)
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    match name.trim_matches('-') {
+        "" => "agent".to_owned(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,40 @@
+//! Stands between any agent and its model provider.
+//!
+//! An agent is pointed at the gateway by its base URL, and nothing else of it changes. A request goes to the
+//! provider as it came, byte for byte, and so does the answer on its way back. Beside that, each conversation is
+//! recorded into a store of its own todo, where it can be searched and loaded.
+//!
+//! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
+//! - [`Upstream`] is a provider's address, and where a request goes.
+//! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
+//! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
+//!   fork and compact.
+//!
+//! A gateway that cannot record says so in a header and in its log, and goes on passing.
+
+mod api;
+mod body;
+mod branches;
+mod client_message;
+mod config;
+mod error;
+mod exchange;
+mod family;
+mod forward;
+mod gateway;
+mod guard;
+mod headers;
+mod identity;
+mod model_answer;
+mod recorder;
+mod recorder_thread;
+mod refusal;
+mod upstream;
+
+pub use api::Api;
+pub use branches::Branches;
+pub use config::{GatewayConfig, Keeping, Log};
+pub use error::GatewayError;
+pub use gateway::Gateway;
+pub use recorder::Recorder;
+pub use upstream::Upstream;

@@ -1,0 +1,142 @@
+//! What a model answered, as the message that a client sends back.
+
+use crate::Api;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// The message in an answer, streamed or not; `None` where it holds none or broke off.
+pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
+    let message = match (api, answer.trim_start().starts_with('{')) {
+        (Api::Messages, true) => {
+            let answer: Value = serde_json::from_str(answer).ok()?;
+            json!({ "role": "assistant", "content": answer.get("content")? })
+        }
+        (Api::Messages, false) => anthropic_stream(answer)?,
+        (Api::ChatCompletions, true) => {
+            let answer: Value = serde_json::from_str(answer).ok()?;
+            answer.pointer("/choices/0/message")?.clone()
+        }
+        (Api::ChatCompletions, false) => chat_stream(answer)?,
+        _ => return None,
+    };
+    RawValue::from_string(message.to_string()).ok()
+}
+
+/// The data of server-sent events (WHATWG HTML, section 9.2), each as JSON.
+fn events(stream: &str) -> impl Iterator<Item = Value> {
+    let mut lines = stream.lines();
+    std::iter::from_fn(move || {
+        let mut data = String::new();
+        for line in lines.by_ref() {
+            if let Some(more) = line.strip_prefix("data:") {
+                data.push_str(more.strip_prefix(' ').unwrap_or(more));
+            } else if line.is_empty() && !data.is_empty() {
+                break;
+            }
+        }
+        (!data.is_empty()).then_some(data)
+    })
+    .filter_map(|data| serde_json::from_str(&data).ok())
+}
+
+fn anthropic_stream(stream: &str) -> Option<Value> {
+    let mut blocks: Vec<Value> = Vec::new();
+    let mut inputs: Vec<String> = Vec::new();
+    let mut is_whole = false;
+    for event in events(stream) {
+        let index =
+            event.get("index").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        match (event.get("type").and_then(Value::as_str), index) {
+            (Some("content_block_start"), Some(index)) if index == blocks.len() => {
+                blocks.push(event.get("content_block")?.clone());
+                inputs.push(String::new());
+            }
+            (Some("content_block_delta"), Some(index)) => {
+                let (block, delta) = (blocks.get_mut(index)?.as_object_mut()?, event.get("delta")?);
+                for (key, piece) in delta.as_object()?.iter().filter(|(key, _)| *key != "type") {
+                    match (key.as_str(), piece) {
+                        ("partial_json", Value::String(piece)) => {
+                            inputs.get_mut(index)?.push_str(piece)
+                        }
+                        ("citation", piece) => {
+                            let list = block.entry("citations").or_insert_with(|| json!([]));
+                            if !list.is_array() {
+                                *list = json!([]);
+                            }
+                            list.as_array_mut()?.push(piece.clone());
+                        }
+                        _ => extend(block, key, piece),
+                    }
+                }
+            }
+            (Some("message_stop"), _) => is_whole = true,
+            _ => {}
+        }
+    }
+    for (block, input) in blocks.iter_mut().zip(&inputs).filter(|(_, input)| !input.is_empty()) {
+        let input = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
+        block.as_object_mut()?.insert("input".to_owned(), input);
+    }
+    is_whole.then(|| json!({ "role": "assistant", "content": blocks }))
+}
+
+fn chat_stream(stream: &str) -> Option<Value> {
+    let mut message = Map::from_iter([("role".to_owned(), json!("assistant"))]);
+    let mut calls: Vec<Map<String, Value>> = Vec::new();
+    let mut is_whole = false;
+    for event in events(stream) {
+        let Some(choice) = event.pointer("/choices/0") else { continue };
+        is_whole |= choice.get("finish_reason").is_some_and(Value::is_string);
+        let Some(delta) = choice.get("delta").and_then(Value::as_object) else { continue };
+        for (key, piece) in delta.iter().filter(|(key, _)| *key != "role") {
+            match (key.as_str(), piece) {
+                ("tool_calls", Value::Array(pieces)) => {
+                    pieces.iter().for_each(|piece| extend_call(&mut calls, piece));
+                }
+                _ => extend(&mut message, key, piece),
+            }
+        }
+    }
+    message.entry("content").or_insert(Value::Null);
+    if !calls.is_empty() {
+        message.insert("tool_calls".to_owned(), calls.into_iter().map(Value::Object).collect());
+    }
+    is_whole.then_some(Value::Object(message))
+}
+
+/// Adds a piece of a call. A piece without a number belongs to the last call.
+fn extend_call(calls: &mut Vec<Map<String, Value>>, piece: &Value) {
+    let Some(piece) = piece.as_object() else { return };
+    let index = piece.get("index").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    let index = index.unwrap_or(calls.len().saturating_sub(1)).min(calls.len());
+    if index == calls.len() {
+        calls.push(Map::new());
+    }
+    let Some(call) = calls.get_mut(index) else { return };
+    for (key, piece) in piece.iter().filter(|(key, _)| *key != "index") {
+        match piece {
+            Value::Object(pieces) => {
+                let inner = call.entry(key.as_str()).or_insert_with(|| json!({}));
+                if let Some(inner) = inner.as_object_mut() {
+                    for (key, piece) in pieces {
+                        // Names come whole; some servers repeat them.
+                        match key.as_str() {
+                            "arguments" => extend(inner, key, piece),
+                            _ => drop(inner.insert(key.clone(), piece.clone())),
+                        }
+                    }
+                }
+            }
+            piece => drop(call.insert(key.clone(), piece.clone())),
+        }
+    }
+}
+
+/// Adds a piece to what is there: a text to a text, anything else in its place.
+fn extend(object: &mut Map<String, Value>, key: &str, piece: &Value) {
+    match (object.get_mut(key), piece) {
+        (_, Value::Null) => {}
+        (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
+        _ => drop(object.insert(key.to_owned(), piece.clone())),
+    }
+}

@@ -1,0 +1,153 @@
+//! Keeps what was said.
+
+use crate::exchange::Exchange;
+use crate::recorder_thread::Keeper;
+use crate::{Api, GatewayError, Log};
+use foldback::Memory;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
+/// conversation holds it again.
+const MOST_WAITING: usize = 256 << 20;
+
+/// Keeps what was said, in a thread of its own. Whatever becomes of it, no client waits.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// `None` where nothing is recorded.
+    queue: Mutex<Option<mpsc::Sender<Exchange>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    state: Arc<State>,
+    /// What digests are made with.
+    secret: [u8; 32],
+}
+
+/// What the thread says of itself.
+struct State {
+    trouble: Mutex<Option<String>>,
+    waiting: AtomicUsize,
+    log: Log,
+}
+
+impl Recorder {
+    /// One that keeps nothing.
+    pub(crate) fn off(log: &Log) -> Self {
+        Self::of(None, None, State::new(log), [0; 32])
+    }
+
+    /// One that should keep what was said, and cannot.
+    pub(crate) fn impossible(why: &str, log: &Log) -> Self {
+        let recorder = Self::off(log);
+        recorder.shared.state.set_trouble(why.to_owned());
+        recorder
+    }
+
+    /// One that writes into this store.
+    pub(crate) fn start(memory: Memory, log: &Log) -> Result<Self, GatewayError> {
+        let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
+        let (queue, exchanges) = mpsc::channel();
+        let state = State::new(log);
+        let (mut keeper, seen) = (Keeper::new(memory, secret), Arc::clone(&state));
+        let thread =
+            std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
+                for exchange in exchanges {
+                    seen.keep(&mut keeper, &exchange);
+                }
+            })?;
+        Ok(Self::of(Some(queue), Some(thread), state, secret))
+    }
+
+    fn of(
+        queue: Option<mpsc::Sender<Exchange>>,
+        thread: Option<JoinHandle<()>>,
+        state: Arc<State>,
+        secret: [u8; 32],
+    ) -> Self {
+        let (queue, thread) = (Mutex::new(queue), Mutex::new(thread));
+        Self { shared: Arc::new(Shared { queue, thread, state, secret }) }
+    }
+
+    /// Why conversations are not recorded; `None` where they are, or where nobody asked for it.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.state.trouble.lock().clone()
+    }
+
+    /// Says a line to the log.
+    pub(crate) fn log(&self, line: &str) {
+        (self.shared.state.log)(line);
+    }
+
+    /// What the digests of keys are made with.
+    pub(crate) fn secret(&self) -> &[u8; 32] {
+        &self.shared.secret
+    }
+
+    /// Whether it keeps requests of this kind.
+    pub(crate) fn keeps(&self, api: Api) -> bool {
+        matches!(api, Api::Messages | Api::ChatCompletions) && self.shared.queue.lock().is_some()
+    }
+
+    /// Takes an exchange, and returns at once.
+    pub(crate) fn take(&self, exchange: Exchange) {
+        let state = &self.shared.state;
+        let bytes = exchange.bytes();
+        if state.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
+            state.set_trouble("more is said than can be recorded".to_owned());
+            return;
+        }
+        if let Some(queue) = &*self.shared.queue.lock() {
+            state.waiting.fetch_add(bytes, Ordering::Relaxed);
+            if queue.send(exchange).is_err() {
+                state.set_trouble("the recorder has ended".to_owned());
+            }
+        }
+    }
+
+    /// Waits until everything that was taken is recorded, and takes no more.
+    pub(crate) async fn finish(&self) {
+        drop(self.shared.queue.lock().take());
+        let thread = self.shared.thread.lock().take();
+        if let Some(thread) = thread {
+            let joined = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
+            if !joined.unwrap_or_default() {
+                self.shared.state.set_trouble("the recorder has ended".to_owned());
+            }
+        }
+    }
+}
+
+impl State {
+    fn new(log: &Log) -> Arc<Self> {
+        Arc::new(Self { trouble: Mutex::default(), waiting: AtomicUsize::new(0), log: log.clone() })
+    }
+
+    /// Records an exchange. Neither an error nor a bug ends the recorder.
+    fn keep(&self, keeper: &mut Keeper, exchange: &Exchange) {
+        let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keeper.keep(exchange)));
+        self.waiting.fetch_sub(exchange.bytes(), Ordering::Relaxed);
+        match kept {
+            Ok(Ok(())) => *self.trouble.lock() = None,
+            Ok(Err(why)) => self.set_trouble(why),
+            Err(_) => {
+                keeper.forget_all();
+                self.set_trouble("recording failed by a fault of its own".to_owned());
+            }
+        }
+    }
+
+    fn set_trouble(&self, why: String) {
+        let why = format!("not recorded: {why}");
+        // The same again is not said again.
+        if self.trouble.lock().replace(why.clone()).as_ref() != Some(&why) {
+            (self.log)(&why);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! An exchange on its way into the store.
+
+use crate::branches::{Known, Mark};
+use crate::client_message::ClientMessage;
+use crate::exchange::{Asked, Exchange};
+use crate::family::{Family, Member};
+use crate::identity::{Hints, Sender};
+use crate::model_answer::message_of;
+use foldback::{Close, Error, ErrorKind, Memory, NewSent, SentAgain};
+use foldback_core::{Content, Message, Role, SeqNo};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+
+/// So many messages of clients are held in memory; the store has them all.
+const MOST_HELD: usize = 200_000;
+
+/// Messages of a client that are recorded in one transaction.
+const PER_TRANSACTION: usize = 128;
+
+/// Writes exchanges into a store, one after the other.
+pub(crate) struct Keeper {
+    memory: Memory,
+    secret: [u8; 32],
+    families: HashMap<String, Family>,
+}
+
+/// What is read of a request.
+#[derive(Deserialize)]
+struct Body<'b> {
+    #[serde(borrow)]
+    messages: Vec<&'b RawValue>,
+    #[serde(borrow, default)]
+    system: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    tools: Option<Vec<&'b RawValue>>,
+    #[serde(borrow, flatten)]
+    hints: Hints<'b>,
+}
+
+/// A request that was read.
+struct Conversation {
+    sender: Sender,
+    instructions: Option<Message>,
+    messages: Vec<ClientMessage>,
+    /// How many of them were asked; the answer may stand behind.
+    asked: usize,
+    /// Which tools the agent has, by name.
+    agent: blake3::Hash,
+}
+
+impl Keeper {
+    pub(crate) fn new(memory: Memory, secret: [u8; 32]) -> Self {
+        Self { memory, secret, families: HashMap::new() }
+    }
+
+    /// Forgets what it knows of the store, which is read again.
+    pub(crate) fn forget_all(&mut self) {
+        self.families.clear();
+    }
+
+    /// Records what of an exchange is new.
+    ///
+    /// # Errors
+    /// Why it cannot be recorded: a sentence.
+    pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), String> {
+        let body = exchange.asked.body().ok_or("the request is packed in an unknown way")?;
+        let answer = exchange.answer();
+        let conversation = Conversation::read(&exchange.asked, &body, answer.as_deref())?;
+        if conversation.asked == 0 {
+            return Ok(());
+        }
+        let name = self.name_of(&conversation);
+        for _ in 0..2 {
+            match self.record(&name, &conversation) {
+                // Somebody else wrote to the same todo; what is there is read again.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    drop(self.families.remove(&name))
+                }
+                Err(error) => {
+                    self.families.remove(&name);
+                    return Err(error.to_string());
+                }
+                Ok(()) => {
+                    self.make_room(&name);
+                    return Ok(());
+                }
+            }
+        }
+        Err("another process writes to the same conversation".to_owned())
+    }
+
+    /// The name of the family, from which its todos have theirs.
+    fn name_of(&self, conversation: &Conversation) -> String {
+        if let Some(todo) = &conversation.sender.todo {
+            return todo.clone();
+        }
+        let opening = conversation.messages.first().map_or_else(|| blake3::hash(b""), |m| m.digest);
+        let digest = conversation.sender.family(&opening, &self.secret).to_hex();
+        let digest: String = digest.chars().take(12).collect();
+        format!("{}-{digest}", conversation.sender.client)
+    }
+
+    fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
+        if !self.families.contains_key(name) {
+            let is_known = conversation.sender.is_known();
+            let family = Family::open(&self.memory, name.to_owned(), is_known)?;
+            self.families.insert(name.to_owned(), family);
+        }
+        let Some(family) = self.families.get_mut(name) else { return Ok(()) };
+        let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
+        let asked = digests.get(..conversation.asked).unwrap_or_default();
+        let (n, known) =
+            family.place(&self.memory, asked, &conversation.agent, conversation.is_begun())?;
+        let Some(member) = family.members.get_mut(n) else { return Ok(()) };
+        let again = member.sent_again(conversation, &known);
+        // The answer may be known as well.
+        let all = member.branches.follow(&digests);
+        let known = if all.messages > known.messages { all } else { known };
+        if known.messages == digests.len() && again.is_empty() {
+            return Ok(());
+        }
+        if !member.branches.ends_with(known.node) {
+            // What comes now stands on something else than what came last.
+            member.session.close(Close::Switch)?;
+        }
+        member.record(conversation, &known, &again)
+    }
+
+    /// Forgets families until there is room, but not this one.
+    fn make_room(&mut self, kept: &str) {
+        let held =
+            |families: &HashMap<String, Family>| families.values().map(Family::len).sum::<usize>();
+        if held(&self.families) > MOST_HELD {
+            self.families.retain(|name, _| name == kept);
+        }
+    }
+}
+
+impl Member {
+    /// What of a conversation the client sends for the first time although it is known: answers of the model.
+    fn sent_again(&mut self, conversation: &Conversation, known: &Known) -> Vec<SentAgain> {
+        let now = self.branches.sent_now(known.node).into_iter();
+        now.filter_map(|(place, mut again)| {
+            again.sent.json = conversation.messages.get(place)?.json.clone();
+            Some(again)
+        })
+        .collect()
+    }
+
+    /// Records what of a conversation is not known, and what is sent anew.
+    fn record(
+        &mut self,
+        conversation: &Conversation,
+        known: &Known,
+        again: &[SentAgain],
+    ) -> Result<(), Error> {
+        let (mut parent, mut again) = (known.node, again);
+        let mut rest = conversation.messages.get(known.messages..).unwrap_or_default();
+        let mut place = known.messages;
+        while !rest.is_empty() || !again.is_empty() {
+            let (batch, later) = rest.split_at(rest.len().min(PER_TRANSACTION));
+            let (seq, first) = (self.branches.next_seq(), self.branches.next());
+            let mut marks = Vec::with_capacity(batch.len());
+            let mut sent = Vec::with_capacity(batch.len());
+            for (n, message) in (first..).zip(batch) {
+                let begins = parent.is_none();
+                let mark = Mark {
+                    digest: message.digest,
+                    agent: begins.then_some(conversation.agent),
+                    is_answer: place >= conversation.asked,
+                };
+                let instructions = conversation.instructions.clone().filter(|_| begins && n == 0);
+                let messages = instructions.into_iter().chain(message.messages.iter().cloned());
+                let (tag, json, messages) = (mark.tag(), message.json.clone(), messages.collect());
+                sent.push(NewSent { parent, tag, json, messages });
+                marks.push(mark);
+                (parent, place) = (Some(n), place + 1);
+            }
+            self.session.record_sent(SeqNo(seq), first, &sent, again)?;
+            let mut seq = seq;
+            for (one, mark) in sent.iter().zip(marks) {
+                let end = seq + one.messages.len() as u64;
+                self.branches.push(one.parent, seq..end, mark);
+                seq = end;
+            }
+            (rest, again) = (later, &[]);
+        }
+        Ok(())
+    }
+}
+
+impl Conversation {
+    fn read(asked: &Asked, body: &str, answer: Option<&str>) -> Result<Self, String> {
+        let api = asked.api;
+        let read: Body<'_> = serde_json::from_str(body)
+            .map_err(|error| format!("the request is none of this API: {error}"))?;
+        let read_message = |message: &&RawValue| ClientMessage::read(api, message);
+        let mut messages =
+            read.messages.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
+        let count = messages.len();
+        let answer = answer.and_then(|answer| message_of(api, answer));
+        messages.extend(answer.map(|answer| ClientMessage::read(api, &answer)).transpose()?);
+        let mut names: Vec<_> =
+            read.tools.iter().flatten().filter_map(|tool| name_of(tool)).collect();
+        names.sort();
+        Ok(Self {
+            sender: asked.sender.clone().or_in(&read.hints),
+            instructions: read.system.and_then(instructions),
+            messages,
+            asked: count,
+            agent: blake3::hash(names.join("\n").as_bytes()),
+        })
+    }
+
+    /// Whether a model has said something in it.
+    fn is_begun(&self) -> bool {
+        let asked = self.messages.get(..self.asked).unwrap_or_default();
+        asked.iter().flat_map(|message| &message.messages).any(|m| *m.role() == Role::Assistant)
+    }
+}
+
+/// The instructions that stand beside the messages.
+fn instructions(system: &RawValue) -> Option<Message> {
+    let message = format!("{{\"role\":\"system\",\"content\":{}}}", system.get());
+    let message = Message::from_json(&message).ok()?;
+    (*message.content() != Content::Empty).then_some(message)
+}
+
+/// The name of a tool, in either API's form.
+fn name_of(tool: &RawValue) -> Option<String> {
+    let tool: serde_json::Value = serde_json::from_str(tool.get()).ok()?;
+    let name = tool.get("name").or_else(|| tool.pointer("/function/name"))?;
+    name.as_str().map(str::to_owned)
+}

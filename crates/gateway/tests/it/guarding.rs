@@ -1,0 +1,87 @@
+//! GW13: keys stay the client's, and only programs of this machine ask.
+
+use crate::world::{World, body, counting};
+use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Upstream};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+/// GW13: no record of a store holds a client's key.
+#[tokio::test]
+async fn gw13_keys_are_passed_on_and_never_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let memory = foldback::Memory::open(&path, foldback::Options::default()).unwrap();
+    let kept = memory.clone();
+    let world = World::with(counting(), |config| {
+        config.keeping = foldback_gateway::Keeping::On(kept);
+    })
+    .await;
+    let asked = body(json!([{ "role": "user", "content": "who has the key?" }]));
+    assert_eq!(world.messages(&asked).send().await.unwrap().status(), 200);
+    let log = std::sync::Arc::clone(&world.log);
+    let (_, seen) = world.end().await;
+    assert_eq!(seen[0].header("x-api-key"), Some("sk-ant-canary"));
+    assert_eq!(*log.lock(), Vec::<String>::new());
+    assert_eq!(memory.todos(None, 9).unwrap().len(), 1);
+    drop(memory);
+    let mut files = vec![path];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let found = bytes.windows(13).any(|window| window == b"sk-ant-canary");
+        assert!(!found, "{}", path.display());
+    }
+}
+
+/// GW13: a page in a browser may not ask, by whatever name it calls this machine.
+#[tokio::test]
+async fn gw13_pages_in_a_browser_are_refused() {
+    let world = World::new(counting()).await;
+    let asked = body(json!([{ "role": "user", "content": "hi" }]));
+    for (name, value, status) in [
+        ("origin", "https://evil.example", 403),
+        ("origin", "null", 403),
+        ("host", "evil.example", 403),
+        ("host", "evil.example:8377", 403),
+        ("origin", "http://localhost:3000", 200),
+        ("host", "localhost:1", 200),
+        ("host", "[::1]:1", 200),
+    ] {
+        let answer = world.messages(&asked).header(name, value).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{name}: {value}");
+    }
+}
+
+/// GW13: an address that others reach needs a token, and so does every request there.
+#[tokio::test]
+async fn gw13_other_addresses_need_a_token() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let gateway = Gateway::new(GatewayConfig::new().unwrap()).unwrap();
+    let error = gateway.serve(listener, std::future::pending()).await.unwrap_err();
+    assert!(matches!(error, GatewayError::Exposed(_)), "{error}");
+
+    let world = World::with(counting(), |config| config.token = Some("t0ken".to_owned())).await;
+    let asked = body(json!([{ "role": "user", "content": "hi" }]));
+    for (token, status) in [(None, 403), (Some("other"), 403), (Some("t0ken"), 200)] {
+        let mut request = world.messages(&asked);
+        if let Some(token) = token {
+            request = request.header("x-foldback-token", token);
+        }
+        assert_eq!(request.send().await.unwrap().status(), status, "{token:?}");
+    }
+    let seen = world.upstream.seen();
+    assert_eq!((seen.len(), seen[0].header("x-foldback-token")), (1, None));
+}
+
+#[test]
+fn addresses_of_providers_are_checked() {
+    for wrong in ["", "api.anthropic.com", "ftp://x", "http://", "https://x?key=1", "https://x#a"] {
+        let error = Upstream::new(wrong).unwrap_err().to_string();
+        assert!(error.contains("expected something like"), "{wrong}: {error}");
+    }
+    let error = Upstream::new("https://me:s3cret@x").unwrap_err().to_string();
+    assert!(error.contains("its own key") && !error.contains("s3cret"), "{error}");
+}

@@ -1,0 +1,206 @@
+//! GW3, GW4, GW6: what is recorded, and where.
+
+use crate::world::{World, body, counting, exports, todos};
+use foldback_testkit::upstream::{Answer, Said};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+fn texts(messages: &[String]) -> Vec<Value> {
+    messages.iter().map(|message| serde_json::from_str(message).unwrap()).collect()
+}
+
+/// A conversation is recorded once, however often it is sent, with its instructions and the model's answers.
+#[tokio::test]
+async fn a_conversation_is_recorded_as_it_grows() {
+    for stream in [false, true] {
+        let world =
+            World::new(|seen| match seen.json()["messages"].as_array().map_or(0, Vec::len) {
+                1 => Answer::Said(Said::text("Let me look.").call(
+                    "c1",
+                    "read",
+                    json!({ "path": "a.txt", "n": 1 }),
+                )),
+                _ => Answer::Said(Said::text("It is port 七.")),
+            })
+            .await;
+        let mut messages = vec![json!({ "role": "user", "content": "Which port?" })];
+        let mut asked = body(json!(messages));
+        asked["stream"] = json!(stream);
+        assert!(world.messages(&asked).send().await.unwrap().bytes().await.is_ok());
+        messages.push(json!({ "role": "assistant", "content": [
+            { "type": "text", "text": "Let me look." },
+            { "type": "tool_use", "id": "c1", "name": "read", "input": { "n": 1, "path": "a.txt" } },
+        ] }));
+        messages.push(json!({ "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "c1", "content": "port 七" },
+            { "type": "text", "text": "Well?", "cache_control": { "type": "ephemeral" } },
+        ] }));
+        asked["messages"] = json!(messages);
+        let answer = world.messages(&asked).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+        assert!(answer.bytes().await.is_ok());
+        let (memory, _) = world.end().await;
+        let todos = todos(&memory);
+        assert_eq!(todos.len(), 1, "{todos:?}");
+        assert!(todos[0].as_str().starts_with("claude-cli-"), "{todos:?}");
+        let recorded = memory.conversations().export(&todos[0]).unwrap().messages;
+        let roles: Vec<_> = recorded.iter().map(|message| message.role().as_str()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "tool", "user", "assistant"]);
+        assert_eq!(recorded[5].text(), "It is port 七.");
+        assert_eq!(recorded[2].tool_calls().len(), 1);
+        let exports = exports(&memory, &todos[0]);
+        assert_eq!(exports.len(), 1);
+        assert_eq!(texts(&exports[0])[..1], messages[..1]);
+        assert_eq!(exports[0][2], messages[2].to_string());
+    }
+}
+
+/// GW3, GW6: sessions and the agents of a session are kept apart by what the client says of them; senders with
+/// another key as well.
+#[tokio::test]
+async fn gw3_gw6_sessions_agents_and_keys_are_kept_apart() {
+    let world = World::new(counting()).await;
+    let asked = body(json!([{ "role": "user", "content": "hello" }]));
+    for (session, agent, key) in [
+        ("s1", "", "k1"),
+        ("s1", "a1", "k1"),
+        ("s1", "a2", "k1"),
+        ("s2", "", "k1"),
+        ("s1", "", "k2"),
+    ] {
+        for _retry in 0..2 {
+            let mut request = world.messages(&asked).header("x-claude-code-session-id", session);
+            request = request.header("authorization", key);
+            if !agent.is_empty() {
+                request = request.header("x-claude-code-agent-id", agent);
+            }
+            assert!(request.send().await.unwrap().bytes().await.is_ok());
+        }
+    }
+    let user_id = json!({ "device_id": "d", "session_id": "s3" }).to_string();
+    for metadata in
+        [json!({ "user_id": user_id }), json!({ "user_id": "user_1_account__session_s4" })]
+    {
+        let mut asked = asked.clone();
+        asked["metadata"] = metadata;
+        assert!(world.messages(&asked).send().await.unwrap().bytes().await.is_ok());
+    }
+    let named = world.messages(&asked).header("x-foldback-todo", "my-todo").send().await;
+    assert!(named.unwrap().bytes().await.is_ok());
+    let (memory, seen) = world.end().await;
+    let todos = todos(&memory);
+    assert_eq!(todos.len(), 8, "{todos:?}");
+    assert!(todos.iter().any(|todo| todo.as_str() == "my-todo"), "{todos:?}");
+    assert_eq!(seen.last().unwrap().header("x-foldback-todo"), None);
+    for todo in &todos {
+        assert_eq!(exports(&memory, todo).len(), 1, "{todo}");
+    }
+}
+
+/// GW3: conversations of clients that name no session, in parallel, with equal instructions, equal openings and equal
+/// answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gw3_a_thousand_conversations_with_equal_openings_never_mix() {
+    const CONVERSATIONS: usize = 1_000;
+    let world = World::new(counting()).await;
+    let converse = |n: usize| {
+        let world = &world;
+        async move {
+            let mut messages = vec![
+                json!({ "role": "system", "content": "Be brief." }),
+                json!({ "role": "user", "content": "hello" }),
+            ];
+            for turn in 0..3 {
+                let asked = json!({ "model": "m", "messages": messages });
+                let answer: Value = serde_json::from_slice(
+                    &world.chat(&asked).send().await.unwrap().bytes().await.unwrap(),
+                )
+                .unwrap();
+                messages.push(answer["choices"][0]["message"].clone());
+                let text = format!("conversation {n}, turn {turn}");
+                messages.push(json!({ "role": "user", "content": text }));
+            }
+        }
+    };
+    let all = futures::stream::iter(0..CONVERSATIONS).map(converse).buffer_unordered(32);
+    all.collect::<Vec<()>>().await;
+    let (memory, _) = world.end().await;
+    let todos = todos(&memory);
+    let mut whole = 0;
+    for todo in &todos {
+        let text = memory.conversations().export(todo).unwrap().to_json_line();
+        let mut numbers: Vec<usize> = text
+            .split("conversation ")
+            .skip(1)
+            .map(|rest| rest.split(',').next().unwrap().parse().unwrap())
+            .collect();
+        let turns = numbers.len();
+        numbers.dedup();
+        assert!(numbers.len() <= 1, "{todo}: {text}");
+        whole += usize::from(turns == 2);
+    }
+    assert_eq!(whole, CONVERSATIONS, "of {} todos", todos.len());
+}
+
+/// GW4: going back, another answer and a compaction are branches of one conversation; what was abandoned is found
+/// still.
+#[tokio::test]
+async fn gw4_branches_share_what_stood_before_them() {
+    let world = World::new(counting()).await;
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let model = |n: usize| json!({ "role": "assistant", "content": format!("answer to {n}") });
+    let histories = [
+        vec![user("one")],
+        vec![user("one"), model(1), user("two zebra")],
+        // An edit of the second turn.
+        vec![user("one"), model(1), user("two otter")],
+        vec![user("one"), model(1), user("two otter"), model(3), user("three")],
+        // Back to the first.
+        vec![user("one"), model(1), user("two zebra"), model(3), user("three again")],
+        // A compaction.
+        vec![user("A summary of what was said."), model(1), user("four")],
+    ];
+    for history in &histories {
+        let request = world.messages(&body(json!(history))).header("x-claude-code-session-id", "s");
+        assert!(request.send().await.unwrap().bytes().await.is_ok());
+    }
+    let (memory, _) = world.end().await;
+    let todos = todos(&memory);
+    assert_eq!(todos.len(), 1, "{todos:?}");
+    let exports: Vec<_> = exports(&memory, &todos[0]).iter().map(|branch| texts(branch)).collect();
+    assert_eq!(exports.len(), 3);
+    for history in &histories[3..] {
+        let found = exports.iter().any(|export| export[..export.len() - 1] == history[..]);
+        assert!(found, "{history:?} in {exports:#?}");
+    }
+    let recorded = memory.conversations().export(&todos[0]).unwrap().to_json_line();
+    assert_eq!(recorded.matches("\"one\"").count(), 1, "{recorded}");
+    let found = memory.recall(&todos[0], "search_block", r#"{"query":"zebra"}"#).unwrap();
+    assert!(found.text.contains("two zebra"), "{}", found.text);
+}
+
+/// What a gateway has recorded, the next one goes on with.
+#[tokio::test]
+async fn gw12_a_gateway_that_is_started_again_goes_on_where_it_was() {
+    let memory = foldback::Memory::in_memory(foldback::Options::default()).unwrap();
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let mut messages = Vec::new();
+    for turn in 0..4 {
+        let kept = memory.clone();
+        let world = World::with(counting(), |config| {
+            config.keeping = foldback_gateway::Keeping::On(kept);
+        })
+        .await;
+        messages.push(user(&format!("turn {turn}")));
+        assert!(world.messages(&body(json!(messages))).send().await.unwrap().bytes().await.is_ok());
+        messages.push(
+            json!({ "role": "assistant", "content": format!("answer to {}", messages.len()) }),
+        );
+        drop(world.end().await);
+    }
+    let todos = todos(&memory);
+    assert_eq!(todos.len(), 1, "{todos:?}");
+    // The client has not sent the last answer yet.
+    let (_, sent) = messages.split_last().unwrap();
+    assert_eq!(texts(&exports(&memory, &todos[0])[0])[..sent.len()], *sent);
+}

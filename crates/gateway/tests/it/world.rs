@@ -1,0 +1,112 @@
+//! A gateway, a provider behind it, and a store.
+
+use foldback::{Memory, Options};
+use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Upstream as Address};
+use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) struct World {
+    pub(crate) upstream: Upstream,
+    pub(crate) url: String,
+    pub(crate) memory: Memory,
+    pub(crate) client: reqwest::Client,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+}
+
+/// A model that counts its answers.
+pub(crate) fn counting() -> impl Fn(&Seen) -> Answer + Send + Sync {
+    |seen| {
+        let count = seen.json()["messages"].as_array().map_or(0, Vec::len);
+        Answer::Said(Said::text(&format!("answer to {count}")))
+    }
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+impl World {
+    pub(crate) async fn new(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    pub(crate) async fn with(
+        script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
+        let upstream = Upstream::start(script).await;
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut config = GatewayConfig::new().unwrap();
+        config.anthropic = Address::new(&upstream.url).unwrap();
+        config.openai = Address::new(&format!("{}/v1", upstream.url)).unwrap();
+        config.keeping = Keeping::On(memory.clone());
+        let lines = Arc::clone(&log);
+        config.log = Arc::new(move |line| lines.lock().push(line.to_owned()));
+        change(&mut config);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let gateway = Gateway::new(config).unwrap();
+        let served = tokio::spawn(async {
+            let stopped = async { drop(stopped.await) };
+            gateway.serve(listener, stopped).await.unwrap();
+        });
+        Self { upstream, url, memory, client: client(), log, stop, served }
+    }
+
+    /// Sends a body, as a client of Anthropic's does.
+    pub(crate) fn messages(&self, body: &Value) -> reqwest::RequestBuilder {
+        self.client
+            .post(format!("{}/v1/messages", self.url))
+            .header("anthropic-version", "2023-06-01")
+            .header("x-api-key", "sk-ant-canary")
+            .header("user-agent", "claude-cli/2.1 (external)")
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    /// Sends a body, as a client of OpenAI's does.
+    pub(crate) fn chat(&self, body: &Value) -> reqwest::RequestBuilder {
+        self.client
+            .post(format!("{}/v1/chat/completions", self.url))
+            .header("authorization", "Bearer sk-canary")
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    /// Ends the gateway, which records everything before that.
+    pub(crate) async fn end(self) -> (Memory, Vec<Seen>) {
+        drop((self.client, self.stop));
+        self.served.await.unwrap();
+        (self.memory, self.upstream.seen())
+    }
+}
+
+/// A body of Anthropic's API around these messages.
+pub(crate) fn body(messages: Value) -> Value {
+    json!({ "model": "claude-x", "max_tokens": 100, "system": "Be brief.", "messages": messages })
+}
+
+/// The names of all todos, sorted.
+pub(crate) fn todos(memory: &Memory) -> Vec<foldback_core::TodoId> {
+    let mut todos = memory.todos(None, 10_000).unwrap();
+    todos.sort();
+    todos
+}
+
+/// Every branch of a todo, as the messages that the client sent.
+pub(crate) fn exports(memory: &Memory, todo: &foldback_core::TodoId) -> Vec<Vec<String>> {
+    let sent = memory.sent(todo, 0, usize::MAX).unwrap();
+    let branches = Branches::of(&sent);
+    let text = |n: &u32| sent[*n as usize].json.clone();
+    branches.tips().into_iter().map(|tip| branches.branch(tip).iter().map(text).collect()).collect()
+}

@@ -1,0 +1,169 @@
+//! A model provider of a script, on a port of this machine: it speaks Anthropic's Messages and OpenAI's
+//! chat-completions, notes every request down to the bytes, and refuses what the real ones refuse.
+
+mod anthropic;
+mod openai;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode};
+use futures::stream;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A request as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// `POST`.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// Names in lower case, in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The body's bytes.
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    /// The body as JSON; null where it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The first header of a name, as text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(own, _)| own == name);
+        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+}
+
+/// What the model says to a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// Its words.
+    pub text: String,
+    /// Its calls: id, tool, arguments.
+    pub calls: Vec<(String, String, Value)>,
+}
+
+impl Said {
+    /// Words alone.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self { text: text.to_owned(), calls: Vec::new() }
+    }
+
+    /// The same with a call.
+    #[must_use]
+    pub fn call(mut self, id: &str, tool: &str, arguments: Value) -> Self {
+        self.calls.push((id.to_owned(), tool.to_owned(), arguments));
+        self
+    }
+}
+
+/// An answer down to the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// The status.
+    pub status: u16,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// The body, piece by piece.
+    pub pieces: Vec<Vec<u8>>,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// As the API that was asked says it, streamed where the request wants that.
+    Said(Said),
+    /// These bytes.
+    Raw(Raw),
+}
+
+type Script = Box<dyn Fn(&Seen) -> Answer + Send + Sync>;
+
+struct Shared {
+    script: Script,
+    seen: Mutex<Vec<Seen>>,
+}
+
+/// A provider that is running. It ends when it is dropped.
+pub struct Upstream {
+    /// Its address, without a path.
+    pub url: String,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+impl Upstream {
+    /// Begins to answer by a script. It needs a runtime around it.
+    pub async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        let shared = Arc::new(Shared { script: Box::new(script), seen: Mutex::default() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        let serving = tokio::spawn(async {
+            axum::serve(listener, router).await.expect("a server that goes on");
+        });
+        Self { url, shared, serving }
+    }
+
+    /// Every request that came, in order.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().clone()
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let named = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+        (name.as_str().to_owned(), value.as_bytes().to_vec())
+    };
+    let seen = Seen {
+        method: head.method.to_string(),
+        path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+        headers: head.headers.iter().map(named).collect(),
+        body: body.to_vec(),
+    };
+    shared.seen.lock().push(seen.clone());
+    let raw = match (shared.script)(&seen) {
+        Answer::Raw(raw) => raw,
+        Answer::Said(said) if seen.path.starts_with("/v1/messages") => anthropic::raw(&seen, &said),
+        Answer::Said(said) => openai::raw(&seen, &said),
+    };
+    let mut response =
+        Response::builder().status(StatusCode::from_u16(raw.status).unwrap_or_default());
+    for (name, value) in &raw.headers {
+        response = response.header(name, value);
+    }
+    let pieces = raw.pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
+    response.body(Body::from_stream(stream::iter(pieces))).expect("headers of a script")
+}
+
+/// A whole answer.
+fn whole(status: u16, body: &Value) -> Raw {
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    Raw { status, headers, pieces: vec![body.to_string().into_bytes()] }
+}
+
+/// A stream of events.
+fn events(pieces: Vec<String>) -> Raw {
+    let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
+    Raw { status: 200, headers, pieces: pieces.into_iter().map(String::into_bytes).collect() }
+}
