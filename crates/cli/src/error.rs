@@ -5,6 +5,7 @@ use foldback::ErrorKind;
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
+use foldback_gateway::GatewayError;
 use foldback_reference_agent::ReferenceAgentError;
 use foldback_tools::PermissionsError;
 use std::error::Error as _;
@@ -18,6 +19,8 @@ pub(crate) enum Outcome {
     Done,
     /// What was asked for is not there, or is not clean; the output says so.
     NotClean,
+    /// A program that was run has ended with this code.
+    Program(u8),
 }
 
 impl Outcome {
@@ -30,6 +33,7 @@ impl Outcome {
         match self {
             Self::Done => ExitCode::SUCCESS,
             Self::NotClean => ExitCode::from(1),
+            Self::Program(code) => ExitCode::from(code),
         }
     }
 }
@@ -78,6 +82,9 @@ pub(crate) enum CliError {
         /// What the system says.
         source: io::Error,
     },
+    /// There is no gateway.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// The output could not be written.
     #[error("the output could not be written: {0}")]
     Output(#[source] io::Error),
@@ -121,7 +128,7 @@ impl CliError {
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,
             Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),
-            Self::Bench(_) => 2,
+            Self::Bench(_) | Self::Gateway(_) => 2,
         }
     }
 

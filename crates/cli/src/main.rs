@@ -9,6 +9,7 @@ mod cli;
 mod commands;
 mod demo;
 mod error;
+mod gateway;
 mod outfile;
 mod output;
 mod replay;

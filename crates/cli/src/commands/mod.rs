@@ -11,6 +11,7 @@ mod doctor;
 mod embedder;
 mod export;
 mod forget;
+mod gateway;
 mod grant;
 mod import;
 mod load;
@@ -24,6 +25,7 @@ mod todos;
 mod trajectories;
 mod verify;
 mod view;
+mod wrap;
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -36,6 +38,8 @@ use foldback_core::TodoId;
 pub(crate) enum Command {
     Run(Box<run::Run>),
     Chat(Box<chat::Chat>),
+    Wrap(wrap::Wrap),
+    Gateway(gateway::Gateway),
     Sessions(sessions::Sessions),
     #[command(subcommand)]
     Trajectories(trajectories::Trajectories),
@@ -82,6 +86,8 @@ pub(crate) fn run(
     match command {
         Command::Run(run) => run.run(globals, out),
         Command::Chat(chat) => chat.run(globals, out),
+        Command::Wrap(wrap) => wrap.run(globals, out),
+        Command::Gateway(gateway) => gateway.run(globals, out),
         Command::Sessions(sessions) => sessions.run(globals, out),
         Command::Trajectories(trajectories) => trajectories.run(globals, out),
         Command::Replay(replay) => replay.run(globals, out),

@@ -1,0 +1,111 @@
+//! The clients that are known, and how each is pointed at a gateway.
+
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A program that is pointed at a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// Reads the address from an argument.
+    Codex,
+    /// Reads it from a variable that holds settings.
+    OpenCode,
+    /// Reads the usual variables: Claude Code, aider, and whatever is built on the providers' own libraries.
+    Other,
+}
+
+/// Settings of OpenCode, as JSON.
+const OPENCODE: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// What a program is started with.
+pub(crate) struct Launch {
+    /// Arguments that go before its own.
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
+
+impl Client {
+    /// The client that a program is.
+    pub(crate) fn of(program: &Path) -> Self {
+        match program.file_stem().and_then(|name| name.to_str()) {
+            Some("codex") => Self::Codex,
+            Some("opencode") => Self::OpenCode,
+            _ => Self::Other,
+        }
+    }
+
+    /// How it is started so that it asks the gateway at `url`. `variable` reads the environment.
+    pub(crate) fn launch(
+        self,
+        url: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Launch, String> {
+        let with_version = format!("{url}/v1");
+        let mut launch = Launch {
+            arguments: Vec::new(),
+            environment: vec![
+                ("ANTHROPIC_BASE_URL", url.to_owned()),
+                ("OPENAI_BASE_URL", with_version.clone()),
+                ("OPENAI_API_BASE", with_version.clone()),
+            ],
+        };
+        match self {
+            Self::Codex => {
+                launch.arguments =
+                    vec!["-c".into(), format!("openai_base_url={}", json!(with_version)).into()];
+            }
+            Self::OpenCode => {
+                let settings = opencode(variable(OPENCODE).as_deref(), &with_version)?;
+                launch.environment.push((OPENCODE, settings));
+                // It wants the version in either address.
+                launch.environment.push(("ANTHROPIC_BASE_URL", with_version));
+            }
+            Self::Other => {}
+        }
+        Ok(launch)
+    }
+}
+
+/// OpenCode's settings with the address for both providers; what the user has set stays.
+fn opencode(own: Option<&str>, url: &str) -> Result<String, String> {
+    let own = own.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
+    let mut settings: Value =
+        serde_json::from_str(own).map_err(|error| format!("{OPENCODE} holds no JSON: {error}"))?;
+    for provider in ["anthropic", "openai"] {
+        let mut at = &mut settings;
+        for key in ["provider", provider, "options", "baseURL"] {
+            let object = at.as_object_mut();
+            let object =
+                object.ok_or_else(|| format!("{OPENCODE} has no object around {key:?}"))?;
+            at = object.entry(key).or_insert_with(|| json!({}));
+        }
+        *at = json!(url);
+    }
+    Ok(settings.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, opencode};
+    use std::path::Path;
+
+    #[test]
+    fn gw17_clients_are_known_by_the_name_of_their_program() {
+        assert_eq!(Client::of(Path::new("/usr/bin/codex")), Client::Codex);
+        assert_eq!(Client::of(Path::new("opencode")), Client::OpenCode);
+        assert_eq!(Client::of(Path::new("claude")), Client::Other);
+    }
+
+    #[test]
+    fn gw17_settings_of_the_user_stay() {
+        let own = r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k"}}}}"#;
+        let settings = opencode(Some(own), "http://127.0.0.1:1/v1").unwrap();
+        assert_eq!(
+            settings,
+            r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k","baseURL":"http://127.0.0.1:1/v1"}},"anthropic":{"options":{"baseURL":"http://127.0.0.1:1/v1"}}}}"#
+        );
+        assert!(opencode(Some("[1]"), "u").unwrap_err().contains("provider"));
+        assert!(opencode(Some("{"), "u").unwrap_err().contains("no JSON"));
+    }
+}

@@ -1,0 +1,7 @@
+//! A gateway in this process, for the commands that run one.
+
+mod client;
+mod hosted;
+
+pub(crate) use client::Client;
+pub(crate) use hosted::{Hosted, Providers, notes};
