@@ -45,6 +45,7 @@
 mod memory;
 mod owner;
 mod session;
+mod tools;
 
 mod holes;
 mod live;
@@ -96,3 +97,4 @@ pub use record::Close;
 pub use references::References;
 pub use session::Session;
 pub use todo_list::{Outcome, Returned};
+pub use tools::MemoryTool;
