@@ -14,6 +14,7 @@ mod forget;
 mod grant;
 mod import;
 mod load;
+mod mcp;
 mod model;
 mod record;
 mod replay;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Search(search::Search),
     Load(load::Load),
     View(view::View),
+    Mcp(mcp::Mcp),
     Verify(verify::Verify),
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
@@ -93,6 +95,7 @@ pub(crate) fn run(
         Command::Search(search) => search.run(globals, out),
         Command::Load(load) => load.run(globals, out),
         Command::View(view) => view.run(globals, out),
+        Command::Mcp(mcp) => mcp.run(globals, out),
         Command::Verify(verify) => verify.run(globals, out),
         Command::Doctor(doctor) => doctor.run(globals, out),
         Command::Compact(compact) => compact.run(globals, out),

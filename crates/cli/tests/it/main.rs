@@ -35,6 +35,7 @@ mod input;
 mod last_said;
 mod llama;
 mod load;
+mod mcp;
 mod model_check;
 mod reach;
 mod real_servers;
