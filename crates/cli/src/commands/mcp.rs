@@ -1,12 +1,19 @@
 //! `foldback mcp`.
 
+mod client;
+mod install;
+mod json_entry;
+mod toml_entry;
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
-use clap::Args;
+use clap::{Args, Subcommand};
 use foldback_core::TodoId;
 use foldback_mcp_server::{HttpServer, MemoryServer, Scope, ServeError};
+use install::{Install, Uninstall};
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +27,17 @@ use std::time::Duration;
 /// The client starts the command, and talks to it over standard input and output, until one of the two
 /// ends. With --http it serves any number of clients of this machine at once, until it is interrupted. It
 /// only reads the store, unless it may record; others may read and write it meanwhile.
+///
+/// `foldback mcp install` writes what a client needs into the client's own configuration.
 #[derive(Args)]
-#[command(after_long_help = "Example:
-  foldback mcp --todo ports --http 127.0.0.1:8765")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_long_help = "Examples:
+  foldback mcp install claude               set it up for Claude Code, in all of your projects
+  foldback mcp install codex --any-todo     let Codex search everything in the store
+  foldback mcp install json                 print the lines for any other client
+  foldback mcp --todo ports --http 127.0.0.1:8765"
+)]
 pub(crate) struct Mcp {
     #[command(flatten)]
     what: What,
@@ -31,6 +46,15 @@ pub(crate) struct Mcp {
     /// http://127.0.0.1:8765/mcp
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
+
+    #[command(subcommand)]
+    setup: Option<Setup>,
+}
+
+#[derive(Subcommand)]
+enum Setup {
+    Install(Install),
+    Uninstall(Uninstall),
 }
 
 /// What is offered.
@@ -57,7 +81,11 @@ struct What {
 
 impl Mcp {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        serve(&self.what, self.http, globals, out)
+        match self.setup {
+            Some(Setup::Install(install)) => install.run(globals, out),
+            Some(Setup::Uninstall(uninstall)) => uninstall.run(out),
+            None => serve(&self.what, self.http, globals, out),
+        }
     }
 }
 
@@ -95,7 +123,15 @@ fn serve(
         source,
     })?;
     let served: Result<(), ServeError> = runtime.block_on(async {
-        let Some(address) = http else { return server.serve_stdio().await };
+        let Some(address) = http else {
+            if std::io::stdin().is_terminal() {
+                out.remark(
+                    "a client is expected at the other end of standard input; `foldback mcp install` \
+                     sets one up",
+                );
+            }
+            return server.serve_stdio().await;
+        };
         let listening = HttpServer::bind(address).await?;
         out.remark(format_args!("serving at {}; interrupt to end it", listening.url()));
         listening.serve(server, interrupted()).await

@@ -36,6 +36,7 @@ mod last_said;
 mod llama;
 mod load;
 mod mcp;
+mod mcp_install;
 mod model_check;
 mod reach;
 mod real_servers;
