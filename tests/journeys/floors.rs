@@ -115,6 +115,7 @@ fn s2_no_agent_reaches_the_search_over_all_todos() {
         "foldback/src/owner.rs",
         "foldback/src/owner/tests.rs",
         "lab/src/index/all_todos.rs",
+        "mcp-server/src/any_todo.rs",
     ];
     assert_eq!(named, expected);
 }

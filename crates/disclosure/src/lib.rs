@@ -106,6 +106,6 @@ pub use marks::Marks;
 pub use quoted_text::Fragment;
 pub use snapshot::Snapshot;
 pub use tools::{
-    Answer, Argument, ArgumentKind, Grants, RecallSource, Tool, definitions, recall_note, run_tool,
-    tools,
+    ANSWER_SCHEMA, Answer, Argument, ArgumentKind, Grants, RecallSource, SearchElsewhere, Tool,
+    definitions, load_elsewhere, recall_note, run_tool, tools,
 };

@@ -45,6 +45,7 @@
 mod memory;
 mod owner;
 mod session;
+mod tools;
 
 mod holes;
 mod live;
@@ -98,3 +99,4 @@ pub use references::References;
 pub use sent::{NewSent, Sent, SentAgain};
 pub use session::Session;
 pub use todo_list::{Outcome, Returned};
+pub use tools::MemoryTool;

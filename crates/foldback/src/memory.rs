@@ -55,6 +55,26 @@ impl Shared {
         found.ok_or_else(|| Failure::NoTodo(todo.clone()).into())
     }
 
+    /// What the recall tools read of a todo for somebody who sees nothing of it.
+    pub(crate) fn recall_source<'a>(
+        &'a self,
+        todo: &'a Todo,
+        open: Option<&'a Block>,
+    ) -> RecallSource<'a> {
+        RecallSource {
+            todo,
+            marks: self.marks(todo),
+            blocks: &self.blocks,
+            payloads: &self.payloads,
+            embedder: self.embedder.as_ref(),
+            tokens: self.tokens.as_ref(),
+            grants: Some(self),
+            complex: false,
+            open,
+            view: None,
+        }
+    }
+
     /// What recalled text stands between in the contexts of a todo.
     pub(crate) fn marks(&self, todo: &Todo) -> Marks {
         Marks::new(&self.secret, todo.id())
@@ -235,7 +255,7 @@ impl Memory {
         let todo = self.find(todo)?;
         let call = foldback_core::ToolCall::new("call", tool, arguments);
         let open = self.shared.open_block(&todo)?;
-        Ok(foldback_disclosure::run_tool(&self.recall_source(&todo, open.as_ref()), &call)?)
+        Ok(foldback_disclosure::run_tool(&self.shared.recall_source(&todo, open.as_ref()), &call)?)
     }
 
     /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
@@ -256,20 +276,5 @@ impl Memory {
     /// When there is none or the store fails.
     pub fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
         self.shared.find(todo)
-    }
-
-    fn recall_source<'a>(&'a self, todo: &'a Todo, open: Option<&'a Block>) -> RecallSource<'a> {
-        RecallSource {
-            todo,
-            marks: self.shared.marks(todo),
-            blocks: &self.shared.blocks,
-            payloads: &self.shared.payloads,
-            embedder: self.shared.embedder.as_ref(),
-            tokens: self.shared.tokens.as_ref(),
-            grants: Some(self.shared.as_ref()),
-            complex: false,
-            open,
-            view: None,
-        }
     }
 }

@@ -3,7 +3,9 @@
 use crate::conversations::origin_of;
 use crate::memory::Shared;
 use crate::{Error, Memory};
-use foldback_blockstore::{AllTodosAnswer, AllTodosRequest, CaughtUp, Origin, Origins};
+use foldback_blockstore::{AllTodosAnswer, AllTodosRequest, CaughtUp, Hit, Origin, Origins};
+use foldback_core::Reference;
+use foldback_disclosure::{Answer, SearchElsewhere, load_elsewhere};
 use foldback_kv::{Registry, Todo};
 use std::sync::Arc;
 
@@ -47,6 +49,66 @@ impl Owner<'_> {
     /// When the store fails.
     pub fn search(self, request: &AllTodosRequest<'_>) -> Result<AllTodosAnswer, Error> {
         Ok(self.memory.all_todos.search(request, self.memory.embedder.as_ref())?)
+    }
+
+    /// Answers `search_block` over all todos and `load` of a reference in full, as the tools of one todo
+    /// answer them: for a program that the person has let look into everything. Nothing that is open in a
+    /// todo is searched. Another tool is none that works on all todos; that is an answer, too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn recall(self, tool: &str, arguments: &str) -> Result<Answer, Error> {
+        match tool {
+            "search_block" => self.search_block(arguments),
+            "load" => self.load(arguments),
+            _ => Ok(Answer::error(
+                tool,
+                "It works in one conversation, and none is chosen here. search_block looks into all of \
+                 them, and load reads what it names.",
+            )),
+        }
+    }
+
+    fn search_block(self, arguments: &str) -> Result<Answer, Error> {
+        let asked = match SearchElsewhere::read(arguments) {
+            Ok(asked) => asked,
+            Err(answer) => return Ok(*answer),
+        };
+        let AllTodosAnswer { mut hits, waiting, .. } =
+            self.search(&AllTodosRequest::new(asked.request()))?;
+        // Even of everything, a block that shares neither a word nor any meaning answers nothing.
+        hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
+        let mut found: Vec<(Todo, Hit)> = Vec::with_capacity(hits.len());
+        for hit in hits {
+            // What was forgotten since it was found is no answer any more.
+            if let Some(todo) = self.memory.registry.find(&hit.block.header.todo_id)? {
+                found.push((todo, hit));
+            }
+        }
+        let found: Vec<_> =
+            found.iter().map(|(todo, hit)| (self.memory.recall_source(todo, None), hit)).collect();
+        Ok(asked.answer(&found, waiting)?)
+    }
+
+    fn load(self, arguments: &str) -> Result<Answer, Error> {
+        #[derive(serde::Deserialize)]
+        struct Asked {
+            r#ref: String,
+        }
+        let named = serde_json::from_str::<Asked>(arguments).ok();
+        let reference = named.and_then(|asked| asked.r#ref.trim().parse::<Reference>().ok());
+        let wrong = |what: &str| {
+            let how = "Use a full name as search_block shows it: b_<todo>_<nnn> for a block, \
+                       store://<todo>/<n>-<check> for a stored part.";
+            Ok(Answer::error("load", &format!("{what} {how}")))
+        };
+        let Some(reference) = reference else { return wrong("\"ref\" names nothing.") };
+        let Some(todo) = self.memory.registry.find(reference.todo())? else {
+            return wrong("Nothing is stored under this name.");
+        };
+        let open = self.memory.open_block(&todo)?;
+        let source = self.memory.recall_source(&todo, open.as_ref());
+        Ok(load_elsewhere(&source, &reference, arguments)?)
     }
 
     /// Brings the index over all todos up to date. `report` hears how many blocks are done, and of how

@@ -15,6 +15,7 @@ mod gateway;
 mod grant;
 mod import;
 mod load;
+mod mcp;
 mod model;
 mod record;
 mod replay;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Search(search::Search),
     Load(load::Load),
     View(view::View),
+    Mcp(mcp::Mcp),
     Verify(verify::Verify),
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
@@ -99,6 +101,7 @@ pub(crate) fn run(
         Command::Search(search) => search.run(globals, out),
         Command::Load(load) => load.run(globals, out),
         Command::View(view) => view.run(globals, out),
+        Command::Mcp(mcp) => mcp.run(globals, out),
         Command::Verify(verify) => verify.run(globals, out),
         Command::Doctor(doctor) => doctor.run(globals, out),
         Command::Compact(compact) => compact.run(globals, out),

@@ -4,7 +4,7 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "run",
     "chat",
     "replay",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 18] = [
     "search",
     "load",
     "view",
+    "mcp",
     "verify",
     "doctor",
     "compact",
@@ -38,7 +39,7 @@ fn every_command_explains_itself() {
         let wide = own.text().lines().filter(|line| line.chars().count() > 100).count();
         assert_eq!(wide, 0, "{command}");
     }
-    for command in ["replay", "import", "record", "export", "search", "load", "backup"] {
+    for command in ["replay", "import", "record", "export", "search", "load", "mcp", "backup"] {
         let own = shell.run_bare(&[command, "--help"]);
         assert!(own.text().contains("Example"), "{command}");
     }

@@ -35,6 +35,8 @@ mod input;
 mod last_said;
 mod llama;
 mod load;
+mod mcp;
+mod mcp_install;
 mod model_check;
 mod reach;
 mod real_servers;

@@ -12,6 +12,7 @@ use foldback_kv::Space;
 
 pub(crate) const TOOL: Tool = Tool {
     name: "list_blocks",
+    title: "List the blocks of a conversation",
     description: "Lists the closed blocks of this task by time, a line each, to see what there is.",
     arguments: &[
         Argument {
@@ -57,6 +58,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     };
     let mut cursor = first;
     let mut lines = Vec::new();
+    let mut references = Vec::new();
     'pages: while cursor < total && cursor - first < LOOK_THROUGH {
         let (page, bad) = read(recall, cursor, PAGE.min(limit.max(LIMIT)))?;
         if page.is_empty() && bad.is_none() {
@@ -69,6 +71,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
             cursor = block.header.block_id.n();
             if wanted.is_none_or(|wanted| wanted == block.header.block_type) {
                 lines.push(ledger_line(&block.header, recall.tokens));
+                references.push(shown_id(&block.header.block_id));
             }
         }
         if let Some(bad) = bad {
@@ -87,6 +90,7 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         let line = ledger_line(&open.header, recall.tokens);
         let id = shown_id(&open.header.block_id);
         lines.push(line.replacen(&id, &named(open), 1));
+        references.push(id);
     }
     let mut answer = QuotedText::default();
     let of_type = wanted.map_or(String::new(), |wanted| format!(" of type {wanted}"));
@@ -103,19 +107,21 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
         answer.push_quote(line, None);
         answer.push("\n");
     }
+    let mut next = None;
     if cursor < total && first < total {
-        let mut next = format!("\"cursor\": {cursor}");
+        let mut more = format!("\"cursor\": {cursor}");
         if limit != LIMIT {
-            next.push_str(&format!(", \"limit\": {limit}"));
+            more.push_str(&format!(", \"limit\": {limit}"));
         }
         if let Some(wanted) = wanted {
-            next.push_str(&format!(", \"block_type\": \"{wanted}\""));
+            more.push_str(&format!(", \"block_type\": \"{wanted}\""));
         }
-        answer.push(&format!("For more, call list_blocks with {{{next}}}."));
+        answer.push(&format!("For more, call list_blocks with {{{more}}}."));
+        next = Some(format!("{{{more}}}"));
     } else if total > 0 && first < total {
         answer.push("These are the last. load reads a block.");
     }
-    Ok(Answer::of(answer))
+    Ok(Answer { next, ..Answer::of(answer).showing(references) })
 }
 
 /// Up to `limit` blocks behind `after`, as far as they can be read, and the number of the damaged

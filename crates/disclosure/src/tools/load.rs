@@ -2,6 +2,7 @@
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
+use super::load_words::{begun, end_line, head, nothing_matches, rest, tell_escapes, tell_rest};
 use super::page::{page, pattern};
 use super::payload_origin::PayloadOrigin;
 use super::{Answer, RecallSource, Tool, search_block};
@@ -10,7 +11,6 @@ use crate::cut::one_line;
 use crate::ledger::shown_id;
 use crate::marks::Origin;
 use crate::quoted_text::QuotedText;
-use crate::raw::string;
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position, preview};
 use foldback_blockstore::Error as BlockError;
 use foldback_core::{
@@ -19,6 +19,7 @@ use foldback_core::{
 
 pub(crate) const TOOL: Tool = Tool {
     name: "load",
+    title: "Load a block or a stored part",
     description: "Gives the text of a block (b_...) or a stored part (store://...) word for word, \
         long ones in pages.",
     arguments: &[
@@ -97,6 +98,24 @@ fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error
     let Some(other) = granted else { return Ok(not_found(asked)) };
     let recall = &RecallSource { todo: &other, open: None, view: None, ..*recall };
     Loading { recall, arguments, asked, is_own: false }.load(&reference)
+}
+
+/// `load`, of a reference in full that may lead into any todo: into the one that `recall` reads, which
+/// is nobody's own, so that everything has its full name.
+///
+/// # Errors
+/// When the store fails.
+pub fn load_elsewhere(
+    recall: &RecallSource<'_>,
+    reference: &Reference,
+    arguments: &str,
+) -> Result<Answer, Error> {
+    let arguments = match TOOL.read(arguments) {
+        Ok(arguments) => arguments,
+        Err(answer) => return Ok(*answer),
+    };
+    let asked = arguments.text("ref").unwrap_or_default().trim();
+    Loading { recall, arguments: &arguments, asked, is_own: false }.load(reference)
 }
 
 /// Whether what is no reference is meant as words to search for: they begin with a letter or a digit,
@@ -199,8 +218,11 @@ impl Loading<'_> {
         }
         answer.push(&text.close());
         tell_escapes(&mut answer);
-        answer.push(&rest(&id, arguments, page.next));
-        Ok(Answer::of(answer))
+        let next = rest(&id, arguments, page.next);
+        tell_rest(&mut answer, next.as_deref());
+        let payloads = block.header.data_ids.iter().map(|name| self.full(name));
+        let references = std::iter::once(id).chain(payloads).collect();
+        Ok(Answer { next, ..Answer::of(answer).showing(references) })
     }
 
     fn payload(self, reference: &PayloadRef) -> Result<Answer, Error> {
@@ -229,8 +251,9 @@ impl Loading<'_> {
         let mut answer = QuotedText::default();
         if excerpt.runs.is_empty() && matching.is_some() {
             answer.push(&nothing_matches(&name, arguments));
-            answer.push(&rest(&name, arguments, excerpt.next));
-            return Ok(Answer::of(answer));
+            let next = rest(&name, arguments, excerpt.next);
+            tell_rest(&mut answer, next.as_deref());
+            return Ok(Answer { next, ..Answer::of(answer).showing(vec![name]) });
         }
         let first = begun(from, excerpt.first_line());
         let until = (excerpt.last_line(), excerpt.total_lines);
@@ -240,8 +263,9 @@ impl Loading<'_> {
             push_runs(answer, source, &excerpt, matching.is_some());
         })?;
         tell_escapes(&mut answer);
-        answer.push(&rest(&name, arguments, excerpt.next));
-        Ok(Answer::of(answer))
+        let next = rest(&name, arguments, excerpt.next);
+        tell_rest(&mut answer, next.as_deref());
+        Ok(Answer { next, ..Answer::of(answer).showing(vec![name]) })
     }
 
     fn binary(self, meta: &Meta, name: &str) -> Result<Answer, Error> {
@@ -261,7 +285,16 @@ impl Loading<'_> {
             end_line(answer);
         })?;
         answer.push("Hand the reference to a tool that reads such data.");
-        Ok(Answer::of(answer))
+        Ok(Answer::of(answer).showing(vec![name.to_owned()]))
+    }
+
+    /// The name of one of the todo's payloads, as it can be loaded from where the answer is read.
+    fn full(self, name: &str) -> String {
+        let own = self.recall.todo.id();
+        match Reference::parse_in(own, name) {
+            Ok(reference) if !self.is_own => reference.to_string(),
+            _ => name.to_owned(),
+        }
     }
 
     /// What `push` adds of a payload, between the marks that tell whose it is.
@@ -301,56 +334,6 @@ fn push_runs(answer: &mut QuotedText, source: Option<Source>, excerpt: &Excerpt,
         }
         end_line(answer);
     }
-}
-
-/// Says where the text is not word for word.
-fn tell_escapes(answer: &mut QuotedText) {
-    if answer.is_escaped() {
-        answer.push("(A backslash stands before marks in the text.)\n");
-    }
-}
-
-fn end_line(answer: &mut QuotedText) {
-    if !answer.text().ends_with('\n') {
-        answer.push("\n");
-    }
-}
-
-/// Where what is shown begins: in the line `first`, and where that was asked for from a byte on,
-/// there.
-fn begun(asked: Position, first: u64) -> Position {
-    if asked.line == first { asked } else { Position::from(first) }
-}
-
-/// What is shown: from `first` on to the last line of so many, unless there is a `next` place.
-fn head(name: &str, first: Position, (last, total): (u64, u64), next: Option<Position>) -> String {
-    if first <= Position::from(1) && last >= total && next.is_none() {
-        format!("[load: {name}, whole]\n")
-    } else {
-        format!("[load: {name}, lines {first}-{last} of {}]\n", thousands(total))
-    }
-}
-
-fn nothing_matches(name: &str, arguments: &Arguments) -> String {
-    match arguments.text("match") {
-        Some(pattern) => format!(
-            "[load: no line of {name} matches {:?}]\nTry a shorter pattern, or (?i) before it to \
-             pass over case.\n",
-            one_line(pattern, 60)
-        ),
-        None => format!("[load: {name} is empty]\n"),
-    }
-}
-
-/// The call that gives the rest.
-fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> String {
-    let Some(next) = next else { return String::new() };
-    let last = arguments.lines("lines").map(|(_, last)| last).filter(|last| *last != u64::MAX);
-    let last = last.map_or(String::new(), |last| last.to_string());
-    let lines = string(&format!("{next}-{last}"));
-    let matching = arguments.text("match").filter(|pattern| pattern.len() <= 200);
-    let matching = matching.map_or(String::new(), |p| format!(", \"match\": {}", string(p)));
-    format!("For the rest, call load with {{\"ref\": \"{name}\", \"lines\": {lines}{matching}}}.")
 }
 
 /// A mistake of the model and damage of one payload are answers; what else fails is an error.

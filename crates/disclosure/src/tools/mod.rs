@@ -8,16 +8,20 @@ mod argument;
 mod block_text;
 mod list_blocks;
 mod load;
+mod load_words;
 mod page;
 mod passage;
 mod payload_origin;
 mod recall_source;
 mod search_block;
+mod search_elsewhere;
 
-pub use answer::{Answer, recall_note};
+pub use answer::{ANSWER_SCHEMA, Answer, recall_note};
 pub use argument::{Argument, ArgumentKind};
 pub(crate) use load::SHORTEST_TOKENS;
+pub use load::load_elsewhere;
 pub use recall_source::{Grants, RecallSource};
+pub use search_elsewhere::SearchElsewhere;
 
 use crate::Error;
 use argument::{Arguments, parse, schema};
@@ -27,6 +31,8 @@ use foldback_core::{ToolCall, ToolDefinition};
 pub struct Tool {
     /// The name to call it by.
     pub name: &'static str,
+    /// What it is called on a screen.
+    pub title: &'static str,
     /// What it does and when to use it.
     pub description: &'static str,
     /// What it takes.
@@ -53,13 +59,18 @@ impl Tool {
     /// # Errors
     /// When the store fails.
     pub fn run(&self, recall: &RecallSource<'_>, arguments: &str) -> Result<Answer, Error> {
-        match parse(self.arguments, arguments) {
+        match self.read(arguments) {
             Ok(arguments) => (self.run)(recall, &arguments),
-            Err(wrong) => {
-                let (name, example) = (self.name, self.example);
-                Ok(Answer::error(name, &format!("{wrong} Call {name} with {example}.")))
-            }
+            Err(answer) => Ok(*answer),
         }
+    }
+
+    /// Reads what a model wrote; otherwise the answer that says what is wrong with it.
+    fn read(&self, arguments: &str) -> Result<Arguments, Box<Answer>> {
+        parse(self.arguments, arguments).map_err(|wrong| {
+            let (name, example) = (self.name, self.example);
+            Box::new(Answer::error(name, &format!("{wrong} Call {name} with {example}.")))
+        })
     }
 }
 

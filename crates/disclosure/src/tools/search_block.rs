@@ -17,6 +17,7 @@ use foldback_core::SeqNo;
 
 pub(crate) const TOOL: Tool = Tool {
     name: "search_block",
+    title: "Search a conversation",
     description: "Finds what is no longer in view: gives the closed blocks of this task that answer a \
         question best. Names, ids, error texts and questions all work; stored parts are searched \
         too.",
@@ -60,26 +61,30 @@ pub(crate) const TOOL: Tool = Tool {
 const HITS: usize = 3;
 
 /// The greatest number of tokens of an answer.
-const BUDGET: usize = 2_000;
+pub(crate) const BUDGET: usize = 2_000;
 
 /// Kept back for the frame of an answer, and for the line of each hit that does not fit.
-const FRAME: usize = 90;
-const LINE: usize = 60;
+pub(crate) const FRAME: usize = 90;
+pub(crate) const LINE: usize = 60;
 
 /// The least relevance of a hit, on the calibrated scale: the middles of the design's 0.65-0.70
 /// for complex and 0.75-0.80 for simple tasks.
-const CUTOFF_COMPLEX: f32 = 0.675;
+pub(crate) const CUTOFF_COMPLEX: f32 = 0.675;
 const CUTOFF_SIMPLE: f32 = 0.775;
 
 fn run(recall: &RecallSource<'_>, arguments: &Arguments) -> Result<Answer, Error> {
     let query = arguments.text("query").unwrap_or_default();
-    let request = SearchRequest::new(query)
+    let answer = answered(recall, query, request(arguments))?;
+    Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query))))
+}
+
+/// What is asked for.
+pub(crate) fn request(arguments: &Arguments) -> SearchRequest<'_> {
+    SearchRequest::new(arguments.text("query").unwrap_or_default())
         .k(arguments.count("k"))
         .block_type(arguments.block_type("block_type"))
         .since(arguments.since("since"))
-        .until(arguments.until("until"));
-    let answer = answered(recall, query, request)?;
-    Ok(answer.unwrap_or_else(|| nothing_fits(&shown_query(query))))
+        .until(arguments.until("until"))
 }
 
 /// The blocks that answer these words, with no more said about them; `None` where none does.
@@ -138,10 +143,22 @@ fn answered(
             answer.push(&format!("- {line}\n"));
         }
     }
-    Ok(Some(Answer::of(answer)))
+    Ok(Some(Answer::of(answer).showing(hits.iter().flat_map(references).collect())))
 }
 
-fn nothing_fits(asked: &str) -> Answer {
+/// The block of a hit, and the payloads in which something was found.
+fn references(hit: &Hit) -> Vec<String> {
+    let mut references = vec![shown_id(&hit.block.header.block_id)];
+    for passage in &hit.passages {
+        let payload = passage.payload.to_string();
+        if !references.contains(&payload) {
+            references.push(payload);
+        }
+    }
+    references
+}
+
+pub(crate) fn nothing_fits(asked: &str) -> Answer {
     let mut answer = QuotedText::default();
     answer.push(&format!(
         "[search_block: no block fits \"{asked}\"]\nTry other words: a file name, an id, an error \
@@ -190,7 +207,8 @@ fn show(
         let said = excerpts(recall, hit, room / 2);
         let left = room.saturating_sub(recall.tokens.count(said.text()));
         let room = if by_payload { left / 2 } else { left };
-        show_around(recall, hit, &text, room, &mut shown);
+        let id = shown_id(&hit.block.header.block_id);
+        show_around(recall, (hit, &id), &text, room, &mut shown);
         shown.push(&text.close());
         shown.append(&said);
     } else if by_payload {
@@ -213,10 +231,10 @@ fn show(
     Ok(Some(shown))
 }
 
-/// The best message and as many beside it as fit, in their order.
-fn show_around(
+/// The best message of a hit, whose block is called so, and as many beside it as fit, in their order.
+pub(crate) fn show_around(
     recall: &RecallSource<'_>,
-    hit: &Hit,
+    (hit, id): (&Hit, &str),
     text: &BlockText,
     room: usize,
     shown: &mut QuotedText,
@@ -240,7 +258,6 @@ fn show_around(
             break;
         }
     }
-    let id = shown_id(&hit.block.header.block_id);
     let left_out = |shown: &mut QuotedText, messages: &[(SeqNo, QuotedText)]| {
         if let (Some((first, _)), Some((last, _))) = (messages.first(), messages.last()) {
             shown.push(&format!("[{first} to {last} are left out; load {id} shows them]\n"));
@@ -283,7 +300,7 @@ fn best_message(hit: &Hit, text: &BlockText) -> usize {
     scores.iter().position(|score| *score >= best).unwrap_or(0)
 }
 
-fn score_line(hit: &Hit) -> String {
+pub(crate) fn score_line(hit: &Hit) -> String {
     format!(
         "score {:.2} (bm25 {:.2}, cosine {:.2}{}), relevance {:.2}\n",
         hit.score,
@@ -308,6 +325,6 @@ fn hit_line(recall: &RecallSource<'_>, hit: &Hit) -> String {
 }
 
 /// The question as it stands in the note: short, on one line, without marks.
-fn shown_query(query: &str) -> String {
+pub(crate) fn shown_query(query: &str) -> String {
     escaped(&one_line(query, 80))
 }

@@ -9,6 +9,7 @@ use foldback_core::TodoId;
 use foldback_kv::{Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is kept with a todo beside its records.
@@ -19,6 +20,9 @@ pub struct TodoInfo {
     /// What wrote it and the folder in which was worked, where that is known.
     pub origin: Origin,
 }
+
+/// So many todos are looked at at once.
+const PAGE: usize = 1_000;
 
 /// The info of a todo in the registry.
 #[derive(Default, Serialize, Deserialize)]
@@ -60,6 +64,44 @@ impl Conversations<'_> {
     pub fn info(self, todo: &TodoId) -> Result<TodoInfo, Error> {
         let info: Info = read(todo, &self.memory.registry.info(&self.memory.find(todo)?)?)?;
         Ok(TodoInfo { foreign_id: info.foreign_id, origin: info.origin.unwrap_or_default() })
+    }
+
+    /// The todo that was recorded into last of those whose work was in this very folder.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn latest_in(self, folder: &Path) -> Result<Option<TodoId>, Error> {
+        let is_meant = |noted: &str| {
+            Path::new(noted) == folder
+                || Path::new(noted).canonicalize().is_ok_and(|noted| noted == folder)
+        };
+        let mut latest = None;
+        let mut after = 0;
+        loop {
+            let todos = self.memory.registry.list(after, PAGE)?;
+            let Some(last) = todos.last() else { break };
+            after = last.no();
+            for todo in &todos {
+                // What of a todo cannot be read keeps nobody from the others.
+                let origin = origin_of(&self.memory.registry, todo).unwrap_or_default();
+                if !origin.folder.is_some_and(|noted| is_meant(&noted)) {
+                    continue;
+                }
+                let at = self.last_recorded(todo)?;
+                if latest.as_ref().is_none_or(|(best, _)| at >= *best) {
+                    latest = Some((at, todo.id().clone()));
+                }
+            }
+        }
+        Ok(latest.map(|(_, todo)| todo))
+    }
+
+    /// When the last message of a todo was recorded; `None` where there is none that can be read.
+    fn last_recorded(self, todo: &Todo) -> Result<Option<i64>, Error> {
+        let len = self.memory.blocks.head(todo)?.messages;
+        let Some(last) = len.checked_sub(1) else { return Ok(None) };
+        let stored = self.memory.blocks.messages(todo, last..len).unwrap_or_default();
+        Ok(stored.first().map(|stored| stored.recorded_at))
     }
 
     /// Notes where a todo came from: what writes it, and the folder in which is worked.

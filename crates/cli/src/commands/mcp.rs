@@ -1,0 +1,159 @@
+//! `foldback mcp`.
+
+mod client;
+mod install;
+mod json_entry;
+mod toml_entry;
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::Output;
+use crate::store;
+use clap::{Args, Subcommand};
+use foldback_core::TodoId;
+use foldback_mcp_server::{HttpServer, MemoryServer, Scope, ServeError};
+use install::{Install, Uninstall};
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Offer the store to another program's agent, as a Model Context Protocol server
+///
+/// The tools are search_block, list_blocks and load, and with --allow-record also record. They work in
+/// one conversation: the one that --todo names, or the one that was last had in the folder that the
+/// client names as its root, or in that of --folder. The agent cannot choose another.
+///
+/// The client starts the command, and talks to it over standard input and output, until one of the two
+/// ends. With --http it serves any number of clients of this machine at once, until it is interrupted. It
+/// only reads the store, unless it may record; others may read and write it meanwhile.
+///
+/// `foldback mcp install` writes what a client needs into the client's own configuration.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_long_help = "Examples:
+  foldback mcp install claude               set it up for Claude Code, in all of your projects
+  foldback mcp install codex --any-todo     let Codex search everything in the store
+  foldback mcp install json                 print the lines for any other client
+  foldback mcp --todo ports --http 127.0.0.1:8765"
+)]
+pub(crate) struct Mcp {
+    #[command(flatten)]
+    what: What,
+
+    /// Serve clients over HTTP at an address of this machine, such as 127.0.0.1:8765; they find it at
+    /// http://127.0.0.1:8765/mcp
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
+
+    #[command(subcommand)]
+    setup: Option<Setup>,
+}
+
+#[derive(Subcommand)]
+enum Setup {
+    Install(Install),
+    Uninstall(Uninstall),
+}
+
+/// What is offered.
+#[derive(Args)]
+struct What {
+    /// Work in this todo; `foldback todos` lists those there are
+    #[arg(long, value_name = "ID", conflicts_with_all = ["folder", "any_todo"])]
+    todo: Option<TodoId>,
+
+    /// Work in the todo whose work was last in this folder, whatever roots the client names; `.` is
+    /// the folder in which the client starts the server
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Let search_block and load reach every todo of the store: for a client of your own
+    #[arg(long)]
+    any_todo: bool,
+
+    /// Offer record, too. Notes go into the todo that --todo names, or into one of the folder's own,
+    /// which then is the one that is read
+    #[arg(long)]
+    allow_record: bool,
+}
+
+impl Mcp {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        match self.setup {
+            Some(Setup::Install(install)) => install.run(globals, out),
+            Some(Setup::Uninstall(uninstall)) => uninstall.run(out),
+            None => serve(&self.what, self.http, globals, out),
+        }
+    }
+}
+
+impl What {
+    fn scope(&self) -> Scope {
+        let scope = match (&self.todo, &self.folder) {
+            (Some(todo), _) => Scope::todo(todo.clone()),
+            (None, Some(folder)) => {
+                let named = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+                Scope::folder(named.canonicalize().unwrap_or(named))
+            }
+            (None, None) => Scope::roots(),
+        };
+        let scope = if self.any_todo { scope.with_any_todo() } else { scope };
+        if self.allow_record { scope.recording() } else { scope }
+    }
+}
+
+fn serve(
+    what: &What,
+    http: Option<SocketAddr>,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let (opening, told, records) = (globals.clone(), out.clone(), what.allow_record);
+    let open = move || match records {
+        true => store::open_for_writing(&opening, &told),
+        false => store::open_for_search(&opening),
+    };
+    let server = MemoryServer::new(move || open().map_err(|error| error.sentence()), what.scope());
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io {
+        what: "the server could not be started".to_owned(),
+        source,
+    })?;
+    let served: Result<(), ServeError> = runtime.block_on(async {
+        let Some(address) = http else {
+            if std::io::stdin().is_terminal() {
+                out.remark(
+                    "a client is expected at the other end of standard input; `foldback mcp install` \
+                     sets one up",
+                );
+            }
+            return server.serve_stdio().await;
+        };
+        let listening = HttpServer::bind(address).await?;
+        out.remark(format_args!("serving at {}; interrupt to end it", listening.url()));
+        listening.serve(server, interrupted()).await
+    });
+    // A call that is still at work, for a client that is gone, keeps nobody waiting.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served.map_err(|error| CliError::Usage(error.to_string()))?;
+    Ok(Outcome::Done)
+}
+
+/// Done once the process is interrupted or told to end.
+async fn interrupted() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut end) = signal(SignalKind::terminate()) else { return drop(interrupt.await) };
+        tokio::select! {
+            _ = interrupt => {}
+            _ = end.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    drop(interrupt.await);
+}

@@ -1,0 +1,158 @@
+//! `foldback mcp install` and `foldback mcp uninstall`.
+
+use super::What;
+use super::client::{Client, Start};
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::outfile;
+use crate::output::{Output, style};
+use clap::Args;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Set a client up to start this server
+///
+/// The change to the client's configuration is shown, and made once you have agreed. Codex and opencode
+/// are told to work in the folder that they start the server in (--folder .), because not all of them
+/// name it as their root; --todo or --folder says otherwise.
+#[derive(Args)]
+pub(super) struct Install {
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    place: FileOf,
+}
+
+/// Take this server out of a client's configuration again
+///
+/// The change is shown, and made once you have agreed. Nothing else in the file is touched.
+#[derive(Args)]
+pub(super) struct Uninstall {
+    #[command(flatten)]
+    place: FileOf,
+}
+
+/// The file of a client.
+#[derive(Args)]
+struct FileOf {
+    /// The client
+    #[arg(value_name = "CLIENT")]
+    client: Client,
+
+    /// Change the project's file in the working folder (.mcp.json, .codex/config.toml, opencode.json,
+    /// .cursor/mcp.json) instead of your own
+    #[arg(long)]
+    project: bool,
+
+    /// Change the file without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Install {
+    pub(super) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let client = self.place.client;
+        let start = Start::of(&self.what, client, globals)?;
+        let Some(path) = client.file(self.place.project)? else {
+            let text = client.with("", &start).map_err(CliError::Usage)?;
+            out.bytes(text.as_bytes())?;
+            return Ok(Outcome::Done);
+        };
+        let before = read(&path)?;
+        let after = client.with(&before, &start).map_err(|what| unusable(&path, &what))?;
+        self.place.change(&path, &before, &after, out)
+    }
+}
+
+impl Uninstall {
+    pub(super) fn run(self, out: &Output) -> Result<Outcome, CliError> {
+        let Some(path) = self.place.client.file(self.place.project)? else {
+            let what = "the lines for other clients were only printed; take them out by hand";
+            return Err(CliError::Usage(what.to_owned()));
+        };
+        let before = read(&path)?;
+        let after = self.place.client.without(&before).map_err(|what| unusable(&path, &what))?;
+        let Some(after) = after else {
+            out.note(format_args!("foldback is not set up in {}", path.display()));
+            return Ok(Outcome::Done);
+        };
+        self.place.change(&path, &before, &after, out)
+    }
+}
+
+impl FileOf {
+    /// Shows a change, and makes it once the person agrees.
+    fn change(
+        &self,
+        path: &Path,
+        before: &str,
+        after: &str,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
+        if before == after {
+            out.note(format_args!("{} has it already", path.display()));
+            return Ok(Outcome::Done);
+        }
+        out.line(style::paint(style::NAME, path.display()))?;
+        for (sign, line) in changed(before, after) {
+            out.line(format!("{sign} {line}"))?;
+        }
+        if !self.yes && !agreed()? {
+            out.note("nothing was changed");
+            return Ok(Outcome::NotClean);
+        }
+        let failed = |source| CliError::Io {
+            what: format!("{} could not be written", path.display()),
+            source,
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+        outfile::write(path, |file| file.write_all(after.as_bytes()).map_err(failed))?;
+        out.note(format_args!("{} is changed; start the client anew", path.display()));
+        Ok(Outcome::Done)
+    }
+}
+
+/// The lines that go and those that come, each with its sign.
+fn changed<'a>(before: &'a str, after: &'a str) -> Vec<(char, &'a str)> {
+    let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let first = before.iter().zip(&after).take_while(|(old, new)| old == new).count();
+    let old = before.get(first..).unwrap_or_default();
+    let new = after.get(first..).unwrap_or_default();
+    let last = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let gone = old.iter().take(old.len() - last).map(|line| ('-', *line));
+    gone.chain(new.iter().take(new.len() - last).map(|line| ('+', *line))).collect()
+}
+
+/// Whether the person at the terminal agrees.
+fn agreed() -> Result<bool, CliError> {
+    if !io::stdin().is_terminal() {
+        let what = "nobody can be asked whether to make this change; --yes makes it without asking";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let failed = |source| CliError::Io { what: "you could not be asked".to_owned(), source };
+    let mut asked = io::stderr();
+    asked.write_all(b"Make this change? [y/N] ").and_then(|()| asked.flush()).map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The text of a file; of one that is not there, none.
+fn read(path: &PathBuf) -> Result<String, CliError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => {
+            Err(CliError::Io { what: format!("{} could not be read", path.display()), source })
+        }
+    }
+}
+
+fn unusable(path: &Path, what: &str) -> CliError {
+    CliError::Usage(format!(
+        "{} is left as it is: {what}; `foldback mcp install json` prints what belongs there",
+        path.display()
+    ))
+}

@@ -1,0 +1,104 @@
+//! `foldback mcp install` and `uninstall`: the files of clients.
+
+use crate::shell::{Ran, Shell};
+use serde_json::{Value, json};
+
+/// The command with the store of this shell and this file of the client's, relative to the home folder.
+fn setup(shell: &Shell, args: &[&str]) -> Ran {
+    let mut all = vec!["mcp"];
+    all.extend(args);
+    let mut command = shell.command();
+    command.env_remove("CLAUDE_CONFIG_DIR").env_remove("CODEX_HOME");
+    Ran::of(command.arg("--store").arg(shell.store()).args(all).output().unwrap())
+}
+
+fn read(shell: &Shell, file: &str) -> String {
+    std::fs::read_to_string(shell.path(file)).unwrap()
+}
+
+/// RC5: each client's file gets the server, and loses it again; everything else in it stays.
+#[test]
+fn rc5_each_client_is_set_up_and_undone() {
+    let claude = "{\n  \"numStartups\": 7,\n  \"mcpServers\": {\n    \"git\": {}\n  }\n}\n";
+    let opencode = "{\n  \"mcp\": {\n    \"git\": {\"type\": \"local\"}\n  }\n}\n";
+    let own = [
+        ("claude", ".claude.json", "/mcpServers/foldback", claude),
+        ("opencode", ".config/opencode/opencode.json", "/mcp/foldback", opencode),
+        ("cursor", ".cursor/mcp.json", "/mcpServers/foldback", claude),
+    ];
+    let of_project = [
+        ("claude", ".mcp.json", "/mcpServers/foldback", claude),
+        ("opencode", "opencode.json", "/mcp/foldback", opencode),
+        ("cursor", ".cursor/mcp.json", "/mcpServers/foldback", claude),
+    ];
+    let all = own.map(|it| (it, false)).into_iter().chain(of_project.map(|it| (it, true)));
+    for ((client, file, entry, before), is_project) in all {
+        let shell = Shell::new();
+        shell.folders(&[".config/opencode", ".cursor"]);
+        shell.write(file, before);
+        let args = |command| {
+            let mut args = vec![command, client, "--yes"];
+            args.extend(is_project.then_some("--project"));
+            args
+        };
+        let ran = setup(&shell, &args("install"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.text().lines().any(|line| line.starts_with("+ ") && line.contains("foldback")));
+        assert!(!ran.text().lines().any(|line| line.starts_with("- ")), "{ran:?}");
+        let after: Value = serde_json::from_str(&read(&shell, file)).unwrap();
+        let written = after.pointer(entry).unwrap();
+        let arguments = match client {
+            "opencode" => &written["command"],
+            _ => &written["args"],
+        };
+        let arguments: Vec<_> = arguments.as_array().unwrap().iter().collect();
+        assert!(arguments.contains(&&json!("mcp")) && arguments.contains(&&json!(shell.store())));
+        // One that may name no root works where it is started.
+        assert_eq!(arguments.contains(&&json!(".")), client == "opencode", "{arguments:?}");
+        assert!(setup(&shell, &args("install")).stderr.contains("has it already"));
+        let ran = setup(&shell, &args("uninstall"));
+        assert!(ran.code == 0 && ran.text().contains("- "), "{ran:?}");
+        assert_eq!(read(&shell, file), before);
+        assert!(setup(&shell, &args("uninstall")).stderr.contains("is not set up in"));
+    }
+}
+
+/// RC5: Codex has TOML, and a file that is not there is made.
+#[test]
+fn rc5_codex_is_set_up_and_undone() {
+    let shell = Shell::new();
+    let ran = setup(&shell, &["install", "codex", "--yes", "--any-todo", "--allow-record"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let written = read(&shell, ".codex/config.toml");
+    assert!(written.starts_with("[mcp_servers.foldback]\ncommand = \""), "{written}");
+    let arguments = r#""--folder", ".", "--any-todo", "--allow-record"]"#;
+    assert!(written.contains(arguments), "{written}");
+    let ran = setup(&shell, &["install", "codex", "--yes", "--todo", "quay"]);
+    assert!(ran.text().contains("\n- args") && ran.text().contains("\n+ args"), "{ran:?}");
+    assert!(read(&shell, ".codex/config.toml").contains(r#""--todo", "quay"]"#));
+    assert_eq!(setup(&shell, &["uninstall", "codex", "--yes"]).code, 0);
+    assert_eq!(read(&shell, ".codex/config.toml"), "");
+    let ran = setup(&shell, &["install", "codex", "--project", "--folder", "lamp", "--yes"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(read(&shell, ".codex/config.toml").contains("lamp\"]"));
+}
+
+/// RC5: nothing is changed unless somebody has agreed, or where the file is none that can be read.
+#[test]
+fn rc5_nothing_is_changed_without_a_yes() {
+    let shell = Shell::new();
+    shell.write(".claude.json", "{\"a\": 1}");
+    let ran = setup(&shell, &["install", "claude"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--yes makes it without asking"), "{ran:?}");
+    assert!(ran.text().contains("\"foldback\""), "the change is shown: {ran:?}");
+    assert_eq!(read(&shell, ".claude.json"), "{\"a\": 1}");
+
+    shell.write("opencode.json", "// mine\n{}");
+    let ran = setup(&shell, &["install", "opencode", "--project", "--yes"]);
+    assert!(ran.code == 2 && ran.stderr.contains("opencode.json is left as it is"), "{ran:?}");
+    assert_eq!(read(&shell, "opencode.json"), "// mine\n{}");
+
+    let printed = setup(&shell, &["install", "json"]).json();
+    assert!(printed["mcpServers"]["foldback"]["command"].as_str().unwrap().ends_with("foldback"));
+    assert_eq!(setup(&shell, &["uninstall", "json"]).code, 2);
+}

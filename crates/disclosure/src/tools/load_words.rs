@@ -1,0 +1,69 @@
+//! The words of `load` around what it gives: where that begins and ends, and how to go on.
+
+use super::argument::Arguments;
+use crate::cut::one_line;
+use crate::quoted_text::QuotedText;
+use crate::raw::string;
+use foldback_backend_store::Position;
+use foldback_core::thousands;
+
+/// Says where the text is not word for word.
+pub(super) fn tell_escapes(answer: &mut QuotedText) {
+    if answer.is_escaped() {
+        answer.push("(A backslash stands before marks in the text.)\n");
+    }
+}
+
+pub(super) fn end_line(answer: &mut QuotedText) {
+    if !answer.text().ends_with('\n') {
+        answer.push("\n");
+    }
+}
+
+/// Where what is shown begins: in the line `first`, and where that was asked for from a byte on,
+/// there.
+pub(super) fn begun(asked: Position, first: u64) -> Position {
+    if asked.line == first { asked } else { Position::from(first) }
+}
+
+/// What is shown: from `first` on to the last line of so many, unless there is a `next` place.
+pub(super) fn head(
+    name: &str,
+    first: Position,
+    (last, total): (u64, u64),
+    next: Option<Position>,
+) -> String {
+    if first <= Position::from(1) && last >= total && next.is_none() {
+        format!("[load: {name}, whole]\n")
+    } else {
+        format!("[load: {name}, lines {first}-{last} of {}]\n", thousands(total))
+    }
+}
+
+pub(super) fn nothing_matches(name: &str, arguments: &Arguments) -> String {
+    match arguments.text("match") {
+        Some(pattern) => format!(
+            "[load: no line of {name} matches {:?}]\nTry a shorter pattern, or (?i) before it to \
+             pass over case.\n",
+            one_line(pattern, 60)
+        ),
+        None => format!("[load: {name} is empty]\n"),
+    }
+}
+
+pub(super) fn tell_rest(answer: &mut QuotedText, next: Option<&str>) {
+    if let Some(next) = next {
+        answer.push(&format!("For the rest, call load with {next}."));
+    }
+}
+
+/// The arguments of the call that gives the rest.
+pub(super) fn rest(name: &str, arguments: &Arguments, next: Option<Position>) -> Option<String> {
+    let next = next?;
+    let last = arguments.lines("lines").map(|(_, last)| last).filter(|last| *last != u64::MAX);
+    let last = last.map_or(String::new(), |last| last.to_string());
+    let lines = string(&format!("{next}-{last}"));
+    let matching = arguments.text("match").filter(|pattern| pattern.len() <= 200);
+    let matching = matching.map_or(String::new(), |p| format!(", \"match\": {}", string(p)));
+    Some(format!("{{\"ref\": \"{name}\", \"lines\": {lines}{matching}}}"))
+}

@@ -1,0 +1,93 @@
+//! A server on standard input and output, and one over HTTP that this machine alone can reach.
+
+use crate::{MemoryServer, ServeError};
+use rmcp::ServiceExt as _;
+use rmcp::service::{QuitReason, ServerInitializeError};
+use rmcp::transport::stdio_pipes;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+impl MemoryServer {
+    /// Serves the client at the other end of standard input and output, until it goes away.
+    ///
+    /// # Errors
+    /// When the client does not begin as the protocol asks.
+    pub async fn serve_stdio(self) -> Result<(), ServeError> {
+        let running = match self.serve(stdio_pipes()).await {
+            Ok(running) => running,
+            // It went away before it asked for anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(ServeError::Begin(error.to_string())),
+        };
+        match running.waiting().await {
+            Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
+            Ok(QuitReason::JoinError(error)) | Err(error) => {
+                Err(ServeError::Ended(error.to_string()))
+            }
+            Ok(other) => Err(ServeError::Ended(format!("{other:?}"))),
+        }
+    }
+}
+
+/// A server over HTTP that listens already. Only this machine reaches it: the address is of loopback, and a
+/// request that names another host, or comes from the page of another site, is refused.
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl HttpServer {
+    /// Listens on an address. The port 0 is any that is free.
+    ///
+    /// # Errors
+    /// When other machines can reach the address, or it cannot be listened on.
+    pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let failed = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where clients find it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Serves clients until `end` is done.
+    ///
+    /// # Errors
+    /// When no more of them can be accepted.
+    pub async fn serve(
+        self,
+        server: MemoryServer,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let (ip, port) = (self.address.ip(), self.address.port());
+        let own = [format!("http://localhost:{port}"), format!("http://{}", self.address)];
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(["localhost".to_owned(), "::1".to_owned(), ip.to_string()])
+            .with_allowed_origins(own)
+            .enforce_origin_validation();
+        let ending = config.cancellation_token.clone();
+        let service = StreamableHttpService::new(
+            move || Ok(server.for_client()),
+            Arc::new(LocalSessionManager::default()),
+            config,
+        );
+        let router = axum::Router::new().route_service("/mcp", service);
+        let ended = async move {
+            end.await;
+            // Streams that stay open would keep it waiting.
+            ending.cancel();
+        };
+        let served = axum::serve(self.listener, router).with_graceful_shutdown(ended).await;
+        served.map_err(|error| ServeError::Ended(error.to_string()))
+    }
+}

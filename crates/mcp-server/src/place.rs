@@ -1,0 +1,178 @@
+//! The todo that a call is about: the person's choice, or that of the folders which the client names.
+
+use crate::scope::{Chosen, Scope};
+use crate::uri;
+use foldback::{Error, Memory, Origin};
+use foldback_core::TodoId;
+use parking_lot::Mutex;
+use rmcp::model::{InputRequest, InputRequiredResult, InputResponses, ProtocolVersion};
+use rmcp::service::{RequestContext, RoleServer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a call looks.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In this todo.
+    Todo(TodoId),
+    /// In the todo of the first of these folders that has one.
+    Folders(Vec<PathBuf>),
+    /// The client has to be asked first.
+    Ask(Box<InputRequiredResult>),
+    /// Nowhere, for this reason.
+    Nowhere(String),
+}
+
+/// A todo that was found, and the folder that it is found by.
+pub(crate) struct Found {
+    pub(crate) todo: TodoId,
+    folder: Option<PathBuf>,
+}
+
+/// What one client has said of its roots, where it says so once.
+#[derive(Clone, Default)]
+pub(crate) struct Roots(Arc<Mutex<Option<Vec<PathBuf>>>>);
+
+/// The name under which the client answers for its roots.
+const ROOTS: &str = "roots";
+
+/// What writes the todos of folders.
+const SOURCE: &str = "mcp";
+
+/// A client that does not answer for its roots within this has none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Place {
+    /// Where a call of this client looks. `responses` are what it answers to an earlier `Ask`.
+    pub(crate) async fn of(
+        scope: &Scope,
+        roots: &Roots,
+        responses: Option<&InputResponses>,
+        context: &RequestContext<RoleServer>,
+    ) -> Self {
+        match &scope.chosen {
+            Chosen::Todo(todo) => Self::Todo(todo.clone()),
+            Chosen::Folder(folder) => Self::Folders(vec![folder.clone()]),
+            Chosen::Roots => roots.ask(responses, context).await,
+        }
+    }
+
+    /// The todo to look into; otherwise a sentence that says what to do.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) fn find(
+        &self,
+        scope: &Scope,
+        memory: &Memory,
+    ) -> Result<Result<Found, String>, Error> {
+        let folders = match self {
+            Self::Todo(todo) => return Ok(Ok(Found { todo: todo.clone(), folder: None })),
+            Self::Folders(folders) => folders,
+            Self::Nowhere(why) => return Ok(Err(why.clone())),
+            Self::Ask(_) => {
+                return Ok(Err("The client did not say which folder it works in.".to_owned()));
+            }
+        };
+        for folder in folders {
+            if scope.record {
+                let todo = TodoId::from_foreign(&format!("{SOURCE}-{}", folder.display()));
+                return Ok(Ok(Found { todo, folder: Some(folder.clone()) }));
+            }
+            if let Some(todo) = memory.conversations().latest_in(folder)? {
+                return Ok(Ok(Found { todo, folder: Some(folder.clone()) }));
+            }
+        }
+        let named: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Ok(Err(format!(
+            "No conversation of the store was had in {}. The person can start the server with --todo ID, \
+             which names one, or import one that was had there.",
+            named.join(", ")
+        )))
+    }
+}
+
+impl Found {
+    /// Notes in which folder the todo was made, where it was not known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) fn note_origin(&self, memory: &Memory) -> Result<(), Error> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let conversations = memory.conversations();
+        if conversations.info(&self.todo)?.origin != Origin::default() {
+            return Ok(());
+        }
+        let folder = Some(folder.to_string_lossy().into_owned());
+        conversations.set_origin(&self.todo, &Origin { source: Some(SOURCE.to_owned()), folder })
+    }
+}
+
+impl Roots {
+    /// Forgets what the client said.
+    pub(crate) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// The folders that the client works in. Up to the protocol of 2025 it is asked once; after that it
+    /// answers with the call, and nothing is kept.
+    #[expect(
+        deprecated,
+        reason = "roots are how clients name their folders, whatever may follow them"
+    )]
+    async fn ask(
+        &self,
+        responses: Option<&InputResponses>,
+        context: &RequestContext<RoleServer>,
+    ) -> Place {
+        let capabilities = context.client_capabilities();
+        if capabilities.is_none_or(|capabilities| capabilities.roots.is_none()) {
+            return Place::Nowhere(
+                "The client names no folder that it works in, so that it is not known which conversation \
+                 is meant. The person can start the server with --todo ID or --folder DIR."
+                    .to_owned(),
+            );
+        }
+        let version = context.protocol_version();
+        if version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+        {
+            let Some(answered) = responses.and_then(|responses| responses.get(ROOTS)) else {
+                let request = InputRequest::ListRoots(rmcp::model::ListRootsRequest::default());
+                let requests = BTreeMap::from([(ROOTS.to_owned(), request)]);
+                return Place::Ask(Box::new(InputRequiredResult::from_input_requests(requests)));
+            };
+            let listed = serde_json::from_value::<rmcp::model::ListRootsResult>(answered.clone());
+            return match listed {
+                Ok(listed) => folders(listed.roots.iter().map(|root| root.uri.as_str())),
+                Err(error) => {
+                    Place::Nowhere(format!("The client's roots cannot be read: {error}."))
+                }
+            };
+        }
+        if let Some(folders) = self.0.lock().clone() {
+            return Place::Folders(folders);
+        }
+        let place = match tokio::time::timeout(PATIENCE, context.peer.list_roots()).await {
+            Ok(Ok(listed)) => folders(listed.roots.iter().map(|root| root.uri.as_str())),
+            Ok(Err(error)) => Place::Nowhere(format!("The client's roots cannot be had: {error}.")),
+            Err(_) => Place::Nowhere("The client did not say which folder it works in.".to_owned()),
+        };
+        if let Place::Folders(folders) = &place {
+            *self.0.lock() = Some(folders.clone());
+        }
+        place
+    }
+}
+
+/// The folders of these addresses.
+fn folders<'a>(uris: impl Iterator<Item = &'a str>) -> Place {
+    let folders: Vec<PathBuf> = uris.filter_map(uri::folder).collect();
+    if folders.iter().any(|folder| folder.as_path() != Path::new("/")) {
+        return Place::Folders(folders);
+    }
+    let what = "The client works in no folder of this machine, so that it is not known which conversation \
+                is meant. The person can start the server with --todo ID or --folder DIR.";
+    Place::Nowhere(what.to_owned())
+}

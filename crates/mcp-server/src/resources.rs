@@ -1,0 +1,92 @@
+//! Blocks and stored parts as resources: templates, a list with a cursor, and what one of them says.
+
+use crate::declared::link;
+use crate::uri;
+use foldback::{Answer, Error, ErrorKind, Memory};
+use foldback_core::{Reference, TodoId};
+use rmcp::ErrorData;
+use rmcp::model::{ListResourcesResult, ReadResourceResult, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+/// The tool that reads one.
+pub(crate) const TOOL: &str = "load";
+
+/// So many blocks are listed at once.
+const PAGE: usize = 50;
+
+/// Of blocks, and of stored parts.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let block = ResourceTemplate::new(uri::BLOCK, "block")
+        .with_title("A block of a conversation")
+        .with_description(
+            "Messages that belong together, word for word, between marks; a long one comes in pages of \
+             lines, as 81-160. The id is one that search_block or list_blocks shows.",
+        )
+        .with_mime_type("text/plain");
+    let part = ResourceTemplate::new(uri::PAYLOAD, "stored part")
+        .with_title("A large input or output of a tool")
+        .with_description(
+            "What stands in a conversation as store://<part>, between marks; a long one comes in pages of \
+             lines, as 81-160.",
+        )
+        .with_mime_type("text/plain");
+    vec![block, part]
+}
+
+/// The block behind which a cursor goes on.
+pub(crate) fn after(cursor: Option<&str>) -> Result<u32, ErrorData> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    cursor.parse().map_err(|_| {
+        let what = format!("{cursor:?} is no cursor of this list; one that it gave was expected");
+        ErrorData::invalid_params(what, None)
+    })
+}
+
+/// The closed blocks of a todo behind the `after`-th, a page of them. A todo that is not there has none.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) fn list(
+    memory: &Memory,
+    todo: &TodoId,
+    after: u32,
+) -> Result<ListResourcesResult, Error> {
+    let blocks = match memory.blocks(todo, after, PAGE + 1) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        blocks => blocks?,
+    };
+    let page = blocks.get(..PAGE).unwrap_or(&blocks);
+    let resources = page.iter().map(|block| {
+        let header = &block.header;
+        let told = format!("{} of {}", header.block_type, header.create_time);
+        link(&Reference::Block(header.block_id.clone())).with_description(told)
+    });
+    let mut listed = ListResourcesResult::with_all_items(resources.collect());
+    if blocks.len() > PAGE {
+        listed.next_cursor = page.last().map(|block| block.header.block_id.n().to_string());
+    }
+    Ok(listed)
+}
+
+/// The arguments of the call that reads an address.
+pub(crate) fn call(uri: &str) -> Result<String, ErrorData> {
+    let Some((reference, lines)) = uri::read(uri) else {
+        let what =
+            format!("{uri:?} is no address here; {} or {} was expected", uri::BLOCK, uri::PAYLOAD);
+        return Err(ErrorData::resource_not_found(what, None));
+    };
+    let name = reference.to_string();
+    Ok(match lines {
+        Some(lines) => json!({"ref": name, "lines": lines}),
+        None => json!({"ref": name}),
+    }
+    .to_string())
+}
+
+/// What an address says.
+pub(crate) fn contents(uri: &str, answer: &Answer) -> Result<ReadResourceResult, ErrorData> {
+    if answer.is_error {
+        return Err(ErrorData::resource_not_found(answer.text.clone(), None));
+    }
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(&*answer.text, uri)]))
+}

@@ -1,0 +1,74 @@
+//! What a server speaks for.
+
+use foldback_core::TodoId;
+use std::path::PathBuf;
+
+/// What a server speaks for, as the person decides who starts it.
+///
+/// ```
+/// use foldback_mcp_server::Scope;
+///
+/// let scope = Scope::roots();
+/// assert!(!scope.records(), "a server only reads, unless it may do more");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub(crate) chosen: Chosen,
+    pub(crate) any_todo: bool,
+    pub(crate) record: bool,
+}
+
+/// How the todo is chosen.
+#[derive(Clone, Debug)]
+pub(crate) enum Chosen {
+    /// It is this one.
+    Todo(TodoId),
+    /// It belongs to this folder.
+    Folder(PathBuf),
+    /// It belongs to a folder that the client names.
+    Roots,
+}
+
+impl Scope {
+    /// One todo.
+    #[must_use]
+    pub fn todo(todo: TodoId) -> Self {
+        Self::of(Chosen::Todo(todo))
+    }
+
+    /// The todo whose work was last in this folder.
+    #[must_use]
+    pub fn folder(folder: PathBuf) -> Self {
+        Self::of(Chosen::Folder(folder))
+    }
+
+    /// The todo whose work was last in a folder that the client names as one of its roots.
+    #[must_use]
+    pub fn roots() -> Self {
+        Self::of(Chosen::Roots)
+    }
+
+    fn of(chosen: Chosen) -> Self {
+        Self { chosen, any_todo: false, record: false }
+    }
+
+    /// The same; searching and loading reach every todo of the store. It is for the client of the person
+    /// whose store it is.
+    #[must_use]
+    pub fn with_any_todo(self) -> Self {
+        Self { any_todo: true, ..self }
+    }
+
+    /// The same; notes may be recorded. A folder then has a todo of its own for them, which is the one that
+    /// is read, and is made with the first note.
+    #[must_use]
+    pub fn recording(self) -> Self {
+        Self { record: true, ..self }
+    }
+
+    /// Whether notes may be recorded.
+    #[must_use]
+    pub fn records(&self) -> bool {
+        self.record
+    }
+}

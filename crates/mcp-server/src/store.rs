@@ -1,0 +1,55 @@
+//! The store that a server reads: opened when it is first asked for.
+
+use foldback::{Error, ErrorKind, Memory};
+use parking_lot::Mutex;
+use std::error::Error as _;
+
+/// Opens the store; otherwise says why not.
+type Open = dyn Fn() -> Result<Memory, String> + Send + Sync;
+
+/// The store that a server reads: opened when it is first asked for, and again after it failed, so that a
+/// store that is made or mended later is found.
+pub(crate) struct Store {
+    open: Box<Open>,
+    memory: Mutex<Option<Memory>>,
+}
+
+impl Store {
+    pub(crate) fn new(open: impl Fn() -> Result<Memory, String> + Send + Sync + 'static) -> Self {
+        Self { open: Box::new(open), memory: Mutex::new(None) }
+    }
+
+    /// Works with the store; otherwise a sentence that says what was wrong with it.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&Memory) -> Result<T, Error>,
+    ) -> Result<T, String> {
+        let memory = {
+            let mut opened = self.memory.lock();
+            match opened.as_ref() {
+                Some(memory) => memory.clone(),
+                None => opened.insert((self.open)()?).clone(),
+            }
+        };
+        work(&memory).map_err(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                *self.memory.lock() = None;
+            }
+            sentence(&error)
+        })
+    }
+}
+
+/// What went wrong, and what the system said of it.
+fn sentence(error: &Error) -> String {
+    let mut sentence = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let text = error.to_string();
+        if !sentence.contains(&text) {
+            sentence.push_str(&format!(": {text}"));
+        }
+        source = error.source();
+    }
+    sentence
+}

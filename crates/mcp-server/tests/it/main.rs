@@ -1,0 +1,9 @@
+//! Tests of the public face, by what goes over the wire.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod http;
+mod resources;
+mod todo;
+mod tools;
+mod wire;

@@ -1,0 +1,124 @@
+//! A client that is nothing but its messages, and a store for it to ask.
+
+use foldback::core::{Message, TodoId};
+use foldback::{Close, Memory, Options};
+use foldback_mcp_server::{MemoryServer, Scope};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
+};
+use tokio::io::{WriteHalf, duplex, split};
+
+/// The client's end of a connection.
+pub(crate) struct Wire {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    roots: Vec<String>,
+    sent: u64,
+    /// What the server said of itself.
+    pub(crate) server: Value,
+    /// How often the server asked for the roots.
+    pub(crate) asked: usize,
+}
+
+pub(crate) fn id(name: &str) -> TodoId {
+    TodoId::new(name).unwrap()
+}
+
+/// A store with these todos, each of two blocks and an open message.
+pub(crate) fn store(todos: &[&str]) -> Memory {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    for todo in todos {
+        let mut session = memory.session(&id(todo)).unwrap();
+        for said in
+            [format!("The ferry of {todo} leaves at 06:12."), "八号码头 is closed.".to_owned()]
+        {
+            session.record(Message::user(&said)).unwrap();
+            session.record(Message::assistant("Noted.")).unwrap();
+            session.close(Close::End).unwrap();
+        }
+        session.record(Message::user("And the tide?")).unwrap();
+    }
+    memory
+}
+
+/// A server over a store.
+pub(crate) fn server(memory: &Memory, scope: Scope) -> MemoryServer {
+    let memory = memory.clone();
+    MemoryServer::new(move || Ok(memory.clone()), scope)
+}
+
+impl Wire {
+    /// A client of the protocol of 2025 that names no roots.
+    pub(crate) async fn start(server: MemoryServer) -> Self {
+        Self::with_roots(server, None).await
+    }
+
+    /// A client of the protocol of 2025 that names these roots.
+    pub(crate) async fn with_roots(server: MemoryServer, roots: Option<&[&str]>) -> Self {
+        let mut wire = Self::connect(server);
+        let capabilities = match roots {
+            Some(_) => json!({"roots": {"listChanged": true}}),
+            None => json!({}),
+        };
+        wire.roots = roots.unwrap_or_default().iter().map(ToString::to_string).collect();
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "wire", "version": "1"},
+        });
+        wire.server = wire.request("initialize", params).await["result"].clone();
+        wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        wire
+    }
+
+    /// A client that has said nothing yet.
+    pub(crate) fn connect(server: MemoryServer) -> Self {
+        let (ours, theirs) = duplex(1 << 16);
+        tokio::spawn(async move {
+            let running = rmcp::serve_server(server, theirs).await.unwrap();
+            running.waiting().await.unwrap();
+        });
+        let (reader, writer) = split(ours);
+        let lines = BufReader::new(reader).lines();
+        Self { lines, writer, roots: Vec::new(), sent: 0, server: Value::Null, asked: 0 }
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// The response to a request. What the server asks meanwhile is answered.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        self.sent += 1;
+        let id = self.sent;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(&request).await;
+        loop {
+            let line = self.lines.next_line().await.unwrap().expect("the server is there");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] == "roots/list" {
+                self.asked += 1;
+                let roots: Vec<_> = self.roots.iter().map(|uri| json!({"uri": uri})).collect();
+                let result = json!({"roots": roots});
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
+            } else if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// What a call of a tool answers.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = self.request("tools/call", params).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The text that a call of a tool answers.
+    pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
+        let answer = self.call(tool, arguments).await;
+        answer["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+}
