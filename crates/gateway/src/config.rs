@@ -18,6 +18,8 @@ pub struct GatewayConfig {
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
     pub token: Option<String>,
+    /// The folder that clients work in, where it is one: `foldback mcp` and searches know a conversation by it.
+    pub folder: Option<String>,
     /// Takes a line for each thing that could not be done as it should be.
     pub log: Log,
 }
@@ -37,6 +39,7 @@ impl GatewayConfig {
             keeping: Keeping::Off,
             fail_closed: false,
             token: None,
+            folder: None,
             log: Arc::new(|_| {}),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::Branches;
 use crate::branches::Known;
-use foldback::{Error, ErrorKind, Memory, Session};
+use foldback::{Error, ErrorKind, Memory, Origin, Session};
 use foldback_core::TodoId;
 
 /// How many messages of a client are read at once.
@@ -14,6 +14,8 @@ pub(crate) struct Family {
     base: String,
     /// Whether the sender says which conversation it is.
     is_known: bool,
+    /// What is noted with its todos.
+    origin: Origin,
     pub(crate) members: Vec<Member>,
 }
 
@@ -50,8 +52,13 @@ impl Member {
 
 impl Family {
     /// Reads from the store what it holds of a family.
-    pub(crate) fn open(memory: &Memory, base: String, is_known: bool) -> Result<Self, Error> {
-        let mut family = Self { base, is_known, members: Vec::new() };
+    pub(crate) fn open(
+        memory: &Memory,
+        base: String,
+        is_known: bool,
+        origin: Origin,
+    ) -> Result<Self, Error> {
+        let mut family = Self { base, is_known, origin, members: Vec::new() };
         loop {
             let todo = family.todo(family.members.len());
             match memory.conversations().info(&todo) {
@@ -99,6 +106,10 @@ impl Family {
         }
         let todo = self.todo(self.members.len());
         self.members.push(Member::open(memory, &todo)?);
+        // One that came from elsewhere keeps where it came from.
+        if memory.conversations().info(&todo)?.origin == Origin::default() {
+            memory.conversations().set_origin(&todo, &self.origin)?;
+        }
         Ok((self.members.len() - 1, begins))
     }
 

@@ -52,7 +52,9 @@ impl Gateway {
         };
         let recorder = match &config.keeping {
             Keeping::Off => Recorder::off(&config.log),
-            Keeping::On(memory) => Recorder::start(memory.clone(), &config.log)?,
+            Keeping::On(memory) => {
+                Recorder::start(memory.clone(), config.folder.clone(), &config.log)?
+            }
             Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
         };
         Ok(Self { far: built(builder())?, near: built(builder().no_proxy())?, recorder, config })

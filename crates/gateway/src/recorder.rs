@@ -50,11 +50,15 @@ impl Recorder {
     }
 
     /// One that writes into this store.
-    pub(crate) fn start(memory: Memory, log: &Log) -> Result<Self, GatewayError> {
+    pub(crate) fn start(
+        memory: Memory,
+        folder: Option<String>,
+        log: &Log,
+    ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
         let (queue, exchanges) = mpsc::channel();
         let state = State::new(log);
-        let (mut keeper, seen) = (Keeper::new(memory, secret), Arc::clone(&state));
+        let (mut keeper, seen) = (Keeper::new(memory, secret, folder), Arc::clone(&state));
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
                 for exchange in exchanges {

@@ -6,7 +6,7 @@ use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
-use foldback::{Close, Error, ErrorKind, Memory, NewSent, SentAgain};
+use foldback::{Close, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
 use foldback_core::{Content, Message, Role, SeqNo};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,6 +22,7 @@ const PER_TRANSACTION: usize = 128;
 pub(crate) struct Keeper {
     memory: Memory,
     secret: [u8; 32],
+    folder: Option<String>,
     families: HashMap<String, Family>,
 }
 
@@ -50,8 +51,8 @@ struct Conversation {
 }
 
 impl Keeper {
-    pub(crate) fn new(memory: Memory, secret: [u8; 32]) -> Self {
-        Self { memory, secret, families: HashMap::new() }
+    pub(crate) fn new(memory: Memory, secret: [u8; 32], folder: Option<String>) -> Self {
+        Self { memory, secret, folder, families: HashMap::new() }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -104,7 +105,11 @@ impl Keeper {
     fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
         if !self.families.contains_key(name) {
             let is_known = conversation.sender.is_known();
-            let family = Family::open(&self.memory, name.to_owned(), is_known)?;
+            let origin = Origin {
+                source: Some(conversation.sender.client.clone()),
+                folder: self.folder.clone(),
+            };
+            let family = Family::open(&self.memory, name.to_owned(), is_known, origin)?;
             self.families.insert(name.to_owned(), family);
         }
         let Some(family) = self.families.get_mut(name) else { return Ok(()) };

@@ -49,7 +49,8 @@ impl Wrap {
         // The terminal is the program's until it ends.
         let log: Log = Arc::new(move |line| taken.lock().push(line.to_owned()));
         self.take_addresses();
-        let config = self.providers.config(globals, out, log)?;
+        let mut config = self.providers.config(globals, out, log)?;
+        config.folder = std::env::current_dir().ok().map(|dir| dir.display().to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime
             .map_err(|source| CliError::Io { what: "starting a gateway".to_owned(), source })?;

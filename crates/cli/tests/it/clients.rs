@@ -1,0 +1,164 @@
+//! Released clients, wrapped, with a provider of a script.
+//!
+//! `FOLDBACK_CLIENTS` names the folder that `.ci/make_clients` has made; without it the tests say that they are skipped.
+
+use crate::shell::{Ran, Shell};
+use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tokio::runtime::Runtime;
+
+/// The file of a client; `None`, with a word about it, where it is not there.
+fn client(name: &str) -> Option<PathBuf> {
+    let file = std::env::var_os("FOLDBACK_CLIENTS").map(|dir| PathBuf::from(dir).join(name));
+    let file = file.filter(|file| file.exists());
+    if file.is_none() {
+        println!(
+            "SKIPPED: {name} is not here (FOLDBACK_CLIENTS names the folder of .ci/make_clients)"
+        );
+    }
+    file
+}
+
+/// A model that reads a file by the tool that the client has for it, and then answers.
+fn reading(file: &str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
+    let file = file.to_owned();
+    move |seen| {
+        let body = seen.json();
+        let tools: Vec<_> = body["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()))
+            .collect();
+        let is_read = seen.body.windows(4).any(|window| window == b"7001");
+        let said = Said::text(if is_read { "The port is 7001." } else { "I look." });
+        let key = match tools.contains(&"Read") {
+            true => Some(("Read", "file_path")),
+            false if tools.contains(&"read") => Some(("read", "filePath")),
+            false => None,
+        };
+        Answer::Said(match key.filter(|_| !is_read) {
+            Some((tool, key)) => said.call("toolu_1", tool, json!({ key: file })),
+            None => said,
+        })
+    }
+}
+
+/// Wraps a client in a home of its own, with a file to read.
+fn wrapped(
+    shell: &Shell,
+    program: &PathBuf,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> (Ran, Vec<Seen>) {
+    let runtime = Runtime::new().unwrap();
+    shell.folders(&["home", "work"]);
+    let file = shell.write("work/a.txt", "The port is 7001.\n");
+    let provider = runtime.block_on(Upstream::start(reading(&file)));
+    let mut command = shell.command();
+    let work = shell.path("work");
+    command.current_dir(&work).env("PWD", &work).env("HOME", shell.path("home"));
+    command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME").env_remove("XDG_STATE_HOME");
+    for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY"] {
+        command.env(key, "sk-ant-canary");
+    }
+    command.envs(env.iter().copied());
+    command.arg("--store").arg(shell.store()).arg("wrap");
+    command.args([
+        "--anthropic-url",
+        &provider.url,
+        "--openai-url",
+        &format!("{}/v1", provider.url),
+    ]);
+    command.arg(program).args(args).stdin(std::process::Stdio::null());
+    let ran = Ran::of(command.output().unwrap());
+    (ran, provider.seen())
+}
+
+/// The todos whose conversations hold the answer.
+fn answered(shell: &Shell) -> Vec<(String, Value)> {
+    let exports = shell.todos().into_iter().map(|todo| {
+        let export = serde_json::from_str(shell.ok(&["export", "--todo", &todo]).text()).unwrap();
+        (todo, export)
+    });
+    let holds =
+        |export: &Value| export["messages"].to_string().matches("The port is 7001.").count() > 1;
+    exports.filter(|(_, export)| holds(export)).collect()
+}
+
+/// GW17, GW18: Claude Code reads a file, answers, and goes on in the same conversation later.
+#[test]
+fn gw17_claude_code_is_wrapped() {
+    let Some(claude) = client("bin/claude") else { return };
+    let shell = Shell::new();
+    let env = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
+    let args = ["-p", "Which port is it? Read a.txt.", "--allowedTools", "Read"];
+    let (ran, seen) = wrapped(&shell, &claude, &args, &env);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.text().contains("The port is 7001."), "{ran:?}");
+    assert!(seen.iter().all(|seen| !seen.path.contains("foldback")), "{seen:?}");
+    let before = answered(&shell);
+    assert_eq!(before.len(), 1, "{:?}", shell.todos());
+    assert!(before[0].0.starts_with("claude-cli-"), "{before:?}");
+    let (ran, _) = wrapped(&shell, &claude, &["-p", "--continue", "And again?"], &env);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let after = answered(&shell);
+    assert_eq!(after.len(), 1, "{:?}", shell.todos());
+    let count = |export: &Value| export["messages"].as_array().unwrap().len();
+    assert!(count(&after[0].1) > count(&before[0].1), "{after:?}");
+    let again = after[0].1["messages"].to_string();
+    assert_eq!(again.matches("Which port is it?").count(), 1, "{again}");
+}
+
+/// GW17: OpenCode, with either API.
+#[test]
+fn gw17_opencode_is_wrapped() {
+    let Some(opencode) = client("bin/opencode") else { return };
+    let shell = Shell::new();
+    let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
+    let args = ["run", "-m", "anthropic/claude-sonnet-4-5", "Which port is it? Read a.txt."];
+    let (ran, _) = wrapped(&shell, &opencode, &args, &env);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(answered(&shell).len(), 1, "{:?} {ran:?}", shell.todos());
+}
+
+/// GW17: aider, which has no tools and names no session.
+#[test]
+fn gw17_aider_is_wrapped() {
+    let Some(aider) = client("bin/aider") else { return };
+    for model in ["openai/gpt-4o", "anthropic/claude-sonnet-4-20250514"] {
+        let shell = Shell::new();
+        let args = ["--model", model, "--yes-always", "--no-git", "--analytics-disable"];
+        let more = ["--no-check-update", "--no-show-release-notes", "--no-show-model-warnings"];
+        let asked = ["--message", "Which port is it?", "a.txt"];
+        let (ran, _) = wrapped(&shell, &aider, &[&args[..], &more, &asked].concat(), &[]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(answered(&shell).len(), 1, "{model}: {:?} {ran:?}", shell.todos());
+    }
+}
+
+/// GW1, GW17: the providers' own libraries, streamed and not.
+#[test]
+fn gw17_the_libraries_of_providers_are_wrapped() {
+    let Some(python) = client("sdk/bin/python") else { return };
+    let script = r#"
+import anthropic, openai
+from langchain_openai import ChatOpenAI
+asked = [{"role": "user", "content": "Is it 7001?"}]
+claude = anthropic.Anthropic()
+print(claude.messages.create(model="m", max_tokens=9, messages=asked).content[0].text)
+with claude.messages.stream(model="m", max_tokens=9, messages=asked) as stream:
+    print("".join(stream.text_stream))
+chat = openai.OpenAI().chat.completions
+print(chat.create(model="m", messages=asked).choices[0].message.content)
+pieces = chat.create(model="m", messages=asked, stream=True)
+print("".join(piece.choices[0].delta.content or "" for piece in pieces))
+print(ChatOpenAI(model="m").invoke("Is it 7001?").text)
+"#;
+    let shell = Shell::new();
+    let (ran, seen) = wrapped(&shell, &python, &["-c", script], &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.text().lines().collect::<Vec<_>>(), ["The port is 7001."; 5], "{ran:?}");
+    assert_eq!((seen.len(), shell.todos().len()), (5, 5));
+}

@@ -1,0 +1,151 @@
+//! `foldback gateway` and `foldback wrap`, between a client and a provider of a script.
+
+use crate::shell::{Ran, Shell};
+use foldback_testkit::upstream::{Answer, Said, Upstream};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use tokio::runtime::Runtime;
+
+/// A provider that answers every question alike.
+fn provider(runtime: &Runtime) -> Upstream {
+    runtime.block_on(Upstream::start(|_| Answer::Said(Said::text("It is berth 七."))))
+}
+
+/// Whether the client of these tests is on this machine.
+fn has_curl() -> bool {
+    let is_here = Command::new("curl").arg("--version").output().is_ok();
+    if !is_here {
+        println!("SKIPPED: curl is not here");
+    }
+    is_here
+}
+
+/// A client in a line of shell: asks the address in a variable.
+fn asking(variable: &str, path: &str, question: &str) -> String {
+    let body = json!({
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{ "role": "user", "content": question }],
+    });
+    format!(
+        "curl -sS --noproxy '*' -H 'anthropic-version: 2023-06-01' -H 'x-api-key: k-canary' \
+         -H 'content-type: application/json' -A 'shell-agent/1' -d '{body}' \"${variable}{path}\""
+    )
+}
+
+fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran {
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).arg("wrap");
+    command.args([
+        "--anthropic-url",
+        &provider.url,
+        "--openai-url",
+        &format!("{}/v1", provider.url),
+    ]);
+    Ran::of(command.args(args).output().unwrap())
+}
+
+fn exported(shell: &Shell, todo: &str) -> Value {
+    serde_json::from_str(shell.ok(&["export", "--todo", todo]).text()).unwrap()
+}
+
+/// GW17: the program finds the gateway in its environment, its exit code is the command's, and what it said can be
+/// searched.
+#[test]
+fn gw17_a_wrapped_program_is_recorded_and_its_exit_code_returned() {
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let anthropic = asking("ANTHROPIC_BASE_URL", "/v1/messages", "Which berth?");
+    let ran = wrapped(&shell, &provider, &["sh", "-c", &format!("{anthropic}; exit 7")]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert_eq!(ran.json()["content"][0]["text"], "It is berth 七.");
+    let openai = asking("OPENAI_BASE_URL", "/chat/completions", "Which pier?");
+    let ran = wrapped(&shell, &provider, &["sh", "-c", &openai]);
+    assert_eq!(
+        (ran.code, &ran.json()["choices"][0]["message"]["content"]),
+        (0, &json!("It is berth 七."))
+    );
+    let todos = shell.todos();
+    assert_eq!(todos.len(), 2, "{todos:?}");
+    for todo in &todos {
+        assert!(todo.starts_with("shell-agent-"), "{todo}");
+        assert_eq!(exported(&shell, todo)["messages"].as_array().unwrap().len(), 2);
+        let found = shell.ok(&["search", "--todo", todo, "berth"]);
+        assert!(found.text().contains("It is berth 七."), "{found:?}");
+    }
+    let seen = provider.seen();
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|seen| seen.header("x-api-key") == Some("k-canary")), "{seen:?}");
+}
+
+/// GW17: a program that a signal ends, and one that is not there.
+#[test]
+fn gw17_programs_that_end_otherwise() {
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let ran = wrapped(&shell, &provider, &["sh", "-c", "kill -TERM $$"]);
+    assert_eq!(ran.code, 128 + 15, "{ran:?}");
+    let ran = wrapped(&shell, &provider, &["no-such-agent"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("starting no-such-agent"), "{ran:?}");
+    let ran = wrapped(&shell, &provider, &["--openai-url", "nonsense", "true"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+/// GW12: a store that cannot be opened keeps nobody from working; what could not be done is said at the end.
+#[test]
+fn gw12_a_broken_store_stops_no_program() {
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    shell.write("store", "no folder");
+    let script = asking("ANTHROPIC_BASE_URL", "/v1/messages", "Which berth?");
+    let ran = wrapped(&shell, &provider, &["sh", "-c", &script]);
+    assert_eq!(ran.json()["content"][0]["text"], "It is berth 七.");
+    assert!(ran.stderr.contains("not recorded: "), "{ran:?}");
+    let ran = wrapped(&shell, &provider, &["--fail-closed", "sh", "-c", &script]);
+    assert_eq!((ran.code, ran.stdout.len()), (2, 0), "{ran:?}");
+}
+
+/// GW1, GW12: the gateway says where it listens, answers until it is asked to end, and has recorded everything then.
+#[test]
+fn gw12_a_gateway_that_is_ended_has_recorded_everything() {
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args([
+        "--json",
+        "gateway",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    command.args(["--anthropic-url", &provider.url]);
+    let mut gateway = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(gateway.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&told["anthropic"], &told["recording"]), (&json!(provider.url), &json!(true)));
+    let script = asking("URL", "/v1/messages?beta=true", "Which berth?");
+    let url = told["url"].as_str().unwrap();
+    let asked = Command::new("sh").args(["-c", &script]).env("URL", url).output().unwrap();
+    assert!(asked.status.success(), "{asked:?}");
+    let health = format!("curl -sS --noproxy '*' {url}/foldback/health");
+    let health = Command::new("sh").args(["-c", &health]).output().unwrap();
+    let health: Value = serde_json::from_slice(&health.stdout).unwrap();
+    assert_eq!((&health["gateway"], &health["recording"]), (&json!("foldback"), &json!(true)));
+    let id = rustix::process::Pid::from_child(&gateway);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert!(gateway.wait().unwrap().success());
+    let todos = shell.todos();
+    assert_eq!(exported(&shell, &todos[0])["messages"].as_array().unwrap().len(), 2, "{todos:?}");
+    assert_eq!(provider.seen()[0].path, "/v1/messages?beta=true");
+}
