@@ -393,3 +393,21 @@ fn s6_recalled_text_never_becomes_an_instruction_or_a_call() {
         assert!(told.ends_with(&format!("</{mark}>")), "{told}");
     }
 }
+
+/// LV4: a model that says nothing is no reason to take back what was cached.
+#[test]
+fn lv4_an_empty_answer_moves_no_prefix() {
+    let prices = foldback_core::Prices { read: 0.5, ..foldback_core::Prices::default() };
+    let marks = CacheAware::default().with_least_cached(0).with_prices(prices).unwrap();
+    let aware = FoldPolicy::CacheAware(marks.with_most(12, 2_000).unwrap());
+    let long = |times: usize| "long words 很长的文本 ".repeat(times);
+    let mut play = Play::new(ViewConfig::default().with_fold_policy(aware));
+    play.offload_tokens = 100;
+    let result = |text: String| Message::tool_result(&foldback_core::ToolCallId::new("a"), &text);
+    run(&mut play, Step::Say(result(long(20)), false));
+    run(&mut play, Step::Say(result(long(30)), false));
+    let first = play.prompt();
+    run(&mut play, Step::Say(Message::from_json(r#"{"role":"assistant"}"#).unwrap(), false));
+    let second = play.prompt();
+    assert!(stable(&second).starts_with(&stable(&first)));
+}

@@ -193,7 +193,9 @@ impl Policy for CacheAwarePolicy {
             self.charge(contents);
         }
         self.account.history += message_tokens(&Estimate, message) as u64;
-        self.account.is_dialogue |= *message.role() == Role::Assistant;
+        // An answer that says nothing is not shown, and does not tell what was seen.
+        let is_shown = !message.content().is_blank() || !message.tool_calls().is_empty();
+        self.account.is_dialogue |= *message.role() == Role::Assistant && is_shown;
         // A tool that the history names stays declared.
         let names_more = message
             .tool_calls()
