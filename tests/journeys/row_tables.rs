@@ -11,7 +11,7 @@ struct Page {
     rows: &'static [&'static str],
 }
 
-const PAGES: [Page; 3] = [
+const PAGES: [Page; 4] = [
     Page {
         path: "docs/planning.md",
         families: &[("OP", 20), ("ET", 16), ("MC", 21)],
@@ -25,6 +25,7 @@ const PAGES: [Page; 3] = [
             "OP19", "OP20", "S5", "S6", "S13", "TL8",
         ],
     },
+    Page { path: "docs/gateway.md", families: &[("GW", 4)], rows: &["GW12", "GW13", "GW17"] },
     Page { path: "docs/mcp.md", families: &[("RC", 5)], rows: &[] },
 ];
 
