@@ -25,7 +25,7 @@ pub struct Sent {
     pub parent: Option<u32>,
     /// The messages that were recorded of it.
     pub recorded: Range<u64>,
-    /// What whoever records it knows it by.
+    /// The recorder's own mark for it.
     pub tag: Vec<u8>,
     /// The message as it was sent, byte for byte.
     pub json: String,

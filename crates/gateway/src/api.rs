@@ -28,7 +28,10 @@ impl Api {
             "/messages" if is_post => Self::Messages,
             "/chat/completions" if is_post => Self::ChatCompletions,
             "/responses" if is_post => Self::Responses,
-            other if other.starts_with("/messages") => Self::OtherAnthropic,
+            // The second is how Claude Code looks whether somebody is there.
+            other if other.starts_with("/messages") || other == "/api/hello" => {
+                Self::OtherAnthropic
+            }
             _ if ["anthropic-version", "x-api-key"]
                 .iter()
                 .any(|name| headers.contains_key(*name)) =>

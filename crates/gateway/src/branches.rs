@@ -11,8 +11,6 @@ pub struct Branches {
     nodes: Vec<Node>,
     /// By the node before it and what it says.
     by_digest: HashMap<(Option<u32>, blake3::Hash), u32>,
-    /// The number of the next recorded message.
-    next_seq: u64,
 }
 
 struct Node {
@@ -27,10 +25,19 @@ struct Node {
 pub(crate) struct Mark {
     /// What it says.
     pub(crate) digest: blake3::Hash,
-    /// Which tools the agent had, where a conversation begins.
+    /// Which tools the agent had, of the first message that a request adds.
     pub(crate) agent: Option<blake3::Hash>,
-    /// Whether it is as the model said it, and the client has not sent it yet.
-    pub(crate) is_answer: bool,
+    /// Where the model said it here.
+    pub(crate) answer: Option<Heard>,
+}
+
+/// How an answer of the model stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// As the model said it: the client has not sent it yet.
+    FromModel = 1,
+    /// As the client sends it.
+    FromClient = 2,
 }
 
 /// How far a conversation is known already.
@@ -42,6 +49,14 @@ pub(crate) struct Known {
     pub(crate) node: Option<u32>,
     /// Whether it was the last of what was said there.
     pub(crate) is_tip: bool,
+    /// Whether an answer that the model gave here is among them.
+    pub(crate) is_answered: bool,
+}
+
+impl Known {
+    /// Nothing of it is.
+    pub(crate) const NOTHING: Self =
+        Self { messages: 0, node: None, is_tip: false, is_answered: false };
 }
 
 impl Branches {
@@ -50,10 +65,15 @@ impl Branches {
     #[must_use]
     pub fn of(sent: &[Sent]) -> Self {
         let mut tree = Self::default();
-        for one in sent {
-            tree.push(one.parent, one.recorded.clone(), Mark::read(&one.tag));
-        }
+        tree.extend(sent);
         tree
+    }
+
+    /// Adds what came later.
+    pub(crate) fn extend(&mut self, sent: &[Sent]) {
+        for one in sent {
+            self.push(one.parent, one.recorded.clone(), Mark::read(&one.tag));
+        }
     }
 
     /// The numbers of the messages of a branch, from its beginning to `tip`.
@@ -79,11 +99,16 @@ impl Branches {
 
     /// Follows a conversation as far as it is known.
     pub(crate) fn follow(&self, digests: &[blake3::Hash]) -> Known {
-        let mut known = Known { messages: 0, node: None, is_tip: self.nodes.is_empty() };
+        let mut known = Known { is_tip: self.nodes.is_empty(), ..Known::NOTHING };
         for digest in digests {
             let Some(n) = self.by_digest.get(&(known.node, *digest)) else { break };
-            let is_tip = self.nodes.get(*n as usize).is_some_and(|node| !node.has_children);
-            known = Known { messages: known.messages + 1, node: Some(*n), is_tip };
+            let Some(node) = self.nodes.get(*n as usize) else { break };
+            known = Known {
+                messages: known.messages + 1,
+                node: Some(*n),
+                is_tip: !node.has_children,
+                is_answered: known.is_answered || node.mark.answer.is_some(),
+            };
         }
         known
     }
@@ -94,7 +119,6 @@ impl Branches {
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
             parent.has_children = true;
         }
-        self.next_seq = self.next_seq.max(recorded.end);
         self.nodes.push(Node { parent, recorded, has_children: false, mark });
         self.by_digest.entry((parent, mark.digest)).or_insert(n);
         n
@@ -105,17 +129,12 @@ impl Branches {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// The number of the next recorded message.
-    pub(crate) fn next_seq(&self) -> u64 {
-        self.next_seq
-    }
-
     /// Whether the last message that came is this one.
     pub(crate) fn ends_with(&self, node: Option<u32>) -> bool {
         node.map_or(0, |node| node.saturating_add(1)) == self.next()
     }
 
-    /// Whether an agent with these tools has begun a conversation here.
+    /// Whether an agent with these tools has spoken here.
     pub(crate) fn has_agent(&self, agent: &blake3::Hash) -> bool {
         self.nodes.iter().any(|node| node.mark.agent.as_ref() == Some(agent))
     }
@@ -127,7 +146,8 @@ impl Branches {
         let mut now = Vec::new();
         for (place, n) in branch.into_iter().enumerate() {
             let Some(node) = self.nodes.get_mut(n as usize) else { continue };
-            if std::mem::take(&mut node.mark.is_answer) {
+            if node.mark.answer == Some(Heard::FromModel) {
+                node.mark.answer = Some(Heard::FromClient);
                 let (parent, recorded) = (node.parent, node.recorded.clone());
                 let sent = Sent { parent, recorded, tag: node.mark.tag(), json: String::new() };
                 now.push((place, SentAgain { n, sent }));
@@ -150,17 +170,22 @@ impl Branches {
 }
 
 impl Mark {
-    /// The bytes of a mark: the digest, that of the tools where there is one, and a one where it is an answer.
+    /// The bytes of a mark: the digest, that of the tools where there is one, and a number where it is an answer.
     pub(crate) fn tag(&self) -> Vec<u8> {
         let mut tag = self.digest.as_bytes().to_vec();
         tag.extend(self.agent.iter().flat_map(|agent| agent.as_bytes()));
-        tag.extend(self.is_answer.then_some(1));
+        tag.extend(self.answer.map(|answer| answer as u8));
         tag
     }
 
     fn read(tag: &[u8]) -> Self {
         let (digests, rest) = tag.as_chunks::<{ blake3::OUT_LEN }>();
         let digest = digests.first().map_or_else(|| blake3::hash(tag), |one| (*one).into());
-        Self { digest, agent: digests.get(1).map(|one| (*one).into()), is_answer: !rest.is_empty() }
+        let answer = match rest {
+            [1] => Some(Heard::FromModel),
+            [2] => Some(Heard::FromClient),
+            _ => None,
+        };
+        Self { digest, agent: digests.get(1).map(|one| (*one).into()), answer }
     }
 }

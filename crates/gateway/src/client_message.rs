@@ -46,6 +46,7 @@ fn digest(messages: &[Message]) -> blake3::Hash {
         add(message.tool_call_id().map_or("", |id| id.as_str()));
         match message.content() {
             Content::Empty => {}
+            Content::Text(text) if text.trim().is_empty() => {}
             Content::Text(text) => add(text.trim()),
             Content::Parts(parts) => {
                 for part in parts {

@@ -31,7 +31,7 @@ impl GatewayConfig {
     /// The providers' own addresses, nothing recorded.
     ///
     /// # Errors
-    /// None as long as the addresses that are written here can be read.
+    /// Never, in practice: the addresses that are written here can be read.
     pub fn new() -> Result<Self, GatewayError> {
         Ok(Self {
             anthropic: Upstream::new("https://api.anthropic.com")?,

@@ -60,7 +60,7 @@ impl Exchange {
     }
 }
 
-/// An answer that is being given. What was asked is recorded even where the answer breaks off.
+/// An answer that is being given. What was asked is recorded, too, where the answer breaks off.
 pub(crate) struct Answering {
     asked: Option<Asked>,
     headers: HeaderMap,
@@ -78,16 +78,10 @@ impl Answering {
         let fits = |copy: &BytesMut| copy.len() + piece.len() <= LONGEST;
         match self.copy.take_if(|copy| !fits(copy)) {
             Some(_) => {
-                self.recorder.log(&format!("an answer of over {LONGEST} bytes is not recorded"))
+                self.recorder.log(&format!("an answer of over {LONGEST} bytes is not recorded"));
             }
             None => self.copy.iter_mut().for_each(|copy| copy.extend_from_slice(piece)),
         }
-    }
-
-    /// Says that this was all.
-    pub(crate) fn end(mut self) {
-        let answer = self.copy.take().map(BytesMut::freeze);
-        self.send(answer);
     }
 
     fn send(&mut self, answer: Option<Bytes>) {
@@ -98,7 +92,10 @@ impl Answering {
 }
 
 impl Drop for Answering {
+    /// A server stops asking for pieces once the length that was declared is there, and a client may be gone with the
+    /// last of them. Whether what came is whole shows when it is read.
     fn drop(&mut self) {
-        self.send(None);
+        let answer = self.copy.take().map(BytesMut::freeze);
+        self.send(answer);
     }
 }

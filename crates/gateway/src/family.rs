@@ -2,18 +2,19 @@
 
 use crate::Branches;
 use crate::branches::Known;
+use crate::identity::KnownBy;
 use foldback::{Error, ErrorKind, Memory, Origin, Session};
 use foldback_core::TodoId;
+use std::cmp::Reverse;
 
 /// How many messages of a client are read at once.
-const PER_READ: usize = 4_096;
+const PER_READ: usize = 512;
 
 /// The conversations of one agent of one session, each in a todo of its own; of senders that name no session,
 /// those that begin alike.
 pub(crate) struct Family {
     base: String,
-    /// Whether the sender says which conversation it is.
-    is_known: bool,
+    known_by: KnownBy,
     /// What is noted with its todos.
     origin: Origin,
     pub(crate) members: Vec<Member>,
@@ -32,21 +33,22 @@ impl Member {
         Ok(member)
     }
 
+    /// Whether nothing was recorded in its todo.
+    fn is_empty(&self) -> bool {
+        self.session.is_empty()
+    }
+
     /// Reads again what the store holds: another process may have written.
     pub(crate) fn refresh(&mut self, memory: &Memory) -> Result<(), Error> {
         self.session.refresh()?;
-        let mut sent = Vec::new();
+        self.branches = Branches::default();
         loop {
-            let from = u32::try_from(sent.len()).unwrap_or(u32::MAX);
-            let more = memory.sent(self.session.todo(), from, PER_READ)?;
-            let is_last = more.len() < PER_READ;
-            sent.extend(more);
-            if is_last {
-                break;
+            let more = memory.sent(self.session.todo(), self.branches.next(), PER_READ)?;
+            self.branches.extend(&more);
+            if more.len() < PER_READ {
+                return Ok(());
             }
         }
-        self.branches = Branches::of(&sent);
-        Ok(())
     }
 }
 
@@ -55,16 +57,20 @@ impl Family {
     pub(crate) fn open(
         memory: &Memory,
         base: String,
-        is_known: bool,
+        known_by: KnownBy,
         origin: Origin,
     ) -> Result<Self, Error> {
-        let mut family = Self { base, is_known, origin, members: Vec::new() };
+        let mut family = Self { base, known_by, origin, members: Vec::new() };
         loop {
             let todo = family.todo(family.members.len());
             match memory.conversations().info(&todo) {
                 Ok(_) => family.members.push(Member::open(memory, &todo)?),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(family),
                 Err(error) => return Err(error),
+            }
+            // A todo that is named is one.
+            if known_by == KnownBy::Todo {
+                return Ok(family);
             }
         }
     }
@@ -84,33 +90,46 @@ impl Family {
         memory: &Memory,
         digests: &[blake3::Hash],
         agent: &blake3::Hash,
-        is_begun: bool,
     ) -> Result<(usize, Known), Error> {
-        let known = self.members.iter().map(|member| member.branches.follow(digests)).enumerate();
-        let best =
-            known.max_by_key(|(n, known)| (known.messages, known.is_tip, std::cmp::Reverse(*n)));
-        if let Some((n, known)) = best.filter(|(_, known)| known.messages > 0) {
-            // Senders that name no session may begin alike: what only begins is a conversation of its own, unless
-            // nothing was said yet in the one that is there.
-            if self.is_known || is_begun || known.is_tip {
-                return Ok((n, known));
+        loop {
+            if let Some(found) = self.find(digests, agent) {
+                return Ok(found);
             }
+            let todo = self.todo(self.members.len());
+            self.members.push(Member::open(memory, &todo)?);
+            // One that came from elsewhere keeps where it came from.
+            if memory.conversations().info(&todo)?.origin == Origin::default() {
+                memory.conversations().set_origin(&todo, &self.origin)?;
+            }
+            let (n, is_empty) =
+                (self.members.len() - 1, self.members.last().is_none_or(Member::is_empty));
+            if is_empty || self.known_by == KnownBy::Todo {
+                return Ok((n, Known::NOTHING));
+            }
+            // Another process has begun a conversation under this name meanwhile.
         }
-        // An agent of a session that begins anew has compacted what it said, or gone back to the start.
-        let begins = Known { messages: 0, node: None, is_tip: false };
-        let same = self.members.iter().position(|member| {
-            self.is_known && (member.branches.is_empty() || member.branches.has_agent(agent))
-        });
-        if let Some(n) = same {
-            return Ok((n, begins));
-        }
-        let todo = self.todo(self.members.len());
-        self.members.push(Member::open(memory, &todo)?);
-        // One that came from elsewhere keeps where it came from.
-        if memory.conversations().info(&todo)?.origin == Origin::default() {
-            memory.conversations().set_origin(&todo, &self.origin)?;
-        }
-        Ok((self.members.len() - 1, begins))
+    }
+
+    /// The member that a conversation goes on in; `None` where it is a new one.
+    fn find(&self, digests: &[blake3::Hash], agent: &blake3::Hash) -> Option<(usize, Known)> {
+        let known = self.members.iter().map(|member| member.branches.follow(digests)).enumerate();
+        let rank = |(n, known): &(usize, Known)| (known.messages, known.is_tip, Reverse(*n));
+        let best = known.max_by_key(rank).filter(|(_, known)| known.messages > 0);
+        let is_meant = |known: &Known| match self.known_by {
+            KnownBy::Todo | KnownBy::Session => true,
+            // Conversations may begin alike, with examples of answers even. It is the same one where the model has
+            // answered in it, or where nothing more was said than what is asked again.
+            KnownBy::Beginning => known.is_answered || known.is_tip,
+        };
+        best.filter(|(_, known)| is_meant(known)).or_else(|| {
+            // An agent of a session that begins anew has compacted what it said, or gone back to the start.
+            let same = |member: &Member| match self.known_by {
+                KnownBy::Todo => true,
+                KnownBy::Session => member.branches.has_agent(agent),
+                KnownBy::Beginning => false,
+            };
+            self.members.iter().position(same).map(|n| (n, Known::NOTHING))
+        })
     }
 
     /// How many messages it holds in memory.

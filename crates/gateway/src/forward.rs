@@ -3,7 +3,7 @@
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
 use crate::refusal::refusal;
-use crate::{Api, Gateway};
+use crate::{Api, Gateway, Keeping};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -16,6 +16,9 @@ pub(crate) const NOTICE: &str = "x-foldback-notice";
 /// A conversation of more bytes than this passes without being read.
 const LONGEST: usize = 64 << 20;
 
+/// A notice has at most so many characters.
+const LONGEST_NOTICE: usize = 200;
+
 /// What of a body was read before it is sent on.
 enum Read {
     Whole(Bytes),
@@ -26,17 +29,18 @@ enum Read {
 /// Passes a request on as it came, and gives the provider's answer as it comes.
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let trouble = gateway.recorder.trouble();
-    if let (Some(trouble), true, true) =
-        (&trouble, gateway.config.fail_closed, api.has_conversation())
-    {
-        let why = format!("{trouble}; nothing passes that cannot be recorded");
-        return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
+    let trouble = trouble(gateway, api);
+    if let Some(trouble) = trouble.as_ref().filter(|_| gateway.config.fail_closed) {
+        let is_over = gateway.recorder.keeps(api) && gateway.recorder.fresh_trouble().is_none();
+        if !is_over {
+            let why = format!("{trouble}; nothing passes that cannot be recorded");
+            return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
+        }
     }
     let upstream =
         if api.is_anthropic() { &gateway.config.anthropic } else { &gateway.config.openai };
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    let url = match upstream.url(path) {
+    let url = match upstream.url(path, api.is_anthropic()) {
         Ok(url) => url,
         Err(error) => return refusal(api, StatusCode::BAD_REQUEST, &error.to_string()),
     };
@@ -53,6 +57,10 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                     .keeps(api)
                     .then(|| Asked::new(api, &head.headers, &bytes, gateway.recorder.secret()));
                 out.body(bytes)
+            }
+            Read::Begun(..) if gateway.config.fail_closed => {
+                let why = "the request is too long to be recorded, and nothing passes that is not";
+                return refusal(api, StatusCode::SERVICE_UNAVAILABLE, why);
             }
             Read::Begun(begun, rest) => {
                 let why =
@@ -77,8 +85,9 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status();
     *response.headers_mut() = passed(answer.headers());
-    if let Some(trouble) = trouble.filter(|_| api.has_conversation()) {
+    if let Some(trouble) = trouble {
         let notice = trouble.replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?");
+        let notice: String = notice.chars().take(LONGEST_NOTICE).collect();
         response.headers_mut().extend(
             HeaderValue::from_str(&notice)
                 .ok()
@@ -90,6 +99,17 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
     *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
     response
+}
+
+/// Why a conversation of this API is not recorded although it should be.
+fn trouble(gateway: &Gateway, api: Api) -> Option<String> {
+    if !api.has_conversation() {
+        return None;
+    }
+    let is_passed_only =
+        matches!(gateway.config.keeping, Keeping::On(_)) && !gateway.recorder.keeps(api);
+    let passed_only = || "not recorded: this API is passed on only".to_owned();
+    gateway.recorder.trouble().or_else(|| is_passed_only.then(passed_only))
 }
 
 /// Reads a body to its end, or as far as it may be long.
@@ -112,7 +132,7 @@ async fn read(body: Body) -> Read {
     Read::Whole(bytes.freeze())
 }
 
-/// The pieces as they come, and a copy of each for whom it concerns.
+/// The pieces as they come, with a copy for the recorder.
 fn copied<E>(
     pieces: impl Stream<Item = Result<Bytes, E>>,
     answering: Option<Answering>,
@@ -120,14 +140,8 @@ fn copied<E>(
     let state = (Box::pin(pieces), answering);
     stream::unfold(state, |(mut pieces, mut answering)| async move {
         let piece = pieces.next().await;
-        match (&piece, &mut answering) {
-            (Some(Ok(piece)), Some(answering)) => answering.copy(piece),
-            (None, answering) => {
-                if let Some(answering) = answering.take() {
-                    answering.end();
-                }
-            }
-            _ => {}
+        if let (Some(Ok(piece)), Some(answering)) = (&piece, &mut answering) {
+            answering.copy(piece);
         }
         piece.map(|piece| (piece, (pieces, answering)))
     })

@@ -105,9 +105,12 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
         return health(&door.gateway);
     }
     // Clients that would rather have a WebSocket go on with requests where there is none.
-    if headers.contains_key(header::UPGRADE) {
+    let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
+    if upgrade.as_deref() == Some(b"websocket") {
         let why = "there is no WebSocket here; requests over HTTP are answered";
-        return refusal(api, StatusCode::UPGRADE_REQUIRED, why);
+        let mut answer = refusal(api, StatusCode::UPGRADE_REQUIRED, why);
+        answer.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+        return answer;
     }
     forward(&door.gateway, api, request).await
 }

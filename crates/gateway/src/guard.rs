@@ -1,7 +1,7 @@
 //! Who may ask.
 
-use crate::headers::text;
 use axum::http::{HeaderMap, Uri};
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 /// The header that carries the token.
@@ -29,19 +29,23 @@ impl Guard {
                 return Some(format!("expected was the gateway's token, in the header {TOKEN}"));
             }
         }
-        if self.is_local {
-            let host = uri.host().or_else(|| text(headers, "host").map(host_of))?;
-            if !is_local_name(host) {
-                return Some(format!("the host {host:?} is not this machine"));
-            }
+        let host = uri.host().map(Cow::Borrowed).or_else(|| value(headers, "host"));
+        let is_here = host.as_deref().is_some_and(|host| is_local_name(host_of(host)));
+        if self.is_local && !is_here {
+            return Some(format!("the host {:?} is not this machine", host.unwrap_or_default()));
         }
-        let origin = text(headers, "origin")?;
+        let origin = value(headers, "origin")?;
         let host = origin.split_once("://").map(|(_, rest)| host_of(rest));
         match host.is_some_and(is_local_name) {
             true => None,
             false => Some(format!("a page of {origin:?} may not ask")),
         }
     }
+}
+
+/// The value of a header, whatever bytes it holds; `None` where it is not there.
+fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
+    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
 /// The host without its port.

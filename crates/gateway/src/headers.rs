@@ -27,7 +27,7 @@ pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
         .flat_map(|value| value.split(','))
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();
-    let stays = |name: &HeaderName| {
+    let is_dropped = |name: &HeaderName| {
         let name = name.as_str();
         HOP_BY_HOP.contains(&name)
             || name == "host"
@@ -35,7 +35,7 @@ pub(crate) fn passed(headers: &HeaderMap) -> HeaderMap {
             || named.iter().any(|one| one == name)
     };
     let mut passed = HeaderMap::with_capacity(headers.len());
-    for (name, value) in headers.iter().filter(|(name, _)| !stays(name)) {
+    for (name, value) in headers.iter().filter(|(name, _)| !is_dropped(name)) {
         passed.append(name.clone(), value.clone());
     }
     passed

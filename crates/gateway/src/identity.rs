@@ -16,8 +16,8 @@ const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-
 /// The header that names the todo.
 const TODO: &str = "x-foldback-todo";
 
-/// Headers that carry a client's key.
-const CREDENTIALS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
+/// Headers that name a client's account, or carry its key. An account comes first: it stays when tokens are renewed.
+const CREDENTIALS: [&str; 4] = ["chatgpt-account-id", "authorization", "x-api-key", "api-key"];
 
 /// Who sent a request, as far as its headers say.
 #[derive(Clone, Debug, Default)]
@@ -52,14 +52,22 @@ impl Sender {
     }
 
     /// The same with what the body says, where the headers say nothing.
-    pub(crate) fn or_in(mut self, body: &Hints<'_>) -> Self {
-        self.session = self.session.or_else(|| body.session());
+    pub(crate) fn or_in(mut self, body: &Hints<'_>, secret: &[u8; 32]) -> Self {
+        let (session, account) = body.session_and_account();
+        self.session = self.session.or(session);
+        // An account stays when its tokens are renewed.
+        let account = account.map(|account| blake3::keyed_hash(secret, account.as_bytes()));
+        self.credential = account.or(self.credential);
         self
     }
 
-    /// Whether the client says which conversation it is.
-    pub(crate) fn is_known(&self) -> bool {
-        self.todo.is_some() || self.session.is_some()
+    /// How it is known which conversation a request belongs to.
+    pub(crate) fn known_by(&self) -> KnownBy {
+        match (&self.todo, &self.session) {
+            (Some(_), _) => KnownBy::Todo,
+            (None, Some(_)) => KnownBy::Session,
+            (None, None) => KnownBy::Beginning,
+        }
     }
 
     /// What all conversations of this sender have in common that no other sender's have: those of one agent of
@@ -78,13 +86,22 @@ impl Sender {
     }
 }
 
+/// How it is known which conversation a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownBy {
+    /// The client names the todo.
+    Todo,
+    /// The client names its session, and may have several conversations in it.
+    Session,
+    /// By what was said, as far as it is recorded.
+    Beginning,
+}
+
 /// What a body says of its session.
 #[derive(Deserialize, Default)]
 pub(crate) struct Hints<'b> {
     #[serde(borrow, default)]
     metadata: Option<Metadata<'b>>,
-    #[serde(borrow, default)]
-    prompt_cache_key: Option<Cow<'b, str>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -97,19 +114,20 @@ struct Metadata<'b> {
 struct UserId<'u> {
     #[serde(borrow)]
     session_id: Cow<'u, str>,
+    #[serde(borrow, default)]
+    account_uuid: Cow<'u, str>,
 }
 
 impl Hints<'_> {
-    /// The session: Claude Code writes it into the user's id, as JSON or behind `_session_`; others use it as
-    /// the key of their prompt cache.
-    fn session(&self) -> Option<String> {
+    /// The session and the account: Claude Code writes them into the user's id, as JSON or behind `_session_`.
+    fn session_and_account(&self) -> (Option<String>, Option<String>) {
         let user = self.metadata.as_ref().and_then(|metadata| metadata.user_id.as_deref());
-        let session = user.and_then(|user| match serde_json::from_str::<UserId<'_>>(user) {
-            Ok(user) => Some(user.session_id.into_owned()),
-            Err(_) => user.split_once("_session_").map(|(_, session)| session.to_owned()),
-        });
-        let key = || self.prompt_cache_key.as_deref().map(str::to_owned);
-        session.or_else(key).filter(|session| !session.is_empty())
+        let Some(user) = user else { return (None, None) };
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        match serde_json::from_str::<UserId<'_>>(user) {
+            Ok(user) => (given(&user.session_id), given(&user.account_uuid)),
+            Err(_) => (user.split_once("_session_").and_then(|(_, session)| given(session)), None),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ fn anthropic_stream(stream: &str) -> Option<Value> {
                 for (key, piece) in delta.as_object()?.iter().filter(|(key, _)| *key != "type") {
                     match (key.as_str(), piece) {
                         ("partial_json", Value::String(piece)) => {
-                            inputs.get_mut(index)?.push_str(piece)
+                            inputs.get_mut(index)?.push_str(piece);
                         }
                         ("citation", piece) => {
                             let list = block.entry("citations").or_insert_with(|| json!([]));
@@ -85,7 +85,10 @@ fn chat_stream(stream: &str) -> Option<Value> {
     let mut calls: Vec<Map<String, Value>> = Vec::new();
     let mut is_whole = false;
     for event in events(stream) {
-        let Some(choice) = event.pointer("/choices/0") else { continue };
+        // Where several answers were asked for, the first is the one that a conversation goes on with.
+        let choices = event.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let is_first = |choice: &&Value| choice.get("index").is_none_or(|index| *index == 0);
+        let Some(choice) = choices.into_iter().find(is_first) else { continue };
         is_whole |= choice.get("finish_reason").is_some_and(Value::is_string);
         let Some(delta) = choice.get("delta").and_then(Value::as_object) else { continue };
         for (key, piece) in delta.iter().filter(|(key, _)| *key != "role") {

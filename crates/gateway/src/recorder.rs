@@ -1,7 +1,7 @@
 //! Keeps what was said.
 
 use crate::exchange::Exchange;
-use crate::recorder_thread::Keeper;
+use crate::recorder_thread::{Keeper, Unkept};
 use crate::{Api, GatewayError, Log};
 use foldback::Memory;
 use parking_lot::Mutex;
@@ -9,10 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
 /// conversation holds it again.
 const MOST_WAITING: usize = 256 << 20;
+
+/// After so long it is tried again whether the trouble is over, where nothing may pass that is not recorded.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Keeps what was said, in a thread of its own. Whatever becomes of it, no client waits.
 #[derive(Clone)]
@@ -31,7 +35,7 @@ struct Shared {
 
 /// What the thread says of itself.
 struct State {
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<(Instant, String)>>,
     waiting: AtomicUsize,
     log: Log,
 }
@@ -81,7 +85,15 @@ impl Recorder {
     /// Why conversations are not recorded; `None` where they are, or where nobody asked for it.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.shared.state.trouble.lock().clone()
+        self.shared.state.trouble.lock().as_ref().map(|(_, why)| why.clone())
+    }
+
+    /// As [`trouble`](Self::trouble), as long as it is so new that trying again would hardly help.
+    pub(crate) fn fresh_trouble(&self) -> Option<String> {
+        let is_off = self.shared.queue.lock().is_none();
+        let trouble = self.shared.state.trouble.lock();
+        let is_fresh = |at: &Instant| is_off || at.elapsed() < AGAIN;
+        trouble.as_ref().filter(|(at, _)| is_fresh(at)).map(|(_, why)| why.clone())
     }
 
     /// Says a line to the log.
@@ -116,7 +128,7 @@ impl Recorder {
     }
 
     /// Waits until everything that was taken is recorded, and takes no more.
-    pub(crate) async fn finish(&self) {
+    pub async fn finish(&self) {
         drop(self.shared.queue.lock().take());
         let thread = self.shared.thread.lock().take();
         if let Some(thread) = thread {
@@ -139,7 +151,10 @@ impl State {
         self.waiting.fetch_sub(exchange.bytes(), Ordering::Relaxed);
         match kept {
             Ok(Ok(())) => *self.trouble.lock() = None,
-            Ok(Err(why)) => self.set_trouble(why),
+            Ok(Err(Unkept::Unreadable(why))) => {
+                (self.log)(&format!("a request is not recorded: {why}"));
+            }
+            Ok(Err(Unkept::Store(why))) => self.set_trouble(why),
             Err(_) => {
                 keeper.forget_all();
                 self.set_trouble("recording failed by a fault of its own".to_owned());
@@ -150,7 +165,8 @@ impl State {
     fn set_trouble(&self, why: String) {
         let why = format!("not recorded: {why}");
         // The same again is not said again.
-        if self.trouble.lock().replace(why.clone()).as_ref() != Some(&why) {
+        let before = self.trouble.lock().replace((Instant::now(), why.clone()));
+        if before.is_none_or(|(_, before)| before != why) {
             (self.log)(&why);
         }
     }

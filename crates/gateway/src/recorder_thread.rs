@@ -1,13 +1,13 @@
 //! An exchange on its way into the store.
 
-use crate::branches::{Known, Mark};
+use crate::branches::{Heard, Known, Mark};
 use crate::client_message::ClientMessage;
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
 use foldback::{Close, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
-use foldback_core::{Content, Message, Role, SeqNo};
+use foldback_core::{Content, Message, SeqNo};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -18,12 +18,23 @@ const MOST_HELD: usize = 200_000;
 /// Messages of a client that are recorded in one transaction.
 const PER_TRANSACTION: usize = 128;
 
+/// How often a conversation is placed, where others write to it too.
+const TRIES: usize = 4;
+
 /// Writes exchanges into a store, one after the other.
 pub(crate) struct Keeper {
     memory: Memory,
     secret: [u8; 32],
     folder: Option<String>,
     families: HashMap<String, Family>,
+}
+
+/// Why an exchange was not recorded: a sentence without its full stop.
+pub(crate) enum Unkept {
+    /// It is of no known shape.
+    Unreadable(String),
+    /// The store does not take it.
+    Store(String),
 }
 
 /// What is read of a request.
@@ -63,32 +74,33 @@ impl Keeper {
     /// Records what of an exchange is new.
     ///
     /// # Errors
-    /// Why it cannot be recorded: a sentence.
-    pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), String> {
-        let body = exchange.asked.body().ok_or("the request is packed in an unknown way")?;
+    /// When the request cannot be read, or the store fails.
+    pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
+        let packed =
+            || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
+        let body = exchange.asked.body().ok_or_else(packed)?;
         let answer = exchange.answer();
-        let conversation = Conversation::read(&exchange.asked, &body, answer.as_deref())?;
+        let conversation =
+            Conversation::read(&exchange.asked, &body, answer.as_deref(), &self.secret)
+                .map_err(Unkept::Unreadable)?;
         if conversation.asked == 0 {
             return Ok(());
         }
         let name = self.name_of(&conversation);
-        for _ in 0..2 {
-            match self.record(&name, &conversation) {
-                // Somebody else wrote to the same todo; what is there is read again.
-                Err(error) if error.kind() == ErrorKind::Conflict => {
-                    drop(self.families.remove(&name))
-                }
-                Err(error) => {
-                    self.families.remove(&name);
-                    return Err(error.to_string());
-                }
-                Ok(()) => {
-                    self.make_room(&name);
-                    return Ok(());
-                }
+        for _ in 0..TRIES {
+            let recorded = self.record(&name, &conversation);
+            let Err(error) = recorded else {
+                self.make_room(&name);
+                return Ok(());
+            };
+            // What is there is read again.
+            self.families.remove(&name);
+            // Somebody else wrote to the same todo, or has forgotten it.
+            if !matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) {
+                return Err(Unkept::Store(error.to_string()));
             }
         }
-        Err("another process writes to the same conversation".to_owned())
+        Err(Unkept::Store("another process writes to the same conversation".to_owned()))
     }
 
     /// The name of the family, from which its todos have theirs.
@@ -104,19 +116,18 @@ impl Keeper {
 
     fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
         if !self.families.contains_key(name) {
-            let is_known = conversation.sender.is_known();
+            let known_by = conversation.sender.known_by();
             let origin = Origin {
                 source: Some(conversation.sender.client.clone()),
                 folder: self.folder.clone(),
             };
-            let family = Family::open(&self.memory, name.to_owned(), is_known, origin)?;
+            let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
             self.families.insert(name.to_owned(), family);
         }
         let Some(family) = self.families.get_mut(name) else { return Ok(()) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
-        let (n, known) =
-            family.place(&self.memory, asked, &conversation.agent, conversation.is_begun())?;
+        let (n, known) = family.place(&self.memory, asked, &conversation.agent)?;
         let Some(member) = family.members.get_mut(n) else { return Ok(()) };
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
@@ -125,11 +136,12 @@ impl Keeper {
         if known.messages == digests.len() && again.is_empty() {
             return Ok(());
         }
+        let seq = member.session.len();
         if !member.branches.ends_with(known.node) {
             // What comes now stands on something else than what came last.
             member.session.close(Close::Switch)?;
         }
-        member.record(conversation, &known, &again)
+        member.record(seq, conversation, &known, &again)
     }
 
     /// Forgets families until there is room, but not this one.
@@ -153,9 +165,10 @@ impl Member {
         .collect()
     }
 
-    /// Records what of a conversation is not known, and what is sent anew.
+    /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew.
     fn record(
         &mut self,
+        mut seq: u64,
         conversation: &Conversation,
         known: &Known,
         again: &[SentAgain],
@@ -165,17 +178,17 @@ impl Member {
         let mut place = known.messages;
         while !rest.is_empty() || !again.is_empty() {
             let (batch, later) = rest.split_at(rest.len().min(PER_TRANSACTION));
-            let (seq, first) = (self.branches.next_seq(), self.branches.next());
+            let first = self.branches.next();
             let mut marks = Vec::with_capacity(batch.len());
             let mut sent = Vec::with_capacity(batch.len());
             for (n, message) in (first..).zip(batch) {
-                let begins = parent.is_none();
+                let is_answer = place >= conversation.asked;
                 let mark = Mark {
                     digest: message.digest,
-                    agent: begins.then_some(conversation.agent),
-                    is_answer: place >= conversation.asked,
+                    agent: (place == known.messages).then_some(conversation.agent),
+                    answer: is_answer.then_some(Heard::FromModel),
                 };
-                let instructions = conversation.instructions.clone().filter(|_| begins && n == 0);
+                let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
                 let messages = instructions.into_iter().chain(message.messages.iter().cloned());
                 let (tag, json, messages) = (mark.tag(), message.json.clone(), messages.collect());
                 sent.push(NewSent { parent, tag, json, messages });
@@ -183,7 +196,6 @@ impl Member {
                 (parent, place) = (Some(n), place + 1);
             }
             self.session.record_sent(SeqNo(seq), first, &sent, again)?;
-            let mut seq = seq;
             for (one, mark) in sent.iter().zip(marks) {
                 let end = seq + one.messages.len() as u64;
                 self.branches.push(one.parent, seq..end, mark);
@@ -196,10 +208,18 @@ impl Member {
 }
 
 impl Conversation {
-    fn read(asked: &Asked, body: &str, answer: Option<&str>) -> Result<Self, String> {
+    fn read(
+        asked: &Asked,
+        body: &str,
+        answer: Option<&str>,
+        secret: &[u8; 32],
+    ) -> Result<Self, String> {
         let api = asked.api;
-        let read: Body<'_> = serde_json::from_str(body)
-            .map_err(|error| format!("the request is none of this API: {error}"))?;
+        // The words of such an error quote the request.
+        let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            format!("it has another shape than its API's at line {line}, column {column}")
+        })?;
         let read_message = |message: &&RawValue| ClientMessage::read(api, message);
         let mut messages =
             read.messages.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
@@ -210,18 +230,12 @@ impl Conversation {
             read.tools.iter().flatten().filter_map(|tool| name_of(tool)).collect();
         names.sort();
         Ok(Self {
-            sender: asked.sender.clone().or_in(&read.hints),
+            sender: asked.sender.clone().or_in(&read.hints, secret),
             instructions: read.system.and_then(instructions),
             messages,
             asked: count,
             agent: blake3::hash(names.join("\n").as_bytes()),
         })
-    }
-
-    /// Whether a model has said something in it.
-    fn is_begun(&self) -> bool {
-        let asked = self.messages.get(..self.asked).unwrap_or_default();
-        asked.iter().flat_map(|message| &message.messages).any(|m| *m.role() == Role::Assistant)
     }
 }
 

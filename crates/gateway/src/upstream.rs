@@ -30,12 +30,17 @@ impl Upstream {
         Ok(Self { base })
     }
 
-    /// Where a request goes that came for this path and query. The path says the version: `/v1` at the end of the
-    /// address, which clients of OpenAI's are given, is not repeated.
-    pub(crate) fn url(&self, path_and_query: &str) -> Result<Url, GatewayError> {
+    /// Where a request goes that came for this path and query. Addresses of Anthropic's API are given without a
+    /// version, which the path says; those of OpenAI's with one, whatever it is called.
+    pub(crate) fn url(&self, path: &str, is_anthropic: bool) -> Result<Url, GatewayError> {
         let base = self.base.as_str().trim_end_matches('/');
-        let base = base.strip_suffix("/v1").unwrap_or(base);
-        let url = Url::parse(&format!("{base}{path_and_query}"));
+        let bare = base.strip_suffix("/v1").unwrap_or(base);
+        let versioned = path.strip_prefix("/v1").filter(|_| self.base.path() != "/");
+        let url = match versioned {
+            Some(rest) if !is_anthropic => format!("{base}{rest}"),
+            _ => format!("{bare}{path}"),
+        };
+        let url = Url::parse(&url);
         url.map_err(|error| GatewayError::Upstream {
             address: self.base.to_string(),
             what: error.to_string(),
@@ -52,5 +57,37 @@ impl Upstream {
 impl std::fmt::Display for Upstream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.base.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Upstream;
+
+    #[test]
+    fn gw2_the_version_stands_once_in_an_address() {
+        for (base, is_anthropic, path, expected) in [
+            (
+                "https://api.anthropic.com",
+                true,
+                "/v1/messages?a",
+                "https://api.anthropic.com/v1/messages?a",
+            ),
+            ("https://h/anthropic", true, "/v1/messages", "https://h/anthropic/v1/messages"),
+            ("https://h/v1", true, "/v1/messages", "https://h/v1/messages"),
+            ("https://h/v1/", false, "/v1/responses", "https://h/v1/responses"),
+            ("https://h", false, "/v1/responses", "https://h/v1/responses"),
+            (
+                "https://h/api/paas/v4",
+                false,
+                "/v1/chat/completions",
+                "https://h/api/paas/v4/chat/completions",
+            ),
+            ("https://h/v1beta/openai", false, "/v1/models", "https://h/v1beta/openai/models"),
+            ("https://h/v1", false, "/other", "https://h/other"),
+        ] {
+            let url = Upstream::new(base).unwrap().url(path, is_anthropic).unwrap();
+            assert_eq!(url.as_str(), expected, "{base}");
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Hosted, Providers, notes};
+use crate::gateway::{Hosted, Providers, notes, runtime};
 use crate::output::Output;
-use crate::run::{Signals, model_runtime};
+use crate::run::Signals;
 use clap::Args;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 /// byte for byte, and so do the answers on their way back. The agent's own key is passed on and never kept. Each
 /// conversation is recorded into a todo of its own, which `foldback todos`, `search`, `load` and `export` read.
 ///
-/// It answers programs of this machine alone, until Ctrl-C. Another address needs a token, which clients send as
+/// It answers programs of this machine alone, until Ctrl-C; a second one does not wait for answers that are being given. Another address needs a token, which clients send as
 /// `x-foldback-token`. A conversation that cannot be recorded passes all the same; a note and the header
 /// `x-foldback-notice` say so.
 ///
@@ -52,7 +52,7 @@ impl Gateway {
         config.token = self.token.or_else(from_environment).filter(|token| !token.is_empty());
         let (anthropic, openai) = (config.anthropic.to_string(), config.openai.to_string());
         let recording = matches!(config.keeping, foldback_gateway::Keeping::On(_));
-        model_runtime()?.block_on(async {
+        runtime()?.block_on(async {
             let mut signals = Signals::open();
             let mut hosted = Hosted::begin(config, &self.listen).await?;
             let url = hosted.url();
@@ -66,11 +66,7 @@ impl Gateway {
                 ended = hosted.ended() => return ended,
                 _ = signals.next() => {}
             }
-            tokio::select! {
-                ended = hosted.end() => ended,
-                // Who asks twice does not wait for answers that are being given.
-                heard = signals.next() => std::process::exit(heard.code()),
-            }
+            hosted.end(&mut signals).await
         })?;
         Ok(Outcome::Done)
     }

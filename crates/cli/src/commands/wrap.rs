@@ -2,17 +2,20 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Client, Hosted, Providers};
+use crate::gateway::{Client, Hosted, Providers, runtime};
 use crate::output::Output;
 use crate::run::{Heard, Signals};
 use clap::Args;
-use foldback_gateway::Log;
+use foldback_gateway::{GatewayConfig, Log};
 use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Run an agent whose conversations are recorded
 ///
@@ -48,21 +51,24 @@ impl Wrap {
         let taken = Arc::clone(&lines);
         // The terminal is the program's until it ends.
         let log: Log = Arc::new(move |line| taken.lock().push(line.to_owned()));
-        self.take_addresses();
+        let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
+        let client = Client::of(&name);
+        self.take_addresses(client);
         let mut config = self.providers.config(globals, out, log)?;
         config.folder = std::env::current_dir().ok().map(|dir| dir.display().to_string());
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let runtime = runtime
-            .map_err(|source| CliError::Io { what: "starting a gateway".to_owned(), source })?;
-        let ended = runtime.block_on(self.wrapped(config));
+        let ended = runtime()?.block_on(self.wrapped(&name, client, config, out));
         for line in lines.lock().iter() {
             out.note(line);
         }
         ended
     }
 
-    /// Takes the addresses that the user has set for the program, unless flags name others.
-    fn take_addresses(&mut self) {
+    /// Takes the addresses that the user has set for the program, unless flags name others. Codex does not read
+    /// them: what stands there is meant for other programs.
+    fn take_addresses(&mut self, client: Client) {
+        if client == Client::Codex {
+            return;
+        }
         let variable = |name: &str| std::env::var(name).ok().filter(|url| !url.is_empty());
         let anthropic = &mut self.providers.anthropic_url;
         *anthropic = anthropic.take().or_else(|| variable("ANTHROPIC_BASE_URL"));
@@ -73,54 +79,61 @@ impl Wrap {
             .or_else(|| variable("OPENAI_API_BASE"));
     }
 
-    async fn wrapped(self, config: foldback_gateway::GatewayConfig) -> Result<Outcome, CliError> {
-        let mut program = self.program.into_iter();
-        let name = PathBuf::from(program.next().unwrap_or_default());
+    async fn wrapped(
+        self,
+        name: &Path,
+        client: Client,
+        config: GatewayConfig,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
         let mut signals = Signals::open();
         let hosted = Hosted::begin(config, "127.0.0.1:0").await?;
         let variable = |name: &str| std::env::var(name).ok();
-        let launch = Client::of(&name).launch(&hosted.url(), variable).map_err(CliError::Usage)?;
-        let started = Command::new(&name)
+        let launch = client.launch(&hosted.url(), variable).map_err(CliError::Usage)?;
+        let started = Command::new(name)
             .args(launch.arguments)
-            .args(program)
+            .args(self.program.iter().skip(1))
             .envs(launch.environment)
             .kill_on_drop(true)
             .spawn();
-        let mut child = match started {
-            Ok(child) => child,
-            Err(source) => {
-                hosted.end().await?;
-                return Err(CliError::Io { what: format!("starting {}", name.display()), source });
+        let status = match started {
+            Ok(mut child) => {
+                let waited = waited(&mut child, &mut signals).await;
+                waited.map_err(|source| (format!("waiting for {}", name.display()), source))
             }
+            Err(source) => Err((format!("starting {}", name.display()), source)),
         };
-        let status = waited(&mut child, &mut signals).await;
-        hosted.end().await?;
-        let status = status.map_err(|source| CliError::Io {
-            what: format!("waiting for {}", name.display()),
-            source,
-        })?;
+        // The program's own end goes before the gateway's.
+        if let Err(error) = hosted.end(&mut signals).await {
+            out.note(error);
+        }
+        let status = status.map_err(|(what, source)| CliError::Io { what, source })?;
         Ok(Outcome::Program(code_of(status)))
     }
 }
 
-/// Waits for the program. Ctrl-C reaches it by itself, for it is in the foreground too; a request to end is
-/// passed on.
+/// Waits for the program. At a terminal Ctrl-C reaches it by itself, for it is in the foreground too; any other
+/// request to end is passed on. A terminal that is gone ends the program, and what it said is recorded first.
 async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<ExitStatus> {
+    let mut hangup = signal(SignalKind::hangup())?;
     loop {
-        tokio::select! {
+        let passed_on = tokio::select! {
             status = child.wait() => return status,
-            heard = signals.next() => {
-                let id = child.id().and_then(|id| i32::try_from(id).ok());
-                if let (true, Some(id)) = (heard == Heard::Terminate, id.and_then(rustix::process::Pid::from_raw)) {
-                    // A program that is gone needs no signal.
-                    let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-                }
-            }
+            _ = hangup.recv() => Some(Signal::HUP),
+            heard = signals.next() => match heard {
+                Heard::Terminate => Some(Signal::TERM),
+                Heard::Interrupt => (!std::io::stdin().is_terminal()).then_some(Signal::INT),
+            },
+        };
+        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let (Some(signal), Some(id)) = (passed_on, id) {
+            // A program that is gone needs no signal.
+            let _ = kill_process(id, signal);
         }
     }
 }
 
-/// The exit code; of a program that a signal ended, as shells tell it.
+/// The exit code; of a program that a signal ended, as shells report it.
 fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));

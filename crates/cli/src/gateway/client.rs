@@ -50,6 +50,12 @@ impl Client {
                 ("OPENAI_API_BASE", with_version.clone()),
             ],
         };
+        // Requests to this machine go through no proxy.
+        for name in ["NO_PROXY", "no_proxy"] {
+            let own = variable(name).filter(|hosts| !hosts.is_empty());
+            let hosts = own.into_iter().chain(["127.0.0.1".to_owned()]);
+            launch.environment.push((name, hosts.collect::<Vec<_>>().join(",")));
+        }
         match self {
             Self::Codex => {
                 launch.arguments =
@@ -67,7 +73,8 @@ impl Client {
     }
 }
 
-/// OpenCode's settings with the address for both providers; what the user has set stays.
+/// OpenCode's settings with the address for both providers. All else that the user has set stays; an address of the
+/// user's would be lost, and a key sent elsewhere, so it is refused.
 fn opencode(own: Option<&str>, url: &str) -> Result<String, String> {
     let own = own.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
     let mut settings: Value =
@@ -79,6 +86,12 @@ fn opencode(own: Option<&str>, url: &str) -> Result<String, String> {
             let object =
                 object.ok_or_else(|| format!("{OPENCODE} has no object around {key:?}"))?;
             at = object.entry(key).or_insert_with(|| json!({}));
+        }
+        if at.as_str().is_some_and(|own| own != url) {
+            return Err(format!(
+                "{OPENCODE} names an address for {provider}; expected was none: name it with \
+                 --anthropic-url or --openai-url, and requests are passed on to there"
+            ));
         }
         *at = json!(url);
     }
@@ -105,6 +118,8 @@ mod tests {
             settings,
             r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k","baseURL":"http://127.0.0.1:1/v1"}},"anthropic":{"options":{"baseURL":"http://127.0.0.1:1/v1"}}}}"#
         );
+        let other = r#"{"provider":{"openai":{"options":{"baseURL":"https://mine/v1"}}}}"#;
+        assert!(opencode(Some(other), "u").unwrap_err().contains("--openai-url"));
         assert!(opencode(Some("[1]"), "u").unwrap_err().contains("provider"));
         assert!(opencode(Some("{"), "u").unwrap_err().contains("no JSON"));
     }

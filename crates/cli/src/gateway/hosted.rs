@@ -3,11 +3,13 @@
 use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::run::Signals;
 use crate::store;
 use clap::Args;
-use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Keeping, Log, Upstream};
+use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Upstream};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,8 +35,7 @@ pub(crate) struct Providers {
 }
 
 impl Providers {
-    /// What a gateway is set up with. A store that cannot be opened keeps nobody from working, but where
-    /// nothing may pass that is not recorded.
+    /// What a gateway is set up with. A store that cannot be opened stops nobody, unless `--fail-closed` is set.
     pub(crate) fn config(
         &self,
         globals: &Globals,
@@ -62,9 +63,19 @@ impl Providers {
     }
 }
 
+/// How long answers that are being given may take when the gateway ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// What a gateway runs on.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|source| CliError::Io { what: "starting a gateway".to_owned(), source })
+}
+
 /// A gateway that is being served.
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
+    recorder: Recorder,
     stop: oneshot::Sender<()>,
     served: JoinHandle<Result<(), GatewayError>>,
 }
@@ -77,12 +88,13 @@ impl Hosted {
         let address = listener.local_addr().map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
         let gateway = Gateway::new(config)?;
+        let recorder = gateway.recorder().clone();
         let stopped = async {
             // A sender that is gone says the same.
             let _ = stopped.await;
         };
         let served = tokio::spawn(gateway.serve(listener, stopped));
-        Ok(Self { address, stop, served })
+        Ok(Self { address, recorder, stop, served })
     }
 
     /// Its address, as clients are given it.
@@ -95,10 +107,19 @@ impl Hosted {
         joined((&mut self.served).await)
     }
 
-    /// Answers those that are being answered, records what was said, and ends.
-    pub(crate) async fn end(self) -> Result<(), CliError> {
-        drop(self.stop);
-        joined(self.served.await)
+    /// Answers those that are being answered, as long as that takes no longer than it may and no signal comes;
+    /// records what was said, and ends.
+    pub(crate) async fn end(self, signals: &mut Signals) -> Result<(), CliError> {
+        let Self { recorder, stop, mut served, .. } = self;
+        drop(stop);
+        let ended = tokio::select! {
+            ended = &mut served => joined(ended),
+            () = tokio::time::sleep(LAST_ANSWERS) => Ok(()),
+            _ = signals.next() => Ok(()),
+        };
+        served.abort();
+        recorder.finish().await;
+        ended
     }
 }
 

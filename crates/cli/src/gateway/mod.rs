@@ -4,4 +4,4 @@ mod client;
 mod hosted;
 
 pub(crate) use client::Client;
-pub(crate) use hosted::{Hosted, Providers, notes};
+pub(crate) use hosted::{Hosted, Providers, notes, runtime};

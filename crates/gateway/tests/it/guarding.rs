@@ -46,6 +46,8 @@ async fn gw13_pages_in_a_browser_are_refused() {
         ("origin", "null", 403),
         ("host", "evil.example", 403),
         ("host", "evil.example:8377", 403),
+        ("host", "", 403),
+        ("origin", "http://127.0.0.1.evil.example", 403),
         ("origin", "http://localhost:3000", 200),
         ("host", "localhost:1", 200),
         ("host", "[::1]:1", 200),

@@ -1,5 +1,7 @@
 //! The gateway between clients and a provider of a script.
 
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
 mod guarding;
 mod histories;
 mod passing;

@@ -1,7 +1,7 @@
 //! GW3, GW4, GW6: what is recorded, and where.
 
 use crate::world::{World, body, counting, exports, todos};
-use foldback_testkit::upstream::{Answer, Said};
+use foldback_testkit::upstream::{Answer, Raw, Said};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -177,6 +177,98 @@ async fn gw4_branches_share_what_stood_before_them() {
     assert_eq!(recorded.matches("\"one\"").count(), 1, "{recorded}");
     let found = memory.recall(&todos[0], "search_block", r#"{"query":"zebra"}"#).unwrap();
     assert!(found.text.contains("two zebra"), "{}", found.text);
+}
+
+/// An answer whose length is declared is recorded as one whose length is not.
+#[tokio::test]
+async fn an_answer_of_declared_length_is_recorded() {
+    let answer =
+        json!({ "choices": [{ "message": { "role": "assistant", "content": "It is pier 七." } }] });
+    let bytes = answer.to_string().into_bytes();
+    let headers = vec![("content-length".to_owned(), bytes.len().to_string())];
+    let raw = Raw { status: 200, headers, pieces: vec![bytes] };
+    let world = World::new(move |_| Answer::Raw(raw.clone())).await;
+    let asked = json!({ "model": "m", "messages": [{ "role": "user", "content": "Which pier?" }] });
+    assert!(world.chat(&asked).send().await.unwrap().bytes().await.is_ok());
+    let (memory, _) = world.end().await;
+    let recorded = memory.conversations().export(&todos(&memory)[0]).unwrap().messages;
+    assert_eq!((recorded.len(), &*recorded[1].text()), (2, "It is pier 七."));
+}
+
+/// GW3: conversations that begin with the same examples of answers, and a key of the prompt cache that all share.
+#[tokio::test]
+async fn gw3_examples_in_the_opening_mix_nothing() {
+    let world = World::new(counting()).await;
+    for n in 0..5 {
+        let messages = json!([
+            { "role": "system", "content": "Be brief." },
+            { "role": "user", "content": "for example" },
+            { "role": "assistant", "content": "like this" },
+            { "role": "user", "content": format!("question {n}") },
+        ]);
+        let asked = json!({ "model": "m", "prompt_cache_key": "app", "messages": messages });
+        assert!(world.chat(&asked).send().await.unwrap().bytes().await.is_ok());
+    }
+    let (memory, _) = world.end().await;
+    assert_eq!(todos(&memory).len(), 5);
+}
+
+/// GW3: two gateways on one store, with conversations that begin alike.
+#[tokio::test]
+async fn gw3_two_gateways_on_one_store_mix_nothing() {
+    let first = World::new(counting()).await;
+    let kept = first.memory.clone();
+    let second = World::with(counting(), |config| {
+        config.keeping = foldback_gateway::Keeping::On(kept);
+    })
+    .await;
+    for n in 0..6 {
+        for (world, name) in [(&first, "one"), (&second, "two")] {
+            let mut messages = vec![json!({ "role": "user", "content": "hello" })];
+            for turn in 0..2 {
+                let asked = json!({ "model": "m", "messages": messages });
+                let answer = world.chat(&asked).send().await.unwrap().bytes().await.unwrap();
+                let answer: Value = serde_json::from_slice(&answer).unwrap();
+                messages.push(answer["choices"][0]["message"].clone());
+                let text = format!("gateway {name} {n}, turn {turn}");
+                messages.push(json!({ "role": "user", "content": text }));
+            }
+        }
+    }
+    drop(second.end().await);
+    let (memory, _) = first.end().await;
+    let mut whole = 0;
+    for todo in todos(&memory) {
+        let text = memory.conversations().export(&todo).unwrap().to_json_line();
+        let mut names: Vec<_> =
+            text.split("gateway ").skip(1).map(|rest| rest.split(',').next().unwrap()).collect();
+        names.dedup();
+        assert!(names.len() <= 1, "{todo}: {text}");
+        whole += names.len();
+    }
+    assert_eq!(whole, 12);
+}
+
+/// A todo that holds a conversation from elsewhere is gone on with; one that is named is one, whatever others are
+/// called.
+#[tokio::test]
+async fn a_named_todo_goes_on() {
+    let world = World::new(counting()).await;
+    for name in ["run", "run-2"] {
+        let todo = foldback_core::TodoId::new(name).unwrap();
+        let mut session = world.memory.session(&todo).unwrap();
+        session.record(foldback_core::Message::user("from elsewhere")).unwrap();
+    }
+    for text in ["one", "two"] {
+        let asked = body(json!([{ "role": "user", "content": text }]));
+        let request = world.messages(&asked).header("x-foldback-todo", "run");
+        assert!(request.send().await.unwrap().bytes().await.is_ok());
+    }
+    let log = std::sync::Arc::clone(&world.log);
+    let (memory, _) = world.end().await;
+    assert_eq!(*log.lock(), Vec::<String>::new());
+    let count = |name: &str| memory.len(&foldback_core::TodoId::new(name).unwrap()).unwrap();
+    assert_eq!((count("run"), count("run-2"), todos(&memory).len()), (7, 1, 2));
 }
 
 /// What a gateway has recorded, the next one goes on with.

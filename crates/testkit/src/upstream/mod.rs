@@ -1,6 +1,8 @@
 //! A model provider of a script, on a port of this machine: it speaks Anthropic's Messages and OpenAI's
 //! chat-completions, notes every request down to the bytes, and refuses what the real ones refuse.
 
+#![expect(clippy::expect_used, reason = "tests may fail loudly")]
+
 mod anthropic;
 mod openai;
 

@@ -45,9 +45,9 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     let mut message =
         json!({ "role": "assistant", "content": said.text, "refusal": null, "annotations": [] });
     if !calls.is_empty() {
-        calls.iter_mut().for_each(|call| {
-            drop(call.as_object_mut().and_then(|call| call.shift_remove("index")))
-        });
+        for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+            call.shift_remove("index");
+        }
         message["content"] = if said.text.is_empty() { Value::Null } else { json!(said.text) };
         message["tool_calls"] = Value::Array(calls);
     }
