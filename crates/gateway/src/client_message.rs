@@ -3,8 +3,10 @@
 use crate::Api;
 use foldback_core::{Content, Message, Part};
 use foldback_tool::canonical_json;
-use foldback_transcript::anthropic;
+use foldback_transcript::{anthropic, responses};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// A message as a client sends it, and what it says.
 pub(crate) struct ClientMessage {
@@ -25,6 +27,7 @@ impl ClientMessage {
         let json = json.get();
         let read = match api {
             Api::Messages => anthropic::read_message(json).map_err(|error| error.to_string())?,
+            Api::Responses => read_items(json)?,
             _ => vec![Message::from_json(json).map_err(|error| error.to_string())?],
         };
         // A message without content says nothing, and is one all the same.
@@ -32,6 +35,70 @@ impl ClientMessage {
         let digest = digest(&messages);
         Ok(Self { json: json.to_owned(), messages, digest })
     }
+}
+
+/// What items of the Responses API say: one, or those of one answer as a list.
+fn read_items(json: &str) -> Result<Vec<Message>, String> {
+    let list = match json.trim_start().starts_with('[') {
+        true => json.to_owned(),
+        false => format!("[{json}]"),
+    };
+    let read = responses::read_items(&list).map_err(|error| error.to_string())?;
+    if !read.is_empty() {
+        return Ok(read);
+    }
+    let kinds: Vec<Kind> = serde_json::from_str(&list).map_err(|error| error.to_string())?;
+    let names: Vec<_> = kinds.iter().map(|kind| kind.kind.as_deref().unwrap_or("item")).collect();
+    Ok(vec![Message::system(&format!("[{}]", names.join(", ")))])
+}
+
+/// The kind of an item.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+/// The items of a request of the Responses API, as messages: those that a model gave in one answer together, as a
+/// list, and any other by itself.
+pub(crate) fn grouped(input: &RawValue) -> Result<Vec<Box<RawValue>>, String> {
+    let raw = |json: String| RawValue::from_string(json).map_err(|error| error.to_string());
+    if input.get().starts_with('"') {
+        let item =
+            format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{}}}", input.get());
+        return Ok(vec![raw(item)?]);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(input.get())
+        .map_err(|_| "its input is neither a text nor a list of items".to_owned())?;
+    let mut groups: Vec<(bool, Vec<&str>)> = Vec::new();
+    for item in items {
+        let is_models = is_models(item);
+        match groups.last_mut() {
+            Some((true, group)) if is_models => group.push(item.get()),
+            _ => groups.push((is_models, vec![item.get()])),
+        }
+    }
+    let group = |(_, items): (bool, Vec<&str>)| match items.as_slice() {
+        [one] => raw((*one).to_owned()),
+        several => raw(format!("[{}]", several.join(","))),
+    };
+    groups.into_iter().map(group).collect()
+}
+
+/// Whether a model gave the item: what it thought, said or called.
+fn is_models(item: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Item<'i> {
+        #[serde(borrow, default, rename = "type")]
+        kind: Option<Cow<'i, str>>,
+        #[serde(borrow, default)]
+        role: Option<Cow<'i, str>>,
+    }
+    let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { return false };
+    let kind = item.kind.as_deref().unwrap_or("message");
+    kind == "reasoning"
+        || kind.ends_with("_call")
+        || kind == "message" && item.role.as_deref() == Some("assistant")
 }
 
 /// What messages say.

@@ -3,7 +3,7 @@
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
 use crate::refusal::refusal;
-use crate::{Api, Gateway, Keeping};
+use crate::{Api, Gateway};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -29,13 +29,11 @@ enum Read {
 /// Passes a request on as it came, and gives the provider's answer as it comes.
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let trouble = trouble(gateway, api);
-    if let Some(trouble) = trouble.as_ref().filter(|_| gateway.config.fail_closed) {
-        let is_over = gateway.recorder.keeps(api) && gateway.recorder.fresh_trouble().is_none();
-        if !is_over {
-            let why = format!("{trouble}; nothing passes that cannot be recorded");
-            return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
-        }
+    let trouble = gateway.recorder.trouble().filter(|_| api.has_conversation());
+    let is_closed = trouble.is_some() && gateway.config.fail_closed;
+    if let Some(trouble) = gateway.recorder.fresh_trouble().filter(|_| is_closed) {
+        let why = format!("{trouble}; nothing passes that cannot be recorded");
+        return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
     }
     let upstream =
         if api.is_anthropic() { &gateway.config.anthropic } else { &gateway.config.openai };
@@ -99,17 +97,6 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
     *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
     response
-}
-
-/// Why a conversation of this API is not recorded although it should be.
-fn trouble(gateway: &Gateway, api: Api) -> Option<String> {
-    if !api.has_conversation() {
-        return None;
-    }
-    let is_passed_only =
-        matches!(gateway.config.keeping, Keeping::On(_)) && !gateway.recorder.keeps(api);
-    let passed_only = || "not recorded: this API is passed on only".to_owned();
-    gateway.recorder.trouble().or_else(|| is_passed_only.then(passed_only))
 }
 
 /// Reads a body to its end, or as far as it may be long.

@@ -17,6 +17,12 @@ pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
             answer.pointer("/choices/0/message")?.clone()
         }
         (Api::ChatCompletions, false) => chat_stream(answer)?,
+        (Api::Responses, true) => {
+            let answer: Value = serde_json::from_str(answer).ok()?;
+            let items = answer.get("output").and_then(Value::as_array);
+            Value::Array(items.filter(|items| !items.is_empty())?.clone())
+        }
+        (Api::Responses, false) => responses_stream(answer)?,
         _ => return None,
     };
     RawValue::from_string(message.to_string()).ok()
@@ -105,6 +111,18 @@ fn chat_stream(stream: &str) -> Option<Value> {
         message.insert("tool_calls".to_owned(), calls.into_iter().map(Value::Object).collect());
     }
     is_whole.then_some(Value::Object(message))
+}
+
+fn responses_stream(stream: &str) -> Option<Value> {
+    let (mut items, mut is_whole) = (Vec::new(), false);
+    for mut event in events(stream) {
+        match event.get("type").and_then(Value::as_str) {
+            Some("response.output_item.done") => items.push(event.get_mut("item")?.take()),
+            Some("response.completed") => is_whole = true,
+            _ => {}
+        }
+    }
+    (is_whole && !items.is_empty()).then_some(Value::Array(items))
 }
 
 /// Adds a piece of a call. A piece without a number belongs to the last call.

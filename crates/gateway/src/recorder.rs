@@ -108,7 +108,7 @@ impl Recorder {
 
     /// Whether it keeps requests of this kind.
     pub(crate) fn keeps(&self, api: Api) -> bool {
-        matches!(api, Api::Messages | Api::ChatCompletions) && self.shared.queue.lock().is_some()
+        api.has_conversation() && self.shared.queue.lock().is_some()
     }
 
     /// Takes an exchange, and returns at once.

@@ -1,7 +1,8 @@
 //! An exchange on its way into the store.
 
+use crate::Api;
 use crate::branches::{Heard, Known, Mark};
-use crate::client_message::ClientMessage;
+use crate::client_message::{ClientMessage, grouped};
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
 use crate::identity::{Hints, Sender};
@@ -10,6 +11,7 @@ use foldback::{Close, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
 use foldback_core::{Content, Message, SeqNo};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// So many messages of clients are held in memory; the store has them all.
@@ -40,10 +42,19 @@ pub(crate) enum Unkept {
 /// What is read of a request.
 #[derive(Deserialize)]
 struct Body<'b> {
-    #[serde(borrow)]
-    messages: Vec<&'b RawValue>,
+    #[serde(borrow, default)]
+    messages: Option<Vec<&'b RawValue>>,
+    /// The messages of the Responses API.
+    #[serde(borrow, default)]
+    input: Option<&'b RawValue>,
     #[serde(borrow, default)]
     system: Option<&'b RawValue>,
+    /// The instructions of the Responses API.
+    #[serde(borrow, default)]
+    instructions: Option<&'b RawValue>,
+    /// The answer that a request of the Responses API goes on from, which the provider keeps.
+    #[serde(borrow, default)]
+    previous_response_id: Option<Cow<'b, str>>,
     #[serde(borrow, default)]
     tools: Option<Vec<&'b RawValue>>,
     #[serde(borrow, flatten)]
@@ -220,9 +231,14 @@ impl Conversation {
             let (line, column) = (error.line(), error.column());
             format!("it has another shape than its API's at line {line}, column {column}")
         })?;
+        if read.previous_response_id.is_some() {
+            return Err("it goes on from an answer that the provider keeps".to_owned());
+        }
+        let items = read.input.filter(|_| api == Api::Responses).map(grouped).transpose()?;
+        let items = items.unwrap_or_default();
+        let sent = read.messages.unwrap_or_else(|| items.iter().map(AsRef::as_ref).collect());
         let read_message = |message: &&RawValue| ClientMessage::read(api, message);
-        let mut messages =
-            read.messages.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
+        let mut messages = sent.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
         let count = messages.len();
         let answer = answer.and_then(|answer| message_of(api, answer));
         messages.extend(answer.map(|answer| ClientMessage::read(api, &answer)).transpose()?);
@@ -231,7 +247,7 @@ impl Conversation {
         names.sort();
         Ok(Self {
             sender: asked.sender.clone().or_in(&read.hints, secret),
-            instructions: read.system.and_then(instructions),
+            instructions: read.system.or(read.instructions).and_then(instructions),
             messages,
             asked: count,
             agent: blake3::hash(names.join("\n").as_bytes()),

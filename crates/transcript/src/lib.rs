@@ -76,7 +76,7 @@ pub use conversations::{Conversations, read_bytes, read_file};
 pub use envelope::Envelope;
 pub use error::{Error, Place};
 pub use finding::{Finding, FindingKind};
-pub use format::{Format, anthropic, chat};
+pub use format::{Format, anthropic, chat, responses};
 pub use limits::Limits;
 pub use message_line::{MessageLines, read_message_line};
 pub use options::Options;

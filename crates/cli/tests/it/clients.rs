@@ -123,6 +123,25 @@ fn gw17_opencode_is_wrapped() {
     assert_eq!(answered(&shell).len(), 1, "{:?} {ran:?}", shell.todos());
 }
 
+/// GW2, GW17: Codex, which speaks Responses.
+#[test]
+fn gw17_codex_is_wrapped() {
+    let Some(codex) = client("bin/codex") else { return };
+    let shell = Shell::new();
+    let args = ["exec", "--skip-git-repo-check", "Which port is it?"];
+    let (ran, seen) = wrapped(&shell, &codex, &args, &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(seen.iter().any(|seen| seen.path == "/v1/responses"), "{seen:?}");
+    let todos = shell.todos();
+    assert_eq!(todos.len(), 1, "{todos:?}");
+    assert!(todos[0].starts_with("codex-exec-"), "{todos:?}");
+    let export = shell.ok(&["export", "--todo", &todos[0]]);
+    assert!(
+        export.text().contains("Which port is it?") && export.text().contains("I look."),
+        "{export:?}"
+    );
+}
+
 /// GW17: aider, which has no tools and names no session.
 #[test]
 fn gw17_aider_is_wrapped() {

@@ -55,6 +55,61 @@ async fn a_conversation_is_recorded_as_it_grows() {
     }
 }
 
+/// GW2: a conversation over Responses, as Codex has it: answers of several items, and instructions in the input or
+/// beside it.
+#[tokio::test]
+async fn gw2_responses_are_recorded() {
+    for stream in [false, true] {
+        let world = World::new(|seen| match seen.json()["input"].to_string().contains("port 七") {
+            false => {
+                Answer::Said(Said::text("I look.").call("c1", "read", json!({ "path": "a.txt" })))
+            }
+            true => Answer::Said(Said::text("It is port 七.")),
+        })
+        .await;
+        let mut items = vec![
+            json!({ "type": "additional_tools", "role": "developer", "tools": [] }),
+            json!({ "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": "Be brief." }] }),
+            json!({ "role": "user", "content": "Which port?" }),
+        ];
+        for turn in 0..2 {
+            let asked =
+                json!({ "model": "m", "stream": stream, "instructions": "Think.", "input": items });
+            let request = world.client.post(format!("{}/v1/responses", world.url));
+            let request = request.header("session-id", "s1").header("thread-id", "t1");
+            let answer = request.header("user-agent", "codex_exec/0.169").body(asked.to_string());
+            let answer = answer.send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+            assert!(answer.bytes().await.is_ok());
+            if turn == 0 {
+                // As clients do, without ids and states.
+                items.extend([
+                    json!({ "type": "reasoning", "summary": [] }),
+                    json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "I look." }] }),
+                    json!({ "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a.txt\"}" }),
+                    json!({ "type": "function_call_output", "call_id": "c1", "output": "port 七" }),
+                ]);
+            }
+        }
+        let (memory, _) = world.end().await;
+        let todos = todos(&memory);
+        assert_eq!(todos.len(), 1, "{todos:?}");
+        assert!(todos[0].as_str().starts_with("codex-exec-"), "{todos:?}");
+        let recorded = memory.conversations().export(&todos[0]).unwrap().messages;
+        let roles: Vec<_> = recorded.iter().map(|message| message.role().as_str()).collect();
+        assert_eq!(
+            roles,
+            ["system", "system", "developer", "user", "assistant", "tool", "assistant"],
+            "{recorded:?}"
+        );
+        assert_eq!((recorded[4].tool_calls().len(), &*recorded[6].text()), (1, "It is port 七."));
+        let exports = exports(&memory, &todos[0]);
+        let sent: Vec<Value> =
+            exports[0].iter().map(|one| serde_json::from_str(one).unwrap()).collect();
+        assert_eq!((sent.len(), &sent[3], &sent[4]), (6, &json!(items[3..6]), &items[6]));
+    }
+}
+
 /// GW3, GW6: sessions and the agents of a session are kept apart by what the client says of them; senders with
 /// another key as well.
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! A model provider of a script, on a port of this machine: it speaks Anthropic's Messages and OpenAI's
-//! chat-completions, notes every request down to the bytes, and refuses what the real ones refuse.
+//! chat-completions and Responses, notes every request down to the bytes, and refuses what the real ones refuse.
 
 #![expect(clippy::expect_used, reason = "tests may fail loudly")]
 
 mod anthropic;
 mod openai;
+mod responses;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -147,6 +148,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let raw = match (shared.script)(&seen) {
         Answer::Raw(raw) => raw,
         Answer::Said(said) if seen.path.starts_with("/v1/messages") => anthropic::raw(&seen, &said),
+        Answer::Said(said) if seen.path.starts_with("/v1/responses") => {
+            responses::raw(&seen, &said)
+        }
         Answer::Said(said) => openai::raw(&seen, &said),
     };
     let mut response =

@@ -11,6 +11,7 @@ mod foreign;
 mod langchain;
 pub(crate) mod lines;
 mod pairs;
+pub mod responses;
 mod wrapper;
 
 pub(crate) use foreign::{describe_bytes, holds_messages};
@@ -48,6 +49,8 @@ pub enum Format {
     CodexLog,
     /// Messages as LangChain and LangGraph write them.
     LangChain,
+    /// Items of OpenAI's Responses API.
+    ResponsesBody,
 }
 
 impl Format {
@@ -62,6 +65,7 @@ impl Format {
             Self::ClaudeCodeLog => "claude_code_log",
             Self::CodexLog => "codex_log",
             Self::LangChain => "lang_chain",
+            Self::ResponsesBody => "responses_body",
         }
     }
 }
@@ -76,6 +80,7 @@ impl fmt::Display for Format {
             Self::ClaudeCodeLog => "a session log of Claude Code",
             Self::CodexLog => "a session log of Codex",
             Self::LangChain => "a list of LangChain messages",
+            Self::ResponsesBody => "items of the Responses API",
         })
     }
 }

@@ -158,6 +158,13 @@ impl<'r> Entry<'r> {
         Self { line, raw, kind, payload: object, timestamp, wrapper: None }
     }
 
+    /// An item of the Responses API, without a log around it. What has no type is a message.
+    pub(super) fn item(raw: &'r RawValue) -> Option<Self> {
+        let payload = Object::of(raw)?;
+        let kind = Kind::Item(payload.text("type").unwrap_or(Cow::Borrowed("message")));
+        Some(Self { line: 1, raw: raw.get(), kind, payload, timestamp: None, wrapper: None })
+    }
+
     /// The name under which such records are counted.
     pub(super) fn label(&self) -> String {
         match &self.kind {

@@ -26,7 +26,8 @@ const INJECTED: [&str; 12] = [
 /// Takes an item; `entry` is the record that it stands in. False says that it is no message.
 pub(super) fn read<'r>(thread: &mut Thread<'_, 'r>, entry: &Entry<'r>, item: &Object<'r>) -> bool {
     let kind = item.text("type");
-    match kind.as_deref().unwrap_or("") {
+    // What has no type is a message.
+    match kind.as_deref().unwrap_or("message") {
         "message" => return message(thread, entry, item),
         "reasoning" => {
             let mut json = String::from("{\"type\":\"reasoning\"");

@@ -16,8 +16,10 @@ mod usage;
 use super::{Context, Fit, Format};
 use crate::Error;
 use crate::conversion::Conversion;
+use crate::draft::Draft;
 use crate::object::Object;
 use crate::record::Record;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Whether an object is a line of such a log, or the whole of one.
@@ -27,6 +29,15 @@ pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
     let is_header = first && entry::is_header(object);
     let is_state = object.text("record_type").as_deref() == Some("state");
     if is_wrapped || is_header || is_state || entry::is_whole(object) { Fit::Yes } else { Fit::No }
+}
+
+/// What items of the Responses API say, as messages on their way to ours.
+///
+/// # Errors
+/// Which of them is no object.
+pub(super) fn drafts(items: &[&RawValue]) -> Result<Vec<Draft>, usize> {
+    let entries = items.iter().enumerate().map(|(n, item)| entry::Entry::item(item).ok_or(n));
+    Ok(thread::drafts(&entries.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The thread of a log as one conversation, and each part that was rolled back as another.

@@ -94,6 +94,16 @@ pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
     all
 }
 
+/// What items of the Responses API say, as messages on their way to ours. Items that are no message say nothing.
+pub(super) fn drafts(entries: &[Entry<'_>]) -> Vec<Draft> {
+    let mut thread = Thread::new(false);
+    for entry in entries {
+        super::item::read(&mut thread, entry, &entry.payload);
+    }
+    thread.close();
+    in_order(thread.active.into_iter().map(|said| said.turn).collect())
+}
+
 impl<'e, 'r> Thread<'e, 'r> {
     fn new(partial: bool) -> Self {
         Self {

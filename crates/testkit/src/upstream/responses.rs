@@ -1,0 +1,82 @@
+//! OpenAI's Responses: what it refuses, and how it answers.
+
+use super::{Raw, Said, Seen, events, whole};
+use serde_json::{Value, json};
+
+/// The answer to a request, or its refusal.
+pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
+    let body = seen.json();
+    if let Err(why) = check(&body) {
+        let error = json!({ "message": why, "type": "invalid_request_error", "param": "input" });
+        return whole(400, &json!({ "error": error }));
+    }
+    let mut output = vec![json!({ "type": "reasoning", "id": "rs_1", "summary": [] })];
+    if !said.text.is_empty() {
+        let part = json!({ "type": "output_text", "text": said.text, "annotations": [] });
+        output.push(json!({
+            "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part],
+        }));
+    }
+    for (id, name, arguments) in &said.calls {
+        output.push(json!({
+            "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
+            "arguments": arguments.to_string(), "status": "completed",
+        }));
+    }
+    let tokens = seen.body.len() / 4;
+    let usage = json!({
+        "input_tokens": tokens, "input_tokens_details": { "cached_tokens": 0 }, "output_tokens": 7,
+        "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": tokens + 7,
+    });
+    let response = |status: &str, output: &[Value]| {
+        json!({
+            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": body["model"],
+            "output": output, "usage": usage, "error": null, "parallel_tool_calls": true,
+            "tool_choice": "auto", "tools": [],
+        })
+    };
+    if body["stream"] != true {
+        return whole(200, &response("completed", &output));
+    }
+    let mut stream = Vec::new();
+    let mut event = |kind: &str, mut data: Value| {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(stream.len());
+        stream.push(format!("event: {kind}\ndata: {data}\n\n"));
+    };
+    event("response.created", json!({ "response": response("in_progress", &[]) }));
+    for (n, item) in output.iter().enumerate() {
+        event("response.output_item.added", json!({ "output_index": n, "item": item }));
+        if item["type"] == "message" {
+            let place = json!({ "item_id": "msg_1", "output_index": n, "content_index": 0 });
+            let mut delta = place.clone();
+            delta["delta"] = json!(said.text);
+            event("response.output_text.delta", delta);
+        }
+        event("response.output_item.done", json!({ "output_index": n, "item": item }));
+    }
+    event("response.completed", json!({ "response": response("completed", &output) }));
+    events(stream)
+}
+
+/// What the real one refuses with status 400.
+fn check(body: &Value) -> Result<(), String> {
+    body.get("model").ok_or("Missing required parameter: 'model'.")?;
+    let items = body["input"].as_array().cloned().unwrap_or_default();
+    let ids = |kind: &'static str| {
+        let own = items.iter().filter(move |item| item["type"] == kind);
+        own.map(|item| item["call_id"].as_str().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    for (call, output) in
+        [("function_call", "function_call_output"), ("custom_tool_call", "custom_tool_call_output")]
+    {
+        let (calls, outputs) = (ids(call), ids(output));
+        if let Some(id) = calls.iter().find(|id| !outputs.contains(id)) {
+            return Err(format!("No tool output found for function call {id}."));
+        }
+        if let Some(id) = outputs.iter().find(|id| !calls.contains(id)) {
+            return Err(format!("No tool call found for function call output with call_id {id}."));
+        }
+    }
+    Ok(())
+}
