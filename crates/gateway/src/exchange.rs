@@ -43,7 +43,7 @@ impl Asked {
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
     headers: HeaderMap,
-    /// `None` where it broke off, or was too long.
+    /// `None` where it was too long. It may have broken off.
     answer: Option<Bytes>,
 }
 
@@ -83,19 +83,15 @@ impl Answering {
             None => self.copy.iter_mut().for_each(|copy| copy.extend_from_slice(piece)),
         }
     }
-
-    fn send(&mut self, answer: Option<Bytes>) {
-        let Some(asked) = self.asked.take() else { return };
-        let headers = std::mem::take(&mut self.headers);
-        self.recorder.take(Exchange { asked, headers, answer });
-    }
 }
 
 impl Drop for Answering {
     /// A server stops asking for pieces once the length that was declared is there, and a client may be gone with the
     /// last of them. Whether what came is whole shows when it is read.
     fn drop(&mut self) {
+        let Some(asked) = self.asked.take() else { return };
+        let headers = std::mem::take(&mut self.headers);
         let answer = self.copy.take().map(BytesMut::freeze);
-        self.send(answer);
+        self.recorder.take(Exchange { asked, headers, answer });
     }
 }

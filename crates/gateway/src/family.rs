@@ -27,28 +27,21 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Reads from the store what it holds of a todo, which is made where there is none.
     fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
-        let mut member = Self { session: memory.session(todo)?, branches: Branches::default() };
-        member.refresh(memory)?;
-        Ok(member)
+        let (session, mut branches) = (memory.session(todo)?, Branches::default());
+        loop {
+            let more = memory.sent(todo, branches.next(), PER_READ)?;
+            branches.extend(&more);
+            if more.len() < PER_READ {
+                return Ok(Self { session, branches });
+            }
+        }
     }
 
     /// Whether nothing was recorded in its todo.
     fn is_empty(&self) -> bool {
         self.session.is_empty()
-    }
-
-    /// Reads again what the store holds: another process may have written.
-    pub(crate) fn refresh(&mut self, memory: &Memory) -> Result<(), Error> {
-        self.session.refresh()?;
-        self.branches = Branches::default();
-        loop {
-            let more = memory.sent(self.session.todo(), self.branches.next(), PER_READ)?;
-            self.branches.extend(&more);
-            if more.len() < PER_READ {
-                return Ok(());
-            }
-        }
     }
 }
 

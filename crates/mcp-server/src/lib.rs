@@ -10,7 +10,7 @@
 //! call reads the store as it is then, so that other processes may write to it meanwhile; a store that
 //! cannot be read is an answer.
 //!
-//! It is not a gateway: it sees no other traffic of the client, and records only what it is told to.
+//! It is not a gateway: it sees no other traffic of the client, and records only what the client asks it to.
 //!
 //! ```
 //! use foldback::core::TodoId;

@@ -156,7 +156,9 @@ impl Roots {
         }
         let place = match tokio::time::timeout(PATIENCE, context.peer.list_roots()).await {
             Ok(Ok(listed)) => folders(listed.roots.iter().map(|root| root.uri.as_str())),
-            Ok(Err(error)) => Place::Nowhere(format!("The client's roots cannot be had: {error}.")),
+            Ok(Err(error)) => {
+                Place::Nowhere(format!("The client's roots are not available: {error}."))
+            }
             Err(_) => Place::Nowhere("The client did not say which folder it works in.".to_owned()),
         };
         if let Place::Folders(folders) = &place {

@@ -14,9 +14,9 @@ use serde::Serialize;
 /// byte for byte, and so do the answers on their way back. The agent's own key is passed on and never kept. Each
 /// conversation is recorded into a todo of its own, which `foldback todos`, `search`, `load` and `export` read.
 ///
-/// It answers programs of this machine alone, until Ctrl-C; a second one does not wait for answers that are being given. Another address needs a token, which clients send as
-/// `x-foldback-token`. A conversation that cannot be recorded passes all the same; a note and the header
-/// `x-foldback-notice` say so.
+/// It answers programs of this machine alone, until Ctrl-C; a second one does not wait for answers that are being
+/// given. Another address needs a token, which clients send as `x-foldback-token`. A conversation that cannot be
+/// recorded passes all the same; a note and the header `x-foldback-notice` say so.
 ///
 /// JSON, once it listens: {"url", "anthropic", "openai", "recording"}
 #[derive(Args)]

@@ -2,6 +2,7 @@
 //!
 //! `FOLDBACK_CLIENTS` names the folder that `.ci/make_clients` has made; without it the tests say that they are skipped.
 
+use crate::gateway::wrapping;
 use crate::shell::{Ran, Shell};
 use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ fn wrapped(
     shell.folders(&["home", "work"]);
     let file = shell.write("work/a.txt", "The port is 7001.\n");
     let provider = runtime.block_on(Upstream::start(reading(&file)));
-    let mut command = shell.command();
+    let mut command = wrapping(shell, &provider);
     let work = shell.path("work");
     command.current_dir(&work).env("PWD", &work).env("HOME", shell.path("home"));
     command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME").env_remove("XDG_STATE_HOME");
@@ -64,13 +65,6 @@ fn wrapped(
         command.env(key, "sk-ant-canary");
     }
     command.envs(env.iter().copied());
-    command.arg("--store").arg(shell.store()).arg("wrap");
-    command.args([
-        "--anthropic-url",
-        &provider.url,
-        "--openai-url",
-        &format!("{}/v1", provider.url),
-    ]);
     command.arg(program).args(args).stdin(std::process::Stdio::null());
     let ran = Ran::of(command.output().unwrap());
     (ran, provider.seen())

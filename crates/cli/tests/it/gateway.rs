@@ -34,16 +34,16 @@ fn asking(variable: &str, path: &str, question: &str) -> String {
     )
 }
 
-fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran {
+/// The command that wraps a program, with both APIs at this provider.
+pub(crate) fn wrapping(shell: &Shell, provider: &Upstream) -> Command {
     let mut command = shell.command();
-    command.arg("--store").arg(shell.store()).arg("wrap");
-    command.args([
-        "--anthropic-url",
-        &provider.url,
-        "--openai-url",
-        &format!("{}/v1", provider.url),
-    ]);
-    Ran::of(command.args(args).output().unwrap())
+    command.arg("--store").arg(shell.store()).args(["wrap", "--anthropic-url", &provider.url]);
+    command.args(["--openai-url", &format!("{}/v1", provider.url)]);
+    command
+}
+
+fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran {
+    Ran::of(wrapping(shell, provider).args(args).output().unwrap())
 }
 
 fn exported(shell: &Shell, todo: &str) -> Value {
@@ -74,6 +74,9 @@ fn gw17_a_wrapped_program_is_recorded_and_its_exit_code_returned() {
     for todo in &todos {
         assert!(todo.starts_with("shell-agent-"), "{todo}");
         assert_eq!(exported(&shell, todo)["messages"].as_array().unwrap().len(), 2);
+        let branches = shell.ok(&["export", "--todo", todo, "--branches"]).json_lines();
+        assert_eq!((branches.len(), &branches[0]["branch"]), (1, &json!(1)));
+        assert_eq!(branches[0]["messages"].as_array().unwrap().len(), 2, "{branches:?}");
         let found = shell.ok(&["search", "--todo", todo, "berth"]);
         assert!(found.text().contains("It is berth 七."), "{found:?}");
     }

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Set a client up to start this server
 ///
-/// The change to the client's configuration is shown, and made once you have agreed. Codex and opencode
-/// are told to work in the folder that they start the server in (--folder .), because not all of them
-/// name it as their root; --todo or --folder says otherwise.
+/// The change to the client's configuration is shown, and made once you have agreed. For Codex and
+/// opencode, the server works in the folder that they start it in (--folder .), because not all of them name it
+/// as their root; --todo or --folder says otherwise.
 #[derive(Args)]
 pub(super) struct Install {
     #[command(flatten)]
