@@ -10,6 +10,7 @@ use crate::repair::sendable;
 use crate::{Attribution, Marks, Snapshot, ViewConfig};
 use foldback_core::{Block, BlockId, Estimate, Message, Pairing, PairingTracker, Role, SeqNo};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a live view holds: what a prompt shows, and what it says about messages that left.
@@ -38,6 +39,8 @@ pub(crate) struct Contents {
     pub(crate) notices: BTreeMap<String, String>,
     /// How often the stable part of the prompt has changed otherwise than at its end.
     pub(crate) moves: u64,
+    /// Messages of other branches of the conversation.
+    pub(crate) others: Vec<Range<u64>>,
     tracker: PairingTracker,
 }
 
@@ -69,6 +72,7 @@ impl Contents {
             todo_list: None,
             notices: BTreeMap::new(),
             moves: 0,
+            others: Vec::new(),
             tracker: PairingTracker::default(),
         }
     }
@@ -92,6 +96,7 @@ impl Contents {
         contents.called = snapshot.called;
         contents.todo_list = snapshot.todo_list;
         contents.notices = snapshot.notices;
+        contents.others = snapshot.others;
         for (whose, message) in pins {
             let seq = whose.seq();
             if contents.is_system_prompt(seq, &message) {
@@ -107,6 +112,9 @@ impl Contents {
             contents.replay(messages);
             // As after the fold: what comes next begins a unit of its own.
             let entries = std::mem::take(&mut contents.open_tail);
+            if entries.is_empty() && contents.is_of_others(&block) {
+                continue;
+            }
             let line = ledger_line(&block.header, &Estimate);
             contents.closed.push(ClosedBlock { id: block.header.block_id, line, entries });
         }
@@ -130,6 +138,7 @@ impl Contents {
             called: self.called.clone(),
             todo_list: self.todo_list.clone(),
             notices: self.notices.clone(),
+            others: self.others.clone(),
             account,
         }
     }
@@ -194,10 +203,17 @@ impl Contents {
         self.entries_mut().filter(|entry| entry.seq == seq).for_each(Entry::pin);
     }
 
+    /// Whether a block holds messages of other branches alone.
+    fn is_of_others(&self, block: &Block) -> bool {
+        let (first, last) = (block.range.first().0, block.range.last().0);
+        self.others.iter().any(|range| range.contains(&first) && range.contains(&last))
+    }
+
     /// Puts recorded messages into the open tail again.
     fn replay(&mut self, messages: Vec<Shown>) {
         for mut shown in messages {
-            if self.is_system_prompt(shown.seq, &shown.message) {
+            let is_others = self.others.iter().any(|range| range.contains(&shown.seq.0));
+            if is_others || self.is_system_prompt(shown.seq, &shown.message) {
                 continue;
             }
             if shown.recall.is_none() {

@@ -95,6 +95,8 @@ pub(crate) struct Entry {
     is_restated: bool,
     /// Whether a part of it is shown by its notice, however fresh it is.
     pub(crate) is_cut: bool,
+    /// Whether it is shown by the line that stands for a memory tool's answer.
+    is_noted: bool,
     /// The payload that holds its content, where that is stored outside.
     pub(crate) stored: Option<String>,
     /// Its calls, as lines for once it has left.
@@ -126,6 +128,7 @@ impl Entry {
             pinned: false,
             is_restated: sent.role() != message.role(),
             is_cut: false,
+            is_noted: false,
             stored: None,
             called: message.tool_calls().iter().filter_map(called).collect(),
         };
@@ -204,7 +207,13 @@ impl Entry {
         }
         if sealed && let Some(note) = self.note.take() {
             self.form = note;
+            self.is_noted = true;
         }
+    }
+
+    /// Whether it is shown in its place, with every word that was recorded.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.pinned && !self.is_cut && !self.is_noted
     }
 
     /// Whether it is still shown as it was when it was new, and will not always be.

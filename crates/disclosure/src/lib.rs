@@ -60,6 +60,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrangement;
 mod contents;
 mod live_view;
 
@@ -94,6 +95,7 @@ mod snapshot;
 mod cut;
 mod raw;
 
+pub use arrangement::{Arrangement, Piece};
 pub use attribution::Attribution;
 pub use config::ViewConfig;
 pub use entry::Shown;

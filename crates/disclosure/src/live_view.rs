@@ -4,9 +4,10 @@ use crate::contents::Contents;
 use crate::entry::Shown;
 use crate::fold_policy::ActivePolicy;
 use crate::opening::Pinned;
-use crate::{Attribution, Marks, Snapshot, ViewConfig};
+use crate::{Arrangement, Attribution, CacheAware, FoldPolicy, Marks, Snapshot, ViewConfig};
 use foldback_core::{Block, Budget, Message, Prompt, SeqNo, TokenCounter, ToolDefinition};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a session shows to the model: the system prompt, pinned messages, the ledger, closed blocks,
@@ -105,6 +106,59 @@ impl LiveView {
     #[must_use]
     pub fn prompt(&self, budget: &Budget, tokens: &dyn TokenCounter) -> Prompt {
         self.policy.get().prompt(&self.contents, budget, tokens)
+    }
+
+    /// What [`prompt`](Self::prompt) shows, without a budget, message by message; `None` under `strict`.
+    #[must_use]
+    pub fn arrangement(&self) -> Option<Arrangement> {
+        match &self.policy {
+            ActivePolicy::CacheAware(policy) => Some(policy.arrangement(&self.contents)),
+            ActivePolicy::Strict(_) => None,
+        }
+    }
+
+    /// Goes on under `cache-aware` with these settings: another model has other prices.
+    pub fn set_cache_aware(&mut self, settings: CacheAware) {
+        self.contents.config.fold_policy = FoldPolicy::CacheAware(settings);
+        match &mut self.policy {
+            ActivePolicy::CacheAware(policy) => policy.set(settings),
+            ActivePolicy::Strict(_) => {
+                self.policy = ActivePolicy::restore(&mut self.contents, None);
+            }
+        }
+    }
+
+    /// The provider has nothing in its cache any more of what was sent: it has to be written again in any case.
+    pub fn cool(&mut self) {
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.cool();
+        }
+    }
+
+    /// Whether the stable part of the prompt has to stay as it is, until this is said again: a request may be one
+    /// in which nothing can leave. `strict` takes no notice.
+    pub fn hold(&mut self, is_held: bool) {
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.hold(is_held);
+        }
+    }
+
+    /// Messages of other branches, which are recorded between those that this view shows: a view that is restored
+    /// passes them over.
+    pub fn pass_over(&mut self, others: Vec<Range<u64>>) {
+        self.contents.others = others;
+    }
+
+    /// The messages of other branches.
+    #[must_use]
+    pub fn passed_over(&self) -> &[Range<u64>] {
+        &self.contents.others
+    }
+
+    /// The first message of the closed blocks and the open tail.
+    #[must_use]
+    pub fn first_shown(&self) -> Option<SeqNo> {
+        self.contents.first_shown()
     }
 
     /// Keeps the message in every prompt from now on: at the beginning, under `cache-aware` once it has

@@ -6,6 +6,7 @@ use crate::fold_policy::Account;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What of a live view the recorded messages and blocks do not tell.
 ///
@@ -32,6 +33,9 @@ pub struct Snapshot {
     /// Of the fold policy `cache-aware`. Older stores end before it.
     #[serde(default)]
     pub(crate) account: Option<Account>,
+    /// Messages of other branches. Older stores end before it.
+    #[serde(default)]
+    pub(crate) others: Vec<Range<u64>>,
 }
 
 impl Snapshot {

@@ -47,6 +47,7 @@ mod owner;
 mod session;
 mod tools;
 
+mod branch;
 mod holes;
 mod live;
 mod offload;
@@ -83,7 +84,9 @@ pub use foldback_blockstore::{
 };
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
-pub use foldback_disclosure::{Answer, CacheAware, FoldPolicy, Marks, ViewConfig};
+pub use foldback_disclosure::{
+    Answer, Arrangement, CacheAware, FoldPolicy, Marks, Piece, ViewConfig,
+};
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;
 pub use foldback_kv::{Engine, Mode, Todo};

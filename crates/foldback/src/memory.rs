@@ -258,6 +258,12 @@ impl Memory {
         Ok(foldback_disclosure::run_tool(&self.shared.recall_source(&todo, open.as_ref()), &call)?)
     }
 
+    /// The time by the memory's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        (self.shared.clock)()
+    }
+
     /// What the marks of recalled text are made of, for a memory that is to show the same as this one.
     #[must_use]
     pub fn secret(&self) -> [u8; 32] {

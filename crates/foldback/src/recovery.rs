@@ -35,11 +35,21 @@ impl Live {
     }
 
     fn load_at(memory: &Shared, todo: &Todo, head: Head) -> Result<Self, Error> {
-        let list = Arc::new(memory.list_of(todo)?);
         let Some(bytes) = memory.blocks.session(todo)? else {
             return Ok(Self::new(memory, todo, head));
         };
-        let saved: Saved = rmp_serde::from_slice(&bytes)
+        Self::of_bytes(memory, todo, head, &bytes)
+    }
+
+    /// The state that was saved as `bytes`, with what the records hold of it.
+    pub(crate) fn of_bytes(
+        memory: &Shared,
+        todo: &Todo,
+        head: Head,
+        bytes: &[u8],
+    ) -> Result<Self, Error> {
+        let list = Arc::new(memory.list_of(todo)?);
+        let saved: Saved = rmp_serde::from_slice(bytes)
             .map_err(|error| Failure::State { todo: todo.id().clone(), what: error.to_string() })?;
         let state = saved.chunker.of_model(memory.embedder.model_id());
         let chunker = Chunker::restore(memory.chunker.clone(), state);

@@ -90,6 +90,13 @@ impl Branches {
         branch
     }
 
+    /// What was recorded of each message of the branch that ends with `tip`.
+    pub(crate) fn recorded(&self, tip: Option<u32>) -> Vec<Range<u64>> {
+        let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
+        let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
+        nodes.map(|node| node.recorded.clone()).collect()
+    }
+
     /// The last messages of all branches, in the order in which they came.
     #[must_use]
     pub fn tips(&self) -> Vec<u32> {
@@ -127,11 +134,6 @@ impl Branches {
     /// The number of the next message.
     pub(crate) fn next(&self) -> u32 {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Whether the last message that came is this one.
-    pub(crate) fn ends_with(&self, node: Option<u32>) -> bool {
-        node.map_or(0, |node| node.saturating_add(1)) == self.next()
     }
 
     /// Whether an agent with these tools has spoken here.

@@ -1,40 +1,84 @@
 //! A message as a client sends it.
 
 use crate::Api;
-use foldback_core::{Content, Message, Part};
+use foldback_core::{Content, Message, Part, Role};
 use foldback_tool::canonical_json;
 use foldback_transcript::{anthropic, responses};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-/// A message as a client sends it, and what it says.
+/// A message as a client sends it, and what is known of what it says.
+#[derive(Clone)]
 pub(crate) struct ClientMessage {
+    api: Api,
     pub(crate) json: String,
-    /// At least one.
-    pub(crate) messages: Vec<Message>,
     /// What it says, whatever way it is written in: marks for the cache, a string in place of one block of text,
     /// the order of keys and the model's thinking make no difference.
     pub(crate) digest: blake3::Hash,
+    /// Whether a model said it.
+    pub(crate) is_models: bool,
+    /// Whether it answers a call.
+    pub(crate) is_result: bool,
 }
 
 impl ClientMessage {
+    /// What it says, in our messages: at least one.
+    ///
+    /// # Errors
+    /// When it is no message of its API.
+    pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
+        read(self.api, &self.json)
+    }
+}
+
+/// Reads messages of clients, each of which comes again with every request: what was read once is known by its
+/// bytes.
+#[derive(Default)]
+pub(crate) struct Digests {
+    known: HashMap<blake3::Hash, (blake3::Hash, bool, bool)>,
+}
+
+/// So many messages are known by their bytes.
+const MOST_KNOWN: usize = 100_000;
+
+impl Digests {
     /// Reads one.
     ///
     /// # Errors
     /// When it is no message of this API.
-    pub(crate) fn read(api: Api, json: &RawValue) -> Result<Self, String> {
+    pub(crate) fn read(&mut self, api: Api, json: &RawValue) -> Result<ClientMessage, String> {
         let json = json.get();
-        let read = match api {
-            Api::Messages => anthropic::read_message(json).map_err(|error| error.to_string())?,
-            Api::Responses => read_items(json)?,
-            _ => vec![Message::from_json(json).map_err(|error| error.to_string())?],
+        let bytes = blake3::Hasher::new().update(&[api as u8]).update(json.as_bytes()).finalize();
+        let known = match self.known.get(&bytes) {
+            Some(known) => *known,
+            None => {
+                let messages = read(api, json)?;
+                let is_result = messages.iter().any(|message| *message.role() == Role::Tool);
+                let is_models = messages.iter().any(|message| *message.role() == Role::Assistant);
+                let known = (digest(&messages), is_models, is_result);
+                if self.known.len() >= MOST_KNOWN {
+                    self.known.clear();
+                }
+                self.known.insert(bytes, known);
+                known
+            }
         };
-        // A message without content says nothing, and is one all the same.
-        let messages = if read.is_empty() { vec![Message::user("")] } else { read };
-        let digest = digest(&messages);
-        Ok(Self { json: json.to_owned(), messages, digest })
+        let (digest, is_models, is_result) = known;
+        Ok(ClientMessage { api, json: json.to_owned(), digest, is_models, is_result })
     }
+}
+
+/// What a message of a client says.
+fn read(api: Api, json: &str) -> Result<Vec<Message>, String> {
+    let read = match api {
+        Api::Messages => anthropic::read_message(json).map_err(|error| error.to_string())?,
+        Api::Responses => read_items(json)?,
+        _ => vec![Message::from_json(json).map_err(|error| error.to_string())?],
+    };
+    // A message without content says nothing, and is one all the same.
+    Ok(if read.is_empty() { vec![Message::user("")] } else { read })
 }
 
 /// What items of the Responses API say: one, or those of one answer as a list.

@@ -1,7 +1,7 @@
 //! What a gateway is set up with.
 
 use crate::{GatewayError, Upstream};
-use foldback::Memory;
+use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
 use std::sync::Arc;
 
 /// What a gateway is set up with.
@@ -14,6 +14,8 @@ pub struct GatewayConfig {
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
+    /// Whether what left a conversation's view is left out of its requests, where the agent has a tool that loads it.
+    pub folds: bool,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -37,6 +39,7 @@ impl GatewayConfig {
             anthropic: Upstream::new("https://api.anthropic.com")?,
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
+            folds: true,
             fail_closed: false,
             token: None,
             folder: None,
@@ -51,8 +54,18 @@ impl GatewayConfig {
 pub enum Keeping {
     /// Nothing is recorded.
     Off,
-    /// In this store.
+    /// In this store, which was opened for [this view](Keeping::view).
     On(Memory),
     /// They should be, and cannot: why.
     Impossible(String),
+}
+
+impl Keeping {
+    /// What a store is opened with for a gateway: blocks leave when that is cheaper than reading them again, and
+    /// what is new is whole, whatever its size.
+    #[must_use]
+    pub fn view() -> ViewConfig {
+        let policy = FoldPolicy::CacheAware(CacheAware::default());
+        ViewConfig::default().with_fold_policy(policy).with_fresh_tokens(u64::MAX)
+    }
 }

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 const LONGEST: usize = 64 << 20;
 
 /// A conversation as it was sent.
+#[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) api: Api,
     pub(crate) sender: Sender,

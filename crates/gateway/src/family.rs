@@ -4,7 +4,7 @@ use crate::Branches;
 use crate::branches::Known;
 use crate::identity::KnownBy;
 use foldback::{Error, ErrorKind, Memory, Origin, Session};
-use foldback_core::TodoId;
+use foldback_core::{Timestamp, TodoId};
 use std::cmp::Reverse;
 
 /// How many messages of a client are read at once.
@@ -24,17 +24,25 @@ pub(crate) struct Family {
 pub(crate) struct Member {
     pub(crate) session: Session,
     pub(crate) branches: Branches,
+    /// When it was asked last, and of which model.
+    pub(crate) asked: Option<(Timestamp, String)>,
+    /// So many of its first messages are pinned.
+    pub(crate) pinned: usize,
+    /// Whether its requests stay as they are.
+    pub(crate) is_left_alone: bool,
 }
 
 impl Member {
     /// Reads from the store what it holds of a todo, which is made where there is none.
     fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
+        let last = memory.conversations().last_recorded(todo)?;
+        let asked = last.map(|last| (last, String::new()));
         loop {
             let more = memory.sent(todo, branches.next(), PER_READ)?;
             branches.extend(&more);
             if more.len() < PER_READ {
-                return Ok(Self { session, branches });
+                return Ok(Self { session, branches, asked, pinned: 0, is_left_alone: false });
             }
         }
     }

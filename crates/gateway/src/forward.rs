@@ -2,16 +2,21 @@
 
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
+use crate::recorder_thread::SHORTEST;
 use crate::refusal::refusal;
-use crate::{Api, Gateway};
+use crate::{Api, Gateway, GatewayError, Upstream};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, stream};
 
 /// The header that says what the gateway could not do.
 pub(crate) const NOTICE: &str = "x-foldback-notice";
+
+/// The header that says how much of a request was sent.
+pub(crate) const SENT: &str = "x-foldback-sent";
 
 /// A conversation of more bytes than this passes without being read.
 const LONGEST: usize = 64 << 20;
@@ -26,7 +31,7 @@ enum Read {
     Begun(Bytes, axum::body::BodyDataStream),
 }
 
-/// Passes a request on as it came, and gives the provider's answer as it comes.
+/// Passes a request on as it came, or with less in it, and gives the provider's answer as it comes.
 pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let trouble = gateway.recorder.trouble().filter(|_| api.has_conversation());
@@ -35,26 +40,22 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         let why = format!("{trouble}; nothing passes that cannot be recorded");
         return refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why);
     }
-    let upstream =
-        if api.is_anthropic() { &gateway.config.anthropic } else { &gateway.config.openai };
-    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    let url = match upstream.url(path, api.is_anthropic()) {
-        Ok(url) => url,
+    let way = match Way::of(gateway, api, &head) {
+        Ok(way) => way,
         Err(error) => return refusal(api, StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    let mut asked = None;
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let out = gateway.http(upstream).request(head.method, url).headers(passed(&head.headers));
-    let out = match has_body {
-        false => out,
+    let (mut asked, mut sent) = (None, None);
+    let answer = match has_body {
+        false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
-                asked = gateway
-                    .recorder
+                let recorder = &gateway.recorder;
+                asked = recorder
                     .keeps(api)
-                    .then(|| Asked::new(api, &head.headers, &bytes, gateway.recorder.secret()));
-                out.body(bytes)
+                    .then(|| Asked::new(api, &head.headers, &bytes, recorder.secret()));
+                way.converse(bytes, asked.as_ref(), &mut sent).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
                 let why = "the request is too long to be recorded, and nothing passes that is not";
@@ -65,17 +66,17 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                     format!("a request of over {LONGEST} bytes, or a broken one, is not recorded");
                 (gateway.config.log)(&why);
                 let begun = stream::once(async { Ok(begun) });
-                out.body(reqwest::Body::wrap_stream(begun.chain(rest)))
+                way.send(Some(reqwest::Body::wrap_stream(begun.chain(rest)))).await
             }
         },
-        true => out.body(reqwest::Body::wrap_stream(body.into_data_stream())),
+        true => way.send(Some(reqwest::Body::wrap_stream(body.into_data_stream()))).await,
     };
-    let answer = match out.send().await {
+    let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
             // An address may hold a key.
             let error = reason(&error.without_url());
-            let why = format!("{upstream} cannot be asked: {error}");
+            let why = format!("{} cannot be asked: {error}", way.upstream);
             (gateway.config.log)(&why);
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }
@@ -83,20 +84,91 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status();
     *response.headers_mut() = passed(answer.headers());
-    if let Some(trouble) = trouble {
-        let notice = trouble.replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?");
-        let notice: String = notice.chars().take(LONGEST_NOTICE).collect();
-        response.headers_mut().extend(
-            HeaderValue::from_str(&notice)
-                .ok()
-                .map(|notice| (axum::http::HeaderName::from_static(NOTICE), notice)),
-        );
-    }
+    say(&mut response, NOTICE, trouble.as_deref());
+    say(&mut response, SENT, sent.as_deref());
     let answering = asked
         .filter(|_| answer.status().is_success())
         .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
     *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
     response
+}
+
+/// The way of a request to its provider.
+struct Way<'g> {
+    gateway: &'g Gateway,
+    upstream: &'g Upstream,
+    method: Method,
+    url: reqwest::Url,
+    headers: HeaderMap,
+}
+
+impl<'g> Way<'g> {
+    fn of(gateway: &'g Gateway, api: Api, head: &Parts) -> Result<Self, GatewayError> {
+        let upstream =
+            if api.is_anthropic() { &gateway.config.anthropic } else { &gateway.config.openai };
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let url = upstream.url(path, api.is_anthropic())?;
+        let headers = passed(&head.headers);
+        Ok(Self { gateway, upstream, method: head.method.clone(), url, headers })
+    }
+
+    async fn send(&self, body: Option<reqwest::Body>) -> Result<reqwest::Response, reqwest::Error> {
+        self.send_with(self.headers.clone(), body).await
+    }
+
+    /// Sends a conversation: less of it, where some of it stands in the store. What a provider refuses of that is
+    /// sent once more as it came; where it takes it so, the conversation is left alone from then on.
+    async fn converse(
+        &self,
+        bytes: Bytes,
+        asked: Option<&Asked>,
+        sent: &mut Option<String>,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        let recorder = &self.gateway.recorder;
+        let may_fold = self.gateway.config.folds && bytes.len() >= SHORTEST;
+        let folded = match asked.filter(|_| may_fold) {
+            Some(asked) => recorder.folded(asked).await,
+            None => None,
+        };
+        let (Some(asked), Some(body)) = (asked, folded) else {
+            return self.send(Some(bytes.into())).await;
+        };
+        let mut headers = self.headers.clone();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.remove(header::CONTENT_ENCODING);
+        let less = format!("{} of {} bytes", body.len(), bytes.len());
+        let answer = self.send_with(headers, Some(body.into())).await?;
+        if !matches!(answer.status().as_u16(), 400 | 413 | 422) {
+            *sent = Some(less);
+            return Ok(answer);
+        }
+        let whole = self.send(Some(bytes.into())).await?;
+        if whole.status().is_success() {
+            recorder.leave_alone(asked);
+        }
+        Ok(whole)
+    }
+
+    async fn send_with(
+        &self,
+        headers: HeaderMap,
+        body: Option<reqwest::Body>,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        let http = self.gateway.http(self.upstream);
+        let out = http.request(self.method.clone(), self.url.clone()).headers(headers);
+        match body {
+            Some(body) => out.body(body).send().await,
+            None => out.send().await,
+        }
+    }
+}
+
+/// Puts a header of the gateway's own into an answer.
+fn say(response: &mut Response<Body>, name: &'static str, what: Option<&str>) {
+    let text = what.unwrap_or_default().replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?");
+    let text: String = text.chars().take(LONGEST_NOTICE).collect();
+    let value = HeaderValue::from_str(&text).ok().filter(|_| what.is_some());
+    response.headers_mut().extend(value.map(|value| (HeaderName::from_static(name), value)));
 }
 
 /// Reads a body to its end, or as far as it may be long.

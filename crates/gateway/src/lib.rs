@@ -15,11 +15,14 @@
 mod api;
 mod body;
 mod branches;
+mod caching;
 mod client_message;
 mod config;
+mod conversation;
 mod error;
 mod exchange;
 mod family;
+mod fold;
 mod forward;
 mod gateway;
 mod guard;
@@ -29,6 +32,7 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod rewriting;
 mod upstream;
 
 pub use api::Api;

@@ -1,6 +1,6 @@
 //! Keeps what was said.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Keeper, Unkept};
 use crate::{Api, GatewayError, Log};
 use foldback::Memory;
@@ -10,10 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
 /// conversation holds it again.
 const MOST_WAITING: usize = 256 << 20;
+
+/// So long a request waits for what is sent in its place.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// After so long it is tried again whether the trouble is over, where nothing may pass that is not recorded.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -26,11 +30,28 @@ pub struct Recorder {
 
 struct Shared {
     /// `None` where nothing is recorded.
-    queue: Mutex<Option<mpsc::Sender<Exchange>>>,
+    queue: Mutex<Option<mpsc::Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     /// What digests are made with.
     secret: [u8; 32],
+}
+
+/// What the thread is to do.
+enum Job {
+    Keep(Exchange),
+    /// The answer is the body that is sent, where it is not the client's.
+    Fold(Asked, oneshot::Sender<Option<String>>),
+    LeaveAlone(Asked),
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Keep(exchange) => exchange.bytes(),
+            Self::Fold(asked, _) | Self::LeaveAlone(asked) => asked.bytes(),
+        }
+    }
 }
 
 /// What the thread says of itself.
@@ -60,20 +81,20 @@ impl Recorder {
         log: &Log,
     ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
-        let (queue, exchanges) = mpsc::channel();
+        let (queue, jobs) = mpsc::channel();
         let state = State::new(log);
         let (mut keeper, seen) = (Keeper::new(memory, secret, folder), Arc::clone(&state));
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
-                for exchange in exchanges {
-                    seen.keep(&mut keeper, &exchange);
+                for job in jobs {
+                    seen.carry_out(&mut keeper, job);
                 }
             })?;
         Ok(Self::of(Some(queue), Some(thread), state, secret))
     }
 
     fn of(
-        queue: Option<mpsc::Sender<Exchange>>,
+        queue: Option<mpsc::Sender<Job>>,
         thread: Option<JoinHandle<()>>,
         state: Arc<State>,
         secret: [u8; 32],
@@ -113,15 +134,39 @@ impl Recorder {
 
     /// Takes an exchange, and returns at once.
     pub(crate) fn take(&self, exchange: Exchange) {
+        self.give(Job::Keep(exchange));
+    }
+
+    /// Records what is asked, and gives the body that is sent in its place; `None` where that is the client's own, and
+    /// where it takes too long to say.
+    pub(crate) async fn folded(&self, asked: &Asked) -> Option<String> {
+        let (answer, answered) = oneshot::channel();
+        self.give(Job::Fold(asked.clone(), answer));
+        match tokio::time::timeout(PATIENCE, answered).await {
+            Ok(body) => body.ok().flatten(),
+            Err(_) => {
+                self.log("the store is slow: a request goes as it came");
+                None
+            }
+        }
+    }
+
+    /// Leaves the requests of a conversation as they are from now on.
+    pub(crate) fn leave_alone(&self, asked: &Asked) {
+        self.log("a provider refuses what is left of a conversation: its requests go as they come from now on");
+        self.give(Job::LeaveAlone(asked.clone()));
+    }
+
+    fn give(&self, job: Job) {
         let state = &self.shared.state;
-        let bytes = exchange.bytes();
+        let bytes = job.bytes();
         if state.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
             state.set_trouble("more is said than can be recorded".to_owned());
             return;
         }
         if let Some(queue) = &*self.shared.queue.lock() {
             state.waiting.fetch_add(bytes, Ordering::Relaxed);
-            if queue.send(exchange).is_err() {
+            if queue.send(job).is_err() {
                 state.set_trouble("the recorder has ended".to_owned());
             }
         }
@@ -145,11 +190,19 @@ impl State {
         Arc::new(Self { trouble: Mutex::default(), waiting: AtomicUsize::new(0), log: log.clone() })
     }
 
-    /// Records an exchange. Neither an error nor a bug ends the recorder.
-    fn keep(&self, keeper: &mut Keeper, exchange: &Exchange) {
-        let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keeper.keep(exchange)));
-        self.waiting.fetch_sub(exchange.bytes(), Ordering::Relaxed);
-        match kept {
+    /// Does what is to be done. Neither an error nor a bug ends the recorder.
+    fn carry_out(&self, keeper: &mut Keeper, job: Job) {
+        let bytes = job.bytes();
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
+            Job::Keep(exchange) => keeper.keep(&exchange),
+            Job::Fold(asked, answer) => keeper.fold(&asked).map(|body| {
+                // A client that is gone asks nothing.
+                let _ = answer.send(body);
+            }),
+            Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
+        }));
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        match done {
             Ok(Ok(())) => *self.trouble.lock() = None,
             Ok(Err(Unkept::Unreadable(why))) => {
                 (self.log)(&format!("a request is not recorded: {why}"));

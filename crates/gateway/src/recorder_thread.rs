@@ -1,18 +1,19 @@
 //! An exchange on its way into the store.
 
-use crate::Api;
 use crate::branches::{Heard, Known, Mark};
-use crate::client_message::{ClientMessage, grouped};
+use crate::caching::Caching;
+use crate::client_message::Digests;
+use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
-use crate::identity::{Hints, Sender};
-use crate::model_answer::message_of;
-use foldback::{Close, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
-use foldback_core::{Content, Message, SeqNo};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
+use crate::fold::Fold;
+use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
+use foldback_core::{Message, SeqNo, Timestamp};
 use std::collections::HashMap;
+use std::ops::Range;
+
+/// A conversation of fewer bytes is sent as it is.
+pub(crate) const SHORTEST: usize = 24 << 10;
 
 /// So many messages of clients are held in memory; the store has them all.
 const MOST_HELD: usize = 200_000;
@@ -29,6 +30,7 @@ pub(crate) struct Keeper {
     secret: [u8; 32],
     folder: Option<String>,
     families: HashMap<String, Family>,
+    digests: Digests,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -39,42 +41,9 @@ pub(crate) enum Unkept {
     Store(String),
 }
 
-/// What is read of a request.
-#[derive(Deserialize)]
-struct Body<'b> {
-    #[serde(borrow, default)]
-    messages: Option<Vec<&'b RawValue>>,
-    /// The messages of the Responses API.
-    #[serde(borrow, default)]
-    input: Option<&'b RawValue>,
-    #[serde(borrow, default)]
-    system: Option<&'b RawValue>,
-    /// The instructions of the Responses API.
-    #[serde(borrow, default)]
-    instructions: Option<&'b RawValue>,
-    /// The answer that a request of the Responses API goes on from, which the provider keeps.
-    #[serde(borrow, default)]
-    previous_response_id: Option<Cow<'b, str>>,
-    #[serde(borrow, default)]
-    tools: Option<Vec<&'b RawValue>>,
-    #[serde(borrow, flatten)]
-    hints: Hints<'b>,
-}
-
-/// A request that was read.
-struct Conversation {
-    sender: Sender,
-    instructions: Option<Message>,
-    messages: Vec<ClientMessage>,
-    /// How many of them were asked; the answer may stand behind.
-    asked: usize,
-    /// Which tools the agent has, by name.
-    agent: blake3::Hash,
-}
-
 impl Keeper {
     pub(crate) fn new(memory: Memory, secret: [u8; 32], folder: Option<String>) -> Self {
-        Self { memory, secret, folder, families: HashMap::new() }
+        Self { memory, secret, folder, families: HashMap::new(), digests: Digests::default() }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -87,22 +56,70 @@ impl Keeper {
     /// # Errors
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
+        let answer = exchange.answer();
+        let (_, conversation) = self.read(&exchange.asked, answer.as_deref())?;
+        if conversation.asked > 0 {
+            self.tried(&conversation, Self::record)?;
+        }
+        Ok(())
+    }
+
+    /// Records what of a long conversation is new before it is sent, and gives the body that is sent in place of the
+    /// client's; `None` where that is the client's own.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Option<String>, Unkept> {
+        let (body, conversation) = self.read(asked, None)?;
+        if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
+            return Ok(None);
+        }
+        self.tried(&conversation, |keeper, name, conversation| {
+            keeper.folded(name, conversation, &body)
+        })
+    }
+
+    /// Leaves the requests of a conversation as they are from now on: its provider refuses what was sent in their
+    /// place.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
+        let (_, conversation) = self.read(asked, None)?;
+        self.tried(&conversation, |keeper, name, conversation| {
+            if let Some((member, _)) = keeper.recorded(name, conversation)? {
+                member.is_left_alone = true;
+            }
+            Ok(())
+        })
+    }
+
+    fn read(
+        &mut self,
+        asked: &Asked,
+        answer: Option<&str>,
+    ) -> Result<(String, Conversation), Unkept> {
         let packed =
             || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
-        let body = exchange.asked.body().ok_or_else(packed)?;
-        let answer = exchange.answer();
-        let conversation =
-            Conversation::read(&exchange.asked, &body, answer.as_deref(), &self.secret)
-                .map_err(Unkept::Unreadable)?;
-        if conversation.asked == 0 {
-            return Ok(());
-        }
-        let name = self.name_of(&conversation);
+        let body = asked.body().ok_or_else(packed)?;
+        let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
+        Ok((body, read.map_err(Unkept::Unreadable)?))
+    }
+
+    /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
+    fn tried<T>(
+        &mut self,
+        conversation: &Conversation,
+        step: impl Fn(&mut Self, &str, &Conversation) -> Result<T, Error>,
+    ) -> Result<T, Unkept> {
+        let name = self.name_of(conversation);
         for _ in 0..TRIES {
-            let recorded = self.record(&name, &conversation);
-            let Err(error) = recorded else {
-                self.make_room(&name);
-                return Ok(());
+            let error = match step(self, &name, conversation) {
+                Ok(done) => {
+                    self.make_room(&name);
+                    return Ok(done);
+                }
+                Err(error) => error,
             };
             // What is there is read again.
             self.families.remove(&name);
@@ -126,6 +143,15 @@ impl Keeper {
     }
 
     fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
+        self.recorded(name, conversation).map(drop)
+    }
+
+    /// Records what of a conversation is new. Gives the one that it belongs to, and its last message there.
+    fn recorded(
+        &mut self,
+        name: &str,
+        conversation: &Conversation,
+    ) -> Result<Option<(&mut Member, Option<u32>)>, Error> {
         if !self.families.contains_key(name) {
             let known_by = conversation.sender.known_by();
             let origin = Origin {
@@ -135,24 +161,45 @@ impl Keeper {
             let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
             self.families.insert(name.to_owned(), family);
         }
-        let Some(family) = self.families.get_mut(name) else { return Ok(()) };
+        let Some(family) = self.families.get_mut(name) else { return Ok(None) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
         let (n, known) = family.place(&self.memory, asked, &conversation.agent)?;
-        let Some(member) = family.members.get_mut(n) else { return Ok(()) };
+        let Some(member) = family.members.get_mut(n) else { return Ok(None) };
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
         let all = member.branches.follow(&digests);
         let known = if all.messages > known.messages { all } else { known };
         if known.messages == digests.len() && again.is_empty() {
-            return Ok(());
+            return Ok(Some((member, known.node)));
         }
-        let seq = member.session.len();
-        if !member.branches.ends_with(known.node) {
-            // What comes now stands on something else than what came last.
-            member.session.close(Close::Switch)?;
+        // What comes now may stand on something else than what came last.
+        member.go_to(known.node)?;
+        let tip = member.record(conversation, &known, &again)?;
+        Ok(Some((member, tip)))
+    }
+
+    /// The body that is sent in place of a client's; `None` where that is the client's own.
+    fn folded(
+        &mut self,
+        name: &str,
+        conversation: &Conversation,
+        body: &str,
+    ) -> Result<Option<String>, Error> {
+        let now = self.memory.now();
+        let Some((member, tip)) = self.recorded(name, conversation)? else { return Ok(None) };
+        if member.is_left_alone {
+            return Ok(None);
         }
-        member.record(seq, conversation, &known, &again)
+        member.go_to(tip)?;
+        let recorded = member.branches.recorded(tip);
+        let arrangement = member.arrangement(conversation, &recorded, now)?;
+        let fold = arrangement.as_ref().map(|arrangement| Fold {
+            conversation,
+            recorded: &recorded,
+            arrangement,
+        });
+        Ok(fold.and_then(|fold| fold.body(body)))
     }
 
     /// Forgets families until there is room, but not this one.
@@ -176,14 +223,52 @@ impl Member {
         .collect()
     }
 
-    /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew.
+    /// Shows the branch that ends with this message from now on.
+    fn go_to(&mut self, tip: Option<u32>) -> Result<(), Error> {
+        let branch = self.branches.recorded(tip);
+        if !self.session.follows(&branch) {
+            self.session.follow(&branch, &[])?;
+            self.pinned = 0;
+        }
+        Ok(())
+    }
+
+    /// What the next request shows.
+    fn arrangement(
+        &mut self,
+        conversation: &Conversation,
+        recorded: &[Range<u64>],
+        now: Timestamp,
+    ) -> Result<Option<Arrangement>, Error> {
+        let session = &mut self.session;
+        let head = recorded.get(..conversation.head()).unwrap_or_default();
+        for seq in head.iter().skip(self.pinned).flat_map(Clone::clone) {
+            session.pin(SeqNo(seq))?;
+        }
+        self.pinned = head.len();
+        let caching = Caching::usual(conversation.api, &conversation.terms);
+        let before = self.asked.replace((now, conversation.terms.model.clone()));
+        let is_warm = before.is_some_and(|(at, model)| {
+            let life = i64::try_from(caching.life.as_millis()).unwrap_or(i64::MAX);
+            now.0.saturating_sub(at.0) < life
+                && (model.is_empty() || model == conversation.terms.model)
+        });
+        session.set_cache_aware(caching.policy());
+        if !is_warm {
+            session.cool();
+        }
+        session.hold(!conversation.may_fold());
+        Ok(session.arrangement())
+    }
+
+    /// Records what of a conversation is not known, and what is sent anew. Gives its last message.
     fn record(
         &mut self,
-        mut seq: u64,
         conversation: &Conversation,
         known: &Known,
         again: &[SentAgain],
-    ) -> Result<(), Error> {
+    ) -> Result<Option<u32>, Error> {
+        let mut seq = self.session.len();
         let (mut parent, mut again) = (known.node, again);
         let mut rest = conversation.messages.get(known.messages..).unwrap_or_default();
         let mut place = known.messages;
@@ -200,7 +285,10 @@ impl Member {
                     answer: is_answer.then_some(Heard::FromModel),
                 };
                 let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
-                let messages = instructions.into_iter().chain(message.messages.iter().cloned());
+                // It was read before, or it would not be here.
+                let said = message.messages();
+                let said = said.unwrap_or_else(|_| vec![Message::user(&message.json)]);
+                let messages = instructions.into_iter().chain(said);
                 let (tag, json, messages) = (mark.tag(), message.json.clone(), messages.collect());
                 sent.push(NewSent { parent, tag, json, messages });
                 marks.push(mark);
@@ -214,57 +302,6 @@ impl Member {
             }
             (rest, again) = (later, &[]);
         }
-        Ok(())
+        Ok(parent)
     }
-}
-
-impl Conversation {
-    fn read(
-        asked: &Asked,
-        body: &str,
-        answer: Option<&str>,
-        secret: &[u8; 32],
-    ) -> Result<Self, String> {
-        let api = asked.api;
-        // The words of such an error quote the request.
-        let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            format!("it has another shape than its API's at line {line}, column {column}")
-        })?;
-        if read.previous_response_id.is_some() {
-            return Err("it goes on from an answer that the provider keeps".to_owned());
-        }
-        let items = read.input.filter(|_| api == Api::Responses).map(grouped).transpose()?;
-        let items = items.unwrap_or_default();
-        let sent = read.messages.unwrap_or_else(|| items.iter().map(AsRef::as_ref).collect());
-        let read_message = |message: &&RawValue| ClientMessage::read(api, message);
-        let mut messages = sent.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
-        let count = messages.len();
-        let answer = answer.and_then(|answer| message_of(api, answer));
-        messages.extend(answer.map(|answer| ClientMessage::read(api, &answer)).transpose()?);
-        let mut names: Vec<_> =
-            read.tools.iter().flatten().filter_map(|tool| name_of(tool)).collect();
-        names.sort();
-        Ok(Self {
-            sender: asked.sender.clone().or_in(&read.hints, secret),
-            instructions: read.system.or(read.instructions).and_then(instructions),
-            messages,
-            asked: count,
-            agent: blake3::hash(names.join("\n").as_bytes()),
-        })
-    }
-}
-
-/// The instructions that stand beside the messages.
-fn instructions(system: &RawValue) -> Option<Message> {
-    let message = format!("{{\"role\":\"system\",\"content\":{}}}", system.get());
-    let message = Message::from_json(&message).ok()?;
-    (*message.content() != Content::Empty).then_some(message)
-}
-
-/// The name of a tool, in either API's form.
-fn name_of(tool: &RawValue) -> Option<String> {
-    let tool: serde_json::Value = serde_json::from_str(tool.get()).ok()?;
-    let name = tool.get("name").or_else(|| tool.pointer("/function/name"))?;
-    name.as_str().map(str::to_owned)
 }

@@ -5,7 +5,7 @@ use super::Conversations;
 use crate::Error;
 use crate::error::Failure;
 use foldback_blockstore::Origin;
-use foldback_core::TodoId;
+use foldback_core::{Timestamp, TodoId};
 use foldback_kv::{Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ impl Conversations<'_> {
                 if !origin.folder.is_some_and(|noted| is_meant(&noted)) {
                     continue;
                 }
-                let at = self.last_recorded(todo)?;
+                let at = self.last_recorded_of(todo)?;
                 if latest.as_ref().is_none_or(|(best, _)| at >= *best) {
                     latest = Some((at, todo.id().clone()));
                 }
@@ -97,7 +97,15 @@ impl Conversations<'_> {
     }
 
     /// When the last message of a todo was recorded; `None` where there is none that can be read.
-    fn last_recorded(self, todo: &Todo) -> Result<Option<i64>, Error> {
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store fails.
+    pub fn last_recorded(self, todo: &TodoId) -> Result<Option<Timestamp>, Error> {
+        let todo = self.memory.find(todo)?;
+        Ok(self.last_recorded_of(&todo)?.map(Timestamp))
+    }
+
+    fn last_recorded_of(self, todo: &Todo) -> Result<Option<i64>, Error> {
         let len = self.memory.blocks.head(todo)?.messages;
         let Some(last) = len.checked_sub(1) else { return Ok(None) };
         let stored = self.memory.blocks.messages(todo, last..len).unwrap_or_default();

@@ -1,11 +1,13 @@
 //! A gateway, a provider behind it, and a store.
 
 use foldback::{Memory, Options};
+use foldback_core::Timestamp;
 use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Upstream as Address};
 use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -16,6 +18,8 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) client: reqwest::Client,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    /// The time in milliseconds.
+    now: Arc<AtomicI64>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -38,12 +42,21 @@ impl World {
         Self::with(script, |_| {}).await
     }
 
+    /// Where what left a view is left out.
+    pub(crate) async fn folding(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
     pub(crate) async fn with(
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
         let upstream = Upstream::start(script).await;
-        let memory = Memory::in_memory(Options::default()).unwrap();
+        let now = Arc::new(AtomicI64::new(1_763_856_000_000));
+        let clock = Arc::clone(&now);
+        let options = Options::default().with_view(Keeping::view());
+        let options = options.with_clock(move || Timestamp(clock.load(Ordering::Relaxed)));
+        let memory = Memory::in_memory(options).unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut config = GatewayConfig::new().unwrap();
         config.anthropic = Address::new(&upstream.url).unwrap();
@@ -60,7 +73,13 @@ impl World {
             let stopped = async { drop(stopped.await) };
             gateway.serve(listener, stopped).await.unwrap();
         });
-        Self { upstream, url, memory, client: client(), log, stop, served }
+        Self { upstream, url, memory, client: client(), log, now, stop, served }
+    }
+
+    /// Lets so many seconds go by.
+    pub(crate) fn wait(&self, seconds: u64) {
+        let seconds = i64::try_from(seconds).unwrap();
+        self.now.fetch_add(1_000 * seconds, Ordering::Relaxed);
     }
 
     /// Sends a body, as a client of Anthropic's does.

@@ -1,17 +1,22 @@
 //! Anthropic's Messages: what it refuses, and how it answers.
 
-use super::{Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, events, whole};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The answer to a request, or its refusal.
-pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
+pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(seen, &body) {
         let error = json!({ "type": "invalid_request_error", "message": why });
         return whole(400, &json!({ "type": "error", "error": error, "request_id": "req_1" }));
     }
     let mut blocks = Vec::new();
+    if let Some(thinking) = &said.thinking {
+        let signature = signature(&body, usize::MAX);
+        blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": signature }));
+    }
     if !said.text.is_empty() {
         blocks.push(json!({ "type": "text", "text": said.text }));
     }
@@ -19,8 +24,8 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         blocks.push(json!({ "type": "tool_use", "id": id, "name": name, "input": input }));
     }
     let stop = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
-    let input = u64::try_from(seen.body.len() / 4).unwrap_or_default();
-    let usage = json!({ "input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 7 });
+    let (read, written, plain) = bill(&body);
+    let usage = json!({ "input_tokens": plain, "cache_creation_input_tokens": written, "cache_read_input_tokens": read, "output_tokens": 7 });
     let message = |content: Value, stop: Value| json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
     if body["stream"] != true {
         return whole(200, &message(Value::Array(blocks), json!(stop)));
@@ -35,15 +40,17 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     event(json!({ "type": "message_start", "message": message(json!([]), Value::Null) }));
     event(json!({ "type": "ping" }));
     for (index, block) in blocks.iter().enumerate() {
-        let (mut empty, pieces) = match block["type"] == "text" {
-            true => (block.clone(), halves(block["text"].as_str().unwrap_or_default())),
-            false => (block.clone(), halves(&block["input"].to_string())),
+        let (key, kind, piece) = match block["type"].as_str() {
+            Some("text") => ("text", "text_delta", "text"),
+            Some("thinking") => ("thinking", "thinking_delta", "thinking"),
+            _ => ("input", "input_json_delta", "partial_json"),
         };
-        let (key, kind, piece) = match block["type"] == "text" {
-            true => ("text", "text_delta", "text"),
-            false => ("input", "input_json_delta", "partial_json"),
+        let pieces = match &block[key] {
+            Value::String(text) => halves(text),
+            input => halves(&input.to_string()),
         };
-        empty[key] = if key == "text" { json!("") } else { json!({}) };
+        let mut empty = block.clone();
+        empty[key] = if key == "input" { json!({}) } else { json!("") };
         event(json!({ "type": "content_block_start", "index": index, "content_block": empty }));
         for half in pieces {
             let delta = json!({ "type": kind, piece: half });
@@ -56,6 +63,25 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     event(json!({ "type": "message_stop" }));
     events(stream)
 }
+
+/// What thinking is bound to: everything in front of the message `n`, but for thoughts and marks of the cache.
+fn signature(body: &Value, n: usize) -> String {
+    let mut hasher = DefaultHasher::new();
+    body["tools"].to_string().hash(&mut hasher);
+    body["system"].to_string().replace(MARK, "").hash(&mut hasher);
+    for message in body["messages"].as_array().into_iter().flatten().take(n) {
+        let texts =
+            message["content"].as_str().map(|text| vec![json!({ "type": "text", "text": text })]);
+        let blocks = texts.or_else(|| message["content"].as_array().cloned()).unwrap_or_default();
+        for mut block in blocks.into_iter().filter(|block| block["type"] != "thinking") {
+            block.as_object_mut().and_then(|block| block.shift_remove("cache_control"));
+            format!("{}{block}", message["role"]).hash(&mut hasher);
+        }
+    }
+    format!("{:x}", hasher.finish())
+}
+
+const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// A text in two pieces.
 pub(super) fn halves(text: &str) -> Vec<String> {
@@ -99,6 +125,25 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         open = blocks.iter().filter(|b| kind(b, "tool_use")).map(|b| id(b, "id")).collect();
         if let Some(twice) = open.iter().find(|id| !ids.insert((*id).clone())) {
             return Err(format!("messages.{n}: `tool_use` ids must be unique: {twice}"));
+        }
+        let thoughts = blocks.iter().filter(|b| kind(b, "thinking"));
+        let is_bound = |b: &Value| b["signature"] == signature(body, n);
+        if thoughts.clone().any(|b| !is_bound(b)) {
+            return Err(format!(
+                "messages.{n}: `thinking` blocks cannot be modified, nor what they were thought behind"
+            ));
+        }
+        let goes_on = messages.get(n + 1..).unwrap_or_default().iter().all(|later| {
+            later["role"] != "user" || later["content"].to_string().contains("\"tool_result\"")
+        });
+        if body["thinking"]["type"] == "enabled"
+            && goes_on
+            && blocks.iter().any(|b| kind(b, "tool_use"))
+            && thoughts.count() == 0
+        {
+            return Err(format!(
+                "messages.{n}: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+            ));
         }
         if blocks
             .iter()

@@ -4,8 +4,11 @@
 #![expect(clippy::expect_used, reason = "tests may fail loudly")]
 
 mod anthropic;
+mod cache;
 mod openai;
 mod responses;
+
+pub use cache::{Billed, CacheTerms, ProviderCache};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -16,6 +19,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -50,6 +54,8 @@ impl Seen {
 /// What the model says to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
+    /// What it thought before; Anthropic's API alone shows that.
+    pub thinking: Option<String>,
     /// Its words.
     pub text: String,
     /// Its calls: id, tool, arguments.
@@ -60,7 +66,13 @@ impl Said {
     /// Words alone.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self { text: text.to_owned(), calls: Vec::new() }
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+
+    /// The same, thought before.
+    #[must_use]
+    pub fn thinking(self, thinking: &str) -> Self {
+        Self { thinking: Some(thinking.to_owned()), ..self }
     }
 
     /// The same with a call.
@@ -93,9 +105,15 @@ pub enum Answer {
 
 type Script = Box<dyn Fn(&Seen) -> Answer + Send + Sync>;
 
+/// Says which tokens of a request are read from the cache, written into it, and neither.
+type Bill<'b> = &'b dyn Fn(&Value) -> (u64, u64, u64);
+
 struct Shared {
     script: Script,
     seen: Mutex<Vec<Seen>>,
+    cache: Mutex<ProviderCache>,
+    /// The time in seconds.
+    now: AtomicU64,
 }
 
 /// A provider that is running. It ends when it is dropped.
@@ -109,7 +127,20 @@ pub struct Upstream {
 impl Upstream {
     /// Begins to answer by a script. It needs a runtime around it.
     pub async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
-        let shared = Arc::new(Shared { script: Box::new(script), seen: Mutex::default() });
+        Self::with_cache(script, CacheTerms::default()).await
+    }
+
+    /// The same, with a cache of these terms.
+    pub async fn with_cache(
+        script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        terms: CacheTerms,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            seen: Mutex::default(),
+            cache: Mutex::new(ProviderCache::new(terms)),
+            now: AtomicU64::new(0),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -117,6 +148,17 @@ impl Upstream {
             axum::serve(listener, router).await.expect("a server that goes on");
         });
         Self { url, shared, serving }
+    }
+
+    /// Lets so many seconds go by.
+    pub fn wait(&self, seconds: u64) {
+        self.shared.now.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// What was billed so far.
+    #[must_use]
+    pub fn billed(&self) -> Billed {
+        self.shared.cache.lock().billed()
     }
 
     /// Every request that came, in order.
@@ -145,13 +187,16 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         body: body.to_vec(),
     };
     shared.seen.lock().push(seen.clone());
+    let bill = |body: &Value| shared.cache.lock().take(body, shared.now.load(Ordering::Relaxed));
     let raw = match (shared.script)(&seen) {
         Answer::Raw(raw) => raw,
-        Answer::Said(said) if seen.path.starts_with("/v1/messages") => anthropic::raw(&seen, &said),
-        Answer::Said(said) if seen.path.starts_with("/v1/responses") => {
-            responses::raw(&seen, &said)
+        Answer::Said(said) if seen.path.starts_with("/v1/messages") => {
+            anthropic::raw(&seen, &said, &bill)
         }
-        Answer::Said(said) => openai::raw(&seen, &said),
+        Answer::Said(said) if seen.path.starts_with("/v1/responses") => {
+            responses::raw(&seen, &said, &bill)
+        }
+        Answer::Said(said) => openai::raw(&seen, &said, &bill),
     };
     let mut response =
         Response::builder().status(StatusCode::from_u16(raw.status).unwrap_or_default());

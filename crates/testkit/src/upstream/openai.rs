@@ -1,11 +1,11 @@
 //! Chat-completions: what it refuses, and how it answers.
 
 use super::anthropic::halves;
-use super::{Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, events, whole};
 use serde_json::{Value, json};
 
 /// The answer to a request, or its refusal.
-pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
+pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(&body) {
         let error = json!({ "message": why, "type": "invalid_request_error", "param": "messages", "code": null });
@@ -15,6 +15,12 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
         json!({ "index": n, "id": id, "type": "function", "function": function })
     };
+    let (read, written, plain) = bill(&body);
+    let tokens = read + written + plain;
+    let usage = json!({
+        "prompt_tokens": tokens, "completion_tokens": 7, "total_tokens": tokens + 7,
+        "prompt_tokens_details": { "cached_tokens": read },
+    });
     let mut calls: Vec<Value> = said.calls.iter().enumerate().map(call).collect();
     let stop = if calls.is_empty() { "stop" } else { "tool_calls" };
     let chunk = |delta: Value, stop: Value| {
@@ -52,9 +58,6 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         message["tool_calls"] = Value::Array(calls);
     }
     let choice = json!({ "index": 0, "message": message, "finish_reason": stop });
-    let tokens = seen.body.len() / 4;
-    let usage =
-        json!({ "prompt_tokens": tokens, "completion_tokens": 7, "total_tokens": tokens + 7 });
     whole(
         200,
         &json!({ "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage }),

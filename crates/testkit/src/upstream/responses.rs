@@ -1,10 +1,10 @@
 //! OpenAI's Responses: what it refuses, and how it answers.
 
-use super::{Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, events, whole};
 use serde_json::{Value, json};
 
 /// The answer to a request, or its refusal.
-pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
+pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let body = seen.json();
     if let Err(why) = check(&body) {
         let error = json!({ "message": why, "type": "invalid_request_error", "param": "input" });
@@ -23,9 +23,10 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
             "arguments": arguments.to_string(), "status": "completed",
         }));
     }
-    let tokens = seen.body.len() / 4;
+    let (read, written, plain) = bill(&body);
+    let tokens = read + written + plain;
     let usage = json!({
-        "input_tokens": tokens, "input_tokens_details": { "cached_tokens": 0 }, "output_tokens": 7,
+        "input_tokens": tokens, "input_tokens_details": { "cached_tokens": read }, "output_tokens": 7,
         "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": tokens + 7,
     });
     let response = |status: &str, output: &[Value]| {

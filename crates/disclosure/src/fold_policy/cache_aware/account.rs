@@ -47,6 +47,10 @@ pub(crate) struct Account {
     pub(crate) whole: Vec<SeqNo>,
     /// Whether the assistant has said anything.
     pub(crate) is_dialogue: bool,
+    /// The first message behind the last move of the stable part: what was said before stands behind other
+    /// words now. Older stores end before it.
+    #[serde(default)]
+    pub(crate) moved: SeqNo,
 }
 
 /// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable
@@ -115,6 +119,11 @@ impl Account {
     /// The lines of the ledger.
     pub(crate) fn ledger_lines(&self) -> impl Iterator<Item = &str> {
         self.ledger.iter().flat_map(|message| message.lines())
+    }
+
+    /// The provider keeps nothing of what was sent.
+    pub(crate) fn cool(&mut self) {
+        (self.sent, self.cached) = (0, 0);
     }
 
     /// Takes the call that a prompt with this bill was made for.

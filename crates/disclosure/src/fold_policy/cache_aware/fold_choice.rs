@@ -79,7 +79,7 @@ struct Prefix {
 impl Prefix {
     fn of(policy: &CacheAwarePolicy, contents: &Contents, stay: Bill) -> Self {
         let account = &policy.account;
-        let declared = account.declared.max(Declared::Load);
+        let declared = policy.at_least_load(account.declared);
         let suffix = match account.declared == declared {
             true => stay.suffix,
             false => policy.keeping(contents, declared).1.suffix,

@@ -14,6 +14,7 @@ pub(crate) use account::Account;
 pub use settings::CacheAware;
 
 use super::Policy;
+use crate::arrangement::{Arrangement, Piece};
 use crate::contents::{ClosedBlock, Contents};
 use crate::declared_tools::DeclaredTools;
 use crate::entry::{Entry, Form, Shown};
@@ -44,6 +45,8 @@ pub(crate) struct CacheAwarePolicy {
     /// The messages of the account's ledger.
     ledger: Vec<Form>,
     tools: DeclaredTools,
+    /// Whether the stable part has to stay as it is for now.
+    is_held: bool,
 }
 
 impl CacheAwarePolicy {
@@ -54,6 +57,7 @@ impl CacheAwarePolicy {
             pinned: None,
             ledger: Vec::new(),
             tools: DeclaredTools::shortest(),
+            is_held: false,
         }
     }
 
@@ -105,6 +109,39 @@ impl CacheAwarePolicy {
         policy
     }
 
+    /// Goes on with other settings: another model's prices.
+    pub(crate) fn set(&mut self, settings: CacheAware) {
+        self.settings = settings;
+    }
+
+    /// What the provider cached is gone.
+    pub(crate) fn cool(&mut self) {
+        self.account.cool();
+    }
+
+    /// Whether the stable part has to stay as it is, until this is said again.
+    pub(crate) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// What the next prompt shows, message by message.
+    pub(crate) fn arrangement(&self, contents: &Contents) -> Arrangement {
+        let (policy, contents) = self.after(contents, self.plan(contents));
+        let first = contents.first_shown().unwrap_or(SeqNo(u64::MAX));
+        let pins = contents.pins.range(..first).map(|(seq, _)| Piece::Recorded(*seq));
+        let written = policy.ledger.iter().map(|form| Piece::Written(Arc::clone(form.message())));
+        let entries = contents.entries().filter_map(|entry| match entry.form(false)? {
+            _ if entry.is_exact() => Some(Piece::Recorded(entry.seq)),
+            form => Some(Piece::Instead(entry.seq, Arc::clone(form.message()))),
+        });
+        Arrangement {
+            pieces: pins.chain(written).chain(entries).collect(),
+            declares: policy.account.declared != Declared::Nothing
+                && !policy.settings.tools_elsewhere,
+            moved: policy.account.moved,
+        }
+    }
+
     /// Declares these tools from now on, whatever is cached.
     fn declare(&mut self, declared: Declared) {
         self.account.declared = declared;
@@ -141,6 +178,7 @@ impl CacheAwarePolicy {
     /// The tokens of what stands in front of the ledger.
     fn front_tokens(&self, contents: &Contents, declared: Declared) -> u64 {
         let tools = match declared {
+            _ if self.settings.tools_elsewhere => 0,
             Declared::Nothing => 0,
             Declared::Load => SHORTEST_TOKENS,
             Declared::All => self.tools.estimate(),
@@ -253,7 +291,9 @@ impl Policy for CacheAwarePolicy {
 
     /// As planned, and wherever something is not whole.
     fn declares_tools(&self, extent: Extent) -> bool {
-        self.account.declared != Declared::Nothing || extent.from > 0 || extent.light
+        let is_needed =
+            self.account.declared != Declared::Nothing || extent.from > 0 || extent.light;
+        is_needed && !self.settings.tools_elsewhere
     }
 
     /// The ledger says the rest.

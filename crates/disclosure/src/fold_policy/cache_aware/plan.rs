@@ -33,6 +33,15 @@ impl CacheAwarePolicy {
     /// What to do before the next call.
     pub(super) fn plan(&self, contents: &Contents) -> Plan {
         let (settings, account) = (&self.settings, &self.account);
+        if self.is_held {
+            return Plan {
+                cut: 0,
+                declared: account.declared,
+                settles: false,
+                rent: 0.0,
+                moves: false,
+            };
+        }
         let (plan, stay) = self.declaring(contents);
         let (messages, tokens) = (contents.window(0), tokens(contents));
         let over = messages > settings.messages_max || tokens > settings.tokens_max;
@@ -41,7 +50,7 @@ impl CacheAwarePolicy {
         let near = 4 * messages > 3 * settings.messages_max || 4 * tokens > 3 * settings.tokens_max;
         let rent = settings.prices.read * fold.saved as f64;
         if over || near || account.has_paid(rent, fold.price) {
-            let declared = plan.declared.max(Declared::Load);
+            let declared = self.at_least_load(plan.declared);
             let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
             // Exactly, where the fold was chosen by an estimate.
             let cost = self.bill_after(contents, folded).cost(settings);
@@ -60,7 +69,7 @@ impl CacheAwarePolicy {
         // By an estimate it has to be sure that what is kept is cached from now on. A tool that comes
         // later, when something wants it, moves all that is in front of it.
         let is_cached = account.history >= settings.least_cached * 11 / 10;
-        if plan.declared != Declared::Nothing || !is_cached {
+        if plan.declared != Declared::Nothing || !is_cached || settings.tools_elsewhere {
             return (plan, stay);
         }
         let (early, bill) = self.keeping(contents, Declared::Load);
@@ -77,8 +86,16 @@ impl CacheAwarePolicy {
 
     /// Which tools the next call cannot do without.
     pub(super) fn due(&self, contents: &Contents) -> Declared {
+        if self.settings.tools_elsewhere {
+            return self.account.declared;
+        }
         let is_whole = self.account.folded == 0 && !contents.entries().any(|entry| entry.is_cut);
         self.account.declared.max(if is_whole { Declared::Nothing } else { Declared::Load })
+    }
+
+    /// What is declared once something has left.
+    pub(super) fn at_least_load(&self, declared: Declared) -> Declared {
+        if self.settings.tools_elsewhere { declared } else { declared.max(Declared::Load) }
     }
 
     /// The call in which nothing leaves and these tools are declared, and what it is billed. Where they
@@ -130,7 +147,7 @@ impl CacheAwarePolicy {
         let tokens: u64 = fresh.iter().map(|entry| entry.estimate()).sum();
         let mut best =
             Quote { bill: Bill { stable: stable + tokens, suffix: 0, shared }, once_from: None };
-        if declared == Declared::Nothing {
+        if declared == Declared::Nothing || !settings.shows_once {
             return best;
         }
         // From behind: what begins at an entry is what begins at the next, and it.

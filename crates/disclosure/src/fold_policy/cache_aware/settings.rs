@@ -39,6 +39,16 @@ pub struct CacheAware {
     pub(crate) messages_min: usize,
     pub(crate) messages_max: usize,
     pub(crate) tokens_max: u64,
+    /// Whether a large result may stand behind the cached part while it is new. Older stores end before it.
+    #[serde(default = "yes")]
+    pub(crate) shows_once: bool,
+    /// Whether the tools that reach what left are the caller's matter. Older stores end before it.
+    #[serde(default)]
+    pub(crate) tools_elsewhere: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Default for CacheAware {
@@ -51,6 +61,8 @@ impl Default for CacheAware {
             messages_min: 4,
             messages_max: 256,
             tokens_max: 32_000,
+            shows_once: true,
+            tools_elsewhere: false,
         }
     }
 }
@@ -71,6 +83,18 @@ impl CacheAware {
     #[must_use]
     pub fn with_least_cached(self, tokens: u64) -> Self {
         Self { least_cached: tokens, ..self }
+    }
+
+    /// For callers who do not say what is cached: every prompt is, to its end, so nothing is cheaper behind it.
+    #[must_use]
+    pub fn with_everything_cached(self) -> Self {
+        Self { shows_once: false, ..self }
+    }
+
+    /// For callers whose model has tools that reach what left anyway: none is declared, and none is paid for.
+    #[must_use]
+    pub fn with_tools_elsewhere(self) -> Self {
+        Self { tools_elsewhere: true, ..self }
     }
 
     /// Whether it can cost less than `strict` at its prices: what is read from the cache is cheaper than what

@@ -1,0 +1,124 @@
+//! A session on a branch of its conversation.
+
+use crate::live::Live;
+use crate::recovery::read_open;
+use crate::{Close, Error, Session};
+use foldback_core::{Block, SeqNo};
+use foldback_disclosure::{Arrangement, CacheAware, LiveView, Shown};
+use std::ops::Range;
+
+impl Session {
+    /// Shows another branch of the conversation from now on: the messages with these numbers, ascending, and what
+    /// is recorded after this. What is open is closed, and `pins` stay in every prompt. What has left the view stays
+    /// away where both branches have it; otherwise nothing has left yet.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn follow(&mut self, branch: &[Range<u64>], pins: &[SeqNo]) -> Result<(), Error> {
+        self.close(Close::Switch)?;
+        self.write(|session, live, _| {
+            let (memory, todo) = (&session.memory, &session.todo);
+            let others = between(&joined(branch), live.chunker.next().0);
+            let first = live.view.first_shown().map_or(u64::MAX, |first| first.0);
+            if before(live.view.passed_over(), first) == before(&others, first) {
+                live.view.pass_over(others);
+                *live = Live::of_bytes(memory, todo, live.head, &live.to_bytes()?)?;
+            } else {
+                live.view = session.view_of(live, branch, pins)?;
+                live.view.pass_over(others);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether what is shown is this branch.
+    #[must_use]
+    pub fn follows(&self, branch: &[Range<u64>]) -> bool {
+        between(&joined(branch), self.len()) == self.live.view.passed_over()
+    }
+
+    /// What the next prompt shows, message by message; `None` under the fold policy `strict`.
+    #[must_use]
+    pub fn arrangement(&self) -> Option<Arrangement> {
+        self.live.view.arrangement()
+    }
+
+    /// Goes on under the fold policy `cache-aware` with these settings. They are kept with what is recorded next.
+    pub fn set_cache_aware(&mut self, settings: CacheAware) {
+        self.live.view.set_cache_aware(settings);
+    }
+
+    /// The provider has nothing in its cache any more of what was sent.
+    pub fn cool(&mut self) {
+        self.live.view.cool();
+    }
+
+    /// Whether the stable part of the prompt has to stay as it is, until this is said again.
+    pub fn hold(&mut self, is_held: bool) {
+        self.live.view.hold(is_held);
+    }
+
+    /// A view that has taken the messages of a branch, and the blocks that hold any of them.
+    fn view_of(
+        &self,
+        live: &Live,
+        branch: &[Range<u64>],
+        pins: &[SeqNo],
+    ) -> Result<LiveView, Error> {
+        let (memory, todo) = (&self.memory, &self.todo);
+        let mut view = LiveView::new(live.view.config().clone(), memory.marks(todo));
+        view.hold(true);
+        let (mut n, mut holds_any) = (0, false);
+        let mut block: Option<Block> = None;
+        for range in joined(branch) {
+            for open in read_open(memory, todo, SeqNo(range.start), SeqNo(range.end))? {
+                while block.as_ref().is_none_or(|block| block.range.last() < open.seq) {
+                    if let Some(block) = block.take().filter(|_| holds_any) {
+                        view.fold(&block);
+                    }
+                    (n, holds_any) = (n + 1, false);
+                    block = memory.blocks.block(todo, n)?;
+                    if n >= live.blocks {
+                        break;
+                    }
+                }
+                holds_any = true;
+                view.append(Shown::new(open.seq, open.message, open.offloads, None));
+            }
+        }
+        if let Some(block) = block.filter(|_| holds_any) {
+            view.fold(&block);
+        }
+        for seq in pins {
+            let (whose, message) = crate::texts::attributed(memory, todo, *seq)?;
+            view.pin(whose, message);
+        }
+        view.hold(false);
+        Ok(view)
+    }
+}
+
+/// Ranges that touch each other as one.
+fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges.iter().filter(|range| !range.is_empty()) {
+        match joined.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range.clone()),
+        }
+    }
+    joined
+}
+
+/// What of `0..end` is in none of the ranges.
+fn between(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
+    let starts = ranges.iter().map(|range| range.start).chain([end]);
+    let ends = [0].into_iter().chain(ranges.iter().map(|range| range.end));
+    ends.zip(starts).map(|(from, to)| from..to).filter(|range| !range.is_empty()).collect()
+}
+
+/// What of the ranges is below `end`.
+fn before(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
+    let cut = |range: &Range<u64>| range.start.min(end)..range.end.min(end);
+    ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()
+}

@@ -1,0 +1,165 @@
+//! GW7, GW8: what leaves a request, when, and what that costs.
+
+use crate::world::{World, todos};
+use foldback::MemoryTool;
+use foldback_gateway::Keeping;
+use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Said, Seen, Upstream};
+use serde_json::{Value, json};
+
+/// An agent that calls a tool over and over, as clients send that: the whole conversation each time, with a mark on
+/// the last block of the last message.
+struct Agent {
+    body: Value,
+    messages: Vec<Value>,
+    thinks: bool,
+}
+
+/// What the file `n` holds: `size` bytes.
+fn file(n: usize, size: usize) -> String {
+    let line = |m: usize| format!("{n}.{m}: 端口 {} belongs to service s{}\n", n * 31 + m, m % 7);
+    let mut text = String::new();
+    for m in 0.. {
+        text.push_str(&line(m));
+        if text.len() >= size {
+            return text;
+        }
+    }
+    text
+}
+
+/// A model that reads one file after the other.
+fn reading(thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync {
+    move |seen| {
+        let body = seen.json();
+        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned();
+        let turn = last.unwrap_or_default().to_string();
+        let n = turn.split("turn-").nth(1).and_then(|rest| rest.split('.').next());
+        let n: usize = n.and_then(|n| n.parse().ok()).unwrap_or_default();
+        let said = Said::text(&format!("I read file {n}."));
+        let said = if thinks { said.thinking("Which file is next?") } else { said };
+        Answer::Said(said.call(&format!("c{n}"), "read", json!({ "path": format!("src/f{n}.rs") })))
+    }
+}
+
+impl Agent {
+    fn new(thinks: bool) -> Self {
+        let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load").unwrap();
+        let schema: Value = serde_json::from_str(&load.parameters).unwrap();
+        let read = json!({ "name": "read", "description": "Reads a file.", "input_schema": { "type": "object" } });
+        let tools = json!([read, { "name": "mcp__foldback__load", "description": load.description, "input_schema": schema }]);
+        let system = json!([{ "type": "text", "text": "You read files. ".repeat(300), "cache_control": { "type": "ephemeral" } }]);
+        let mut body =
+            json!({ "model": "claude-x", "max_tokens": 100, "system": system, "tools": tools });
+        if thinks {
+            body["thinking"] = json!({ "type": "adaptive" });
+        }
+        Self { body, messages: Vec::new(), thinks }
+    }
+
+    /// The body of the next request: a question, or the result of the call before.
+    fn ask(&mut self, content: Value) -> Value {
+        self.messages.push(json!({ "role": "user", "content": content }));
+        let mut body = self.body.clone();
+        let mut messages = self.messages.clone();
+        let last = messages.last_mut().and_then(|last| last["content"].as_array_mut()).unwrap();
+        last.last_mut().unwrap()["cache_control"] = json!({ "type": "ephemeral" });
+        body["messages"] = json!(messages);
+        body
+    }
+
+    fn hear(&mut self, answer: &Value) {
+        assert_eq!(answer["type"], "message", "{answer}");
+        self.messages.push(json!({ "role": "assistant", "content": answer["content"] }));
+    }
+
+    /// All that was said, but for what signs a thought: that depends on what the model sees.
+    fn said(&self) -> Vec<Value> {
+        let mut messages = self.messages.clone();
+        for message in &mut messages {
+            for block in message["content"].as_array_mut().unwrap() {
+                block.as_object_mut().unwrap().shift_remove("signature");
+            }
+        }
+        messages
+    }
+
+    fn call(&self) -> String {
+        let blocks = self.messages.last().unwrap()["content"].as_array().unwrap().clone();
+        assert_eq!(blocks[0]["type"] == "thinking", self.thinks);
+        blocks.iter().find(|block| block["type"] == "tool_use").unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// What is asked in a turn: a result of so many bytes, and the number of the turn.
+    fn turn(&mut self, n: usize, size: usize) -> Value {
+        let text = json!({ "type": "text", "text": format!("turn-{n}. Go on.") });
+        if n == 0 {
+            return self.ask(json!([text]));
+        }
+        let result =
+            json!({ "type": "tool_result", "tool_use_id": self.call(), "content": file(n, size) });
+        self.ask(json!([result, text]))
+    }
+}
+
+/// What a conversation of so many turns costs through the gateway, and without it.
+async fn played(
+    turns: usize,
+    size: usize,
+    pause: u64,
+    thinks: bool,
+) -> (Billed, Billed, Vec<usize>) {
+    let world = World::folding(reading(thinks)).await;
+    let direct = Upstream::with_cache(reading(thinks), CacheTerms::default()).await;
+    let (mut through, mut plain) = (Agent::new(thinks), Agent::new(thinks));
+    let mut worst: f64 = 0.0;
+    for n in 0..turns {
+        let body = plain.turn(n, size);
+        let url = format!("{}/v1/messages", direct.url);
+        let answer = world.client.post(url).header("anthropic-version", "1").body(body.to_string());
+        plain.hear(&answer.send().await.unwrap().json().await.unwrap());
+        let body = through.turn(n, size);
+        let answer = world.messages(&body).send().await.unwrap();
+        through.hear(&answer.json().await.unwrap());
+        worst = worst.max(world.upstream.billed().cost / direct.billed().cost);
+        direct.wait(pause);
+        world.upstream.wait(pause);
+        world.wait(pause);
+    }
+    println!("{turns} turns of {size} bytes, {pause} s apart: worst {worst:.4}");
+    assert!(worst <= 1.02, "{worst} times as dear as without it");
+    assert_eq!(through.said(), plain.said(), "the client sees the same");
+    let log = world.log.lock().clone();
+    assert!(log.is_empty(), "{log:?}");
+    let (billed, direct) = (world.upstream.billed(), direct.billed());
+    let (_, seen) = world.end().await;
+    if let Ok(path) = std::env::var("SEE") { std::fs::write(path, &seen[40.min(seen.len() - 1)].body).unwrap(); }
+    (billed, direct, seen.iter().map(|seen| seen.body.len()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_a_long_conversation_costs_less_and_never_much_more() {
+    for thinks in [false, true] {
+        let (billed, direct, sizes) = played(100, 3_000, 10, thinks).await;
+        println!("{billed:?}\n{direct:?}\n{sizes:?}");
+        assert!(billed.cost < 0.65 * direct.cost, "{billed:?} {direct:?}");
+        assert!(sizes.iter().max().unwrap() < &160_000, "{sizes:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_a_cold_prefix_is_folded_at_once() {
+    let (billed, direct, sizes) = played(60, 3_000, 3_600, false).await;
+    println!("{billed:?}\n{direct:?}\n{sizes:?}");
+    assert!(billed.cost < 0.4 * direct.cost, "{billed:?} {direct:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_a_short_conversation_is_left_as_it_is() {
+    let (billed, direct, _) = played(8, 1_000, 10, false).await;
+    assert_eq!(billed, direct);
+    drop(todos);
+    drop(Keeping::view);
+}
