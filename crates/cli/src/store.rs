@@ -31,7 +31,16 @@ pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
 
 /// Opens the store for writing, making it where there is none.
 pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
+    open_to_write(globals, out, options(globals, Mode::ReadWrite)?)
+}
+
+/// As [`open_for_writing`], for a gateway, which shows conversations in its own way.
+pub(crate) fn open_for_gateway(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
     let options = options(globals, Mode::ReadWrite)?;
+    open_to_write(globals, out, options.with_view(foldback_gateway::Keeping::view()))
+}
+
+fn open_to_write(globals: &Globals, out: &Output, options: Options) -> Result<Memory, CliError> {
     if options.engine == Engine::Memory {
         out.note("the memory engine keeps nothing once this command ends");
     }

@@ -1,6 +1,6 @@
 //! What a live view may show.
 
-use crate::{Error, FoldPolicy};
+use crate::{Error, FoldPolicy, Names};
 use serde::{Deserialize, Serialize};
 
 /// How much a live view shows. Checked when it is made. A session keeps it with its state.
@@ -13,6 +13,9 @@ pub struct ViewConfig {
     pub(crate) ledger_max_lines: usize,
     pub(crate) failures_max: usize,
     pub(crate) consulted_max: usize,
+    /// Older stores end before it.
+    #[serde(default)]
+    pub(crate) names: Names,
 }
 
 impl Default for ViewConfig {
@@ -26,6 +29,7 @@ impl Default for ViewConfig {
             ledger_max_lines: 9,
             failures_max: 3,
             consulted_max: 3,
+            names: Names::default(),
         }
     }
 }
@@ -36,6 +40,18 @@ impl ViewConfig {
     #[must_use]
     pub fn with_fold_policy(self, fold_policy: FoldPolicy) -> Self {
         Self { fold_policy, ..self }
+    }
+
+    /// With these names for things.
+    #[must_use]
+    pub fn with_names(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+
+    /// What the model calls things by.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// When blocks leave the view.

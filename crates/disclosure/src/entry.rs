@@ -1,5 +1,6 @@
 //! A message in the live view, in the forms in which it may be shown.
 
+use crate::ViewConfig;
 use crate::called::called;
 use crate::light::light_of;
 use crate::repair::{Changes, instruction, sendable};
@@ -105,7 +106,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// `None` when the message says nothing that can be sent.
-    pub(crate) fn new(shown: &Shown, fresh_tokens: u64) -> Option<Self> {
+    pub(crate) fn new(shown: &Shown, config: &ViewConfig) -> Option<Self> {
         let sendable = |message: &Arc<Message>| match message.role().is_instruction() {
             true => instruction(message).map(Arc::new),
             false => sendable(message),
@@ -138,12 +139,15 @@ impl Entry {
         } else if !shown.offloads.is_empty() {
             // The places of the parts are those of the exact message.
             let lightened = |offloads: &[&Offload]| {
-                let light = light_of(&shown.message, offloads.iter().copied(), None);
+                let light = light_of(&shown.message, offloads.iter().copied(), &config.names);
                 sendable(&Arc::new(light)).map(Form::new)
             };
             let all: Vec<&Offload> = shown.offloads.iter().collect();
-            let large: Vec<&Offload> =
-                all.iter().filter(|offload| offload.tokens >= fresh_tokens).copied().collect();
+            let large: Vec<&Offload> = all
+                .iter()
+                .filter(|offload| offload.tokens >= config.fresh_tokens)
+                .copied()
+                .collect();
             entry.light = if large.len() < all.len() { lightened(&all) } else { None };
             if !large.is_empty()
                 && let Some(form) = lightened(&large)

@@ -84,6 +84,7 @@ mod ledger;
 mod attribution;
 mod declared_tools;
 mod marks;
+mod names;
 mod quote;
 mod quoted_text;
 mod tools;
@@ -105,6 +106,7 @@ pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;
 pub use marks::Marks;
+pub use names::Names;
 pub use quoted_text::Fragment;
 pub use snapshot::Snapshot;
 pub use tools::{

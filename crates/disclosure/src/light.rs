@@ -1,5 +1,6 @@
 //! The light message that stands for one with large parts.
 
+use crate::Names;
 use crate::raw::string;
 use crate::repair::Changes;
 use foldback_core::{
@@ -12,25 +13,25 @@ use std::borrow::Cow;
 /// that are JSON stay JSON. An offload that names no place of this message changes nothing.
 #[must_use]
 pub fn light(message: &Message, offloads: &[Offload]) -> Message {
-    light_of(message, offloads.iter(), None)
+    light_of(message, offloads.iter(), &Names::default())
 }
 
 /// As [`light`], of a message of the todo `of` as another todo sees it: the notices carry full names.
 pub(crate) fn light_elsewhere(message: &Message, offloads: &[Offload], of: &TodoId) -> Message {
-    light_of(message, offloads.iter(), Some(of))
+    light_of(message, offloads.iter(), &Names { load: None, todo: Some(of.clone()) })
 }
 
 pub(crate) fn light_of<'o>(
     message: &Message,
     offloads: impl Iterator<Item = &'o Offload> + Clone,
-    of: Option<&TodoId>,
+    names: &Names,
 ) -> Message {
     let mut changes = Changes::default();
     for offload in offloads.clone() {
         match offload.site {
             Site::Content => {
                 if let Content::Text(_) = message.content() {
-                    changes.content = Some(Content::Text(notice(offload, of)));
+                    changes.content = Some(Content::Text(notice(offload, names)));
                 }
             }
             Site::Part(index) => {
@@ -38,7 +39,7 @@ pub(crate) fn light_of<'o>(
                 if let Content::Parts(parts) = content
                     && let Some(Part::Text(text)) = parts.get_mut(index as usize)
                 {
-                    *text = notice(offload, of);
+                    *text = notice(offload, names);
                 }
             }
             Site::Arguments(_) | Site::Argument(..) => {
@@ -47,16 +48,17 @@ pub(crate) fn light_of<'o>(
         }
     }
     for (index, call) in changes.calls.iter_mut().flatten().enumerate() {
-        call.arguments = light_arguments(call, index, offloads.clone(), of);
+        call.arguments = light_arguments(call, index, offloads.clone(), names);
     }
     changes.apply(message)
 }
 
 /// What stands in the place of a part: where it is, how large, of what kind, and a short look.
-fn notice(offload: &Offload, of: Option<&TodoId>) -> String {
+fn notice(offload: &Offload, names: &Names) -> String {
     let mut text = format!(
-        "[stored at {}, use load to see it: {}, {} bytes, {} lines]",
-        PayloadRef { todo: of.cloned(), ..offload.reference() },
+        "[stored at {}, use {} to see it: {}, {} bytes, {} lines]",
+        PayloadRef { todo: names.todo.clone(), ..offload.reference() },
+        names.load(),
         offload.kind,
         thousands(offload.bytes),
         thousands(offload.lines),
@@ -72,7 +74,7 @@ fn light_arguments<'o>(
     call: &ToolCall,
     index: usize,
     offloads: impl Iterator<Item = &'o Offload>,
-    of: Option<&TodoId>,
+    names: &Names,
 ) -> String {
     let mut values: Vec<(u32, &Offload)> = Vec::new();
     for offload in offloads {
@@ -81,7 +83,7 @@ fn light_arguments<'o>(
                 // Arguments that are no JSON do not have to become any.
                 let is_json =
                     serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
-                let notice = notice(offload, of);
+                let notice = notice(offload, names);
                 return if is_json {
                     format!("{{\"stored\":{}}}", string(&notice))
                 } else {
@@ -97,7 +99,7 @@ fn light_arguments<'o>(
     // From the last to the first, so that the places of those before stay true.
     for (key, offload) in values.iter().rev() {
         if let Some(place) = value_place(call, *key as usize) {
-            arguments.to_mut().replace_range(place, &string(&notice(offload, of)));
+            arguments.to_mut().replace_range(place, &string(&notice(offload, names)));
         }
     }
     arguments.into_owned()

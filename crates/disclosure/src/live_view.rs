@@ -4,7 +4,7 @@ use crate::contents::Contents;
 use crate::entry::Shown;
 use crate::fold_policy::ActivePolicy;
 use crate::opening::Pinned;
-use crate::{Arrangement, Attribution, CacheAware, FoldPolicy, Marks, Snapshot, ViewConfig};
+use crate::{Arrangement, Attribution, CacheAware, FoldPolicy, Marks, Names, Snapshot, ViewConfig};
 use foldback_core::{Block, Budget, Message, Prompt, SeqNo, TokenCounter, ToolDefinition};
 use std::fmt;
 use std::ops::Range;
@@ -126,6 +126,11 @@ impl LiveView {
                 self.policy = ActivePolicy::restore(&mut self.contents, None);
             }
         }
+    }
+
+    /// What the model calls things by from now on. What is in view already keeps its names until it is restored.
+    pub fn set_names(&mut self, names: Names) {
+        self.contents.config.names = names;
     }
 
     /// The provider has nothing in its cache any more of what was sent: it has to be written again in any case.

@@ -4,7 +4,7 @@ use crate::live::Live;
 use crate::recovery::read_open;
 use crate::{Close, Error, Session};
 use foldback_core::{Block, SeqNo};
-use foldback_disclosure::{Arrangement, CacheAware, LiveView, Shown};
+use foldback_disclosure::{Arrangement, CacheAware, LiveView, Names, Shown};
 use std::ops::Range;
 
 impl Session {
@@ -46,6 +46,12 @@ impl Session {
     /// Goes on under the fold policy `cache-aware` with these settings. They are kept with what is recorded next.
     pub fn set_cache_aware(&mut self, settings: CacheAware) {
         self.live.view.set_cache_aware(settings);
+    }
+
+    /// The model calls `load` by this name, and reaches other todos too, so that names are given in full.
+    pub fn set_load_name(&mut self, load: &str) {
+        let names = Names { load: Some(load.to_owned()), todo: Some(self.todo().clone()) };
+        self.live.view.set_names(names);
     }
 
     /// The provider has nothing in its cache any more of what was sent.

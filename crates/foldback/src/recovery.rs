@@ -65,8 +65,10 @@ impl Live {
         }
         let pins = saved.view.pins().iter().map(|seq| texts::attributed(memory, todo, *seq));
         let pins = pins.collect::<Result<Vec<_>, Error>>()?;
+        let names = saved.config.as_ref().map(|config| config.names().clone()).unwrap_or_default();
+        let config = memory.view.clone().or(saved.config).unwrap_or_default().with_names(names);
         let view = LiveView::restore(
-            memory.view.clone().or(saved.config).unwrap_or_default(),
+            config,
             memory.marks(todo),
             saved.view,
             pins,

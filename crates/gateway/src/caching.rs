@@ -9,13 +9,13 @@ use std::time::Duration;
 
 /// How a model's provider caches a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Caching {
+pub(crate) struct Caching {
     /// What input costs, relative to each other.
-    pub prices: Prices,
+    pub(crate) prices: Prices,
     /// The shortest prefix that is cached, in tokens.
-    pub least: u64,
+    pub(crate) least: u64,
     /// How long a prefix lives that nobody reads.
-    pub life: Duration,
+    pub(crate) life: Duration,
 }
 
 /// A prefix that lives an hour costs so much to write (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).

@@ -17,6 +17,9 @@ pub(crate) struct Fold<'f> {
     pub(crate) arrangement: &'f Arrangement,
 }
 
+/// The places of messages that are shown, with the recorded ones of each, and what stands in their place.
+type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
+
 impl Fold<'_> {
     /// The body of the request that is sent; `None` where the client's own is.
     pub(crate) fn body(&self, body: &str) -> Option<String> {
@@ -49,8 +52,8 @@ impl Fold<'_> {
     }
 
     /// The places of the messages that are shown, with what is shown of each.
-    fn shown(&self) -> BTreeMap<usize, Vec<(SeqNo, Option<&Arc<Message>>)>> {
-        let mut shown: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+    fn shown(&self) -> Shown<'_> {
+        let mut shown = Shown::new();
         for piece in &self.arrangement.pieces {
             let (seq, instead) = match piece {
                 Piece::Recorded(seq) => (*seq, None),
@@ -65,12 +68,7 @@ impl Fold<'_> {
         shown
     }
 
-    fn rewriting(
-        &self,
-        place: usize,
-        is_first: bool,
-        shown: &BTreeMap<usize, Vec<(SeqNo, Option<&Arc<Message>>)>>,
-    ) -> Rewriting {
+    fn rewriting(&self, place: usize, is_first: bool, shown: &Shown<'_>) -> Rewriting {
         let (Some(parts), Some(range), Some(message)) =
             (shown.get(&place), self.recorded.get(place), self.conversation.messages.get(place))
         else {

@@ -33,6 +33,7 @@ mod recorder;
 mod recorder_thread;
 mod refusal;
 mod rewriting;
+mod session_todos;
 mod upstream;
 
 pub use api::Api;
@@ -41,4 +42,5 @@ pub use config::{GatewayConfig, Keeping, Log};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;
+pub use session_todos::SessionTodos;
 pub use upstream::Upstream;

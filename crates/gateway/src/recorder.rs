@@ -2,7 +2,7 @@
 
 use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Keeper, Unkept};
-use crate::{Api, GatewayError, Log};
+use crate::{Api, GatewayError, Log, SessionTodos};
 use foldback::Memory;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ struct Shared {
     queue: Mutex<Option<mpsc::Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
+    session: Arc<SessionTodos>,
     /// What digests are made with.
     secret: [u8; 32],
 }
@@ -64,7 +65,7 @@ struct State {
 impl Recorder {
     /// One that keeps nothing.
     pub(crate) fn off(log: &Log) -> Self {
-        Self::of(None, None, State::new(log), [0; 32])
+        Self::of(None, None, State::new(log), Arc::default(), [0; 32])
     }
 
     /// One that should keep what was said, and cannot.
@@ -83,24 +84,32 @@ impl Recorder {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
         let (queue, jobs) = mpsc::channel();
         let state = State::new(log);
-        let (mut keeper, seen) = (Keeper::new(memory, secret, folder), Arc::clone(&state));
+        let (seen, session) = (Arc::clone(&state), Arc::<SessionTodos>::default());
+        let mut keeper = Keeper::new(memory, secret, folder, Arc::clone(&session));
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
                 for job in jobs {
                     seen.carry_out(&mut keeper, job);
                 }
             })?;
-        Ok(Self::of(Some(queue), Some(thread), state, secret))
+        Ok(Self::of(Some(queue), Some(thread), state, session, secret))
     }
 
     fn of(
         queue: Option<mpsc::Sender<Job>>,
         thread: Option<JoinHandle<()>>,
         state: Arc<State>,
+        session: Arc<SessionTodos>,
         secret: [u8; 32],
     ) -> Self {
         let (queue, thread) = (Mutex::new(queue), Mutex::new(thread));
-        Self { shared: Arc::new(Shared { queue, thread, state, secret }) }
+        Self { shared: Arc::new(Shared { queue, thread, state, session, secret }) }
+    }
+
+    /// The todos of what was recorded since it began.
+    #[must_use]
+    pub fn session_todos(&self) -> Arc<SessionTodos> {
+        Arc::clone(&self.shared.session)
     }
 
     /// Why conversations are not recorded; `None` where they are, or where nobody asked for it.

@@ -1,5 +1,6 @@
 //! An exchange on its way into the store.
 
+use crate::SessionTodos;
 use crate::branches::{Heard, Known, Mark};
 use crate::caching::Caching;
 use crate::client_message::Digests;
@@ -11,6 +12,7 @@ use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain
 use foldback_core::{Message, SeqNo, Timestamp};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A conversation of fewer bytes is sent as it is.
 pub(crate) const SHORTEST: usize = 24 << 10;
@@ -31,6 +33,7 @@ pub(crate) struct Keeper {
     folder: Option<String>,
     families: HashMap<String, Family>,
     digests: Digests,
+    session: Arc<SessionTodos>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -42,8 +45,14 @@ pub(crate) enum Unkept {
 }
 
 impl Keeper {
-    pub(crate) fn new(memory: Memory, secret: [u8; 32], folder: Option<String>) -> Self {
-        Self { memory, secret, folder, families: HashMap::new(), digests: Digests::default() }
+    pub(crate) fn new(
+        memory: Memory,
+        secret: [u8; 32],
+        folder: Option<String>,
+        session: Arc<SessionTodos>,
+    ) -> Self {
+        let (families, digests) = (HashMap::new(), Digests::default());
+        Self { memory, secret, folder, families, digests, session }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -173,6 +182,13 @@ impl Keeper {
         if known.messages == digests.len() && again.is_empty() {
             return Ok(Some((member, known.node)));
         }
+        if let Some(load) = &conversation.terms.load {
+            member.session.set_load_name(load);
+        }
+        let answer = conversation.messages.iter().skip(conversation.asked);
+        let answer: Vec<_> =
+            answer.flat_map(|answer| answer.messages().unwrap_or_default()).collect();
+        self.session.note(member.session.todo(), &answer);
         // What comes now may stand on something else than what came last.
         member.go_to(known.node)?;
         let tip = member.record(conversation, &known, &again)?;

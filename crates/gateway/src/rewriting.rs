@@ -25,20 +25,23 @@ impl Rewriting {
         let is_same = self.instead.is_empty() && self.stays.is_none() && !self.drops_thinking;
         let message = if is_same { None } else { serde_json::from_str(json).ok() };
         let Some(mut message) = message else { return Some(json.to_owned()) };
-        match (api, &mut message) {
-            (Api::Messages, Value::Object(message)) => {
-                if !self.rewrite_blocks(message) {
-                    return None;
-                }
-            }
+        let is_left = match (api, &mut message) {
+            (Api::Messages, Value::Object(message)) => self.rewrite_blocks(message),
             (Api::Responses, Value::Array(items)) => {
                 items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| self.item(item));
+                true
             }
-            (Api::Responses, Value::Object(item)) => self.item(item),
-            (_, Value::Object(message)) => self.chat(message),
-            _ => {}
-        }
-        Some(message.to_string())
+            (Api::Responses, Value::Object(item)) => {
+                self.item(item);
+                true
+            }
+            (_, Value::Object(message)) => {
+                self.chat(message);
+                true
+            }
+            _ => true,
+        };
+        is_left.then(|| message.to_string())
     }
 
     /// The blocks of a message of Anthropic's. Gives whether any is left.

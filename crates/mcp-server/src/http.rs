@@ -37,6 +37,7 @@ impl MemoryServer {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
+    path: String,
 }
 
 impl HttpServer {
@@ -51,13 +52,19 @@ impl HttpServer {
         let failed = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, path: "/mcp".to_owned() })
+    }
+
+    /// The same, found below `/mcp` by those alone who know this word: letters and digits.
+    #[must_use]
+    pub fn with_word(self, word: &str) -> Self {
+        Self { path: format!("/mcp/{word}"), ..self }
     }
 
     /// Where clients find it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        format!("http://{}{}", self.address, self.path)
     }
 
     /// Serves clients until `end` is done.
@@ -81,7 +88,7 @@ impl HttpServer {
             Arc::new(LocalSessionManager::default()),
             config,
         );
-        let router = axum::Router::new().route_service("/mcp", service);
+        let router = axum::Router::new().route_service(&self.path, service);
         let ended = async move {
             end.await;
             // Streams that stay open would keep it waiting.

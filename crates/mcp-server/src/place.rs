@@ -3,7 +3,7 @@
 use crate::scope::{Chosen, Scope};
 use crate::uri;
 use foldback::{Error, Memory, Origin};
-use foldback_core::TodoId;
+use foldback_core::{Reference, TodoId};
 use parking_lot::Mutex;
 use rmcp::model::{InputRequest, InputRequiredResult, InputResponses, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
@@ -19,6 +19,8 @@ pub(crate) enum Place {
     Todo(TodoId),
     /// In the todo of the first of these folders that has one.
     Folders(Vec<PathBuf>),
+    /// In the first of these, or in another of them that a call names.
+    Session(Vec<TodoId>),
     /// The client has to be asked first.
     Ask(Box<InputRequiredResult>),
     /// Nowhere, for this reason.
@@ -48,6 +50,7 @@ impl Place {
     /// Where a call of this client looks. `responses` are what it answers to an earlier `Ask`.
     pub(crate) async fn of(
         scope: &Scope,
+        (tool, arguments): (&str, &str),
         roots: &Roots,
         responses: Option<&InputResponses>,
         context: &RequestContext<RoleServer>,
@@ -56,6 +59,14 @@ impl Place {
             Chosen::Todo(todo) => Self::Todo(todo.clone()),
             Chosen::Folder(folder) => Self::Folders(vec![folder.clone()]),
             Chosen::Roots => roots.ask(responses, context).await,
+            Chosen::Session(todos) => {
+                let mut todos = todos(tool, arguments);
+                let named = named(arguments);
+                if let Some(at) = todos.iter().position(|todo| Some(todo) == named.as_ref()) {
+                    todos.swap(0, at);
+                }
+                Self::Session(todos)
+            }
         }
     }
 
@@ -71,6 +82,11 @@ impl Place {
         let folders = match self {
             Self::Todo(todo) => return Ok(Ok(Found { todo: todo.clone(), folder: None })),
             Self::Folders(folders) => folders,
+            Self::Session(todos) => {
+                let why = "Nothing of this session is recorded yet.";
+                let first = todos.first().ok_or_else(|| why.to_owned());
+                return Ok(first.map(|todo| Found { todo: todo.clone(), folder: None }));
+            }
             Self::Nowhere(why) => return Ok(Err(why.clone())),
             Self::Ask(_) => {
                 return Ok(Err("The client did not say which folder it works in.".to_owned()));
@@ -166,6 +182,17 @@ impl Roots {
         }
         place
     }
+}
+
+/// The todo that a call names in full, by what it loads.
+fn named(arguments: &str) -> Option<TodoId> {
+    #[derive(serde::Deserialize)]
+    struct Asked {
+        r#ref: String,
+    }
+    let asked: Asked = serde_json::from_str(arguments).ok()?;
+    let reference: Reference = asked.r#ref.trim().parse().ok()?;
+    Some(reference.todo().clone())
 }
 
 /// The folders of these addresses.

@@ -2,6 +2,7 @@
 
 use foldback_core::TodoId;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a server speaks for, as the person decides who starts it.
 ///
@@ -11,15 +12,18 @@ use std::path::PathBuf;
 /// let scope = Scope::roots();
 /// assert!(!scope.records(), "a server only reads, unless it may do more");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Scope {
     pub(crate) chosen: Chosen,
     pub(crate) any_todo: bool,
     pub(crate) record: bool,
 }
 
+/// Says which todos a call may be about, the likeliest first: of the tool's name and its arguments.
+pub type Todos = Arc<dyn Fn(&str, &str) -> Vec<TodoId> + Send + Sync>;
+
 /// How the todo is chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Chosen {
     /// It is this one.
     Todo(TodoId),
@@ -27,6 +31,8 @@ pub(crate) enum Chosen {
     Folder(PathBuf),
     /// It belongs to a folder that the client names.
     Roots,
+    /// It is one of those that a program knows which sees the client's conversations.
+    Session(Todos),
 }
 
 impl Scope {
@@ -46,6 +52,13 @@ impl Scope {
     #[must_use]
     pub fn roots() -> Self {
         Self::of(Chosen::Roots)
+    }
+
+    /// Those of one session of a client, whose conversations another part of this program sees: what is named in
+    /// full is loaded from any of them, and everything else is asked of the likeliest.
+    #[must_use]
+    pub fn session(todos: Todos) -> Self {
+        Self::of(Chosen::Session(todos))
     }
 
     fn of(chosen: Chosen) -> Self {

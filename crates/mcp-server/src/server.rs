@@ -72,10 +72,14 @@ impl MemoryServer {
         let of_all = self.scope.any_todo && any_todo::is_of_all(tool);
         let place = match of_all {
             true => None,
-            false => match Place::of(&self.scope, &self.roots, responses, context).await {
-                Place::Ask(request) => return Ok(Reply::Ask(*request)),
-                place => Some(place),
-            },
+            false => {
+                match Place::of(&self.scope, (tool, &arguments), &self.roots, responses, context)
+                    .await
+                {
+                    Place::Ask(request) => return Ok(Reply::Ask(*request)),
+                    place => Some(place),
+                }
+            }
         };
         let scope = Arc::clone(&self.scope);
         self.read(move |memory| {
@@ -164,7 +168,7 @@ impl ServerHandler for MemoryServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let after = resources::after(request.and_then(|request| request.cursor).as_deref())?;
-        let place = Place::of(&self.scope, &self.roots, None, &context).await;
+        let place = Place::of(&self.scope, ("", ""), &self.roots, None, &context).await;
         let scope = Arc::clone(&self.scope);
         let listed = self.read(move |memory| match place.find(&scope, memory)? {
             Ok(found) => resources::list(memory, &found.todo, after),

@@ -2,11 +2,11 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Client, Hosted, Providers, runtime};
+use crate::gateway::{Client, Hosted, Providers, Recall, runtime};
 use crate::output::Output;
 use crate::run::{Heard, Signals};
 use clap::Args;
-use foldback_gateway::{GatewayConfig, Log};
+use foldback_gateway::{GatewayConfig, Keeping, Log};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -87,9 +87,18 @@ impl Wrap {
         out: &Output,
     ) -> Result<Outcome, CliError> {
         let mut signals = Signals::open();
+        let memory = match &config.keeping {
+            Keeping::On(memory) if config.folds && client.has_tools() => Some(memory.clone()),
+            _ => None,
+        };
         let hosted = Hosted::begin(config, "127.0.0.1:0").await?;
+        let recall = match memory {
+            Some(memory) => Some(Recall::begin(memory, hosted.recorder().session_todos()).await?),
+            None => None,
+        };
         let variable = |name: &str| std::env::var(name).ok();
-        let launch = client.launch(&hosted.url(), variable).map_err(CliError::Usage)?;
+        let address = recall.as_ref().map(|recall| recall.url.as_str());
+        let launch = client.launch(&hosted.url(), address, variable).map_err(CliError::Usage)?;
         let started = Command::new(name)
             .args(launch.arguments)
             .args(self.program.iter().skip(1))
@@ -103,6 +112,9 @@ impl Wrap {
             }
             Err(source) => Err((format!("starting {}", name.display()), source)),
         };
+        if let Some(recall) = recall {
+            recall.end().await;
+        }
         // The program's own end goes before the gateway's.
         if let Err(error) = hosted.end(&mut signals).await {
             out.note(error);

@@ -1,5 +1,6 @@
 //! The clients that are known, and how each is pointed at a gateway.
 
+use super::recall::SERVER;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,11 +8,13 @@ use std::path::Path;
 /// A program that is pointed at a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
+    /// Reads the usual variables, and servers of tools from an argument.
+    ClaudeCode,
     /// Reads the address from an argument.
     Codex,
     /// Reads it from a variable that holds settings.
     OpenCode,
-    /// Reads the usual variables: Claude Code, aider, and whatever is built on the providers' own libraries.
+    /// Reads the usual variables: aider, and whatever is built on the providers' own libraries.
     Other,
 }
 
@@ -29,16 +32,24 @@ impl Client {
     /// The client that a program is.
     pub(crate) fn of(program: &Path) -> Self {
         match program.file_stem().and_then(|name| name.to_str()) {
+            Some("claude") => Self::ClaudeCode,
             Some("codex") => Self::Codex,
             Some("opencode") => Self::OpenCode,
             _ => Self::Other,
         }
     }
 
-    /// How it is started so that it asks the gateway at `url`. `variable` reads the environment.
+    /// Whether it takes a server of tools.
+    pub(crate) fn has_tools(self) -> bool {
+        self != Self::Other
+    }
+
+    /// How it is started so that it asks the gateway at `url`, and has the tools of the server at `recall`. `variable`
+    /// reads the environment.
     pub(crate) fn launch(
         self,
         url: &str,
+        recall: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Launch, String> {
         let with_version = format!("{url}/v1");
@@ -57,12 +68,20 @@ impl Client {
             launch.environment.push((name, hosts.collect::<Vec<_>>().join(",")));
         }
         match self {
+            Self::ClaudeCode => launch.arguments.extend(recall.into_iter().flat_map(claude_code)),
             Self::Codex => {
-                launch.arguments =
-                    vec!["-c".into(), format!("openai_base_url={}", json!(with_version)).into()];
+                let mut set = |name: &str, value: &str| {
+                    launch
+                        .arguments
+                        .extend(["-c".into(), format!("{name}={}", json!(value)).into()]);
+                };
+                set("openai_base_url", &with_version);
+                if let Some(recall) = recall {
+                    set(&format!("mcp_servers.{SERVER}.url"), recall);
+                }
             }
             Self::OpenCode => {
-                let settings = opencode(variable(OPENCODE).as_deref(), &with_version)?;
+                let settings = opencode(variable(OPENCODE).as_deref(), &with_version, recall)?;
                 launch.environment.push((OPENCODE, settings));
                 // It wants the version in either address.
                 launch.environment.push(("ANTHROPIC_BASE_URL", with_version));
@@ -73,9 +92,18 @@ impl Client {
     }
 }
 
+/// The server of tools for Claude Code. Its tools only read, so it need not ask the person for leave each time.
+fn claude_code(recall: &str) -> [OsString; 2] {
+    let servers =
+        json!({ "mcpServers": { SERVER: { "type": "http", "url": recall, "alwaysLoad": true } } });
+    let tools =
+        ["search_block", "list_blocks", "load"].map(|tool| format!("mcp__{SERVER}__{tool}"));
+    [format!("--mcp-config={servers}").into(), format!("--allowedTools={}", tools.join(",")).into()]
+}
+
 /// OpenCode's settings with the address for both providers. All else that the user has set stays; an address of the
 /// user's would be lost, and a key sent elsewhere, so it is refused.
-fn opencode(own: Option<&str>, url: &str) -> Result<String, String> {
+fn opencode(own: Option<&str>, url: &str, recall: Option<&str>) -> Result<String, String> {
     let own = own.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
     let mut settings: Value =
         serde_json::from_str(own).map_err(|error| format!("{OPENCODE} holds no JSON: {error}"))?;
@@ -95,6 +123,12 @@ fn opencode(own: Option<&str>, url: &str) -> Result<String, String> {
         }
         *at = json!(url);
     }
+    if let (Some(recall), Some(settings)) = (recall, settings.as_object_mut()) {
+        let servers = settings.entry("mcp").or_insert_with(|| json!({})).as_object_mut();
+        let servers = servers.ok_or_else(|| format!("{OPENCODE} has no object under \"mcp\""))?;
+        servers
+            .insert(SERVER.to_owned(), json!({ "type": "remote", "url": recall, "enabled": true }));
+    }
     Ok(settings.to_string())
 }
 
@@ -107,20 +141,21 @@ mod tests {
     fn gw17_clients_are_known_by_the_name_of_their_program() {
         assert_eq!(Client::of(Path::new("/usr/bin/codex")), Client::Codex);
         assert_eq!(Client::of(Path::new("opencode")), Client::OpenCode);
-        assert_eq!(Client::of(Path::new("claude")), Client::Other);
+        assert_eq!(Client::of(Path::new("claude")), Client::ClaudeCode);
+        assert_eq!(Client::of(Path::new("aider")), Client::Other);
     }
 
     #[test]
     fn gw17_settings_of_the_user_stay() {
         let own = r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k"}}}}"#;
-        let settings = opencode(Some(own), "http://127.0.0.1:1/v1").unwrap();
+        let settings = opencode(Some(own), "http://127.0.0.1:1/v1", None).unwrap();
         assert_eq!(
             settings,
             r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k","baseURL":"http://127.0.0.1:1/v1"}},"anthropic":{"options":{"baseURL":"http://127.0.0.1:1/v1"}}}}"#
         );
         let other = r#"{"provider":{"openai":{"options":{"baseURL":"https://mine/v1"}}}}"#;
-        assert!(opencode(Some(other), "u").unwrap_err().contains("--openai-url"));
-        assert!(opencode(Some("[1]"), "u").unwrap_err().contains("provider"));
-        assert!(opencode(Some("{"), "u").unwrap_err().contains("no JSON"));
+        assert!(opencode(Some(other), "u", None).unwrap_err().contains("--openai-url"));
+        assert!(opencode(Some("[1]"), "u", None).unwrap_err().contains("provider"));
+        assert!(opencode(Some("{"), "u", None).unwrap_err().contains("no JSON"));
     }
 }

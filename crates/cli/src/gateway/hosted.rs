@@ -29,6 +29,10 @@ pub(crate) struct Providers {
     #[arg(long)]
     no_record: bool,
 
+    /// Send every conversation whole, also where the agent has a tool that loads what would be left out
+    #[arg(long)]
+    no_fold: bool,
+
     /// Refuse a request whose conversation cannot be recorded, rather than pass it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
@@ -49,9 +53,10 @@ impl Providers {
         if let Some(url) = &self.openai_url {
             config.openai = Upstream::new(url)?;
         }
+        config.folds = !self.no_fold;
         config.keeping = match self.no_record {
             true => Keeping::Off,
-            false => match store::open_for_writing(globals, out) {
+            false => match store::open_for_gateway(globals, out) {
                 Ok(memory) => Keeping::On(memory),
                 Err(error) if self.fail_closed => return Err(error),
                 Err(error) => Keeping::Impossible(error.to_string()),
@@ -95,6 +100,11 @@ impl Hosted {
         };
         let served = tokio::spawn(gateway.serve(listener, stopped));
         Ok(Self { address, recorder, stop, served })
+    }
+
+    /// What records its conversations.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Its address, as clients are given it.

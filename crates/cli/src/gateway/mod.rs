@@ -2,6 +2,8 @@
 
 mod client;
 mod hosted;
+mod recall;
 
 pub(crate) use client::Client;
 pub(crate) use hosted::{Hosted, Providers, notes, runtime};
+pub(crate) use recall::Recall;

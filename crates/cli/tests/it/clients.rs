@@ -7,6 +7,7 @@ use crate::shell::{Ran, Shell};
 use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 
 /// The file of a client; `None`, with a word about it, where it is not there.
@@ -53,10 +54,21 @@ fn wrapped(
     args: &[&str],
     env: &[(&str, &str)],
 ) -> (Ran, Vec<Seen>) {
-    let runtime = Runtime::new().unwrap();
     shell.folders(&["home", "work"]);
     let file = shell.write("work/a.txt", "The port is 7001.\n");
-    let provider = runtime.block_on(Upstream::start(reading(&file)));
+    wrapped_with(shell, program, args, env, reading(&file))
+}
+
+/// Wraps a client in a home of its own, before this model.
+fn wrapped_with(
+    shell: &Shell,
+    program: &PathBuf,
+    args: &[&str],
+    env: &[(&str, &str)],
+    model: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+) -> (Ran, Vec<Seen>) {
+    let runtime = Runtime::new().unwrap();
+    let provider = runtime.block_on(Upstream::start(model));
     let mut command = wrapping(shell, &provider);
     let work = shell.path("work");
     command.current_dir(&work).env("PWD", &work).env("HOME", shell.path("home"));
@@ -68,6 +80,77 @@ fn wrapped(
     command.arg(program).args(args).stdin(std::process::Stdio::null());
     let ran = Ran::of(command.output().unwrap());
     (ran, provider.seen())
+}
+
+/// So many files are read before something is asked that stood in the third.
+const FILES: usize = 16;
+
+/// A model that reads one file after the other, and then wants to know what stood in the third.
+fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
+    let asked = AtomicUsize::new(0);
+    move |seen| {
+        let body = seen.json();
+        let tools: Vec<_> = body["tools"].as_array().into_iter().flatten().collect();
+        let named = |end: &str| {
+            let names = tools
+                .iter()
+                .filter_map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()));
+            names.into_iter().find(|name| name.ends_with(end)).map(str::to_owned)
+        };
+        let key = if named("Read").is_some() { "file_path" } else { "filePath" };
+        let Some(read) = named("Read").or(named("read")) else {
+            return Answer::Said(Said::text("Reading files"));
+        };
+        let n = asked.fetch_add(1, Ordering::Relaxed);
+        let id = format!("toolu_{n}");
+        let (tool, arguments) = match n {
+            0..FILES => (read, json!({ key: dir.join(format!("f{n}.txt")) })),
+            FILES => match named("search_block") {
+                Some(search) => (search, json!({ "query": "port of the service ferry" })),
+                None => return Answer::Said(Said::text("There is no such tool.")),
+            },
+            _ => return Answer::Said(Said::text("I have what I need.")),
+        };
+        Answer::Said(Said::text("I look.").call(&id, &tool, arguments))
+    }
+}
+
+/// GW7, GW18: an agent whose requests are folded finds by its own tools what left them.
+fn recalls(program: &PathBuf, args: &[&str], env: &[(&str, &str)]) {
+    let shell = Shell::new();
+    shell.folders(&["home", "work"]);
+    for n in 0..FILES {
+        let line =
+            |m: usize| format!("{n}.{m}: the line {} of this file says nothing of value\n", m * 7);
+        let text: String = (0..60).map(line).collect();
+        let what = if n == 2 { "the port of the service ferry is 7302\n" } else { "" };
+        shell.write(&format!("work/f{n}.txt"), &format!("{text}{what}"));
+    }
+    let (ran, seen) = wrapped_with(&shell, program, args, env, forgetting(shell.path("work")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let main: Vec<_> = seen.iter().filter(|seen| seen.body.len() > 8_000).collect();
+    let sizes: Vec<_> = main.iter().map(|seen| seen.body.len()).collect();
+    let text = |seen: &Seen| String::from_utf8_lossy(&seen.body).into_owned();
+    let (asks, hears) = (text(main[main.len() - 2]), text(main[main.len() - 1]));
+    assert!(asks.contains("[memory] Earlier parts"), "{sizes:?} {ran:?}");
+    assert!(!asks.contains("ferry is 7302"), "{sizes:?}");
+    assert!(hears.contains("ferry is 7302"), "{sizes:?} {hears}");
+}
+
+/// GW18: Claude Code.
+#[test]
+fn gw18_claude_code_recalls() {
+    let Some(claude) = client("bin/claude") else { return };
+    let env = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
+    recalls(&claude, &["-p", "Read all files.", "--allowedTools", "Read"], &env);
+}
+
+/// GW18: OpenCode.
+#[test]
+fn gw18_opencode_recalls() {
+    let Some(opencode) = client("bin/opencode") else { return };
+    let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
+    recalls(&opencode, &["run", "-m", "anthropic/claude-sonnet-4-5", "Read all files."], &env);
 }
 
 /// The todos whose conversations hold the answer.

@@ -1,8 +1,7 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
-use crate::world::{World, todos};
+use crate::world::World;
 use foldback::MemoryTool;
-use foldback_gateway::Keeping;
 use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Said, Seen, Upstream};
 use serde_json::{Value, json};
 
@@ -135,7 +134,6 @@ async fn played(
     assert!(log.is_empty(), "{log:?}");
     let (billed, direct) = (world.upstream.billed(), direct.billed());
     let (_, seen) = world.end().await;
-    if let Ok(path) = std::env::var("SEE") { std::fs::write(path, &seen[40.min(seen.len() - 1)].body).unwrap(); }
     (billed, direct, seen.iter().map(|seen| seen.body.len()).collect())
 }
 
@@ -160,6 +158,4 @@ async fn gw8_a_cold_prefix_is_folded_at_once() {
 async fn gw8_a_short_conversation_is_left_as_it_is() {
     let (billed, direct, _) = played(8, 1_000, 10, false).await;
     assert_eq!(billed, direct);
-    drop(todos);
-    drop(Keeping::view);
 }

@@ -26,7 +26,9 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let stop = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
     let (read, written, plain) = bill(&body);
     let usage = json!({ "input_tokens": plain, "cache_creation_input_tokens": written, "cache_read_input_tokens": read, "output_tokens": 7 });
-    let message = |content: Value, stop: Value| json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
+    // A client takes messages with the same id for one.
+    let id = format!("msg_{}", signature(&body, usize::MAX));
+    let message = |content: Value, stop: Value| json!({ "id": id, "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
     if body["stream"] != true {
         return whole(200, &message(Value::Array(blocks), json!(stop)));
     }

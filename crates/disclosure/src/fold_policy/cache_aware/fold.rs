@@ -6,7 +6,7 @@ use crate::called::{CALLED, newest};
 use crate::contents::Contents;
 use crate::cut::one_line;
 use crate::entry::{Entry, Form};
-use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
+use crate::ledger::{load_rule, load_too_many};
 use crate::quote::escaped;
 use foldback_core::SeqNo;
 use std::collections::BTreeSet;
@@ -47,13 +47,15 @@ impl CacheAwarePolicy {
         contents.settle_before(fresh);
         let mut state = state_of(contents, &gone);
         state.extend(self.called_by(contents, &gone));
+        let load = contents.config.names.load();
         if contents.ledger.lists_blocks() {
-            let rule = if self.ledger.is_empty() { LOAD_RULE } else { "[memory] Then:" };
-            lines.insert(0, rule.to_owned());
+            let is_first = self.ledger.is_empty();
+            let rule = if is_first { load_rule(load) } else { "[memory] Then:".to_owned() };
+            lines.insert(0, rule);
             lines.extend(state);
             self.account.ledger.push(lines.join("\n"));
         } else {
-            self.account.ledger = vec![format!("{LOAD_RULE}\n{LOAD_TOO_MANY}")];
+            self.account.ledger = vec![format!("{}\n{}", load_rule(load), load_too_many(load))];
             let state = state.join("\n");
             let state = (!state.is_empty()).then(|| format!("[memory]\n{state}"));
             self.account.ledger.extend(state);

@@ -1,6 +1,6 @@
 //! How many blocks are worth folding: every fold that might be made, priced by an estimate.
 
-use super::account::{Bill, Declared};
+use super::account::Bill;
 use super::{CALLED_TOKENS, CacheAwarePolicy};
 use crate::called::line_tokens;
 use crate::contents::{ClosedBlock, Contents, visible};

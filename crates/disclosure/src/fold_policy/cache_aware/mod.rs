@@ -20,7 +20,7 @@ use crate::declared_tools::DeclaredTools;
 use crate::entry::{Entry, Form, Shown};
 use crate::failures::OpenCall;
 use crate::layout::{Extent, Layout};
-use crate::ledger::{LOAD_RULE, LOAD_TOO_MANY};
+use crate::ledger::{load_rule, load_too_many};
 use crate::opening::{Pinned, pinned_parts, user_turn};
 use crate::quote::escaped;
 use crate::repair::sendable;
@@ -93,10 +93,11 @@ impl CacheAwarePolicy {
         let is_answer = |entry: &Entry| *entry.message().role() == Role::Assistant;
         policy.account.is_dialogue = contents.entries().any(is_answer);
         if folded > 0 {
-            let mut lines = vec![LOAD_RULE.to_owned()];
+            let load = contents.config.names.load().to_owned();
+            let mut lines = vec![load_rule(&load)];
             match contents.ledger.is_complete() {
                 true => lines.extend(contents.ledger.lines().iter().map(|line| escaped(line))),
-                false => lines.push(LOAD_TOO_MANY.to_owned()),
+                false => lines.push(load_too_many(&load)),
             }
             lines.extend(policy.called_by(contents, &[]));
             policy.account.ledger.push(lines.join("\n"));

@@ -1,0 +1,66 @@
+//! The todos of what passes through a gateway, for a server of the memory's tools beside it.
+
+use foldback_core::{Message, TodoId};
+use foldback_tool::canonical_json;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// So many calls are remembered. A client carries a call out as soon as it has the answer.
+const MOST_CALLS: usize = 64;
+
+/// The todos of what passes through a gateway, and which of them called a tool last.
+#[derive(Default)]
+pub struct SessionTodos {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The one that was recorded into last stands first.
+    todos: Vec<TodoId>,
+    calls: VecDeque<Called>,
+}
+
+/// A call of a model.
+struct Called {
+    todo: TodoId,
+    tool: String,
+    /// In their one form.
+    arguments: String,
+}
+
+impl SessionTodos {
+    /// All of them, the one first that a call of this tool most likely comes from: a client may have given the tool a
+    /// longer name.
+    #[must_use]
+    pub fn of_call(&self, tool: &str, arguments: &str) -> Vec<TodoId> {
+        let arguments = one_form(arguments);
+        let state = self.state.lock();
+        let mut todos = state.todos.clone();
+        let is_it = |call: &&Called| call.tool.ends_with(tool) && call.arguments == arguments;
+        let caller = state.calls.iter().rev().find(is_it).map(|call| &call.todo);
+        if let Some(at) = todos.iter().position(|todo| Some(todo) == caller) {
+            let caller = todos.remove(at);
+            todos.insert(0, caller);
+        }
+        todos
+    }
+
+    /// Notes that this was recorded last.
+    pub(crate) fn note(&self, todo: &TodoId, messages: &[Message]) {
+        let mut state = self.state.lock();
+        state.todos.retain(|known| known != todo);
+        state.todos.insert(0, todo.clone());
+        for call in messages.iter().flat_map(Message::tool_calls) {
+            let (tool, arguments) = (call.name.clone(), one_form(&call.arguments));
+            state.calls.push_back(Called { todo: todo.clone(), tool, arguments });
+            if state.calls.len() > MOST_CALLS {
+                state.calls.pop_front();
+            }
+        }
+    }
+}
+
+fn one_form(arguments: &str) -> String {
+    canonical_json(arguments).unwrap_or_else(|_| arguments.to_owned())
+}
