@@ -1,9 +1,10 @@
 //! One request and its answer, copied as they pass.
 
 use crate::body::unpacked;
+use crate::class::HINTS;
 use crate::identity::Sender;
 use crate::{Api, Recorder};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 
 /// A copied answer of more bytes than this is not read.
@@ -12,20 +13,26 @@ const LONGEST: usize = 64 << 20;
 /// A conversation as it was sent.
 pub(crate) struct Asked {
     pub(crate) api: Api,
+    pub(crate) path: String,
     pub(crate) sender: Sender,
-    headers: HeaderMap,
+    /// Those that say how the body is packed and what it is for. No key is among them.
+    pub(crate) headers: HeaderMap,
     body: Bytes,
 }
 
 impl Asked {
-    pub(crate) fn new(api: Api, headers: &HeaderMap, body: &Bytes, secret: &[u8; 32]) -> Self {
-        let mut packed = HeaderMap::new();
-        packed.extend(
-            headers
-                .get("content-encoding")
-                .map(|way| (axum::http::header::CONTENT_ENCODING, way.clone())),
-        );
-        Self { api, sender: Sender::of(headers, secret), headers: packed, body: body.clone() }
+    pub(crate) fn new(
+        api: Api,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+        secret: &[u8; 32],
+    ) -> Self {
+        let kept = ["content-encoding", "user-agent"].into_iter().chain(HINTS);
+        let kept = kept
+            .filter_map(|name| Some((HeaderName::from_static(name), headers.get(name)?.clone())));
+        let (headers, sender) = (kept.collect(), Sender::of(headers, secret));
+        Self { api, path: path.to_owned(), sender, headers, body: body.clone() }
     }
 
     /// The body, unpacked, as text.

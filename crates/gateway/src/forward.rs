@@ -50,10 +50,11 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         false => out,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
+                let secret = gateway.recorder.secret();
                 asked = gateway
                     .recorder
                     .keeps(api)
-                    .then(|| Asked::new(api, &head.headers, &bytes, gateway.recorder.secret()));
+                    .then(|| Asked::new(api, head.uri.path(), &head.headers, &bytes, secret));
                 out.body(bytes)
             }
             Read::Begun(..) if gateway.config.fail_closed => {

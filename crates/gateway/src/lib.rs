@@ -15,6 +15,7 @@
 mod api;
 mod body;
 mod branches;
+mod class;
 mod client_message;
 mod config;
 mod error;

@@ -2,6 +2,7 @@
 
 use crate::Api;
 use crate::branches::{Heard, Known, Mark};
+use crate::class::{Class, Clues};
 use crate::client_message::{ClientMessage, grouped};
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
@@ -57,6 +58,10 @@ struct Body<'b> {
     previous_response_id: Option<Cow<'b, str>>,
     #[serde(borrow, default)]
     tools: Option<Vec<&'b RawValue>>,
+    #[serde(borrow, default)]
+    output_config: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    thinking: Option<&'b RawValue>,
     #[serde(borrow, flatten)]
     hints: Hints<'b>,
 }
@@ -68,8 +73,8 @@ struct Conversation {
     messages: Vec<ClientMessage>,
     /// How many of them were asked; the answer may stand behind.
     asked: usize,
-    /// Which tools the agent has, by name.
-    agent: blake3::Hash,
+    /// Which tools the agent has, by name; `None` of a compaction, which may have others than the agent.
+    agent: Option<blake3::Hash>,
 }
 
 impl Keeper {
@@ -94,9 +99,9 @@ impl Keeper {
         let conversation =
             Conversation::read(&exchange.asked, &body, answer.as_deref(), &self.secret)
                 .map_err(Unkept::Unreadable)?;
-        if conversation.asked == 0 {
+        let Some(conversation) = conversation.filter(|read| read.asked > 0) else {
             return Ok(());
-        }
+        };
         let name = self.name_of(&conversation);
         for _ in 0..TRIES {
             let recorded = self.record(&name, &conversation);
@@ -138,7 +143,7 @@ impl Keeper {
         let Some(family) = self.families.get_mut(name) else { return Ok(()) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
-        let (n, known) = family.place(&self.memory, asked, &conversation.agent)?;
+        let (n, known) = family.place(&self.memory, asked, conversation.agent.as_ref())?;
         let Some(member) = family.members.get_mut(n) else { return Ok(()) };
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
@@ -196,7 +201,7 @@ impl Member {
                 let is_answer = place >= conversation.asked;
                 let mark = Mark {
                     digest: message.digest,
-                    agent: (place == known.messages).then_some(conversation.agent),
+                    agent: conversation.agent.filter(|_| place == known.messages),
                     answer: is_answer.then_some(Heard::FromModel),
                 };
                 let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
@@ -219,12 +224,13 @@ impl Member {
 }
 
 impl Conversation {
+    /// Reads a request; `None` where it is no part of an agent's work.
     fn read(
         asked: &Asked,
         body: &str,
         answer: Option<&str>,
         secret: &[u8; 32],
-    ) -> Result<Self, String> {
+    ) -> Result<Option<Self>, String> {
         let api = asked.api;
         // The words of such an error quote the request.
         let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
@@ -237,6 +243,17 @@ impl Conversation {
         let items = read.input.filter(|_| api == Api::Responses).map(grouped).transpose()?;
         let items = items.unwrap_or_default();
         let sent = read.messages.unwrap_or_else(|| items.iter().map(AsRef::as_ref).collect());
+        let clues = Clues {
+            system: read.system,
+            tools: read.tools.as_ref().map(Vec::len),
+            messages: &sent,
+            output_config: read.output_config,
+            thinking: read.thinking,
+        };
+        let class = Class::of(api, &asked.path, &asked.headers, &clues);
+        if matches!(class, Class::Title | Class::Prewarm | Class::TokenCount) {
+            return Ok(None);
+        }
         let read_message = |message: &&RawValue| ClientMessage::read(api, message);
         let mut messages = sent.iter().map(read_message).collect::<Result<Vec<_>, String>>()?;
         let count = messages.len();
@@ -245,13 +262,14 @@ impl Conversation {
         let mut names: Vec<_> =
             read.tools.iter().flatten().filter_map(|tool| name_of(tool)).collect();
         names.sort();
-        Ok(Self {
+        let agent = blake3::hash(names.join("\n").as_bytes());
+        Ok(Some(Self {
             sender: asked.sender.clone().or_in(&read.hints, secret),
             instructions: read.system.or(read.instructions).and_then(instructions),
             messages,
             asked: count,
-            agent: blake3::hash(names.join("\n").as_bytes()),
-        })
+            agent: (class != Class::Compaction).then_some(agent),
+        }))
     }
 }
 
