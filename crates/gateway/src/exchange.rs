@@ -49,9 +49,9 @@ impl Asked {
 /// A request whose answer was given.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// `None` where it was too long. It may have broken off.
-    answer: Option<Bytes>,
+    pub(crate) answer: Option<Bytes>,
 }
 
 impl Exchange {

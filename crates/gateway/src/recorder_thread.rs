@@ -286,3 +286,6 @@ fn name_of(tool: &RawValue) -> Option<String> {
     let name = tool.get("name").or_else(|| tool.pointer("/function/name"))?;
     name.as_str().map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests;
