@@ -37,9 +37,8 @@ pub(crate) struct Clues<'b> {
     pub(crate) thinking: Option<&'b RawValue>,
 }
 
-/// Headers by which clients say what a request is for.
-pub(crate) const HINTS: [&str; 6] =
-    [CLAUDE_SESSION, CLAUDE_AGENT, CLAUDE_BETAS, CODEX_TURN, CODEX_SUB_AGENT, OPENCODE_PARENT];
+/// Headers by which clients say what a request is for, beside those by which they say who they are.
+pub(crate) const HINTS: [&str; 4] = [CLAUDE_BETAS, CODEX_TURN, CODEX_SUB_AGENT, OPENCODE_PARENT];
 
 const CLAUDE_SESSION: &str = "x-claude-code-session-id";
 const CLAUDE_AGENT: &str = "x-claude-code-agent-id";

@@ -2,6 +2,7 @@
 
 use crate::{GatewayError, Upstream};
 use foldback::Memory;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a gateway is set up with.
@@ -14,6 +15,8 @@ pub struct GatewayConfig {
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
+    /// The folder that each exchange of a conversation is kept in, as a file of its own.
+    pub traffic: Option<PathBuf>,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -37,6 +40,7 @@ impl GatewayConfig {
             anthropic: Upstream::new("https://api.anthropic.com")?,
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
+            traffic: None,
             fail_closed: false,
             token: None,
             folder: None,

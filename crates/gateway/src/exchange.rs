@@ -2,7 +2,7 @@
 
 use crate::body::unpacked;
 use crate::class::HINTS;
-use crate::identity::Sender;
+use crate::identity::{AGENT, SESSION, Sender, TODO};
 use crate::{Api, Recorder};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
@@ -15,7 +15,7 @@ pub(crate) struct Asked {
     pub(crate) api: Api,
     pub(crate) path: String,
     pub(crate) sender: Sender,
-    /// Those that say how the body is packed and what it is for. No key is among them.
+    /// Those that say how the body is packed, who sent it and what for. No key is among them.
     pub(crate) headers: HeaderMap,
     body: Bytes,
 }
@@ -28,7 +28,8 @@ impl Asked {
         body: &Bytes,
         secret: &[u8; 32],
     ) -> Self {
-        let kept = ["content-encoding", "user-agent"].into_iter().chain(HINTS);
+        let own = ["content-encoding", "user-agent", TODO];
+        let kept = own.into_iter().chain(SESSION).chain(AGENT).chain(HINTS);
         let kept = kept
             .filter_map(|name| Some((HeaderName::from_static(name), headers.get(name)?.clone())));
         let (headers, sender) = (kept.collect(), Sender::of(headers, secret));

@@ -3,6 +3,7 @@
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
 use crate::refusal::refusal;
+use crate::traffic::taped;
 use crate::{Api, Gateway};
 use axum::body::Body;
 use axum::extract::Request;
@@ -42,7 +43,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         Ok(url) => url,
         Err(error) => return refusal(api, StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    let mut asked = None;
+    let (mut asked, mut tape) = (None, None);
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
     let out = gateway.http(upstream).request(head.method, url).headers(passed(&head.headers));
@@ -50,11 +51,13 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         false => out,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
-                let secret = gateway.recorder.secret();
+                let (path, secret) = (head.uri.path(), gateway.recorder.secret());
                 asked = gateway
                     .recorder
                     .keeps(api)
-                    .then(|| Asked::new(api, head.uri.path(), &head.headers, &bytes, secret));
+                    .then(|| Asked::new(api, path, &head.headers, &bytes, secret));
+                let traffic = gateway.traffic.as_ref();
+                tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
                 out.body(bytes)
             }
             Read::Begun(..) if gateway.config.fail_closed => {
@@ -96,7 +99,9 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let answering = asked
         .filter(|_| answer.status().is_success())
         .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
-    *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
+    let answered = tape.map(|tape| tape.answered(answer.status(), answer.headers()));
+    let pieces = taped(answer.bytes_stream(), answered);
+    *response.body_mut() = Body::from_stream(copied(pieces, answering));
     response
 }
 

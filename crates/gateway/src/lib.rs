@@ -7,6 +7,7 @@
 //! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
 //! - [`Upstream`] is a provider's address, and where a request goes.
 //! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
+//! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
@@ -30,6 +31,7 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod traffic;
 mod upstream;
 
 pub use api::Api;
@@ -38,4 +40,5 @@ pub use config::{GatewayConfig, Keeping, Log};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;
+pub use traffic::Traffic;
 pub use upstream::Upstream;

@@ -105,16 +105,18 @@ fn gw17_claude_code_is_wrapped() {
     assert_eq!(again.matches("Which port is it?").count(), 1, "{again}");
 }
 
-/// GW17: OpenCode, with either API.
+/// GW6, GW17: OpenCode.
 #[test]
 fn gw17_opencode_is_wrapped() {
     let Some(opencode) = client("bin/opencode") else { return };
     let shell = Shell::new();
     let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
     let args = ["run", "-m", "anthropic/claude-sonnet-4-5", "Which port is it? Read a.txt."];
-    let (ran, _) = wrapped(&shell, &opencode, &args, &env);
+    let (ran, seen) = wrapped(&shell, &opencode, &args, &env);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(answered(&shell).len(), 1, "{:?} {ran:?}", shell.todos());
+    // GW6: it has asked for a title as well.
+    assert_eq!((seen.len(), shell.todos().len()), (3, 1), "{:?}", shell.todos());
 }
 
 /// GW2, GW17: Codex, which speaks Responses.

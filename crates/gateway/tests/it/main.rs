@@ -7,4 +7,5 @@ mod guarding;
 mod histories;
 mod passing;
 mod recording;
+mod traffic;
 mod world;
