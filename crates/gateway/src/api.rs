@@ -1,9 +1,11 @@
 //! The APIs that clients speak.
 
 use axum::http::{HeaderMap, Method};
+use serde::Serialize;
 
 /// The API that a request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Api {
     /// `POST /v1/messages`, of Anthropic.

@@ -2,6 +2,7 @@
 
 use crate::{GatewayError, Upstream};
 use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a gateway is set up with.
@@ -16,6 +17,8 @@ pub struct GatewayConfig {
     pub keeping: Keeping,
     /// Whether what left a conversation's view is left out of its requests, where the agent has a tool that loads it.
     pub folds: bool,
+    /// The folder that each exchange of a conversation is kept in, as a file of its own.
+    pub traffic: Option<PathBuf>,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -40,6 +43,7 @@ impl GatewayConfig {
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
             folds: true,
+            traffic: None,
             fail_closed: false,
             token: None,
             folder: None,

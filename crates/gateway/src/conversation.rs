@@ -1,6 +1,7 @@
 //! A conversation as a request holds it.
 
 use crate::Api;
+use crate::class::{Class, Clues};
 use crate::client_message::{ClientMessage, Digests, grouped};
 use crate::exchange::Asked;
 use crate::identity::{Hints, Sender};
@@ -20,8 +21,8 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<ClientMessage>,
     /// How many of them were asked; the answer may stand behind.
     pub(crate) asked: usize,
-    /// Which tools the agent has, by name.
-    pub(crate) agent: blake3::Hash,
+    /// Which tools the agent has, by name; `None` of a compaction, which may have others than the agent.
+    pub(crate) agent: Option<blake3::Hash>,
     pub(crate) terms: Terms,
 }
 
@@ -48,6 +49,13 @@ pub(crate) enum Thinking {
     Required,
 }
 
+impl Thinking {
+    fn read(thinking: &RawValue) -> Self {
+        let kind = serde_json::from_str::<Kind<'_>>(thinking.get()).ok().and_then(|read| read.kind);
+        if kind.as_deref() == Some("enabled") { Self::Required } else { Self::Free }
+    }
+}
+
 /// What is read of a request.
 #[derive(Deserialize)]
 struct Body<'b> {
@@ -69,7 +77,9 @@ struct Body<'b> {
     #[serde(borrow, default)]
     tools: Option<Vec<&'b RawValue>>,
     #[serde(borrow, default)]
-    thinking: Option<Kind<'b>>,
+    output_config: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    thinking: Option<&'b RawValue>,
     #[serde(borrow, flatten)]
     hints: Hints<'b>,
 }
@@ -82,7 +92,7 @@ struct Kind<'k> {
 }
 
 impl Conversation {
-    /// Reads a request, and the answer where there is one.
+    /// Reads a request, and the answer where there is one; `None` where it is no part of an agent's work.
     ///
     /// # Errors
     /// When it is of no known shape: a sentence without its full stop.
@@ -92,7 +102,7 @@ impl Conversation {
         answer: Option<&str>,
         secret: &[u8; 32],
         digests: &mut Digests,
-    ) -> Result<Self, String> {
+    ) -> Result<Option<Self>, String> {
         let api = asked.api;
         // The words of such an error quote the request.
         let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
@@ -115,6 +125,17 @@ impl Conversation {
             }
             (_, None) => sent = Vec::new(),
         }
+        let clues = Clues {
+            system: read.system,
+            tools: read.tools.as_ref().map(Vec::len),
+            messages: &sent,
+            output_config: read.output_config,
+            thinking: read.thinking,
+        };
+        let class = Class::of(api, &asked.path, &asked.headers, &clues);
+        if matches!(class, Class::Title | Class::Prewarm | Class::TokenCount) {
+            return Ok(None);
+        }
         let mut messages = Vec::with_capacity(sent.len() + 1);
         for message in sent {
             messages.push(digests.read(api, message)?);
@@ -130,24 +151,22 @@ impl Conversation {
         let instructions = read.system.or(read.instructions);
         let terms = Terms {
             model: read.model.unwrap_or_default().into_owned(),
-            thinking: match read.thinking.and_then(|thinking| thinking.kind).as_deref() {
-                Some("enabled") => Thinking::Required,
-                _ => Thinking::Free,
-            },
+            thinking: read.thinking.map_or(Thinking::Free, Thinking::read),
             load: load.and_then(|load| tools.iter().find_map(|tool| name_of_load(tool, &load))),
             is_marked: api != Api::Messages || body.contains("\"cache_control\""),
             is_long: api == Api::Messages && body.contains("\"ttl\":\"1h\""),
             place: raw.map_or(0..0, |raw| place(body, raw)),
         };
-        Ok(Self {
+        let agent = blake3::hash(names.join("\n").as_bytes());
+        Ok(Some(Self {
             api,
             sender: asked.sender.clone().or_in(&read.hints, secret),
             instructions: instructions.and_then(standing),
             messages,
             asked: count,
-            agent: blake3::hash(names.join("\n").as_bytes()),
+            agent: (class != Class::Compaction).then_some(agent),
             terms,
-        })
+        }))
     }
 
     /// The messages that were asked.

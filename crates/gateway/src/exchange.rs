@@ -1,9 +1,10 @@
 //! One request and its answer, copied as they pass.
 
 use crate::body::unpacked;
-use crate::identity::Sender;
+use crate::class::HINTS;
+use crate::identity::{AGENT, SESSION, Sender, TODO};
 use crate::{Api, Recorder};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 
 /// A copied answer of more bytes than this is not read.
@@ -13,20 +14,27 @@ const LONGEST: usize = 64 << 20;
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) api: Api,
+    pub(crate) path: String,
     pub(crate) sender: Sender,
-    headers: HeaderMap,
+    /// Those that say how the body is packed, who sent it and what for. No key is among them.
+    pub(crate) headers: HeaderMap,
     body: Bytes,
 }
 
 impl Asked {
-    pub(crate) fn new(api: Api, headers: &HeaderMap, body: &Bytes, secret: &[u8; 32]) -> Self {
-        let mut packed = HeaderMap::new();
-        packed.extend(
-            headers
-                .get("content-encoding")
-                .map(|way| (axum::http::header::CONTENT_ENCODING, way.clone())),
-        );
-        Self { api, sender: Sender::of(headers, secret), headers: packed, body: body.clone() }
+    pub(crate) fn new(
+        api: Api,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+        secret: &[u8; 32],
+    ) -> Self {
+        let own = ["content-encoding", "user-agent", TODO];
+        let kept = own.into_iter().chain(SESSION).chain(AGENT).chain(HINTS);
+        let kept = kept
+            .filter_map(|name| Some((HeaderName::from_static(name), headers.get(name)?.clone())));
+        let (headers, sender) = (kept.collect(), Sender::of(headers, secret));
+        Self { api, path: path.to_owned(), sender, headers, body: body.clone() }
     }
 
     /// The body, unpacked, as text.
@@ -43,9 +51,9 @@ impl Asked {
 /// A request whose answer was given.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// `None` where it was too long. It may have broken off.
-    answer: Option<Bytes>,
+    pub(crate) answer: Option<Bytes>,
 }
 
 impl Exchange {

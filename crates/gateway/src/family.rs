@@ -85,12 +85,13 @@ impl Family {
     }
 
     /// The member that a conversation goes on in, and how far it is known there. The one that holds most of it,
-    /// of equals the one where nothing else was said since; a new one where it is nobody's.
+    /// of equals the one where nothing else was said since; a new one where it is nobody's. Without an agent it is
+    /// that of the session's first.
     pub(crate) fn place(
         &mut self,
         memory: &Memory,
         digests: &[blake3::Hash],
-        agent: &blake3::Hash,
+        agent: Option<&blake3::Hash>,
     ) -> Result<(usize, Known), Error> {
         loop {
             if let Some(found) = self.find(digests, agent) {
@@ -112,7 +113,11 @@ impl Family {
     }
 
     /// The member that a conversation goes on in; `None` where it is a new one.
-    fn find(&self, digests: &[blake3::Hash], agent: &blake3::Hash) -> Option<(usize, Known)> {
+    fn find(
+        &self,
+        digests: &[blake3::Hash],
+        agent: Option<&blake3::Hash>,
+    ) -> Option<(usize, Known)> {
         let known = self.members.iter().map(|member| member.branches.follow(digests)).enumerate();
         let rank = |(n, known): &(usize, Known)| (known.messages, known.is_tip, Reverse(*n));
         let best = known.max_by_key(rank).filter(|(_, known)| known.messages > 0);
@@ -126,7 +131,7 @@ impl Family {
             // An agent of a session that begins anew has compacted what it said, or gone back to the start.
             let same = |member: &Member| match self.known_by {
                 KnownBy::Todo => true,
-                KnownBy::Session => member.branches.has_agent(agent),
+                KnownBy::Session => agent.is_none_or(|agent| member.branches.has_agent(agent)),
                 KnownBy::Beginning => false,
             };
             self.members.iter().position(same).map(|n| (n, Known::NOTHING))

@@ -4,6 +4,7 @@ use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
 use crate::recorder_thread::SHORTEST;
 use crate::refusal::refusal;
+use crate::traffic::taped;
 use crate::{Api, Gateway, GatewayError, Upstream};
 use axum::body::Body;
 use axum::extract::Request;
@@ -46,15 +47,17 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     };
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let (mut asked, mut sent) = (None, None);
+    let (mut asked, mut sent, mut tape) = (None, None, None);
     let answer = match has_body {
         false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
-                let recorder = &gateway.recorder;
+                let (path, recorder) = (head.uri.path(), &gateway.recorder);
                 asked = recorder
                     .keeps(api)
-                    .then(|| Asked::new(api, &head.headers, &bytes, recorder.secret()));
+                    .then(|| Asked::new(api, path, &head.headers, &bytes, recorder.secret()));
+                let traffic = gateway.traffic.as_ref();
+                tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
                 way.converse(bytes, asked.as_ref(), &mut sent).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
@@ -89,7 +92,9 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let answering = asked
         .filter(|_| answer.status().is_success())
         .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
-    *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
+    let answered = tape.map(|tape| tape.answered(answer.status(), answer.headers()));
+    let pieces = taped(answer.bytes_stream(), answered);
+    *response.body_mut() = Body::from_stream(copied(pieces, answering));
     response
 }
 

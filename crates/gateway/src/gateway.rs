@@ -3,7 +3,7 @@
 use crate::forward::forward;
 use crate::guard::Guard;
 use crate::refusal::refusal;
-use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder};
+use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -20,6 +20,8 @@ const CONNECT: Duration = Duration::from_secs(30);
 pub struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) recorder: Recorder,
+    /// `None` where nobody asked for it.
+    pub(crate) traffic: Option<Traffic>,
     /// For providers elsewhere, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
@@ -57,13 +59,22 @@ impl Gateway {
             }
             Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
         };
-        Ok(Self { far: built(builder())?, near: built(builder().no_proxy())?, recorder, config })
+        let dir = config.traffic.as_deref();
+        let traffic = dir.map(|dir| Traffic::new(dir, *recorder.secret(), &config.log));
+        let (far, near) = (built(builder())?, built(builder().no_proxy())?);
+        Ok(Self { far, near, recorder, traffic, config })
     }
 
     /// What records its conversations.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// What keeps its exchanges, where that is wanted.
+    #[must_use]
+    pub fn traffic(&self) -> Option<&Traffic> {
+        self.traffic.as_ref()
     }
 
     /// Answers clients until `stop` is there; then those that are being answered are waited for, and what was
@@ -80,12 +91,15 @@ impl Gateway {
         if !address.ip().is_loopback() && self.config.token.is_none() {
             return Err(GatewayError::Exposed(address));
         }
-        let recorder = self.recorder.clone();
+        let (recorder, traffic) = (self.recorder.clone(), self.traffic.clone());
         let guard = Guard::new(address, self.config.token.as_deref());
         let door = Arc::new(Door { gateway: self, guard });
         let router = Router::new().fallback(answer).with_state(door);
         axum::serve(listener, router).with_graceful_shutdown(stop).await?;
         recorder.finish().await;
+        if let Some(traffic) = traffic {
+            traffic.finish().await;
+        }
         Ok(())
     }
 

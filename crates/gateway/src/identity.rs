@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 /// Headers by which clients name their session, the first that is there: foldback's own for programs that have
 /// none, then those of Claude Code, Codex and OpenCode.
-const SESSION: [&str; 4] =
+pub(crate) const SESSION: [&str; 4] =
     ["x-foldback-session", "x-claude-code-session-id", "session-id", "x-session-affinity"];
 
 /// Headers by which clients name an agent of a session: foldback's own, then those of Claude Code and Codex.
-const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-id"];
+pub(crate) const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-id"];
 
 /// The header that names the todo.
-const TODO: &str = "x-foldback-todo";
+pub(crate) const TODO: &str = "x-foldback-todo";
 
 /// Headers that name a client's account, or carry its key. An account comes first: it stays when tokens are renewed.
 const CREDENTIALS: [&str; 4] = ["chatgpt-account-id", "authorization", "x-api-key", "api-key"];
@@ -59,6 +59,13 @@ impl Sender {
         let account = account.map(|account| blake3::keyed_hash(secret, account.as_bytes()));
         self.credential = account.or(self.credential);
         self
+    }
+
+    /// A digest of its session and its agent; `None` where it names no session.
+    pub(crate) fn session(&self, secret: &[u8; 32]) -> Option<blake3::Hash> {
+        // No header holds a line break.
+        let named = [self.session.as_deref()?, self.agent.as_deref().unwrap_or_default()];
+        Some(blake3::keyed_hash(secret, named.join("\n").as_bytes()))
     }
 
     /// How it is known which conversation a request belongs to.

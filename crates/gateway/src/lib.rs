@@ -7,6 +7,7 @@
 //! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
 //! - [`Upstream`] is a provider's address, and where a request goes.
 //! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
+//! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
@@ -16,6 +17,7 @@ mod api;
 mod body;
 mod branches;
 mod caching;
+mod class;
 mod client_message;
 mod config;
 mod conversation;
@@ -34,6 +36,7 @@ mod recorder_thread;
 mod refusal;
 mod rewriting;
 mod session_todos;
+mod traffic;
 mod upstream;
 
 pub use api::Api;
@@ -43,4 +46,5 @@ pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;
 pub use session_todos::SessionTodos;
+pub use traffic::Traffic;
 pub use upstream::Upstream;

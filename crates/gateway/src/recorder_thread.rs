@@ -66,8 +66,7 @@ impl Keeper {
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
         let answer = exchange.answer();
-        let (_, conversation) = self.read(&exchange.asked, answer.as_deref())?;
-        if conversation.asked > 0 {
+        if let Some((_, conversation)) = self.read(&exchange.asked, answer.as_deref())? {
             self.tried(&conversation, Self::record)?;
         }
         Ok(())
@@ -79,7 +78,7 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Option<String>, Unkept> {
-        let (body, conversation) = self.read(asked, None)?;
+        let Some((body, conversation)) = self.read(asked, None)? else { return Ok(None) };
         if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
             return Ok(None);
         }
@@ -94,7 +93,7 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
-        let (_, conversation) = self.read(asked, None)?;
+        let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
         self.tried(&conversation, |keeper, name, conversation| {
             if let Some((member, _)) = keeper.recorded(name, conversation)? {
                 member.is_left_alone = true;
@@ -103,16 +102,18 @@ impl Keeper {
         })
     }
 
+    /// Reads a request; `None` where it is no part of an agent's work.
     fn read(
         &mut self,
         asked: &Asked,
         answer: Option<&str>,
-    ) -> Result<(String, Conversation), Unkept> {
+    ) -> Result<Option<(String, Conversation)>, Unkept> {
         let packed =
             || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
         let body = asked.body().ok_or_else(packed)?;
         let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
-        Ok((body, read.map_err(Unkept::Unreadable)?))
+        let read = read.map_err(Unkept::Unreadable)?;
+        Ok(read.filter(|read| read.asked > 0).map(|read| (body, read)))
     }
 
     /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
@@ -173,7 +174,7 @@ impl Keeper {
         let Some(family) = self.families.get_mut(name) else { return Ok(None) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
-        let (n, known) = family.place(&self.memory, asked, &conversation.agent)?;
+        let (n, known) = family.place(&self.memory, asked, conversation.agent.as_ref())?;
         let Some(member) = family.members.get_mut(n) else { return Ok(None) };
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
@@ -189,9 +190,11 @@ impl Keeper {
         let answer: Vec<_> =
             answer.flat_map(|answer| answer.messages().unwrap_or_default()).collect();
         self.session.note(member.session.todo(), &answer);
+        // Where others have written meanwhile, going elsewhere shows it.
+        let seq = member.session.len();
         // What comes now may stand on something else than what came last.
         member.go_to(known.node)?;
-        let tip = member.record(conversation, &known, &again)?;
+        let tip = member.record(seq, conversation, &known, &again)?;
         Ok(Some((member, tip)))
     }
 
@@ -277,14 +280,15 @@ impl Member {
         Ok(session.arrangement())
     }
 
-    /// Records what of a conversation is not known, and what is sent anew. Gives its last message.
+    /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew. Gives its last
+    /// message.
     fn record(
         &mut self,
+        mut seq: u64,
         conversation: &Conversation,
         known: &Known,
         again: &[SentAgain],
     ) -> Result<Option<u32>, Error> {
-        let mut seq = self.session.len();
         let (mut parent, mut again) = (known.node, again);
         let mut rest = conversation.messages.get(known.messages..).unwrap_or_default();
         let mut place = known.messages;
@@ -297,7 +301,7 @@ impl Member {
                 let is_answer = place >= conversation.asked;
                 let mark = Mark {
                     digest: message.digest,
-                    agent: (place == known.messages).then_some(conversation.agent),
+                    agent: conversation.agent.filter(|_| place == known.messages),
                     answer: is_answer.then_some(Heard::FromModel),
                 };
                 let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
@@ -321,3 +325,6 @@ impl Member {
         Ok(parent)
     }
 }
+
+#[cfg(test)]
+mod tests;

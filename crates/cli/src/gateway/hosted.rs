@@ -6,8 +6,11 @@ use crate::output::Output;
 use crate::run::Signals;
 use crate::store;
 use clap::Args;
-use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Upstream};
+use foldback_gateway::{
+    Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Traffic, Upstream,
+};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -25,13 +28,16 @@ pub(crate) struct Providers {
     #[arg(long, value_name = "URL")]
     pub(crate) openai_url: Option<String>,
 
-    /// Record nothing
+    /// Record nothing in the store
     #[arg(long)]
     no_record: bool,
 
     /// Send every conversation whole, also where the agent has a tool that loads what would be left out
     #[arg(long)]
     no_fold: bool,
+    /// Keep each exchange of a conversation in this folder, as a file: request and answer as text, and no key
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
 
     /// Refuse a request whose conversation cannot be recorded, rather than pass it on
     #[arg(long, conflicts_with = "no_record")]
@@ -62,6 +68,7 @@ impl Providers {
                 Err(error) => Keeping::Impossible(error.to_string()),
             },
         };
+        config.traffic.clone_from(&self.record);
         config.fail_closed = self.fail_closed;
         config.log = log;
         Ok(config)
@@ -81,6 +88,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
     recorder: Recorder,
+    traffic: Option<Traffic>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<Result<(), GatewayError>>,
 }
@@ -93,13 +101,13 @@ impl Hosted {
         let address = listener.local_addr().map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
         let gateway = Gateway::new(config)?;
-        let recorder = gateway.recorder().clone();
+        let (recorder, traffic) = (gateway.recorder().clone(), gateway.traffic().cloned());
         let stopped = async {
             // A sender that is gone says the same.
             let _ = stopped.await;
         };
         let served = tokio::spawn(gateway.serve(listener, stopped));
-        Ok(Self { address, recorder, stop, served })
+        Ok(Self { address, recorder, traffic, stop, served })
     }
 
     /// What records its conversations.
@@ -120,7 +128,7 @@ impl Hosted {
     /// Answers those that are being answered, as long as that takes no longer than it may and no signal comes;
     /// records what was said, and ends.
     pub(crate) async fn end(self, signals: &mut Signals) -> Result<(), CliError> {
-        let Self { recorder, stop, mut served, .. } = self;
+        let Self { recorder, traffic, stop, mut served, .. } = self;
         drop(stop);
         let ended = tokio::select! {
             ended = &mut served => joined(ended),
@@ -129,6 +137,9 @@ impl Hosted {
         };
         served.abort();
         recorder.finish().await;
+        if let Some(traffic) = traffic {
+            traffic.finish().await;
+        }
         ended
     }
 }

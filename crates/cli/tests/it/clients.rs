@@ -124,7 +124,7 @@ fn recalls(program: &PathBuf, args: &[&str], env: &[(&str, &str)]) {
             |m: usize| format!("{n}.{m}: the line {} of this file says nothing of value\n", m * 7);
         let text: String = (0..60).map(line).collect();
         let what = if n == 2 { "the port of the service ferry is 7302\n" } else { "" };
-        shell.write(&format!("work/f{n}.txt"), &format!("{text}{what}"));
+        shell.write(&format!("work/f{n}.txt"), format!("{text}{what}"));
     }
     let (ran, seen) = wrapped_with(&shell, program, args, env, forgetting(shell.path("work")));
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -188,16 +188,18 @@ fn gw17_claude_code_is_wrapped() {
     assert_eq!(again.matches("Which port is it?").count(), 1, "{again}");
 }
 
-/// GW17: OpenCode, with either API.
+/// GW6, GW17: OpenCode.
 #[test]
 fn gw17_opencode_is_wrapped() {
     let Some(opencode) = client("bin/opencode") else { return };
     let shell = Shell::new();
     let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
     let args = ["run", "-m", "anthropic/claude-sonnet-4-5", "Which port is it? Read a.txt."];
-    let (ran, _) = wrapped(&shell, &opencode, &args, &env);
+    let (ran, seen) = wrapped(&shell, &opencode, &args, &env);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(answered(&shell).len(), 1, "{:?} {ran:?}", shell.todos());
+    // GW6: it has asked for a title as well.
+    assert_eq!((seen.len(), shell.todos().len()), (3, 1), "{:?}", shell.todos());
 }
 
 /// GW2, GW17: Codex, which speaks Responses.

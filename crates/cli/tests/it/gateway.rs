@@ -64,7 +64,10 @@ fn gw17_a_wrapped_program_is_recorded_and_its_exit_code_returned() {
     assert_eq!(ran.code, 7, "{ran:?}");
     assert_eq!(ran.json()["content"][0]["text"], "It is berth 七.");
     let openai = asking("OPENAI_BASE_URL", "/chat/completions", "Which pier?");
-    let ran = wrapped(&shell, &provider, &["sh", "-c", &openai]);
+    let (traffic, recorded) = (shell.path("traffic"), ["--record", "traffic"]);
+    let ran = wrapped(&shell, &provider, &[&recorded[..], &["sh", "-c", &openai]].concat());
+    let files: Vec<_> = std::fs::read_dir(traffic).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(
         (ran.code, &ran.json()["choices"][0]["message"]["content"]),
         (0, &json!("It is berth 七."))

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
+mod classes;
 mod folds;
 mod guarding;
 mod histories;
 mod passing;
 mod recording;
+mod traffic;
 mod world;

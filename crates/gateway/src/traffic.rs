@@ -1,0 +1,228 @@
+//! What passes, kept in files.
+
+use crate::body::begun;
+use crate::exchange::Asked;
+use crate::{Api, Log};
+use axum::http::header::CONTENT_ENCODING;
+use axum::http::{HeaderMap, StatusCode};
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt as _};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+/// So many KiB may wait to be written. What passes beyond that is not kept.
+const MOST_WAITING: u32 = 256 << 10;
+
+/// Of an answer so many bytes are kept.
+const LONGEST: usize = 64 << 20;
+
+/// Keeps each exchange of a conversation as a file of a folder. A file has its name when it is whole, so one that is
+/// there is never half of one, whenever the gateway was killed. Whatever becomes of it, no client waits.
+#[derive(Clone)]
+pub struct Traffic {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dir: PathBuf,
+    /// What digests are made with.
+    secret: [u8; 32],
+    /// Room for what waits to be written.
+    room: Arc<Semaphore>,
+    /// How many were begun.
+    count: AtomicU64,
+    trouble: Mutex<Option<String>>,
+    log: Log,
+}
+
+/// An exchange as it stands in its file.
+#[derive(Serialize)]
+struct Record<'x> {
+    /// Milliseconds since 1970.
+    at: u64,
+    api: Api,
+    path: &'x str,
+    client: &'x str,
+    /// A digest of the session that the headers name, with its agent; `None` where they name none.
+    session: Option<String>,
+    headers: BTreeMap<&'x str, Cow<'x, str>>,
+    status: u16,
+    request: &'x str,
+    answer: &'x str,
+    /// Milliseconds from the request's end to the answer's first byte, and to its last one.
+    first_ms: Option<u64>,
+    last_ms: Option<u64>,
+}
+
+impl Traffic {
+    pub(crate) fn new(dir: &Path, secret: [u8; 32], log: &Log) -> Self {
+        let room = Arc::new(Semaphore::new(MOST_WAITING as usize));
+        let (dir, log) = (dir.to_owned(), Arc::clone(log));
+        let (count, trouble) = (AtomicU64::new(0), Mutex::default());
+        Self { shared: Arc::new(Shared { dir, secret, room, count, trouble, log }) }
+    }
+
+    /// Begins to keep an exchange.
+    pub(crate) fn asked(&self, api: Api, path: &str, headers: &HeaderMap, body: &Bytes) -> Tape {
+        let asked = Asked::new(api, path, headers, body, &self.shared.secret);
+        let n = self.shared.count.fetch_add(1, Ordering::Relaxed);
+        let (at, began) = (SystemTime::now(), Instant::now());
+        Tape { traffic: self.clone(), n, asked, at, began }
+    }
+
+    /// Waits until everything that was taken is written.
+    pub async fn finish(&self) {
+        // All the room there is comes back with the last that is written.
+        drop(self.shared.room.acquire_many(MOST_WAITING).await);
+    }
+}
+
+/// An exchange whose answer is awaited.
+pub(crate) struct Tape {
+    traffic: Traffic,
+    /// Its number in this gateway.
+    n: u64,
+    asked: Asked,
+    at: SystemTime,
+    began: Instant,
+}
+
+impl Tape {
+    /// The same with the head of its answer.
+    pub(crate) fn answered(self, status: StatusCode, headers: &HeaderMap) -> Answered {
+        let (headers, answer) = (headers.clone(), BytesMut::new());
+        Answered { whole: Some(Whole { tape: self, status, headers, answer, times: None }) }
+    }
+}
+
+/// An exchange whose answer is being given. It is written when the answer ends, however it ends.
+pub(crate) struct Answered {
+    whole: Option<Whole>,
+}
+
+/// An exchange, as far as it came.
+struct Whole {
+    tape: Tape,
+    status: StatusCode,
+    headers: HeaderMap,
+    answer: BytesMut,
+    /// When the first byte came, and the last.
+    times: Option<(Duration, Duration)>,
+}
+
+/// The pieces as they come, each copied.
+pub(crate) fn taped<E>(
+    pieces: impl Stream<Item = Result<Bytes, E>>,
+    mut answered: Option<Answered>,
+) -> impl Stream<Item = Result<Bytes, E>> {
+    pieces.inspect(move |piece| {
+        let whole = answered.as_mut().and_then(|answered| answered.whole.as_mut());
+        if let (Ok(piece), Some(whole)) = (piece, whole) {
+            whole.copy(piece);
+        }
+    })
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        let Some(whole) = self.whole.take() else { return };
+        let traffic = whole.tape.traffic.clone();
+        let kib = (whole.tape.asked.bytes() + whole.answer.len()) / 1024 + 1;
+        let room = u32::try_from(kib).ok();
+        let room =
+            room.and_then(|kib| traffic.shared.room.clone().try_acquire_many_owned(kib).ok());
+        let Some(room) = room else {
+            traffic.shared.note(Err("more passes than can be written".to_owned()));
+            return;
+        };
+        let write = move || {
+            traffic.shared.note(traffic.shared.write(whole));
+            drop(room);
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(write)),
+            Err(_) => write(),
+        }
+    }
+}
+
+impl Whole {
+    fn copy(&mut self, piece: &Bytes) {
+        let now = self.tape.began.elapsed();
+        self.times = Some((self.times.map_or(now, |(first, _)| first), now));
+        let room = LONGEST - self.answer.len();
+        self.answer.extend_from_slice(piece.get(..room).unwrap_or(piece));
+    }
+}
+
+impl Shared {
+    /// Writes an exchange.
+    fn write(&self, whole: Whole) -> Result<(), String> {
+        let asked = &whole.tape.asked;
+        let packed = || "a body is packed in an unknown way, or no text".to_owned();
+        let request = asked.body().ok_or_else(packed)?;
+        let answer = whole.answer.freeze();
+        let answer = begun(&whole.headers, &answer).ok_or_else(packed)?;
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let at = ms(whole.tape.at.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let mut headers = BTreeMap::new();
+        for (name, value) in asked.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING) {
+            headers.insert(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
+        }
+        let record = Record {
+            at,
+            api: asked.api,
+            path: &asked.path,
+            client: &asked.sender.client,
+            session: asked.sender.session(&self.secret).map(|digest| digest.to_hex().to_string()),
+            headers,
+            status: whole.status.as_u16(),
+            request: &request,
+            answer: &String::from_utf8_lossy(&answer),
+            first_ms: whole.times.map(|(first, _)| ms(first)),
+            last_ms: whole.times.map(|(_, last)| ms(last)),
+        };
+        let mut line = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        let name = format!("{at:013}-{}-{:06}", std::process::id(), whole.tape.n);
+        let (part, file) = (format!("{name}.part"), format!("{name}.json"));
+        let (part, file) = (self.dir.join(part), self.dir.join(file));
+        let written = self.create(&part).and_then(|mut to| to.write_all(&line));
+        written.and_then(|()| std::fs::rename(&part, &file)).map_err(|error| {
+            // What is left of it is of no use to anybody.
+            let _ = std::fs::remove_file(&part);
+            format!("{} cannot be written to: {error}", self.dir.display())
+        })
+    }
+
+    /// A new file that its owner alone reads, in a folder that is made where there is none.
+    fn create(&self, path: &Path) -> std::io::Result<File> {
+        let (mut folder, mut file) = (DirBuilder::new(), OpenOptions::new());
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+            std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+        }
+        folder.recursive(true).create(&self.dir)?;
+        file.write(true).create_new(true).open(path)
+    }
+
+    /// Says why an exchange was not kept. The same again is not said again.
+    fn note(&self, written: Result<(), String>) {
+        let why = written.err();
+        let before = std::mem::replace(&mut *self.trouble.lock(), why.clone());
+        if let Some(why) = why.filter(|why| before.as_ref() != Some(why)) {
+            (self.log)(&format!("an exchange is not kept: {why}"));
+        }
+    }
+}
