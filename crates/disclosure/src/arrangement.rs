@@ -11,9 +11,6 @@ pub struct Arrangement {
     pub pieces: Vec<Piece>,
     /// Whether a recall tool has to be declared with it.
     pub declares: bool,
-    /// The first message behind the last move of the stable part. What a model said before that, it said behind
-    /// other words.
-    pub moved: SeqNo,
 }
 
 /// A message of an [`Arrangement`].

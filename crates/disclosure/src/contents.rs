@@ -41,6 +41,8 @@ pub(crate) struct Contents {
     pub(crate) moves: u64,
     /// Messages of other branches of the conversation.
     pub(crate) others: Vec<Range<u64>>,
+    /// The numbers of closed blocks, and of each its first message that is shown with a later one.
+    kept_back: Vec<(u32, SeqNo)>,
     tracker: PairingTracker,
 }
 
@@ -73,6 +75,7 @@ impl Contents {
             notices: BTreeMap::new(),
             moves: 0,
             others: Vec::new(),
+            kept_back: Vec::new(),
             tracker: PairingTracker::default(),
         }
     }
@@ -85,6 +88,7 @@ impl Contents {
         pins: Vec<(Attribution, Arc<Message>)>,
         closed: Vec<(Block, Vec<Shown>)>,
         open_tail: Vec<Shown>,
+        folded: u32,
     ) -> Self {
         let mut contents = Self::new(config, marks);
         contents.begins = snapshot.begins;
@@ -97,6 +101,7 @@ impl Contents {
         contents.todo_list = snapshot.todo_list;
         contents.notices = snapshot.notices;
         contents.others = snapshot.others;
+        contents.kept_back = snapshot.kept_back;
         for (whose, message) in pins {
             let seq = whose.seq();
             if contents.is_system_prompt(seq, &message) {
@@ -108,10 +113,19 @@ impl Contents {
             }
         }
         contents.system_prompt.sort_by_key(|(seq, _)| *seq);
-        for (block, messages) in closed {
+        for (block, mut messages) in closed {
+            let n = block.header.block_id.n();
+            if n <= folded {
+                // Of this one only what is shown with the next is there.
+                let kept = contents.kept_back.iter().find(|(of, _)| *of == n);
+                let kept = kept.map(|(_, first)| *first);
+                messages.retain(|shown| kept.is_some_and(|first| shown.seq >= first));
+                contents.replay(messages);
+                continue;
+            }
             contents.replay(messages);
             // As after the fold: what comes next begins a unit of its own.
-            let entries = std::mem::take(&mut contents.open_tail);
+            let entries = contents.take_first(n, contents.open_tail.len());
             if entries.is_empty() && contents.is_of_others(&block) {
                 continue;
             }
@@ -139,6 +153,7 @@ impl Contents {
             todo_list: self.todo_list.clone(),
             notices: self.notices.clone(),
             others: self.others.clone(),
+            kept_back: self.kept_back.clone(),
             account,
         }
     }
@@ -259,11 +274,52 @@ impl Contents {
         let newest = newest.find(|entry| entry.kind != Kind::Instruction);
         self.fresh_from = newest.map_or(block.range.last().next(), |newest| newest.unit);
         let split = self.open_tail.partition_point(|entry| entry.seq <= block.range.last());
-        let open_tail = self.open_tail.split_off(split);
-        let entries = std::mem::replace(&mut self.open_tail, open_tail);
+        let entries = self.take_first(block.header.block_id.n(), split);
         self.failures.close(block);
         let line = ledger_line(&block.header, &Estimate);
         Some(ClosedBlock { id: id.clone(), line, entries })
+    }
+
+    /// Takes the first so many entries out of the open tail, for the block `n`. Where the conversation has forked, all
+    /// but calls at their end that wait for results: those come later, in another block.
+    fn take_first(&mut self, n: u32, count: usize) -> Vec<Entry> {
+        if self.others.is_empty() {
+            let open_tail = self.open_tail.split_off(count);
+            return std::mem::replace(&mut self.open_tail, open_tail);
+        }
+        let mut waiting: Option<(usize, Vec<&str>)> = None;
+        for (at, entry) in self.open_tail.iter().take(count).enumerate() {
+            match entry.kind {
+                Kind::Calls => {
+                    let calls = entry.message().tool_calls().iter();
+                    waiting = Some((at, calls.map(|call| call.id.as_str()).collect()));
+                }
+                Kind::Result => {
+                    let id = entry.message().tool_call_id().map(|id| id.as_str());
+                    waiting
+                        .iter_mut()
+                        .for_each(|(_, calls)| calls.retain(|call| Some(*call) != id));
+                }
+                Kind::Plain => waiting = None,
+                Kind::Instruction => {}
+            }
+        }
+        let end = waiting.filter(|(_, calls)| !calls.is_empty()).map_or(count, |(at, _)| at);
+        let open_tail = self.open_tail.split_off(end);
+        let first = open_tail.first().map(|first| first.seq).filter(|_| end < count);
+        self.kept_back
+            .extend(first.filter(|first| !self.is_kept_back(*first)).map(|first| (n, first)));
+        std::mem::replace(&mut self.open_tail, open_tail)
+    }
+
+    /// Forgets what is shown with a later block than its own, once that has left.
+    pub(crate) fn forget_kept_back(&mut self) {
+        let first = self.first_shown().unwrap_or(SeqNo(u64::MAX));
+        self.kept_back.retain(|(_, kept)| *kept >= first);
+    }
+
+    fn is_kept_back(&self, seq: SeqNo) -> bool {
+        self.kept_back.iter().any(|(_, kept)| *kept == seq)
     }
 
     /// What is no longer fresh becomes light.

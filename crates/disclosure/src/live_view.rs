@@ -50,7 +50,9 @@ impl LiveView {
         open_tail: Vec<Shown>,
     ) -> Self {
         let account = snapshot.account.take();
-        let mut contents = Contents::restore(config, marks, snapshot, pins, closed, open_tail);
+        let folded = account.as_ref().map_or(0, |account| account.folded);
+        let mut contents =
+            Contents::restore(config, marks, snapshot, pins, closed, open_tail, folded);
         let policy = ActivePolicy::restore(&mut contents, account);
         Self { contents, policy }
     }

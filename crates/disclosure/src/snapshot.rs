@@ -36,6 +36,9 @@ pub struct Snapshot {
     /// Messages of other branches. Older stores end before it.
     #[serde(default)]
     pub(crate) others: Vec<Range<u64>>,
+    /// The numbers of closed blocks, and of each its first message that is shown with a later one.
+    #[serde(default)]
+    pub(crate) kept_back: Vec<(u32, SeqNo)>,
 }
 
 impl Snapshot {
@@ -51,7 +54,9 @@ impl Snapshot {
     /// needs none.
     #[must_use]
     pub fn first_in_view(&self, closed: u32) -> u32 {
-        self.account.as_ref().map_or(closed, |account| account.folded + 1)
+        let Some(account) = &self.account else { return closed };
+        let kept_back = self.kept_back.iter().map(|(n, _)| *n).min();
+        kept_back.unwrap_or(u32::MAX).min(account.folded + 1)
     }
 
     /// How many blocks were folded.

@@ -24,8 +24,7 @@ impl Session {
                 live.view.pass_over(others);
                 *live = Live::of_bytes(memory, todo, live.head, &live.to_bytes()?)?;
             } else {
-                live.view = session.view_of(live, branch, pins)?;
-                live.view.pass_over(others);
+                live.view = session.view_of(live, branch, others, pins)?;
             }
             Ok(())
         })
@@ -69,10 +68,12 @@ impl Session {
         &self,
         live: &Live,
         branch: &[Range<u64>],
+        others: Vec<Range<u64>>,
         pins: &[SeqNo],
     ) -> Result<LiveView, Error> {
         let (memory, todo) = (&self.memory, &self.todo);
         let mut view = LiveView::new(live.view.config().clone(), memory.marks(todo));
+        view.pass_over(others);
         view.hold(true);
         let (mut n, mut holds_any) = (0, false);
         let mut block: Option<Block> = None;

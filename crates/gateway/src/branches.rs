@@ -29,6 +29,8 @@ pub(crate) struct Mark {
     pub(crate) agent: Option<blake3::Hash>,
     /// Where the model said it here.
     pub(crate) answer: Option<Heard>,
+    /// What the model said it behind, where that was not what the client sent.
+    pub(crate) behind: Option<u64>,
 }
 
 /// How an answer of the model stands.
@@ -95,6 +97,14 @@ impl Branches {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
         let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
         nodes.map(|node| node.recorded.clone()).collect()
+    }
+
+    /// What each message of the branch that ends with `tip` was said behind, where a model said it here and that was
+    /// not what the client sent.
+    pub(crate) fn behind(&self, tip: Option<u32>) -> Vec<Option<u64>> {
+        let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
+        let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
+        nodes.map(|node| node.mark.behind).collect()
     }
 
     /// The last messages of all branches, in the order in which they came.
@@ -172,22 +182,28 @@ impl Branches {
 }
 
 impl Mark {
-    /// The bytes of a mark: the digest, that of the tools where there is one, and a number where it is an answer.
+    /// The bytes of a mark: the digest, that of the tools where there is one, and of an answer a number and what it
+    /// was said behind.
     pub(crate) fn tag(&self) -> Vec<u8> {
         let mut tag = self.digest.as_bytes().to_vec();
         tag.extend(self.agent.iter().flat_map(|agent| agent.as_bytes()));
         tag.extend(self.answer.map(|answer| answer as u8));
+        tag.extend(
+            self.behind.filter(|_| self.answer.is_some()).into_iter().flat_map(u64::to_le_bytes),
+        );
         tag
     }
 
     fn read(tag: &[u8]) -> Self {
         let (digests, rest) = tag.as_chunks::<{ blake3::OUT_LEN }>();
         let digest = digests.first().map_or_else(|| blake3::hash(tag), |one| (*one).into());
-        let answer = match rest {
-            [1] => Some(Heard::FromModel),
-            [2] => Some(Heard::FromClient),
+        let answer = match rest.first() {
+            Some(1) => Some(Heard::FromModel),
+            Some(2) => Some(Heard::FromClient),
             _ => None,
         };
-        Self { digest, agent: digests.get(1).map(|one| (*one).into()), answer }
+        let behind =
+            rest.get(1..).and_then(|behind| behind.try_into().ok()).map(u64::from_le_bytes);
+        Self { digest, agent: digests.get(1).map(|one| (*one).into()), answer, behind }
     }
 }

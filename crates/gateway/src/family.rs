@@ -26,6 +26,8 @@ pub(crate) struct Member {
     pub(crate) branches: Branches,
     /// When it was asked last, and of which model.
     pub(crate) asked: Option<(Timestamp, String)>,
+    /// What the model was shown last, of the message that was asked: where that was not what the client sent.
+    pub(crate) shown: Option<(u32, u64)>,
     /// So many of its first messages are pinned.
     pub(crate) pinned: usize,
     /// Whether its requests stay as they are.
@@ -42,7 +44,14 @@ impl Member {
             let more = memory.sent(todo, branches.next(), PER_READ)?;
             branches.extend(&more);
             if more.len() < PER_READ {
-                return Ok(Self { session, branches, asked, pinned: 0, is_left_alone: false });
+                return Ok(Self {
+                    session,
+                    branches,
+                    asked,
+                    shown: None,
+                    pinned: 0,
+                    is_left_alone: false,
+                });
             }
         }
     }

@@ -14,47 +14,83 @@ pub(crate) struct Fold<'f> {
     pub(crate) conversation: &'f Conversation,
     /// What was recorded of each message that is asked.
     pub(crate) recorded: &'f [Range<u64>],
-    pub(crate) arrangement: &'f Arrangement,
+    /// What each of them was said behind, where that was not what the client sent.
+    pub(crate) behind: &'f [Option<u64>],
+}
+
+/// What is sent of a conversation.
+pub(crate) struct Sent {
+    /// The body, where it is not the client's own.
+    pub(crate) body: Option<String>,
+    /// What the model is shown.
+    pub(crate) shown: u64,
 }
 
 /// The places of messages that are shown, with the recorded ones of each, and what stands in their place.
 type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
 
 impl Fold<'_> {
-    /// The body of the request that is sent; `None` where the client's own is.
-    pub(crate) fn body(&self, body: &str) -> Option<String> {
-        let Self { conversation, recorded, arrangement } = self;
-        let (api, asked) = (conversation.api, conversation.asked());
-        let is_changed = |piece: &Piece| !matches!(piece, Piece::Recorded(_));
-        if recorded.len() != asked.len() || !arrangement.pieces.iter().any(is_changed) {
-            return None;
-        }
-        let shown = self.shown();
-        let head = conversation.head();
-        let (last, _) = shown.last_key_value()?;
+    /// What is sent where a view shows so much; `None` where the view shows nothing that could be sent.
+    pub(crate) fn part(&self, body: &str, arrangement: &Arrangement) -> Option<Sent> {
+        let asked = self.conversation.asked();
+        let head = self.conversation.head();
+        let shown = self.shown(arrangement);
         // What is asked now is there in any case, or something is wrong.
+        let (last, _) = shown.last_key_value()?;
         let first = shown.range(head..).next().map(|(place, _)| *place);
-        let first = first.filter(|_| *last + 1 == asked.len())?;
-        let standing = asked.get(..head)?.iter().map(|message| message.json.clone());
+        let first =
+            first.filter(|_| *last + 1 == asked.len() && self.recorded.len() == asked.len())?;
         let told = arrangement.pieces.iter().filter_map(|piece| match piece {
-            Piece::Written(message) => Some(written(api, &message.text())),
+            Piece::Written(message) => Some(message.text().into_owned()),
             _ => None,
         });
-        let rest = (first..asked.len()).filter_map(|place| {
-            let message = asked.get(place)?;
-            self.rewriting(place, place == first, &shown).apply(api, &message.json)
-        });
-        let messages: Vec<String> =
-            standing.chain(told).chain(rest).map(|json| items(api, json)).collect();
-        let place = conversation.terms.place.clone();
-        let (before, after) = (body.get(..place.start)?, body.get(place.end..)?);
-        Some(format!("{before}[{}]{after}", messages.join(",")))
+        Some(self.sent(body, first, told.collect(), &shown))
+    }
+
+    /// What is sent where nothing is left out.
+    pub(crate) fn whole(&self, body: &str) -> Sent {
+        self.sent(body, self.conversation.head(), Vec::new(), &Shown::new())
+    }
+
+    /// The head of the conversation, what is told about the rest, and the messages from `first` on. A thought stays
+    /// where the model is shown what it had thought it behind.
+    fn sent(&self, body: &str, first: usize, told: Vec<String>, shown: &Shown<'_>) -> Sent {
+        let (api, asked) = (self.conversation.api, self.conversation.asked());
+        let (mut messages, mut is_changed) = (Vec::with_capacity(asked.len()), !told.is_empty());
+        let (mut trail, mut whole_trail) = (Trail::default(), Trail::default());
+        for (place, message) in asked.iter().enumerate() {
+            let is_head = place < self.conversation.head();
+            if place == first {
+                for text in &told {
+                    trail.step(text.as_bytes());
+                    messages.push(written(api, text));
+                }
+            }
+            if is_head || place >= first {
+                let behind = self.behind.get(place).copied().flatten().unwrap_or(whole_trail.0);
+                let rewriting = self.rewriting(place, place == first, behind != trail.0, shown);
+                is_changed |= rewriting.changes(&message.json);
+                let json = rewriting.apply(api, &message.json);
+                match json.as_deref().filter(|_| rewriting.changes_words()) {
+                    Some(json) => trail.step(json.as_bytes()),
+                    None => trail.step(message.digest.as_bytes()),
+                }
+                messages.extend(json.map(|json| items(api, json)));
+            } else {
+                is_changed = true;
+            }
+            whole_trail.step(message.digest.as_bytes());
+        }
+        let place = self.conversation.terms.place.clone();
+        let around = body.get(..place.start).zip(body.get(place.end..)).filter(|_| is_changed);
+        let body = around.map(|(before, after)| format!("{before}[{}]{after}", messages.join(",")));
+        Sent { body, shown: trail.0 }
     }
 
     /// The places of the messages that are shown, with what is shown of each.
-    fn shown(&self) -> Shown<'_> {
+    fn shown<'a>(&self, arrangement: &'a Arrangement) -> Shown<'a> {
         let mut shown = Shown::new();
-        for piece in &self.arrangement.pieces {
+        for piece in &arrangement.pieces {
             let (seq, instead) = match piece {
                 Piece::Recorded(seq) => (*seq, None),
                 Piece::Instead(seq, message) => (*seq, Some(message)),
@@ -68,22 +104,41 @@ impl Fold<'_> {
         shown
     }
 
-    fn rewriting(&self, place: usize, is_first: bool, shown: &Shown<'_>) -> Rewriting {
-        let (Some(parts), Some(range), Some(message)) =
-            (shown.get(&place), self.recorded.get(place), self.conversation.messages.get(place))
-        else {
-            // It says nothing, so no view shows it. The client sends it all the same.
+    fn rewriting(
+        &self,
+        place: usize,
+        is_first: bool,
+        is_moved: bool,
+        shown: &Shown<'_>,
+    ) -> Rewriting {
+        let Some(message) = self.conversation.messages.get(place) else {
             return Rewriting::default();
+        };
+        let drops_thinking =
+            is_moved && self.conversation.api == Api::Messages && message.is_models;
+        let (Some(parts), Some(range)) = (shown.get(&place), self.recorded.get(place)) else {
+            // It says nothing, so no view shows it. The client sends it all the same.
+            return Rewriting { drops_thinking, ..Rewriting::default() };
         };
         let instead = parts.iter().filter_map(|(_, instead)| instead.cloned()).collect();
         let is_whole = parts.len() as u64 == range.end - range.start;
         let stays = (is_first && !is_whole && message.is_result)
             .then(|| stays(&message.messages().unwrap_or_default(), range, parts));
-        let drops_thinking = self.conversation.api == Api::Messages
-            && message.is_models
-            && range.end <= self.arrangement.moved.0
-            && message.json.contains("thinking\"");
         Rewriting { instead, stays, drops_thinking }
+    }
+}
+
+/// What stands in front of a message, as a number.
+#[derive(Clone, Copy, Default)]
+struct Trail(u64);
+
+impl Trail {
+    fn step(&mut self, what: &[u8]) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0.to_le_bytes()).update(what);
+        let mut first = [0; 8];
+        hasher.finalize_xof().fill(&mut first);
+        self.0 = u64::from_le_bytes(first);
     }
 }
 

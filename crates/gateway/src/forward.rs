@@ -2,7 +2,7 @@
 
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
-use crate::recorder_thread::SHORTEST;
+use crate::recorder_thread::{Folded, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
 use crate::{Api, Gateway, GatewayError, Upstream};
@@ -133,25 +133,43 @@ impl<'g> Way<'g> {
         let may_fold = self.gateway.config.folds && bytes.len() >= SHORTEST;
         let folded = match asked.filter(|_| may_fold) {
             Some(asked) => recorder.folded(asked).await,
-            None => None,
+            None => Folded::default(),
         };
-        let (Some(asked), Some(body)) = (asked, folded) else {
-            return self.send(Some(bytes.into())).await;
+        let (Some(asked), Some(part)) = (asked, folded.part) else {
+            return self.send_whole(bytes, folded.whole).await;
         };
-        let mut headers = self.headers.clone();
-        headers.remove(header::CONTENT_LENGTH);
-        headers.remove(header::CONTENT_ENCODING);
-        let less = format!("{} of {} bytes", body.len(), bytes.len());
-        let answer = self.send_with(headers, Some(body.into())).await?;
+        let less = format!("{} of {} bytes", part.len(), bytes.len());
+        let answer = self.send_written(part).await?;
         if !matches!(answer.status().as_u16(), 400 | 413 | 422) {
             *sent = Some(less);
             return Ok(answer);
         }
-        let whole = self.send(Some(bytes.into())).await?;
+        let why = answer.text().await.unwrap_or_default();
+        let whole = self.send_whole(bytes, folded.whole).await?;
         if whole.status().is_success() {
-            recorder.leave_alone(asked);
+            recorder.leave_alone(asked, &why);
         }
         Ok(whole)
+    }
+
+    /// Sends all of a conversation: what the client sent, unless that has to be written anew.
+    async fn send_whole(
+        &self,
+        bytes: Bytes,
+        written: Option<String>,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        match written {
+            Some(body) => self.send_written(body).await,
+            None => self.send(Some(bytes.into())).await,
+        }
+    }
+
+    /// Sends a body that the gateway has written, which is not packed.
+    async fn send_written(&self, body: String) -> Result<reqwest::Response, reqwest::Error> {
+        let mut headers = self.headers.clone();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.remove(header::CONTENT_ENCODING);
+        self.send_with(headers, Some(body.into())).await
     }
 
     async fn send_with(

@@ -1,7 +1,7 @@
 //! Keeps what was said.
 
 use crate::exchange::{Asked, Exchange};
-use crate::recorder_thread::{Keeper, Unkept};
+use crate::recorder_thread::{Folded, Keeper, Unkept};
 use crate::{Api, GatewayError, Log, SessionTodos};
 use foldback::Memory;
 use parking_lot::Mutex;
@@ -15,6 +15,9 @@ use tokio::sync::oneshot;
 /// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
 /// conversation holds it again.
 const MOST_WAITING: usize = 256 << 20;
+
+/// So many characters of a provider's reason are logged.
+const LONGEST_REASON: usize = 300;
 
 /// So long a request waits for what is sent in its place.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -41,8 +44,8 @@ struct Shared {
 /// What the thread is to do.
 enum Job {
     Keep(Exchange),
-    /// The answer is the body that is sent, where it is not the client's.
-    Fold(Asked, oneshot::Sender<Option<String>>),
+    /// The answer is what is sent.
+    Fold(Asked, oneshot::Sender<Folded>),
     LeaveAlone(Asked),
 }
 
@@ -146,23 +149,27 @@ impl Recorder {
         self.give(Job::Keep(exchange));
     }
 
-    /// Records what is asked, and gives the body that is sent in its place; `None` where that is the client's own, and
-    /// where it takes too long to say.
-    pub(crate) async fn folded(&self, asked: &Asked) -> Option<String> {
+    /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
+    /// say.
+    pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
         let (answer, answered) = oneshot::channel();
         self.give(Job::Fold(asked.clone(), answer));
         match tokio::time::timeout(PATIENCE, answered).await {
-            Ok(body) => body.ok().flatten(),
+            Ok(folded) => folded.unwrap_or_default(),
             Err(_) => {
                 self.log("the store is slow: a request goes as it came");
-                None
+                Folded::default()
             }
         }
     }
 
-    /// Leaves the requests of a conversation as they are from now on.
-    pub(crate) fn leave_alone(&self, asked: &Asked) {
-        self.log("a provider refuses what is left of a conversation: its requests go as they come from now on");
+    /// Leaves the requests of a conversation as they are from now on: its provider has refused what was sent in their
+    /// place, and said why.
+    pub(crate) fn leave_alone(&self, asked: &Asked, why: &str) {
+        let why: String = why.chars().take(LONGEST_REASON).collect();
+        self.log(&format!(
+            "a conversation is sent whole from now on, because its provider refused a part of it: {why}"
+        ));
         self.give(Job::LeaveAlone(asked.clone()));
     }
 
@@ -204,9 +211,9 @@ impl State {
         let bytes = job.bytes();
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
-            Job::Fold(asked, answer) => keeper.fold(&asked).map(|body| {
-                // A client that is gone asks nothing.
-                let _ = answer.send(body);
+            Job::Fold(asked, answer) => keeper.fold(&asked).and_then(|folded| {
+                // Who waited for it has sent something else meanwhile, or is gone.
+                answer.send(folded).or_else(|_| keeper.forget_shown(&asked))
             }),
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));

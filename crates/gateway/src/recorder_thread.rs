@@ -36,6 +36,15 @@ pub(crate) struct Keeper {
     session: Arc<SessionTodos>,
 }
 
+/// What is sent in place of a request.
+#[derive(Default)]
+pub(crate) struct Folded {
+    /// A body with less in it, where there is less to send.
+    pub(crate) part: Option<String>,
+    /// A body with all of it, where that cannot be the client's own: some thoughts in it were thought behind less.
+    pub(crate) whole: Option<String>,
+}
+
 /// Why an exchange was not recorded: a sentence without its full stop.
 pub(crate) enum Unkept {
     /// It is of no known shape.
@@ -72,23 +81,23 @@ impl Keeper {
         Ok(())
     }
 
-    /// Records what of a long conversation is new before it is sent, and gives the body that is sent in place of the
-    /// client's; `None` where that is the client's own.
+    /// Records what of a long conversation is new before it is sent, and gives what is sent in its place.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
-    pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Option<String>, Unkept> {
-        let Some((body, conversation)) = self.read(asked, None)? else { return Ok(None) };
+    pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
+        let Some((body, conversation)) = self.read(asked, None)? else {
+            return Ok(Folded::default());
+        };
         if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
-            return Ok(None);
+            return Ok(Folded::default());
         }
         self.tried(&conversation, |keeper, name, conversation| {
             keeper.folded(name, conversation, &body)
         })
     }
 
-    /// Leaves the requests of a conversation as they are from now on: its provider refuses what was sent in their
-    /// place.
+    /// Sends a conversation whole from now on: its provider refuses what was sent in its place.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
@@ -96,7 +105,21 @@ impl Keeper {
         let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
         self.tried(&conversation, |keeper, name, conversation| {
             if let Some((member, _)) = keeper.recorded(name, conversation)? {
-                member.is_left_alone = true;
+                (member.is_left_alone, member.shown) = (true, None);
+            }
+            Ok(())
+        })
+    }
+
+    /// What was to be sent of a conversation was not.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(crate) fn forget_shown(&mut self, asked: &Asked) -> Result<(), Unkept> {
+        let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
+        self.tried(&conversation, |keeper, name, conversation| {
+            if let Some((member, _)) = keeper.recorded(name, conversation)? {
+                member.shown = None;
             }
             Ok(())
         })
@@ -198,27 +221,30 @@ impl Keeper {
         Ok(Some((member, tip)))
     }
 
-    /// The body that is sent in place of a client's; `None` where that is the client's own.
+    /// What is sent of a conversation.
     fn folded(
         &mut self,
         name: &str,
         conversation: &Conversation,
         body: &str,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Folded, Error> {
         let now = self.memory.now();
-        let Some((member, tip)) = self.recorded(name, conversation)? else { return Ok(None) };
-        if member.is_left_alone {
-            return Ok(None);
-        }
+        let Some((member, tip)) = self.recorded(name, conversation)? else {
+            return Ok(Folded::default());
+        };
         member.go_to(tip)?;
-        let recorded = member.branches.recorded(tip);
-        let arrangement = member.arrangement(conversation, &recorded, now)?;
-        let fold = arrangement.as_ref().map(|arrangement| Fold {
-            conversation,
-            recorded: &recorded,
-            arrangement,
-        });
-        Ok(fold.and_then(|fold| fold.body(body)))
+        let (recorded, behind) = (member.branches.recorded(tip), member.branches.behind(tip));
+        let fold = Fold { conversation, recorded: &recorded, behind: &behind };
+        let whole = fold.whole(body);
+        let arrangement = match member.is_left_alone {
+            true => None,
+            false => member.arrangement(conversation, &recorded, now)?,
+        };
+        let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
+        let part = part.filter(|part| part.shown != whole.shown);
+        let shown = part.as_ref().unwrap_or(&whole).shown;
+        member.shown = tip.map(|tip| (tip, shown));
+        Ok(Folded { part: part.and_then(|part| part.body), whole: whole.body })
     }
 
     /// Forgets families until there is room, but not this one.
@@ -303,6 +329,10 @@ impl Member {
                     digest: message.digest,
                     agent: conversation.agent.filter(|_| place == known.messages),
                     answer: is_answer.then_some(Heard::FromModel),
+                    behind: self
+                        .shown
+                        .filter(|(tip, _)| Some(*tip) == parent)
+                        .map(|(_, shown)| shown),
                 };
                 let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
                 // It was read before, or it would not be here.

@@ -19,11 +19,20 @@ pub(crate) struct Rewriting {
 }
 
 impl Rewriting {
+    /// Whether other words are left of the message.
+    pub(crate) fn changes_words(&self) -> bool {
+        !self.instead.is_empty() || self.stays.is_some()
+    }
+
+    /// Whether anything of it changes.
+    pub(crate) fn changes(&self, json: &str) -> bool {
+        self.changes_words() || (self.drops_thinking && json.contains("thinking\""))
+    }
+
     /// The message as it is sent; `None` where nothing of it is left. A message of another shape than its API's
     /// stays as it is.
     pub(crate) fn apply(&self, api: Api, json: &str) -> Option<String> {
-        let is_same = self.instead.is_empty() && self.stays.is_none() && !self.drops_thinking;
-        let message = if is_same { None } else { serde_json::from_str(json).ok() };
+        let message = if self.changes(json) { serde_json::from_str(json).ok() } else { None };
         let Some(mut message) = message else { return Some(json.to_owned()) };
         let is_left = match (api, &mut message) {
             (Api::Messages, Value::Object(message)) => self.rewrite_blocks(message),

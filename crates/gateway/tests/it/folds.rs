@@ -1,7 +1,6 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
-use crate::world::World;
-use foldback::MemoryTool;
+use crate::world::{World, load_tool};
 use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Said, Seen, Upstream};
 use serde_json::{Value, json};
 
@@ -42,10 +41,8 @@ fn reading(thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync {
 
 impl Agent {
     fn new(thinks: bool) -> Self {
-        let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load").unwrap();
-        let schema: Value = serde_json::from_str(&load.parameters).unwrap();
         let read = json!({ "name": "read", "description": "Reads a file.", "input_schema": { "type": "object" } });
-        let tools = json!([read, { "name": "mcp__foldback__load", "description": load.description, "input_schema": schema }]);
+        let tools = json!([read, load_tool()]);
         let system = json!([{ "type": "text", "text": "You read files. ".repeat(300), "cache_control": { "type": "ephemeral" } }]);
         let mut body =
             json!({ "model": "claude-x", "max_tokens": 100, "system": system, "tools": tools });
@@ -110,7 +107,7 @@ async fn played(
     pause: u64,
     thinks: bool,
 ) -> (Billed, Billed, Vec<usize>) {
-    let world = World::folding(reading(thinks)).await;
+    let world = World::new(reading(thinks)).await;
     let direct = Upstream::with_cache(reading(thinks), CacheTerms::default()).await;
     let (mut through, mut plain) = (Agent::new(thinks), Agent::new(thinks));
     let mut worst: f64 = 0.0;
@@ -140,7 +137,7 @@ async fn played(
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_long_conversation_costs_less_and_never_much_more() {
     for thinks in [false, true] {
-        let (billed, direct, sizes) = played(100, 3_000, 10, thinks).await;
+        let (billed, direct, sizes) = played(60, 3_000, 10, thinks).await;
         println!("{billed:?}\n{direct:?}\n{sizes:?}");
         assert!(billed.cost < 0.65 * direct.cost, "{billed:?} {direct:?}");
         assert!(sizes.iter().max().unwrap() < &160_000, "{sizes:?}");
@@ -149,7 +146,7 @@ async fn gw8_a_long_conversation_costs_less_and_never_much_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_cold_prefix_is_folded_at_once() {
-    let (billed, direct, sizes) = played(60, 3_000, 3_600, false).await;
+    let (billed, direct, sizes) = played(30, 3_000, 3_600, false).await;
     println!("{billed:?}\n{direct:?}\n{sizes:?}");
     assert!(billed.cost < 0.4 * direct.cost, "{billed:?} {direct:?}");
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod classes;
+mod fold_histories;
 mod folds;
 mod guarding;
 mod histories;

@@ -1,6 +1,6 @@
 //! A gateway, a provider behind it, and a store.
 
-use foldback::{Memory, Options};
+use foldback::{Memory, MemoryTool, Options};
 use foldback_core::Timestamp;
 use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Upstream as Address};
 use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
@@ -20,6 +20,7 @@ pub(crate) struct World {
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     /// The time in milliseconds.
     now: Arc<AtomicI64>,
+    config: GatewayConfig,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -42,11 +43,6 @@ impl World {
         Self::with(script, |_| {}).await
     }
 
-    /// Where what left a view is left out.
-    pub(crate) async fn folding(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
-        Self::with(script, |_| {}).await
-    }
-
     pub(crate) async fn with(
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
         change: impl FnOnce(&mut GatewayConfig),
@@ -65,15 +61,28 @@ impl World {
         let lines = Arc::clone(&log);
         config.log = Arc::new(move |line| lines.lock().push(line.to_owned()));
         change(&mut config);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let gateway = Gateway::new(config).unwrap();
-        let served = tokio::spawn(async {
-            let stopped = async { drop(stopped.await) };
-            gateway.serve(listener, stopped).await.unwrap();
-        });
-        Self { upstream, url, memory, client: client(), log, now, stop, served }
+        let (url, stop, served) = served(config.clone()).await;
+        Self { upstream, url, memory, client: client(), log, now, config, stop, served }
+    }
+
+    /// Ends the gateway, and starts it again on the same store.
+    pub(crate) async fn restart(&mut self) {
+        let (url, stop, served) = served(self.config.clone()).await;
+        drop(std::mem::replace(&mut self.stop, stop));
+        self.client = client();
+        std::mem::replace(&mut self.served, served).await.unwrap();
+        self.url = url;
+    }
+
+    /// Sends a body to an API, and gives its answer.
+    pub(crate) async fn ask(&self, path: &str, body: &Value) -> Value {
+        let request = self.client.post(format!("{}/v1/{path}", self.url));
+        let request = request.header("anthropic-version", "1").header("session-id", "s");
+        let answer = request.body(body.to_string()).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        let sent = self.upstream.seen().pop().unwrap();
+        assert_eq!(status, 200, "{text}\n{}", String::from_utf8_lossy(&sent.body));
+        serde_json::from_str(&text).unwrap()
     }
 
     /// Lets so many seconds go by.
@@ -108,6 +117,26 @@ impl World {
         self.served.await.unwrap();
         (self.memory, self.upstream.seen())
     }
+}
+
+/// Serves a gateway: its address, what ends it, and what waits for that.
+async fn served(config: GatewayConfig) -> (String, oneshot::Sender<()>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let gateway = Gateway::new(config).unwrap();
+    let served = tokio::spawn(async {
+        let stopped = async { drop(stopped.await) };
+        gateway.serve(listener, stopped).await.unwrap();
+    });
+    (url, stop, served)
+}
+
+/// The memory's `load`, as a client of its server declares it.
+pub(crate) fn load_tool() -> Value {
+    let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load").unwrap();
+    let schema: Value = serde_json::from_str(&load.parameters).unwrap();
+    json!({ "name": "mcp__foldback__load", "description": load.description, "input_schema": schema })
 }
 
 /// A body of Anthropic's API around these messages.

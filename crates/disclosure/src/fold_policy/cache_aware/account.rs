@@ -47,10 +47,6 @@ pub(crate) struct Account {
     pub(crate) whole: Vec<SeqNo>,
     /// Whether the assistant has said anything.
     pub(crate) is_dialogue: bool,
-    /// The first message behind the last move of the stable part: what was said before stands behind other
-    /// words now. Older stores end before it.
-    #[serde(default)]
-    pub(crate) moved: SeqNo,
 }
 
 /// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable

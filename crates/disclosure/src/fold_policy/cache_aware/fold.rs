@@ -15,10 +15,6 @@ impl CacheAwarePolicy {
     /// Does what is planned.
     pub(super) fn carry_out(&mut self, contents: &mut Contents, plan: Plan) {
         contents.moves += u64::from(plan.moves);
-        if plan.moves {
-            self.account.moved =
-                contents.entries().next_back().map_or(SeqNo(0), |last| last.seq.next());
-        }
         self.account.pay_rent(plan.rent);
         if plan.declared > self.account.declared {
             self.account.cached = 0;
@@ -44,6 +40,7 @@ impl CacheAwarePolicy {
             contents.ledger.add(block.line);
             gone.extend(block.entries);
         }
+        contents.forget_kept_back();
         contents.settle_before(fresh);
         let mut state = state_of(contents, &gone);
         state.extend(self.called_by(contents, &gone));

@@ -139,7 +139,6 @@ impl CacheAwarePolicy {
             pieces: pins.chain(written).chain(entries).collect(),
             declares: policy.account.declared != Declared::Nothing
                 && !policy.settings.tools_elsewhere,
-            moved: policy.account.moved,
         }
     }
 

@@ -1,0 +1,245 @@
+//! GW7, GW12: random histories of agents whose requests are folded: tool loops with parallel calls, thoughts, rewinds,
+//! compactions, retries, pauses, other models, and a gateway that is started again.
+
+use crate::world::{World, load_tool, todos};
+use foldback_testkit::Random;
+use foldback_testkit::upstream::{Answer, ProviderCache, Said, Seen};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Speaks {
+    Messages,
+    Chat,
+    Responses,
+}
+
+/// What was asked, and what the model answered.
+#[derive(Clone, Default)]
+struct Turn {
+    asked: Vec<Value>,
+    answered: Vec<Value>,
+    calls: Vec<String>,
+}
+
+struct Agent {
+    speaks: Speaks,
+    random: Random,
+    thinking: Option<&'static str>,
+    history: Vec<Turn>,
+    /// Words that no other message has, and that are large.
+    words: Vec<String>,
+}
+
+/// A model that calls up to three tools at once.
+fn calling(seed: u64, thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
+    let count = AtomicUsize::new(0);
+    move |_| {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        let mut random = Random::new(seed * 1_000 + n as u64);
+        let mut said = Said::text(&format!("answer {n}: {}", random.word()));
+        if thinks {
+            said = said.thinking(&format!("What about {}?", random.word()));
+        }
+        for k in 0..random.below(4) {
+            said = said.call(
+                &format!("c{n}_{k}"),
+                "read",
+                json!({ "path": format!("{}.rs", random.word()) }),
+            );
+        }
+        Answer::Said(said)
+    }
+}
+
+impl Agent {
+    /// A text of some thousand bytes, some of it of another script.
+    fn text(&mut self, step: usize, k: usize) -> String {
+        let word = format!("w{step}x{k}");
+        let size = [200, 2_500, 4_000, 14_000][self.random.below(4)];
+        let mut text = format!("{word} 端口 ");
+        while text.len() < size {
+            text.push_str(&self.random.word());
+            text.push(if self.random.below(12) == 0 { '\n' } else { ' ' });
+        }
+        self.words.push(word);
+        text
+    }
+
+    /// What is asked next: the results of all calls, and often a text.
+    fn ask(&mut self, step: usize) -> Vec<Value> {
+        let calls = self.history.last().map(|turn| turn.calls.clone()).unwrap_or_default();
+        let results: Vec<_> =
+            calls.iter().enumerate().map(|(k, id)| (id.clone(), self.text(step, k))).collect();
+        let words = (results.is_empty() || self.random.below(4) == 0).then(|| self.text(step, 9));
+        match self.speaks {
+            Speaks::Messages => {
+                let result = |(id, text): (String, String)| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
+                let text = |text: String| json!({ "type": "text", "text": text });
+                let blocks: Vec<_> =
+                    results.into_iter().map(result).chain(words.map(text)).collect();
+                vec![json!({ "role": "user", "content": blocks })]
+            }
+            Speaks::Chat => {
+                let result = |(id, text): (String, String)| json!({ "role": "tool", "tool_call_id": id, "content": text });
+                let text = |text: String| json!({ "role": "user", "content": text });
+                results.into_iter().map(result).chain(words.map(text)).collect()
+            }
+            Speaks::Responses => {
+                let result = |(id, text): (String, String)| json!({ "type": "function_call_output", "call_id": id, "output": text });
+                let text = |text: String| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] });
+                results.into_iter().map(result).chain(words.map(text)).collect()
+            }
+        }
+    }
+
+    fn body(&self, model: &str) -> Value {
+        let turns = self.history.iter().flat_map(|turn| turn.asked.iter().chain(&turn.answered));
+        let mut messages: Vec<Value> = turns.cloned().collect();
+        let tools = json!([{ "name": "read", "description": "Reads.", "input_schema": { "type": "object" } }, load_tool()]);
+        match self.speaks {
+            Speaks::Messages => {
+                let last = messages.last_mut().unwrap()["content"].as_array_mut().unwrap();
+                last.last_mut().unwrap()["cache_control"] = json!({ "type": "ephemeral" });
+                let mut body = json!({ "model": model, "max_tokens": 9, "system": "Be brief. ".repeat(500), "tools": tools, "messages": messages });
+                if let Some(thinking) = self.thinking {
+                    body["thinking"] = json!({ "type": thinking });
+                }
+                body
+            }
+            Speaks::Chat => {
+                messages.insert(0, json!({ "role": "system", "content": "Be brief." }));
+                json!({ "model": model, "messages": messages, "tools": tools })
+            }
+            Speaks::Responses => {
+                json!({ "model": model, "instructions": "Be brief.", "input": messages, "tools": tools })
+            }
+        }
+    }
+
+    fn hear(&mut self, answer: &Value) {
+        let turn = self.history.last_mut().unwrap();
+        match self.speaks {
+            Speaks::Messages => {
+                let blocks = answer["content"].as_array().unwrap();
+                turn.answered = vec![json!({ "role": "assistant", "content": blocks })];
+                let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+                turn.calls = calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+            }
+            Speaks::Chat => {
+                let message = &answer["choices"][0]["message"];
+                turn.answered = vec![message.clone()];
+                let calls = message["tool_calls"].as_array().into_iter().flatten();
+                turn.calls = calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+            }
+            Speaks::Responses => {
+                turn.answered = answer["output"].as_array().unwrap().clone();
+                let calls = turn.answered.iter().filter(|item| item["type"] == "function_call");
+                turn.calls =
+                    calls.map(|call| call["call_id"].as_str().unwrap().to_owned()).collect();
+            }
+        }
+    }
+}
+
+async fn played(speaks: Speaks, seed: u64, steps: usize) -> (f64, usize) {
+    let thinking = match (speaks, seed % 3) {
+        (Speaks::Messages, 1) => Some("adaptive"),
+        (Speaks::Messages, 2) => Some("enabled"),
+        _ => None,
+    };
+    let mut world = World::new(calling(seed, thinking.is_some())).await;
+    let mut direct = ProviderCache::default();
+    let mut agent = Agent {
+        speaks,
+        random: Random::new(seed),
+        thinking,
+        history: Vec::new(),
+        words: Vec::new(),
+    };
+    let (mut model, mut now, mut folded) = ("claude-x", 0, 0);
+    for step in 0..steps {
+        match agent.random.below(40) {
+            0 | 1 => {
+                let kept = agent.history.len() - agent.random.below(agent.history.len() / 2 + 1);
+                agent.history.truncate(kept);
+                // Where a turn begins with its thoughts, nobody goes back into the middle of one.
+                let goes_on = |turn: &Turn| thinking == Some("enabled") && !turn.calls.is_empty();
+                while agent.history.last().is_some_and(goes_on) {
+                    agent.history.pop();
+                }
+            }
+            2 if agent.history.len() > 12 => agent.history.clear(),
+            3 => model = if model == "claude-x" { "claude-y" } else { "claude-x" },
+            4 | 5 => {
+                now += 400;
+                world.wait(400);
+                world.upstream.wait(400);
+            }
+            6 | 7 => world.restart().await,
+            _ => {}
+        }
+        let asked = agent.ask(step);
+        let new: Vec<String> = agent
+            .words
+            .iter()
+            .filter(|word| word.starts_with(&format!("w{step}x")))
+            .cloned()
+            .collect();
+        agent.history.push(Turn { asked, ..Turn::default() });
+        let body = agent.body(model);
+        for _ in 0..1 + usize::from(agent.random.below(15) == 0) {
+            let answer = world.ask(speaks_path(speaks), &body).await;
+            direct.take(&body, now);
+            agent.hear(&answer);
+        }
+        let seen = world.upstream.seen();
+        let last = seen.last().unwrap();
+        let sent = last.json();
+        for key in ["system", "instructions", "tools", "model", "thinking"] {
+            assert_eq!(sent[key], body[key], "{key}");
+        }
+        let text = String::from_utf8_lossy(&last.body);
+        assert!(
+            new.iter().all(|word| text.contains(word)),
+            "{speaks:?} {seed} {step}: what is new is whole"
+        );
+        if sent != body {
+            folded += 1;
+            assert!(text.contains("[memory]") || text.contains("[stored at"), "{text}");
+            assert!(last.body.len() < body.to_string().len(), "{speaks:?} {seed} {step}");
+        }
+    }
+    let ratio = world.upstream.billed().cost / direct.billed().cost;
+    let log = world.log.lock().clone();
+    assert!(log.is_empty(), "{speaks:?} {seed}: {log:?}");
+    let words = std::mem::take(&mut agent.words);
+    let (memory, _) = world.end().await;
+    let all: String = todos(&memory)
+        .iter()
+        .flat_map(|todo| memory.conversations().export(todo).unwrap().messages)
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert!(words.iter().all(|word| all.contains(word)), "nothing is lost");
+    (ratio, folded)
+}
+
+fn speaks_path(speaks: Speaks) -> &'static str {
+    match speaks {
+        Speaks::Messages => "messages",
+        Speaks::Chat => "chat/completions",
+        Speaks::Responses => "responses",
+    }
+}
+
+/// `FOLDBACK_HISTORIES` says how many, of each API.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw7_every_folded_request_is_valid_and_loses_nothing() {
+    let count = std::env::var("FOLDBACK_HISTORIES").map_or(3, |count| count.parse().unwrap());
+    for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {
+        for seed in 0..count {
+            let (ratio, folded) = played(speaks, seed, 30).await;
+            println!("{speaks:?} {seed}: {folded} folded, cost {ratio:.3} of direct");
+        }
+    }
+}
