@@ -6,6 +6,8 @@ use crate::identity::KnownBy;
 use foldback::{Error, ErrorKind, Memory, Origin, Session};
 use foldback_core::{Timestamp, TodoId};
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// How many messages of a client are read at once.
 const PER_READ: usize = 512;
@@ -28,6 +30,8 @@ pub(crate) struct Member {
     pub(crate) asked: Option<(Timestamp, String)>,
     /// What the model was shown last, of the message that was asked: where that was not what the client sent.
     pub(crate) shown: Option<(u32, u64)>,
+    /// Messages as they were sent first, by their numbers: those that were needed lately.
+    pub(crate) sent: HashMap<u32, Arc<str>>,
     /// So many of its first messages are pinned.
     pub(crate) pinned: usize,
     /// Whether its requests stay as they are.
@@ -49,6 +53,7 @@ impl Member {
                     branches,
                     asked,
                     shown: None,
+                    sent: HashMap::new(),
                     pinned: 0,
                     is_left_alone: false,
                 });

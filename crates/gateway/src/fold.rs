@@ -2,9 +2,11 @@
 
 use crate::Api;
 use crate::conversation::{Conversation, Thinking};
+use crate::replayed::replayed;
 use crate::rewriting::{Rewriting, written};
 use foldback::{Arrangement, Piece};
 use foldback_core::{Message, SeqNo};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +18,8 @@ pub(crate) struct Fold<'f> {
     pub(crate) recorded: &'f [Range<u64>],
     /// What each of them was said behind, where that was not what the client sent.
     pub(crate) behind: &'f [Option<u64>],
+    /// The messages as they were sent first, by their places.
+    pub(crate) before: &'f dyn Fn(usize) -> Option<Arc<str>>,
 }
 
 /// What is sent of a conversation.
@@ -70,7 +74,11 @@ impl Fold<'_> {
                 let behind = self.behind.get(place).copied().flatten().unwrap_or(whole_trail.0);
                 let rewriting = self.rewriting(place, place == first, behind != trail.0, shown);
                 is_changed |= rewriting.changes(&message.json);
-                let json = rewriting.apply(api, &message.json);
+                // What is sent whole is the client's own, as long as it can be.
+                let before = if shown.is_empty() { None } else { (self.before)(place) };
+                let json = before.map(|before| replayed(api, &before, &message.json));
+                let json = json.map_or(Cow::Borrowed(message.json.as_str()), Cow::Owned);
+                let json = rewriting.apply(api, &json);
                 match json.as_deref().filter(|_| rewriting.changes_words()) {
                     Some(json) => trail.step(json.as_bytes()),
                     None => trail.step(message.digest.as_bytes()),

@@ -34,6 +34,7 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod replayed;
 mod rewriting;
 mod session_todos;
 mod traffic;

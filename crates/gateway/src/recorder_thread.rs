@@ -10,6 +10,7 @@ use crate::family::{Family, Member};
 use crate::fold::Fold;
 use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
 use foldback_core::{Message, SeqNo, Timestamp};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ const MOST_HELD: usize = 200_000;
 
 /// Messages of a client that are recorded in one transaction.
 const PER_TRANSACTION: usize = 128;
+
+/// So many messages of one conversation are at hand as they were sent first.
+const MOST_SENT: usize = 1_000;
 
 /// How often a conversation is placed, where others write to it too.
 const TRIES: usize = 4;
@@ -228,19 +232,36 @@ impl Keeper {
         conversation: &Conversation,
         body: &str,
     ) -> Result<Folded, Error> {
-        let now = self.memory.now();
+        let (memory, now) = (self.memory.clone(), self.memory.now());
         let Some((member, tip)) = self.recorded(name, conversation)? else {
             return Ok(Folded::default());
         };
         member.go_to(tip)?;
         let (recorded, behind) = (member.branches.recorded(tip), member.branches.behind(tip));
-        let fold = Fold { conversation, recorded: &recorded, behind: &behind };
+        let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
+        let todo = member.session.todo().clone();
+        let sent = RefCell::new(std::mem::take(&mut member.sent));
+        let before = |place: usize| {
+            let n = *branch.get(place)?;
+            if let Some(known) = sent.borrow().get(&n) {
+                return Some(Arc::clone(known));
+            }
+            let read = memory.sent(&todo, n, 1).ok()?;
+            let text: Arc<str> = read.into_iter().next()?.json.into();
+            sent.borrow_mut().insert(n, Arc::clone(&text));
+            Some(text)
+        };
+        let fold = Fold { conversation, recorded: &recorded, behind: &behind, before: &before };
         let whole = fold.whole(body);
         let arrangement = match member.is_left_alone {
             true => None,
             false => member.arrangement(conversation, &recorded, now)?,
         };
         let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
+        member.sent = sent.into_inner();
+        if member.sent.len() > MOST_SENT {
+            member.sent.clear();
+        }
         let part = part.filter(|part| part.shown != whole.shown);
         let shown = part.as_ref().unwrap_or(&whole).shown;
         member.shown = tip.map(|tip| (tip, shown));

@@ -1,7 +1,7 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
 use crate::world::{World, load_tool};
-use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Said, Seen, Upstream};
+use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Raw, Said, Seen, Upstream};
 use serde_json::{Value, json};
 
 /// An agent that calls a tool over and over, as clients send that: the whole conversation each time, with a mark on
@@ -155,4 +155,87 @@ async fn gw8_a_cold_prefix_is_folded_at_once() {
 async fn gw8_a_short_conversation_is_left_as_it_is() {
     let (billed, direct, _) = played(8, 1_000, 10, false).await;
     assert_eq!(billed, direct);
+}
+
+/// GW7: what a provider refuses is sent once more as it came, and whole from then on.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw7_a_refused_part_is_sent_whole() {
+    let reading = reading(false);
+    let world = World::new(move |seen| {
+        let is_part = String::from_utf8_lossy(&seen.body).contains("[memory]");
+        let refusal =
+            Raw { status: 400, headers: Vec::new(), pieces: vec![b"thoughts are bound".to_vec()] };
+        if is_part { Answer::Raw(refusal) } else { reading(seen) }
+    })
+    .await;
+    let mut agent = Agent::new(false);
+    for n in 0..20 {
+        let body = agent.turn(n, 3_000);
+        let answer = world.messages(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        agent.hear(&answer.json().await.unwrap());
+    }
+    let log = world.log.lock().clone();
+    assert_eq!(log.len(), 1, "{log:?}");
+    assert!(
+        log[0].contains("sent whole from now on") && log[0].contains("thoughts are bound"),
+        "{log:?}"
+    );
+    let (_, seen) = world.end().await;
+    assert_eq!(seen.len(), 21, "one request was made twice");
+    assert_eq!(seen[20].json()["messages"].as_array().unwrap().len(), 39);
+}
+
+/// A message as some clients write it the next time: its keys in another order, a lone text as a string.
+fn rewritten(message: &Value) -> Value {
+    let mut content = message["content"].clone();
+    let blocks = content.as_array_mut().unwrap();
+    for block in blocks.iter_mut() {
+        let turned: serde_json::Map<_, _> =
+            block.as_object().unwrap().clone().into_iter().rev().collect();
+        *block = Value::Object(turned);
+    }
+    let lone =
+        blocks.iter().all(|block| block["type"] == "text").then(|| blocks[0]["text"].clone());
+    json!({ "content": lone.unwrap_or(content), "role": message["role"] })
+}
+
+/// GW5: however a client writes its messages anew, those of a folded conversation keep their bytes but for the marks.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw5_messages_are_sent_again_in_the_same_bytes() {
+    let mut moves = Vec::new();
+    for rewrites in [false, true] {
+        let world = World::new(reading(false)).await;
+        let mut agent = Agent::new(false);
+        for n in 0..24 {
+            let mut body = agent.turn(n, 3_000);
+            let messages = body["messages"].as_array_mut().unwrap();
+            let (_, earlier) = messages.split_last_mut().unwrap();
+            for message in earlier.iter_mut().filter(|_| rewrites && n % 2 == 1) {
+                *message = rewritten(message);
+            }
+            let answer = world.messages(&body).send().await.unwrap();
+            agent.hear(&answer.json().await.unwrap());
+        }
+        let (_, seen) = world.end().await;
+        let sent = seen.iter().skip(14).map(|seen| {
+            let text = String::from_utf8(seen.body.clone()).unwrap();
+            let (_, messages) = text.split_once("\"messages\":[").unwrap();
+            let messages = messages.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
+            messages.split("{\"role\"").map(str::to_owned).collect::<Vec<_>>()
+        });
+        let sent: Vec<_> = sent.collect();
+        let kept = |pair: &[Vec<String>]| {
+            pair[0]
+                .iter()
+                .zip(&pair[1])
+                .take_while(|(before, now)| {
+                    before.trim_end_matches(']').trim_end_matches(',') == now.trim_end_matches(',')
+                })
+                .count()
+        };
+        moves.push(sent.windows(2).map(kept).collect::<Vec<_>>());
+    }
+    println!("{moves:?}");
+    assert_eq!(moves[0], moves[1]);
 }

@@ -1,0 +1,76 @@
+//! A message that was sent before, in the same bytes.
+
+use crate::Api;
+use serde_json::{Map, Value, json};
+
+/// A mark for the provider's cache.
+const MARK: &str = "cache_control";
+
+/// The message `now` as it was sent `before`: a client may write it anew, with its keys in another order or a text in a
+/// block of its own. Marks for the cache are those of now, and so are thoughts: what a client drops stays away.
+pub(crate) fn replayed(api: Api, before: &str, now: &str) -> String {
+    let thinks = |json: &str| json.contains("thinking\"");
+    if before == now || thinks(before) != thinks(now) {
+        return now.to_owned();
+    }
+    let is_marked = before.contains(MARK) || now.contains(MARK);
+    if api != Api::Messages || !is_marked {
+        return before.to_owned();
+    }
+    marked(before, now).unwrap_or_else(|| now.to_owned())
+}
+
+/// The message of before with the marks of now; `None` where they do not fit.
+fn marked(before: &str, now: &str) -> Option<String> {
+    let mut message: Map<String, Value> = serde_json::from_str(before).ok()?;
+    let now: Map<String, Value> = serde_json::from_str(now).ok()?;
+    let marks: Vec<Option<Value>> = match now.get("content")? {
+        Value::Array(blocks) => blocks.iter().map(|block| block.get(MARK).cloned()).collect(),
+        _ => vec![None],
+    };
+    let content = message.get_mut("content")?;
+    if let (Value::String(text), true) = (&*content, marks.iter().any(Option::is_some)) {
+        *content = json!([{ "type": "text", "text": text }]);
+    }
+    if let Value::Array(blocks) = content {
+        if blocks.len() != marks.len() {
+            return None;
+        }
+        for (block, mark) in blocks.iter_mut().zip(marks) {
+            let block = block.as_object_mut()?;
+            block.shift_remove(MARK);
+            block.extend(mark.map(|mark| (MARK.to_owned(), mark)));
+        }
+    }
+    Some(Value::Object(message).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replayed;
+    use crate::Api;
+
+    #[test]
+    fn gw5_only_marks_move() {
+        let before = r#"{"role":"user","content":"八 \u0041"}"#;
+        let now = r#"{"content":[{"text":"八 A","type":"text","cache_control":{"type":"ephemeral"}}],"role":"user"}"#;
+        let marked = r#"{"role":"user","content":[{"type":"text","text":"八 A","cache_control":{"type":"ephemeral"}}]}"#;
+        assert_eq!(replayed(Api::Messages, before, now), marked);
+        let later = r#"{"content":[{"text":"八 A","type":"text"}],"role":"user"}"#;
+        assert_eq!(replayed(Api::Messages, before, later), before);
+        let input = |input: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"read","input":{input}}}]}}"#
+            )
+        };
+        let (one, other) = (input(r#"{"a":1.0,"b":2}"#), input(r#"{"b":2,"a":1.0}"#));
+        assert_eq!(replayed(Api::Messages, &one, &other), one);
+    }
+
+    #[test]
+    fn gw5_thoughts_that_a_client_drops_stay_away() {
+        let before = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"?","signature":"s"},{"type":"text","text":"A"}]}"#;
+        let now = r#"{"role":"assistant","content":[{"type":"text","text":"A"}]}"#;
+        assert_eq!(replayed(Api::Messages, before, now), now);
+    }
+}
