@@ -90,11 +90,12 @@ pub enum Space {
     Grant = 12,
     Plan = 13,
     Sent = 14,
+    Parked = 15,
 }
 
 impl Space {
     /// Every space, ascending by number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Meta,
         Self::Name,
         Self::Todo,
@@ -110,6 +111,7 @@ impl Space {
         Self::Grant,
         Self::Plan,
         Self::Sent,
+        Self::Parked,
     ];
 
     /// The space's number.
@@ -140,13 +142,14 @@ impl Space {
             Self::Grant => "grant",
             Self::Plan => "plan",
             Self::Sent => "sent",
+            Self::Parked => "parked",
         }
     }
 
     /// The first format version whose stores have the space.
     pub const fn since(self) -> u64 {
         match self {
-            Self::Sent => 3,
+            Self::Sent | Self::Parked => 3,
             Self::Grant | Self::Plan => 2,
             _ => 1,
         }
