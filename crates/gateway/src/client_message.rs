@@ -7,6 +7,7 @@ use foldback_transcript::{anthropic, responses};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A message as a client sends it, and what it says.
 pub(crate) struct ClientMessage {
@@ -70,19 +71,28 @@ pub(crate) fn grouped(input: &RawValue) -> Result<Vec<Box<RawValue>>, String> {
     }
     let items: Vec<&RawValue> = serde_json::from_str(input.get())
         .map_err(|_| "its input is neither a text nor a list of items".to_owned())?;
-    let mut groups: Vec<(bool, Vec<&str>)> = Vec::new();
-    for item in items {
+    let group = |group: Range<usize>| {
+        let group = items.get(group).unwrap_or_default();
+        let group: Vec<_> = group.iter().map(|item| item.get()).collect();
+        match group.as_slice() {
+            [one] => raw((*one).to_owned()),
+            several => raw(format!("[{}]", several.join(","))),
+        }
+    };
+    groups(&items).into_iter().map(group).collect()
+}
+
+/// Which items of the Responses API make up a message together.
+pub(crate) fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
+    let mut groups: Vec<(bool, Range<usize>)> = Vec::new();
+    for (n, item) in items.iter().enumerate() {
         let is_models = is_models(item);
         match groups.last_mut() {
-            Some((true, group)) if is_models => group.push(item.get()),
-            _ => groups.push((is_models, vec![item.get()])),
+            Some((true, group)) if is_models => group.end = n + 1,
+            _ => groups.push((is_models, n..n + 1)),
         }
     }
-    let group = |(_, items): (bool, Vec<&str>)| match items.as_slice() {
-        [one] => raw((*one).to_owned()),
-        several => raw(format!("[{}]", several.join(","))),
-    };
-    groups.into_iter().map(group).collect()
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Whether a model gave the item: what it thought, said or called.

@@ -14,6 +14,8 @@ pub struct GatewayConfig {
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
+    /// How a model reaches what its client's context does not show.
+    pub recall: RecallBy,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -37,12 +39,24 @@ impl GatewayConfig {
             anthropic: Upstream::new("https://api.anthropic.com")?,
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
+            recall: RecallBy::Off,
             fail_closed: false,
             token: None,
             folder: None,
             log: Arc::new(|_| {}),
         })
     }
+}
+
+/// How a model reaches what its client's context does not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecallBy {
+    /// Not through the gateway.
+    #[default]
+    Off,
+    /// By tools that the gateway declares and answers within a turn; the client sees nothing of them.
+    Stream,
 }
 
 /// Whether conversations are recorded, and where.

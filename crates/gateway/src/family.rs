@@ -104,7 +104,11 @@ impl Family {
     }
 
     /// The member that a conversation goes on in; `None` where it is a new one.
-    fn find(&self, digests: &[blake3::Hash], agent: &blake3::Hash) -> Option<(usize, Known)> {
+    pub(crate) fn find(
+        &self,
+        digests: &[blake3::Hash],
+        agent: &blake3::Hash,
+    ) -> Option<(usize, Known)> {
         let known = self.members.iter().map(|member| member.branches.follow(digests)).enumerate();
         let rank = |(n, known): &(usize, Known)| (known.messages, known.is_tip, Reverse(*n));
         let best = known.max_by_key(rank).filter(|(_, known)| known.messages > 0);

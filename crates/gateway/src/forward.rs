@@ -3,12 +3,14 @@
 use crate::exchange::{Answering, Asked};
 use crate::headers::passed;
 use crate::refusal::refusal;
-use crate::{Api, Gateway};
+use crate::turn::{Ask, Bill, Place, Recall, as_it_is, play, prepare};
+use crate::{Api, Gateway, Keeping, RecallBy};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _, stream};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use std::sync::Arc;
 
 /// The header that says what the gateway could not do.
 pub(crate) const NOTICE: &str = "x-foldback-notice";
@@ -42,10 +44,11 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         Ok(url) => url,
         Err(error) => return refusal(api, StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    let mut asked = None;
+    let (mut asked, mut played) = (None, None);
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let out = gateway.http(upstream).request(head.method, url).headers(passed(&head.headers));
+    let client = gateway.http(upstream);
+    let out = client.request(head.method.clone(), url.clone()).headers(passed(&head.headers));
     let out = match has_body {
         false => out,
         true if api.has_conversation() => match read(body).await {
@@ -54,6 +57,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                     .recorder
                     .keeps(api)
                     .then(|| Asked::new(api, &head.headers, &bytes, gateway.recorder.secret()));
+                (asked, played) = recalling(gateway, asked).await;
                 out.body(bytes)
             }
             Read::Begun(..) if gateway.config.fail_closed => {
@@ -70,8 +74,15 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         },
         true => out.body(reqwest::Body::wrap_stream(body.into_data_stream())),
     };
-    let answer = match out.send().await {
-        Ok(answer) => answer,
+    let sent = match played {
+        Some((body, recall)) => {
+            let ask = asker(client.clone(), head.method, url, &head.headers);
+            play(ask, api, body, recall).await
+        }
+        None => out.send().await.map(as_it_is),
+    };
+    let mut response = match sent {
+        Ok(response) => response,
         Err(error) => {
             // An address may hold a key.
             let error = reason(&error.without_url());
@@ -80,9 +91,6 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }
     };
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = answer.status();
-    *response.headers_mut() = passed(answer.headers());
     if let Some(trouble) = trouble {
         let notice = trouble.replace(|c: char| !c.is_ascii_graphic() && c != ' ', "?");
         let notice: String = notice.chars().take(LONGEST_NOTICE).collect();
@@ -93,10 +101,44 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         );
     }
     let answering = asked
-        .filter(|_| answer.status().is_success())
-        .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
-    *response.body_mut() = Body::from_stream(copied(answer.bytes_stream(), answering));
-    response
+        .filter(|_| response.status().is_success())
+        .map(|asked| Answering::new(asked, response.headers().clone(), gateway.recorder.clone()));
+    response.map(|body| Body::from_stream(copied(body.into_data_stream(), answering)))
+}
+
+/// Where the model of a request may look things up, the body that is sent in place of the client's, and with what its
+/// calls are answered.
+async fn recalling(
+    gateway: &Gateway,
+    asked: Option<Asked>,
+) -> (Option<Asked>, Option<(String, Recall)>) {
+    let config = &gateway.config;
+    let (RecallBy::Stream, Keeping::On(memory)) = (config.recall, &config.keeping) else {
+        return (asked, None);
+    };
+    let Some(asked) = asked else { return (None, None) };
+    let (api, body) = (asked.api, asked.body());
+    let (asked, todo) = gateway.recorder.find(asked).await;
+    let (Some(todo), Some(body)) = (todo, body) else { return (asked, None) };
+    let total = Arc::clone(&gateway.billed);
+    let bill: Bill = Arc::new(move |usage| total.lock().add(usage));
+    let place = Place { memory: memory.clone(), todo, bill, log: config.log.clone() };
+    let prepared = tokio::task::spawn_blocking(move || prepare(api, &body, place)).await;
+    (asked, prepared.unwrap_or_default())
+}
+
+/// What sends other bodies in the place of a client's.
+fn asker(client: reqwest::Client, method: Method, url: reqwest::Url, headers: &HeaderMap) -> Ask {
+    let mut headers = passed(headers);
+    for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+        headers.remove(name);
+    }
+    // What comes back is read on its way.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    Arc::new(move |body| {
+        let request = client.request(method.clone(), url.clone()).headers(headers.clone());
+        request.body(body).send().boxed()
+    })
 }
 
 /// Reads a body to its end, or as far as it may be long.

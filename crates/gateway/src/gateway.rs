@@ -3,11 +3,13 @@
 use crate::forward::forward;
 use crate::guard::Guard;
 use crate::refusal::refusal;
+use crate::turn::Usage;
 use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,8 @@ const CONNECT: Duration = Duration::from_secs(30);
 pub struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) recorder: Recorder,
+    /// What turns were billed in which the model looked things up.
+    pub(crate) billed: Arc<Mutex<Usage>>,
     /// For providers elsewhere, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
@@ -57,7 +61,8 @@ impl Gateway {
             }
             Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
         };
-        Ok(Self { far: built(builder())?, near: built(builder().no_proxy())?, recorder, config })
+        let (far, near) = (built(builder())?, built(builder().no_proxy())?);
+        Ok(Self { far, near, recorder, config, billed: Arc::default() })
     }
 
     /// What records its conversations.
@@ -120,6 +125,7 @@ const HEALTH: &str = "/foldback/health";
 
 fn health(gateway: &Gateway) -> Response<Body> {
     let trouble = gateway.recorder.trouble();
+    let billed = *gateway.billed.lock();
     let body = serde_json::json!({
         "gateway": "foldback",
         "version": env!("CARGO_PKG_VERSION"),
@@ -127,6 +133,13 @@ fn health(gateway: &Gateway) -> Response<Body> {
         "openai": gateway.config.openai.to_string(),
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
         "trouble": trouble,
+        "recalling": {
+            "requests": billed.requests,
+            "input_tokens": billed.input,
+            "cached_tokens": billed.cached,
+            "written_tokens": billed.written,
+            "output_tokens": billed.output,
+        },
     });
     let mut response = Response::new(Body::from(body.to_string()));
     let json = HeaderValue::from_static("application/json");

@@ -29,11 +29,12 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod turn;
 mod upstream;
 
 pub use api::Api;
 pub use branches::Branches;
-pub use config::{GatewayConfig, Keeping, Log};
+pub use config::{GatewayConfig, Keeping, Log, RecallBy};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;

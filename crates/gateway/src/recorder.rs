@@ -1,15 +1,17 @@
 //! Keeps what was said.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Keeper, Unkept};
 use crate::{Api, GatewayError, Log};
 use foldback::Memory;
+use foldback_core::TodoId;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// So many bytes may wait to be recorded. What comes beyond that is not recorded now: the next request of the same
 /// conversation holds it again.
@@ -24,9 +26,15 @@ pub struct Recorder {
     shared: Arc<Shared>,
 }
 
+/// What the thread is given to do.
+enum Task {
+    Keep(Exchange),
+    Find(Asked, oneshot::Sender<(Asked, Option<TodoId>)>),
+}
+
 struct Shared {
     /// `None` where nothing is recorded.
-    queue: Mutex<Option<mpsc::Sender<Exchange>>>,
+    queue: Mutex<Option<mpsc::Sender<Task>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     /// What digests are made with.
@@ -60,20 +68,27 @@ impl Recorder {
         log: &Log,
     ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
-        let (queue, exchanges) = mpsc::channel();
+        let (queue, tasks) = mpsc::channel();
         let state = State::new(log);
         let (mut keeper, seen) = (Keeper::new(memory, secret, folder), Arc::clone(&state));
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
-                for exchange in exchanges {
-                    seen.keep(&mut keeper, &exchange);
+                for task in tasks {
+                    match task {
+                        Task::Keep(exchange) => seen.keep(&mut keeper, &exchange),
+                        Task::Find(asked, found) => {
+                            let todo = seen.find(&mut keeper, &asked);
+                            // Whoever asked may be gone.
+                            let _ = found.send((asked, todo));
+                        }
+                    }
                 }
             })?;
         Ok(Self::of(Some(queue), Some(thread), state, secret))
     }
 
     fn of(
-        queue: Option<mpsc::Sender<Exchange>>,
+        queue: Option<mpsc::Sender<Task>>,
         thread: Option<JoinHandle<()>>,
         state: Arc<State>,
         secret: [u8; 32],
@@ -121,10 +136,24 @@ impl Recorder {
         }
         if let Some(queue) = &*self.shared.queue.lock() {
             state.waiting.fetch_add(bytes, Ordering::Relaxed);
-            if queue.send(exchange).is_err() {
+            if queue.send(Task::Keep(exchange)).is_err() {
                 state.set_trouble("the recorder has ended".to_owned());
             }
         }
+    }
+
+    /// The todo in which a model of this conversation may look things up; `None` where there is none. Gives the request
+    /// back.
+    pub(crate) async fn find(&self, asked: Asked) -> (Option<Asked>, Option<TodoId>) {
+        let (found, finding) = oneshot::channel();
+        let sent = match &*self.shared.queue.lock() {
+            Some(queue) => queue.send(Task::Find(asked, found)).map_err(|unsent| unsent.0),
+            None => Err(Task::Find(asked, found)),
+        };
+        if let Err(Task::Find(asked, _)) = sent {
+            return (Some(asked), None);
+        }
+        finding.await.map_or((None, None), |(asked, todo)| (Some(asked), todo))
     }
 
     /// Waits until everything that was taken is recorded, and takes no more.
@@ -160,6 +189,16 @@ impl State {
                 self.set_trouble("recording failed by a fault of its own".to_owned());
             }
         }
+    }
+
+    /// Finds the todo of a conversation. A bug leaves it unfound.
+    fn find(&self, keeper: &mut Keeper, asked: &Asked) -> Option<TodoId> {
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keeper.find(asked)));
+        found.unwrap_or_else(|_| {
+            keeper.forget_all();
+            self.set_trouble("finding a conversation failed by a fault of its own".to_owned());
+            None
+        })
     }
 
     fn set_trouble(&self, why: String) {

@@ -8,7 +8,7 @@ use crate::family::{Family, Member};
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
 use foldback::{Close, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
-use foldback_core::{Content, Message, SeqNo};
+use foldback_core::{Content, Message, SeqNo, TodoId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -29,6 +29,9 @@ pub(crate) struct Keeper {
     secret: [u8; 32],
     folder: Option<String>,
     families: HashMap<String, Family>,
+    /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
+    /// cost the provider's cache.
+    recalls: HashMap<TodoId, bool>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -74,7 +77,7 @@ struct Conversation {
 
 impl Keeper {
     pub(crate) fn new(memory: Memory, secret: [u8; 32], folder: Option<String>) -> Self {
-        Self { memory, secret, folder, families: HashMap::new() }
+        Self { memory, secret, folder, families: HashMap::new(), recalls: HashMap::new() }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -114,6 +117,21 @@ impl Keeper {
         Err(Unkept::Store("another process writes to the same conversation".to_owned()))
     }
 
+    /// The todo in which the model of a conversation may look things up: the one that it is recorded in, where
+    /// something was closed before this gateway saw it first.
+    pub(crate) fn find(&mut self, asked: &Asked) -> Option<TodoId> {
+        let body = asked.body()?;
+        let conversation = Conversation::read(asked, &body, None, &self.secret).ok()?;
+        let name = self.name_of(&conversation);
+        self.open(&name, &conversation).ok()?;
+        let family = self.families.get(&name)?;
+        let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
+        let (n, _) = family.find(&digests, &conversation.agent)?;
+        let session = &family.members.get(n)?.session;
+        let may = self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
+        may.then(|| session.todo().clone())
+    }
+
     /// The name of the family, from which its todos have theirs.
     fn name_of(&self, conversation: &Conversation) -> String {
         if let Some(todo) = &conversation.sender.todo {
@@ -125,7 +143,8 @@ impl Keeper {
         format!("{}-{digest}", conversation.sender.client)
     }
 
-    fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
+    /// Reads from the store what it holds of a family, unless it is known.
+    fn open(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
         if !self.families.contains_key(name) {
             let known_by = conversation.sender.known_by();
             let origin = Origin {
@@ -135,11 +154,18 @@ impl Keeper {
             let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
             self.families.insert(name.to_owned(), family);
         }
+        Ok(())
+    }
+
+    fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
+        self.open(name, conversation)?;
         let Some(family) = self.families.get_mut(name) else { return Ok(()) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
         let (n, known) = family.place(&self.memory, asked, &conversation.agent)?;
         let Some(member) = family.members.get_mut(n) else { return Ok(()) };
+        let session = &member.session;
+        self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
         let all = member.branches.follow(&digests);
