@@ -32,15 +32,15 @@ use std::sync::Arc;
 
 /// What a turn looks things up in, and where it keeps what the client does not see.
 pub(crate) struct Recall {
-    pub(crate) memory: Memory,
-    pub(crate) todo: TodoId,
+    memory: Memory,
+    todo: TodoId,
     /// The names of our tools, as they are declared.
-    pub(crate) tools: Vec<String>,
+    tools: Vec<String>,
     /// What the client has sent.
-    pub(crate) said: Vec<Said>,
+    said: Vec<Said>,
     /// Takes what all requests of the turn were billed.
-    pub(crate) bill: Bill,
-    pub(crate) log: Log,
+    bill: Bill,
+    log: Log,
 }
 
 /// Takes what requests were billed.

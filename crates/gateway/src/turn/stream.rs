@@ -133,3 +133,6 @@ impl Stream {
         self.wire.ping()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,8 @@
 
 mod guarding;
 mod histories;
+mod mixed_turns;
 mod passing;
+mod played_client;
 mod recording;
 mod world;

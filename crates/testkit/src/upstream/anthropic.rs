@@ -1,8 +1,9 @@
 //! Anthropic's Messages: what it refuses, and how it answers.
 
-use super::{Raw, Said, Seen, events, whole};
+use super::{Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// The answer to a request, or its refusal.
 pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
@@ -12,6 +13,12 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         return whole(400, &json!({ "type": "error", "error": error, "request_id": "req_1" }));
     }
     let mut blocks = Vec::new();
+    if !said.thought.is_empty() {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let signature = signature(&messages, &[], &said.thought);
+        blocks
+            .push(json!({ "type": "thinking", "thinking": said.thought, "signature": signature }));
+    }
     if !said.text.is_empty() {
         blocks.push(json!({ "type": "text", "text": said.text }));
     }
@@ -35,18 +42,27 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     event(json!({ "type": "message_start", "message": message(json!([]), Value::Null) }));
     event(json!({ "type": "ping" }));
     for (index, block) in blocks.iter().enumerate() {
-        let (mut empty, pieces) = match block["type"] == "text" {
-            true => (block.clone(), halves(block["text"].as_str().unwrap_or_default())),
-            false => (block.clone(), halves(&block["input"].to_string())),
+        let mut empty = block.clone();
+        let (key, kind, piece) = match block["type"].as_str() {
+            Some("text") => ("text", "text_delta", "text"),
+            Some("thinking") => ("thinking", "thinking_delta", "thinking"),
+            _ => ("input", "input_json_delta", "partial_json"),
         };
-        let (key, kind, piece) = match block["type"] == "text" {
-            true => ("text", "text_delta", "text"),
-            false => ("input", "input_json_delta", "partial_json"),
+        let pieces = match &block[key] {
+            Value::String(text) => halves(text),
+            input => halves(&input.to_string()),
         };
-        empty[key] = if key == "text" { json!("") } else { json!({}) };
+        empty[key] = if key == "input" { json!({}) } else { json!("") };
+        if key == "thinking" {
+            empty["signature"] = json!("");
+        }
         event(json!({ "type": "content_block_start", "index": index, "content_block": empty }));
         for half in pieces {
             let delta = json!({ "type": kind, piece: half });
+            event(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        }
+        if key == "thinking" {
+            let delta = json!({ "type": "signature_delta", "signature": block["signature"] });
             event(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
         }
         event(json!({ "type": "content_block_stop", "index": index }));
@@ -55,6 +71,28 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     event(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } }));
     event(json!({ "type": "message_stop" }));
     events(stream)
+}
+
+/// What seals a thought: it holds where the thought stands behind the same words, whatever marks and forms they have.
+fn signature(messages: &[Value], before: &[Value], thought: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    for message in messages {
+        message["role"].to_string().hash(&mut hasher);
+        let text = json!([{ "type": "text", "text": message["content"] }]);
+        let blocks = if message["content"].is_string() { &text } else { &message["content"] };
+        blocks.as_array().into_iter().flatten().for_each(|block| plain(block).hash(&mut hasher));
+    }
+    before.iter().for_each(|block| plain(block).hash(&mut hasher));
+    thought.hash(&mut hasher);
+    format!("sig{:016x}", hasher.finish())
+}
+
+/// A block without its mark for the cache, and with its keys in order.
+fn plain(block: &Value) -> String {
+    let members = block.as_object().into_iter().flatten();
+    let mut members: Vec<_> = members.filter(|(key, _)| *key != "cache_control").collect();
+    members.sort_by_key(|(key, _)| key.as_str());
+    format!("{members:?}")
 }
 
 /// A text in two pieces.
@@ -71,6 +109,7 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
     for key in ["model", "max_tokens"] {
         body.get(key).ok_or_else(|| format!("{key}: Field required"))?;
     }
+    check_tools(body)?;
     let messages = body["messages"].as_array().ok_or("messages: Field required")?;
     if messages.first().is_none_or(|message| message["role"] != "user") {
         return Err("messages: first message must use the \"user\" role".to_owned());
@@ -99,6 +138,20 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         open = blocks.iter().filter(|b| kind(b, "tool_use")).map(|b| id(b, "id")).collect();
         if let Some(twice) = open.iter().find(|id| !ids.insert((*id).clone())) {
             return Err(format!("messages.{n}: `tool_use` ids must be unique: {twice}"));
+        }
+        for (place, block) in blocks.iter().enumerate().filter(|(_, b)| kind(b, "thinking")) {
+            let thought = block["thinking"].as_str().unwrap_or_default();
+            if block["signature"] != signature(&messages[..n], &blocks[..place], thought) {
+                return Err(format!(
+                    "messages.{n}.content.{place}: Invalid `signature` in `thinking` block"
+                ));
+            }
+        }
+        if n + 1 < messages.len()
+            && message["content"].as_array().is_some_and(Vec::is_empty)
+            && message["role"] == "assistant"
+        {
+            return Err(format!("messages.{n}: all messages must have non-empty content"));
         }
         if blocks
             .iter()

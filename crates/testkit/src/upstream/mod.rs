@@ -50,6 +50,8 @@ impl Seen {
 /// What the model says to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
+    /// What it thinks before it speaks, where its API shows that.
+    pub thought: String,
     /// Its words.
     pub text: String,
     /// Its calls: id, tool, arguments.
@@ -60,7 +62,13 @@ impl Said {
     /// Words alone.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self { text: text.to_owned(), calls: Vec::new() }
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+
+    /// The same after a thought.
+    #[must_use]
+    pub fn thinking(self, thought: &str) -> Self {
+        Self { thought: thought.to_owned(), ..self }
     }
 
     /// The same with a call.
@@ -126,6 +134,13 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// Forgets what came so far.
+    pub fn forget(&self) {
+        self.shared.seen.lock().clear();
+    }
+}
+
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.serving.abort();
@@ -160,6 +175,21 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
     let pieces = raw.pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
     response.body(Body::from_stream(stream::iter(pieces))).expect("headers of a script")
+}
+
+/// Refuses tools of one name, and a choice of tools where there are none.
+fn check_tools(body: &Value) -> Result<(), String> {
+    let name = |tool: &Value| tool.pointer("/function/name").or(tool.get("name")).cloned();
+    let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut names: Vec<_> = tools.iter().filter_map(name).map(|name| name.to_string()).collect();
+    if names.is_empty() && body.get("tool_choice").is_some() {
+        return Err("tool_choice may only be specified while providing tools".to_owned());
+    }
+    names.sort();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("tools: Tool names must be unique: {}", pair[0])),
+        None => Ok(()),
+    }
 }
 
 /// A whole answer.
