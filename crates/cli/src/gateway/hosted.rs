@@ -5,8 +5,10 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::run::Signals;
 use crate::store;
-use clap::Args;
-use foldback_gateway::{Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Upstream};
+use clap::{Args, ValueEnum};
+use foldback_gateway::{
+    Gateway, GatewayConfig, GatewayError, Keeping, Log, RecallBy, Recorder, Upstream,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +31,21 @@ pub(crate) struct Providers {
     #[arg(long)]
     no_record: bool,
 
+    /// How the model looks up what its context does not show: "stream" declares foldback's tools to it and answers
+    /// their calls within a turn, unseen by the client, in conversations that were recorded before
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = RecallArg::Off, conflicts_with = "no_record")]
+    recall: RecallArg,
+
     /// Refuse a request whose conversation cannot be recorded, rather than pass it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
+}
+
+/// How a model looks up what its context does not show.
+#[derive(Clone, Copy, ValueEnum)]
+enum RecallArg {
+    Off,
+    Stream,
 }
 
 impl Providers {
@@ -56,6 +70,10 @@ impl Providers {
                 Err(error) if self.fail_closed => return Err(error),
                 Err(error) => Keeping::Impossible(error.to_string()),
             },
+        };
+        config.recall = match self.recall {
+            RecallArg::Off => RecallBy::Off,
+            RecallArg::Stream => RecallBy::Stream,
         };
         config.fail_closed = self.fail_closed;
         config.log = log;

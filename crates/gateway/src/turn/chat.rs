@@ -13,9 +13,8 @@ pub(super) const BETWEEN: &str = "\n\n";
 pub(super) struct Chat {
     /// What names the first answer: each piece of the others is named alike.
     name: Map<String, Value>,
-    /// Whether the client has words of an answer before this one, and none of this.
-    is_between: Option<usize>,
-    has_words: bool,
+    /// Of which answer the client has words last.
+    words_of: Option<usize>,
 }
 
 impl Wire for Chat {
@@ -109,20 +108,16 @@ impl Wire for Chat {
 impl Chat {
     /// Leaves of a piece what the client gets; gives whether it changed.
     fn show(&mut self, heard: &mut Heard, delta: &mut Value) -> bool {
-        if heard.earlier > 0 && self.is_between != Some(heard.earlier) && self.has_words {
-            self.is_between = Some(heard.earlier);
-            self.has_words = false;
-        }
         let Some(delta) = delta.as_object_mut() else { return false };
         let mut is_changed = heard.earlier > 0 && delta.shift_remove("role").is_some();
         if let Some(Value::String(words)) = delta.get_mut("content")
             && !words.is_empty()
         {
-            if !self.has_words && self.is_between == Some(heard.earlier) {
+            let before = self.words_of.replace(heard.earlier);
+            if before.is_some_and(|before| before < heard.earlier) {
                 words.insert_str(0, BETWEEN);
                 is_changed = true;
             }
-            self.has_words = true;
         }
         let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return is_changed };
         let count = calls.len();

@@ -50,25 +50,30 @@ impl Client {
 
     /// Says something, and answers every call until there is none.
     pub(crate) async fn turn(&mut self, world: &World, text: &str) {
+        self.say(text);
+        while self.step(world).await {}
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
         self.sent.push(json!({ "role": "user", "content": text }));
-        loop {
-            let (status, answer) = self.send(world, &self.sent).await;
-            assert_eq!(status, 200, "{answer}\n{}", self.history());
-            let told = match (self.speaks, self.stream) {
-                (Speaks::Messages, false) => messages(&serde_json::from_str(&answer).unwrap()),
-                (Speaks::Messages, true) => messages(&messages_stream(&answer)),
-                (Speaks::Chat, false) => chat(&serde_json::from_str(&answer).unwrap()),
-                (Speaks::Chat, true) => chat(&chat_stream(&answer)),
-                (Speaks::Responses, false) => responses(&serde_json::from_str(&answer).unwrap()),
-                (Speaks::Responses, true) => responses(&responses_stream(&answer)),
-            };
-            self.usage = told.usage;
-            self.sent.extend(told.messages);
-            if told.calls.is_empty() {
-                return;
-            }
-            self.sent.extend(self.results(&told.calls));
-        }
+    }
+
+    /// Asks the model and answers its calls; gives whether there were any.
+    pub(crate) async fn step(&mut self, world: &World) -> bool {
+        let (status, answer) = self.send(world, &self.sent).await;
+        assert_eq!(status, 200, "{answer}\n{}", self.history());
+        let told = match (self.speaks, self.stream) {
+            (Speaks::Messages, false) => messages(&serde_json::from_str(&answer).unwrap()),
+            (Speaks::Messages, true) => messages(&messages_stream(&answer)),
+            (Speaks::Chat, false) => chat(&serde_json::from_str(&answer).unwrap()),
+            (Speaks::Chat, true) => chat(&chat_stream(&answer)),
+            (Speaks::Responses, false) => responses(&serde_json::from_str(&answer).unwrap()),
+            (Speaks::Responses, true) => responses(&responses_stream(&answer)),
+        };
+        self.usage = told.usage;
+        self.sent.extend(told.messages);
+        self.sent.extend(self.results(&told.calls));
+        !told.calls.is_empty()
     }
 
     /// Says something, and gives what comes.
@@ -143,7 +148,9 @@ impl Client {
         };
         let results: Vec<_> = calls.iter().map(result).collect();
         match self.speaks {
-            Speaks::Messages => vec![json!({ "role": "user", "content": results })],
+            Speaks::Messages if !calls.is_empty() => {
+                vec![json!({ "role": "user", "content": results })]
+            }
             _ => results,
         }
     }
