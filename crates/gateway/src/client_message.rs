@@ -96,7 +96,7 @@ pub(crate) fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
 }
 
 /// Whether a model gave the item: what it thought, said or called.
-fn is_models(item: &RawValue) -> bool {
+pub(crate) fn is_models(item: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Item<'i> {
         #[serde(borrow, default, rename = "type")]

@@ -1,5 +1,6 @@
 //! A client's turn in which the model calls tools that the client knows nothing of.
 
+mod begun;
 mod calls;
 mod chat;
 mod edits;
@@ -25,7 +26,7 @@ use calls::declare;
 use foldback::{Memory, MemoryTool};
 use foldback_core::TodoId;
 use futures::future::BoxFuture;
-use parked::{Parked, Said, messages_of, names, put_back};
+use parked::{Said, messages_of, put_back};
 use player::Player;
 use rounds::Rounds;
 use std::sync::Arc;
@@ -93,15 +94,13 @@ pub(crate) fn prepare(api: Api, body: &str, place: Place) -> Option<(String, Rec
     let Place { memory, todo, bill, log } = place;
     let messages = messages_of(api, body)?;
     let said: Vec<_> = messages.iter().map(|(_, said)| *said).collect();
-    let parked = match memory.parked(&todo, &names(&said)) {
-        Ok(parked) => parked,
+    let body = match put_back(api, body, &messages, &memory, &todo) {
+        Ok(body) => body?,
         Err(error) => {
             log(&format!("what was looked up before is not put back: {error}"));
             return None;
         }
     };
-    let parked: Vec<_> = parked.iter().map(|json| Parked::from_json(json.as_ref()?)).collect();
-    let body = put_back(api, body, &messages, &parked)?;
     let tools: Vec<_> =
         MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
     let (body, tools) = declare(api, &body, &tools)?;

@@ -1,9 +1,11 @@
 //! What a client knows nothing of, put back where it stood.
 
+use super::begun::{self, Begun};
 use super::edits::{Edits, Members, elements, members, string};
 use crate::Api;
-use crate::client_message::{ClientMessage, groups};
-use foldback::ParkedName;
+use crate::client_message::{ClientMessage, groups, is_models};
+use foldback::{Error, Memory, ParkedName};
+use foldback_core::{Role, TodoId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,14 +32,17 @@ pub(super) struct Answered {
 /// What a message of a client is known by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
-    digest: blake3::Hash,
+    pub(super) digest: blake3::Hash,
     has_calls: bool,
+    /// Whether a model said it.
+    pub(super) is_models: bool,
 }
 
 impl Said {
     pub(super) fn of(message: &ClientMessage) -> Self {
         let has_calls = message.messages.iter().any(|message| !message.tool_calls().is_empty());
-        Self { digest: message.digest, has_calls }
+        let is_models = message.messages.iter().any(|message| *message.role() == Role::Assistant);
+        Self { digest: message.digest, has_calls, is_models }
     }
 }
 
@@ -76,7 +81,11 @@ pub(super) fn messages_of(api: Api, body: &str) -> Option<Vec<(Range<usize>, Sai
             several => format!("[{}]", several.join(",")),
         };
         let message = RawValue::from_string(message).ok()?;
-        Some((range, Said::of(&ClientMessage::read(api, &message).ok()?)))
+        let mut said = Said::of(&ClientMessage::read(api, &message).ok()?);
+        // A thought alone is read as no message of the model's.
+        said.is_models |=
+            api == Api::Responses && list.get(range.start).is_some_and(|one| is_models(one));
+        Some((range, said))
     };
     ranges.into_iter().map(said).collect()
 }
@@ -86,22 +95,46 @@ fn list_of<'b>(api: Api, request: &Members<'b>) -> Option<Vec<&'b RawValue>> {
     elements(request.get(key)?.get())
 }
 
-/// The body with everything that is parked for its messages in its place.
+/// The body with everything that is parked for its messages in its place; `None` where it cannot be read.
+///
+/// # Errors
+/// When the store fails.
 pub(super) fn put_back(
     api: Api,
     body: &str,
     messages: &[(Range<usize>, Said)],
-    parked: &[Option<Parked>],
-) -> Option<String> {
-    let request = members(body)?;
-    let list = list_of(api, &request)?;
-    let mut edits = Edits::new(body);
-    for ((range, _), parked) in messages.iter().zip(parked) {
-        if let Some(parked) = parked {
+    memory: &Memory,
+    todo: &TodoId,
+) -> Result<Option<String>, Error> {
+    let said: Vec<_> = messages.iter().map(|(_, said)| *said).collect();
+    let (own, begun) = (names(&said), begun::names(&said));
+    let models = || (0..).zip(messages).filter(|(_, (_, said))| said.is_models);
+    let name = |names: &[ParkedName], n: usize| names.get(n).copied().unwrap_or_default();
+    let names: Vec<_> = models().map(|(n, _)| name(&own, n)).collect();
+    let parked = memory.parked(todo, &names)?;
+    // What is not as it was told may still begin so; its turn is known by what it answers.
+    let names: Vec<_> = models().map(|(n, _)| name(&begun, n.wrapping_sub(1))).collect();
+    let begun = memory.parked(todo, &names)?;
+    let put = || {
+        let request = members(body)?;
+        let list = list_of(api, &request)?;
+        let mut edits = Edits::new(body);
+        for (((_, (range, _)), parked), begun) in models().zip(&parked).zip(&begun) {
+            let parked = match (parked, begun) {
+                (Some(parked), _) => Parked::from_json(parked)?,
+                (None, Some(begun)) => {
+                    match Begun::from_json(begun)?.around(api, list.get(range.clone())?) {
+                        Some(messages) => Parked::new(&messages, Vec::new()),
+                        None => continue,
+                    }
+                }
+                (None, None) => continue,
+            };
             parked.put_into(api, &mut edits, &list, range)?;
         }
-    }
-    Some(edits.finish())
+        Some(edits.finish())
+    };
+    Ok(put())
 }
 
 impl Parked {
@@ -154,9 +187,6 @@ impl Parked {
         let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
         let own: Vec<Value> = own.iter().map(|raw| read(raw)).collect();
         let mut messages: Vec<Value> = self.messages.iter().map(|raw| read(raw)).collect();
-        let is_thought = |part: &Value| {
-            matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"))
-        };
         let mut mark = None;
         if api == Api::Messages {
             let blocks = || own.iter().flat_map(|one| one["content"].as_array()).flatten();
@@ -214,6 +244,11 @@ impl Parked {
         ordered.extend(parts.into_iter().flatten().map(|(_, part)| part.to_owned()));
         ordered
     }
+}
+
+/// Whether a block or an item is what a model thought.
+pub(super) fn is_thought(part: &Value) -> bool {
+    matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"))
 }
 
 /// The content of a message of the user's.

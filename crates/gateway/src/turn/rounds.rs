@@ -1,6 +1,7 @@
 //! The requests of one turn.
 
 use super::Recall;
+use super::begun::{self, Begun};
 use super::calls::{Call, answered, as_messages, calls, sent_back, without};
 use super::edits::{Edits, members};
 use super::parked::{Answered, Parked, Said, names};
@@ -9,6 +10,7 @@ use crate::Api;
 use crate::client_message::ClientMessage;
 use crate::model_answer::message_of;
 use bytes::Bytes;
+use foldback::ParkedName;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -29,6 +31,7 @@ pub(super) struct Rounds {
     is_unkept: bool,
     /// What was said in this turn so far, of which the client knows only a part.
     said: Vec<Value>,
+    begun: Begun,
     count: usize,
     billed: Usage,
 }
@@ -55,7 +58,16 @@ impl Rounds {
         let store = members(body).and_then(|request| request.get("store").copied());
         let is_unkept = store.is_some_and(|store| store.get() == "false");
         let (body, billed) = (body.to_owned(), Usage::default());
-        Self { api, recall, body, is_unkept, said: Vec::new(), count: 0, billed }
+        Self {
+            api,
+            recall,
+            body,
+            is_unkept,
+            said: Vec::new(),
+            begun: Begun::default(),
+            count: 0,
+            billed,
+        }
     }
 
     /// The names of our tools.
@@ -92,8 +104,12 @@ impl Rounds {
             let parked = Some(self.parked(message, answers));
             return Next::End(End { parked, is_done: false });
         }
-        self.said.extend(sent_back(self.api, message, self.is_unkept));
-        self.said.extend(as_messages(self.api, answers.into_iter().flatten().collect()));
+        let shown = without(self.api, message.clone(), &calls);
+        let mut said = sent_back(self.api, message, self.is_unkept);
+        said.extend(as_messages(self.api, answers.into_iter().flatten().collect()));
+        self.begun.push(self.api, &shown, &said);
+        self.said.extend(said);
+        self.keep_begun();
         Next::Ask(Bytes::from(self.next_body()))
     }
 
@@ -110,8 +126,20 @@ impl Rounds {
         said.push(Said::of(&message));
         let names = names(&said);
         let Some(name) = names.last() else { return };
-        let kept = self.recall.memory.park(&self.recall.todo, name, &parked.to_json());
-        if let Err(error) = kept {
+        self.keep(name, &parked.to_json());
+    }
+
+    /// Keeps what was said so far, for the client may break off at any time from here on. Chat-completions know no
+    /// thoughts that would be bound to it.
+    fn keep_begun(&self) {
+        let names = begun::names(&self.recall.said);
+        if let Some(name) = names.last().filter(|_| self.api != Api::ChatCompletions) {
+            self.keep(name, &self.begun.to_json());
+        }
+    }
+
+    fn keep(&self, name: &ParkedName, json: &str) {
+        if let Err(error) = self.recall.memory.park(&self.recall.todo, name, json) {
             (self.recall.log)(&format!("what was looked up in a turn is not kept: {error}"));
         }
     }

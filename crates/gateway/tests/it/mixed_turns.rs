@@ -247,6 +247,38 @@ async fn gw10_what_a_client_changes_is_left_alone() {
     }
 }
 
+/// GW10: a client that breaks off keeps a part of the answer, and its thoughts hold: they stand behind what it has not
+/// seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_a_turn_may_break_off() {
+    for (speaks, parts, ours) in [
+        (Speaks::Messages, 2, 1),
+        (Speaks::Messages, 3, 1),
+        (Speaks::Messages, 5, 2),
+        (Speaks::Responses, 2, 1),
+        (Speaks::Responses, 4, 2),
+        (Speaks::Responses, 6, 2),
+    ] {
+        let world = world(None, planned).await;
+        known(&world.memory, "t");
+        let mut client = Client::new(speaks, true, "t");
+        client.turn(&world, "plan:").await;
+        client.turn(&world, "plan:O/O").await;
+        client.keep(parts);
+        client.change("round 2", "Rou");
+        world.upstream.forget();
+        client.turn(&world, "plan:T").await;
+        let seen = world.upstream.seen();
+        assert_prefixes(speaks, &seen, "a turn breaks off");
+        let last = seen.last().unwrap().json().to_string();
+        assert_eq!(
+            last.matches("\"foldback_load\"").count(),
+            ours + 1,
+            "{speaks:?} {parts}: {last}"
+        );
+    }
+}
+
 /// Requests without tools and conversations without a past go as they came.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw1_nothing_is_declared_where_nothing_can_be_looked_up() {

@@ -92,6 +92,17 @@ impl Client {
         self.sent = serde_json::from_str(&self.history().replace(from, to)).unwrap();
     }
 
+    /// Keeps so many blocks or items of what it was told last, as a client that breaks off.
+    pub(crate) fn keep(&mut self, count: usize) {
+        if self.speaks == Speaks::Messages {
+            let last = self.sent.last_mut().unwrap();
+            last["content"].as_array_mut().unwrap().truncate(count);
+        } else {
+            let begin = self.sent.iter().rposition(|one| one["role"] == "user").unwrap();
+            self.sent.truncate(begin + 1 + count);
+        }
+    }
+
     pub(crate) fn forget_thoughts(&mut self) {
         for blocks in self.sent.iter_mut().filter_map(|one| one["content"].as_array_mut()) {
             blocks.retain(|block| block["type"] != "thinking");
