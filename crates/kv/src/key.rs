@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn spaces_keep_their_numbers() {
         let numbers: Vec<u8> = Space::ALL.into_iter().map(Space::number).collect();
-        assert_eq!(numbers, (0..15).collect::<Vec<u8>>());
+        assert_eq!(numbers, (0..16).collect::<Vec<u8>>());
         assert_eq!(Space::from_number(5), Some(Space::Vector));
-        assert_eq!(Space::from_number(15), None);
+        assert_eq!(Space::from_number(16), None);
     }
 
     #[test]

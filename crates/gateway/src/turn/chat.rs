@@ -73,9 +73,9 @@ impl Wire for Chat {
         }
     }
 
-    fn last(&mut self, heard: &Heard, data: &str, is_done: bool) -> Option<String> {
+    fn last(&mut self, heard: &Heard, data: &str) -> Option<String> {
         let mut chunk: Value = serde_json::from_str(data).ok()?;
-        if is_done && chunk["choices"][0]["finish_reason"] == "tool_calls" {
+        if heard.calls_ours_alone() && chunk["choices"][0]["finish_reason"] == "tool_calls" {
             chunk["choices"][0]["finish_reason"] = json!("stop");
         }
         self.rename(heard, &mut chunk);

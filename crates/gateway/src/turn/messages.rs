@@ -44,7 +44,7 @@ impl Wire for Messages {
         }
     }
 
-    fn last(&mut self, heard: &Heard, data: &str, is_done: bool) -> Option<String> {
+    fn last(&mut self, heard: &Heard, data: &str) -> Option<String> {
         let event = members(data)?;
         let mut edits = Edits::new(data);
         if let Some(usage) = event.get("usage").filter(|_| heard.earlier > 0) {
@@ -53,7 +53,9 @@ impl Wire for Messages {
         }
         let delta = event.get("delta").and_then(|delta| members(delta.get()));
         let stop = delta.as_ref().and_then(|delta| delta.get("stop_reason"));
-        if let Some(stop) = stop.filter(|stop| is_done && stop.get() == "\"tool_use\"") {
+        if let Some(stop) =
+            stop.filter(|stop| heard.calls_ours_alone() && stop.get() == "\"tool_use\"")
+        {
             edits.replace(stop.get(), "\"end_turn\"".to_owned());
         }
         Some(edits.finish())

@@ -1,7 +1,8 @@
 //! A turn whose answers are streamed.
 
 use super::Ask;
-use super::rounds::{End, Next, Rounds};
+use super::parked::Parked;
+use super::rounds::{Next, Rounds};
 use super::stream::Stream;
 use crate::Api;
 use crate::headers::text;
@@ -96,7 +97,7 @@ impl Player {
                     self.go_on(next)
                 }
                 // A fault of our own; the client has its answer all the same.
-                Err(_) => self.end(End::default()),
+                Err(_) => self.end(None),
             },
             Stage::Asking(asked) => {
                 let answered = asked.await;
@@ -123,7 +124,7 @@ impl Player {
     /// Lets the calls of an answer be answered, or its end be found.
     fn decide(&mut self) -> Waited {
         self.bill();
-        let Some(mut rounds) = self.rounds.take() else { return self.end(End::default()) };
+        let Some(mut rounds) = self.rounds.take() else { return self.end(None) };
         let (answer, is_whole) = self.stream.answer();
         let decided = tokio::task::spawn_blocking(move || {
             let next = rounds.after(&answer, is_whole);
@@ -140,7 +141,7 @@ impl Player {
                 self.stage = Stage::Asking(ask(&self.ask, body));
                 Waited::Nothing
             }
-            Next::End(end) => self.end(end),
+            Next::End(parked) => self.end(parked),
         }
     }
 
@@ -158,9 +159,9 @@ impl Player {
     }
 
     /// Ends the client's answer.
-    fn end(&mut self, end: End) -> Waited {
-        let last = self.stream.end(end.is_done);
-        match (end.parked, self.rounds.take()) {
+    fn end(&mut self, parked: Option<Parked>) -> Waited {
+        let last = self.stream.end();
+        match (parked, self.rounds.take()) {
             (Some(parked), Some(rounds)) => {
                 let shown = self.stream.shown();
                 let kept = tokio::task::spawn_blocking(move || rounds.park(&parked, &shown));
@@ -198,3 +199,6 @@ fn ask(ask: &Ask, body: Bytes) -> BoxFuture<'static, Result<Pieces, String>> {
     }
     .boxed()
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,7 @@ impl Wire for Responses {
         self.numbered(data, place.flatten()).map_or(Fate::Pass, Fate::Changed)
     }
 
-    fn last(&mut self, heard: &Heard, data: &str, _: bool) -> Option<String> {
+    fn last(&mut self, heard: &Heard, data: &str) -> Option<String> {
         let numbered = self.numbered(data, None);
         let data = numbered.as_deref().unwrap_or(data);
         let event = members(data)?;

@@ -40,17 +40,8 @@ pub(super) struct Rounds {
 pub(super) enum Next {
     /// The model is asked again, with this body.
     Ask(Bytes),
-    /// The client gets the end of its answer.
-    End(End),
-}
-
-/// The end of a turn.
-#[derive(Default)]
-pub(super) struct End {
-    /// What has to stand in later requests in place of the client's message.
-    pub(super) parked: Option<Parked>,
-    /// Whether calls of our tools were dropped and no other was made.
-    pub(super) is_done: bool,
+    /// The client gets the end of its answer; in its place this has to stand in later requests.
+    End(Option<Parked>),
 }
 
 impl Rounds {
@@ -84,14 +75,14 @@ impl Rounds {
     pub(super) fn after(&mut self, answer: &str, is_whole: bool) -> Next {
         let message = message_of(self.api, answer);
         let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
-        let Some(message) = message else { return Next::End(End::default()) };
+        let Some(message) = message else { return Next::End(None) };
         let calls = calls(self.api, &message, &self.recall.tools);
         let ours = calls.iter().filter(|call| call.ours.is_some()).count();
         let is_answered = ours > 0 && is_whole && self.count < MOST;
         if !is_answered {
             let message = without(self.api, message, &calls);
             let parked = (!self.said.is_empty()).then(|| self.parked(message, Vec::new()));
-            return Next::End(End { parked, is_done: ours > 0 && ours == calls.len() });
+            return Next::End(parked);
         }
         self.count += 1;
         let answers: Vec<_> = calls.iter().map(|call| self.answer(call)).collect();
@@ -101,8 +92,7 @@ impl Rounds {
                 ours: ours.and_then(|ours| RawValue::from_string(ours.to_string()).ok()),
             };
             let answers = calls.iter().zip(answers).map(answer).collect();
-            let parked = Some(self.parked(message, answers));
-            return Next::End(End { parked, is_done: false });
+            return Next::End(Some(self.parked(message, answers)));
         }
         let shown = without(self.api, message.clone(), &calls);
         let mut said = sent_back(self.api, message, self.is_unkept);

@@ -97,12 +97,12 @@ impl Stream {
         self.held.clear();
     }
 
-    /// What ends the client's answer. Where `is_done`, nothing waits for the client.
-    pub(super) fn end(&mut self, is_done: bool) -> Vec<u8> {
+    /// What ends the client's answer.
+    pub(super) fn end(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         for (event, changed) in std::mem::take(&mut self.held) {
             let data = changed.as_ref().unwrap_or(&event.data);
-            let last = self.wire.last(&self.heard, data, is_done).or(changed);
+            let last = self.wire.last(&self.heard, data).or(changed);
             match last.filter(|last| *last != event.data) {
                 Some(last) => out.extend_from_slice(event.with(&last).as_bytes()),
                 None => out.extend_from_slice(&event.raw),
@@ -119,7 +119,7 @@ impl Stream {
 
     /// What there is of an answer that broke off.
     pub(super) fn rest(&mut self) -> Vec<u8> {
-        let mut out = self.end(false);
+        let mut out = self.end();
         out.extend_from_slice(&self.events.rest());
         out
     }

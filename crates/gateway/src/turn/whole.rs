@@ -3,10 +3,11 @@
 use super::calls::calls;
 use super::chat::BETWEEN;
 use super::edits::{Edits, elements, members, string};
-use super::rounds::{End, Next, Rounds};
+use super::rounds::{Next, Rounds};
 use super::usage::Usage;
 use super::{Ask, as_it_is, responded, without_length};
 use crate::Api;
+use crate::model_answer::message_of;
 use axum::body::Body;
 use axum::http::Response;
 use serde_json::Value;
@@ -43,7 +44,7 @@ pub(super) async fn play(
         });
         // A fault of our own; the client has its answer all the same.
         let Ok((back, next)) = decided.await else {
-            return Ok(responded(status, headers, Body::from(turn.told(&usage, false))));
+            return Ok(responded(status, headers, Body::from(turn.told(&usage))));
         };
         rounds = back;
         match next {
@@ -51,8 +52,8 @@ pub(super) async fn play(
                 turn.earlier.add(&usage);
                 answer = ask(body).await?;
             }
-            Next::End(End { parked, is_done }) => {
-                let told = turn.told(&usage, is_done);
+            Next::End(parked) => {
+                let told = turn.told(&usage);
                 if let Some(parked) = parked {
                     let told = told.clone();
                     // Where it fails, the log says so.
@@ -95,12 +96,13 @@ impl Turn {
     }
 
     /// All of them as one.
-    fn told(&self, usage: &Usage, is_done: bool) -> String {
+    fn told(&self, usage: &Usage) -> String {
         let Some(last) = self.answers.last() else { return String::new() };
-        self.one_of(last, usage, is_done).unwrap_or_else(|| last.clone())
+        self.one_of(last, usage).unwrap_or_else(|| last.clone())
     }
 
-    fn one_of(&self, last: &str, usage: &Usage, is_done: bool) -> Option<String> {
+    fn one_of(&self, last: &str, usage: &Usage) -> Option<String> {
+        let is_done = self.calls_ours_alone(last);
         let answer = members(last)?;
         let mut edits = Edits::new(last);
         match self.api {
@@ -135,6 +137,14 @@ impl Turn {
             edits.replace(told.get(), usage.told(self.api, told.get(), &self.earlier));
         }
         Some(edits.finish())
+    }
+
+    /// Whether the model calls our tools alone, so that nothing waits for the client where they are not answered.
+    fn calls_ours_alone(&self, answer: &str) -> bool {
+        let message = message_of(self.api, answer);
+        let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
+        let calls = calls(self.api, &message.unwrap_or_default(), &self.tools);
+        !calls.is_empty() && calls.iter().all(|call| call.ours.is_some())
     }
 
     /// Whether a block or an item is a call of one of our tools.

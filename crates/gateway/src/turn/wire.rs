@@ -70,6 +70,11 @@ impl Heard {
         name.as_str().is_some_and(|name| self.tools.iter().any(|own| own == name))
     }
 
+    /// Whether the model calls our tools alone, so that nothing waits for the client where they are not answered.
+    pub(super) fn calls_ours_alone(&self) -> bool {
+        self.ours > 0 && self.theirs == 0
+    }
+
     /// Gives the next place in the client's answer to what has this number here, unless it is hidden.
     pub(super) fn place(&mut self, number: u64, is_hidden: bool) {
         let place = (!is_hidden).then_some(self.shown);
@@ -98,9 +103,8 @@ pub(super) trait Wire: Send {
     /// What becomes of an event.
     fn fate(&mut self, heard: &mut Heard, data: &str) -> Fate;
 
-    /// Data that was held, as it ends the client's answer. Where `is_done`, the model's last calls were not answered,
-    /// and nothing waits for the client.
-    fn last(&mut self, heard: &Heard, data: &str, is_done: bool) -> Option<String>;
+    /// Data that was held, as it ends the client's answer.
+    fn last(&mut self, heard: &Heard, data: &str) -> Option<String>;
 
     /// The event by which a stream says that it goes no further.
     fn error(&mut self, body: &str) -> String;

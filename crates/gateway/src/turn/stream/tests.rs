@@ -71,7 +71,7 @@ fn played(api: Api, answers: &[String], lengths: &[usize]) -> String {
             stream.go_on();
         }
     }
-    out.extend(stream.end(false));
+    out.extend(stream.end());
     assert_eq!(stream.shown().as_bytes(), out);
     String::from_utf8(out).unwrap()
 }
@@ -155,7 +155,7 @@ fn gw9_chat_completions_of_other_servers() {
     stream.go_on();
     out.extend(stream.read(second.as_bytes()));
     assert!(stream.close());
-    out.extend(stream.end(false));
+    out.extend(stream.end());
     let out = String::from_utf8(out).unwrap();
     let deltas: Vec<_> = data(&out).iter().map(|chunk| chunk["choices"][0].clone()).collect();
     let words: String = deltas.iter().filter_map(|one| one["delta"]["content"].as_str()).collect();
