@@ -3,6 +3,7 @@
 use super::edits::{Edits, elements, members};
 use super::responses::is_call;
 use crate::Api;
+use crate::client_message::is_models;
 use foldback::MemoryTool;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -29,6 +30,12 @@ pub(super) fn declare(api: Api, body: &str, tools: &[MemoryTool]) -> Option<(Str
         || request.get("n").is_some_and(|n| n.get() != "1")
     {
         return None;
+    }
+    // A client that does not send what the model said may go on from the answer's name alone, which stands for less
+    // than was said.
+    if api == Api::Responses && request.get("store").is_none_or(|store| store.get() != "false") {
+        let input = elements(request.get("input")?.get())?;
+        input.into_iter().find(|item| is_models(item))?;
     }
     // Some models of Codex are given their tools as the first item.
     let first = || {

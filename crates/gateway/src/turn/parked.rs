@@ -174,7 +174,7 @@ impl Parked {
             _ => {
                 let answers = behind.iter().take_while(|one| answered_call(one).is_some());
                 let answers: Vec<_> = answers.collect();
-                messages.extend(self.in_order(&answers, |one| answered_call(one)));
+                messages.extend(self.in_order(&answers, answered_call));
                 last = answers.last().copied().unwrap_or(last);
             }
         }
@@ -252,7 +252,7 @@ pub(super) fn is_thought(part: &Value) -> bool {
 }
 
 /// The content of a message of the user's.
-fn content_of_user<'m>(message: &'m RawValue) -> Option<&'m RawValue> {
+fn content_of_user(message: &RawValue) -> Option<&RawValue> {
     let message = members(message.get())?;
     message.get("role").filter(|role| role.get() == "\"user\"")?;
     message.get("content").copied()

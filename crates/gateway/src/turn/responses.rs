@@ -83,6 +83,10 @@ impl Wire for Responses {
         let event = members(data)?;
         let response = members(event.get("response")?.get())?;
         let mut edits = Edits::new(data);
+        // Libraries refuse a stream whose end has another name than its beginning.
+        if let Some(id) = response.get("id").filter(|_| self.begun["id"].is_string()) {
+            edits.replace(id.get(), self.begun["id"].to_string());
+        }
         if let Some(output) = response.get("output") {
             edits.replace(output.get(), format!("[{}]", self.items.join(",")));
         }

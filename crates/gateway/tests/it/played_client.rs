@@ -253,8 +253,7 @@ fn messages_stream(stream: &str) -> Value {
                 ends.push("delta");
             }
             "message_stop" => ends.push("stop"),
-            "ping" => {}
-            other => panic!("{other}: {stream}"),
+            other => assert_eq!(other, "ping", "{stream}"),
         }
     }
     assert_eq!((ends, is_open), (vec!["delta", "stop"], false), "{stream}");
@@ -318,6 +317,7 @@ fn responses_stream(stream: &str) -> Value {
         }
     }
     let response = events.last().unwrap()["response"].clone();
+    assert_eq!(response["id"], events[0]["response"]["id"], "{stream}");
     assert_eq!(response["output"], json!(done), "{stream}");
     response
 }

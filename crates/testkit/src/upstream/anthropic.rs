@@ -28,7 +28,7 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     let stop = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
     let input = u64::try_from(seen.body.len() / 4).unwrap_or_default();
     let usage = json!({ "input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 7 });
-    let message = |content: Value, stop: Value| json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
+    let message = |content: Value, stop: Value| json!({ "id": format!("msg_{}", seen.mark()), "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
     if body["stream"] != true {
         return whole(200, &message(Value::Array(blocks), json!(stop)));
     }
@@ -109,7 +109,7 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
     for key in ["model", "max_tokens"] {
         body.get(key).ok_or_else(|| format!("{key}: Field required"))?;
     }
-    check_tools(body)?;
+    check_tools(body, &body["tools"])?;
     let messages = body["messages"].as_array().ok_or("messages: Field required")?;
     if messages.first().is_none_or(|message| message["role"] != "user") {
         return Err("messages: first message must use the \"user\" role".to_owned());

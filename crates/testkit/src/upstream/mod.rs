@@ -33,6 +33,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What sets the ids of its answer apart from others: clients join what has one id.
+    fn mark(&self) -> usize {
+        self.body.len()
+    }
+
     /// The body as JSON; null where it is none.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -178,9 +183,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 /// Refuses tools of one name, and a choice of tools where there are none.
-fn check_tools(body: &Value) -> Result<(), String> {
+fn check_tools(body: &Value, tools: &Value) -> Result<(), String> {
     let name = |tool: &Value| tool.pointer("/function/name").or(tool.get("name")).cloned();
-    let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut names: Vec<_> = tools.iter().filter_map(name).map(|name| name.to_string()).collect();
     if names.is_empty() && body.get("tool_choice").is_some() {
         return Err("tool_choice may only be specified while providing tools".to_owned());

@@ -17,12 +17,13 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     };
     let mut calls: Vec<Value> = said.calls.iter().enumerate().map(call).collect();
     let stop = if calls.is_empty() { "stop" } else { "tool_calls" };
+    let id = format!("chatcmpl-{}", seen.mark());
     let tokens = seen.body.len() / 4;
     let usage =
         json!({ "prompt_tokens": tokens, "completion_tokens": 7, "total_tokens": tokens + 7 });
     let chunk = |delta: Value, stop: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": stop });
-        let chunk = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [choice] });
+        let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [choice] });
         format!("data: {chunk}\n\n")
     };
     if body["stream"] == true {
@@ -43,7 +44,7 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         }
         stream.push(chunk(json!({}), json!(stop)));
         if body["stream_options"]["include_usage"] == true {
-            let chunk = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [], "usage": usage });
+            let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [], "usage": usage });
             stream.push(format!("data: {chunk}\n\n"));
         }
         stream.push("data: [DONE]\n\n".to_owned());
@@ -61,14 +62,14 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     let choice = json!({ "index": 0, "message": message, "finish_reason": stop });
     whole(
         200,
-        &json!({ "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage }),
+        &json!({ "id": id, "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage }),
     )
 }
 
 /// What the real one refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("you must provide a model parameter")?;
-    check_tools(body)?;
+    check_tools(body, &body["tools"])?;
     let messages = body["messages"].as_array().ok_or("Missing required parameter: 'messages'.")?;
     let mut open: Vec<&str> = Vec::new();
     for (n, message) in messages.iter().enumerate() {

@@ -10,7 +10,9 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
         let error = json!({ "message": why, "type": "invalid_request_error", "param": "input" });
         return whole(400, &json!({ "error": error }));
     }
-    let mut thought = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
+    let message = format!("msg_{}", seen.mark());
+    let mut thought =
+        json!({ "type": "reasoning", "id": format!("rs_{}", seen.mark()), "summary": [] });
     if body["include"].to_string().contains("reasoning.encrypted_content") {
         thought["encrypted_content"] = json!(format!("sealed {}", said.thought));
     }
@@ -18,7 +20,7 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     if !said.text.is_empty() {
         let part = json!({ "type": "output_text", "text": said.text, "annotations": [] });
         output.push(json!({
-            "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part],
+            "type": "message", "id": message, "status": "completed", "role": "assistant", "content": [part],
         }));
     }
     for (id, name, arguments) in &said.calls {
@@ -34,7 +36,7 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     });
     let response = |status: &str, output: &[Value]| {
         json!({
-            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": body["model"],
+            "id": format!("resp_{}", seen.mark()), "object": "response", "created_at": 1, "status": status, "model": body["model"],
             "output": output, "usage": usage, "error": null, "parallel_tool_calls": true,
             "tool_choice": "auto", "tools": [],
         })
@@ -52,7 +54,7 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
     for (n, item) in output.iter().enumerate() {
         event("response.output_item.added", json!({ "output_index": n, "item": item }));
         if item["type"] == "message" {
-            let place = json!({ "item_id": "msg_1", "output_index": n, "content_index": 0 });
+            let place = json!({ "item_id": message, "output_index": n, "content_index": 0 });
             let mut delta = place.clone();
             delta["delta"] = json!(said.text);
             event("response.output_text.delta", delta);
@@ -66,7 +68,9 @@ pub(super) fn raw(seen: &Seen, said: &Said) -> Raw {
 /// What the real one refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("Missing required parameter: 'model'.")?;
-    check_tools(body)?;
+    let first = &body["input"][0];
+    let is_lite = first["type"] == "additional_tools";
+    check_tools(body, if is_lite { &first["tools"] } else { &body["tools"] })?;
     let items = body["input"].as_array().cloned().unwrap_or_default();
     for (n, item) in items.iter().enumerate().filter(|(_, item)| item["type"] == "reasoning") {
         if body["store"] == false && !item["encrypted_content"].is_string() {
