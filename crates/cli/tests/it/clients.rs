@@ -221,7 +221,8 @@ fn gw9_clients_see_nothing_of_what_is_looked_up() {
     let claude = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
     let opencode = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
     let model = ["-m", "anthropic/claude-sonnet-4-5"];
-    let cases: [(&str, Vec<&str>, Vec<&str>, &[(&str, &str)]); 3] = [
+    type Case<'c> = (&'c str, Vec<&'c str>, Vec<&'c str>, &'c [(&'c str, &'c str)]);
+    let cases: [Case<'_>; 3] = [
         (
             "bin/claude",
             vec!["-p", "--allowedTools=Read"],

@@ -77,10 +77,15 @@ impl Begun {
         if messages.is_empty() {
             return None;
         }
+        let mut rest = rest.to_vec();
+        for block in rest.iter_mut().filter_map(Value::as_object_mut) {
+            // Where the client has set the cache's mark, it comes to stand at the end.
+            block.shift_remove("cache_control");
+        }
         match api {
             Api::Messages if rest.is_empty() => {}
             Api::Messages => messages.push(json!({ "role": "assistant", "content": rest })),
-            _ => messages.extend(rest.iter().cloned()),
+            _ => messages.extend(rest),
         }
         Some(messages)
     }

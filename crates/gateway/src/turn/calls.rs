@@ -195,3 +195,90 @@ pub(super) fn as_messages(api: Api, answers: Vec<Value>) -> Vec<Value> {
         _ => answers,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{calls, declare, without};
+    use crate::Api;
+    use foldback::MemoryTool;
+    use serde_json::{Value, json};
+
+    const ALL: [Api; 3] = [Api::Messages, Api::ChatCompletions, Api::Responses];
+
+    /// What was added, if nothing else of the body has changed.
+    fn added(api: Api, body: &str) -> Option<(String, Vec<String>)> {
+        let (declared, names) = declare(api, body, &MemoryTool::all())?;
+        let same = body.bytes().zip(declared.bytes()).take_while(|(a, b)| a == b).count();
+        let (before, behind) = body.split_at(same);
+        let added = declared.strip_prefix(before)?.strip_suffix(behind)?.to_owned();
+        Some((added, names))
+    }
+
+    /// GW9: our tools stand behind the client's, and no other byte changes.
+    #[test]
+    fn gw9_tools_are_declared_behind_the_clients() {
+        let own = r#"{"name" : "read", "x":1.50}"#;
+        for (api, body) in [
+            (Api::Messages, format!("{{ \"tools\" :[{own} ] ,\"messages\": [ ]}}")),
+            (Api::ChatCompletions, format!("{{\"n\": 1,\"tools\":[{own}]\n}}")),
+            (Api::Responses, format!("{{\"store\": false,\"tools\":[{own}],\"input\":\"港\"}}")),
+            (
+                Api::Responses,
+                format!(
+                    "{{\"store\":false,\"input\":[{{\"type\":\"additional_tools\",\"tools\":[{own}]}}]}}"
+                ),
+            ),
+        ] {
+            let (added, names) = added(api, &body).unwrap();
+            assert_eq!(names.len(), MemoryTool::all().len(), "{added}");
+            let tools: Value = serde_json::from_str(&format!("[0{added}]")).unwrap();
+            let name =
+                |tool: &Value| tool.pointer("/function/name").unwrap_or(&tool["name"]).clone();
+            let declared: Vec<_> = tools.as_array().unwrap()[1..].iter().map(name).collect();
+            assert_eq!(json!(declared), json!(names));
+        }
+    }
+
+    /// A name that the client's tool has stays the client's.
+    #[test]
+    fn gw9_a_name_that_is_taken_is_not_ours() {
+        let body = r#"{"tools":[{"name":"foldback_load"}]}"#;
+        let (_, names) = added(Api::Messages, body).unwrap();
+        assert!(!names.contains(&"foldback_load".to_owned()) && !names.is_empty());
+        let message = json!({ "content": [{ "type": "tool_use", "id": "a", "name": "foldback_load", "input": {} }] });
+        assert_eq!(calls(Api::Messages, &message, &names)[0].ours, None);
+    }
+
+    /// What cannot go on from what it does not see gets no tools.
+    #[test]
+    fn gw9_nothing_is_declared_where_it_could_not_be_put_back() {
+        let tools = r#""tools":[{"name":"read"}]"#;
+        for body in [
+            "{}".to_owned(),
+            "[]".to_owned(),
+            r#"{"tools":[]}"#.to_owned(),
+            format!("{{{tools},\"n\":2}}"),
+            format!("{{{tools},\"previous_response_id\":\"r\",\"store\":false}}"),
+            format!("{{{tools},\"conversation\":\"c\",\"store\":false}}"),
+        ] {
+            for api in ALL {
+                assert_eq!(added(api, &body), None, "{api:?}: {body}");
+            }
+        }
+        let fresh = format!("{{{tools},\"input\":[{{\"role\":\"user\",\"content\":\"a\"}}]}}");
+        assert_eq!(added(Api::Responses, &fresh), None);
+        assert!(added(Api::Responses, &fresh.replace("user", "assistant")).is_some());
+    }
+
+    #[test]
+    fn calls_of_ours_are_told_from_the_clients() {
+        let tools = ["foldback_load".to_owned()];
+        let call = |name: &str| json!({ "type": "function", "id": name, "function": { "name": name, "arguments": "{}" } });
+        let message =
+            json!({ "role": "assistant", "content": null, "tool_calls": [call("foldback_load")] });
+        let ours = calls(Api::ChatCompletions, &message, &tools);
+        assert_eq!(ours[0].ours.as_deref(), Some("load"));
+        let left = without(Api::ChatCompletions, message, &ours);
+        assert_eq!(left, json!({ "role": "assistant", "content": null }));
+    }
+}

@@ -216,7 +216,24 @@ impl Parked {
         let results: Vec<_> = blocks.iter().collect();
         let own =
             |block: &RawValue| members(block.get())?.get("tool_use_id").and_then(|id| string(id));
-        Some(format!("[{}]", self.in_order(&results, own).join(",")))
+        let mut parts = self.in_order(&results, own);
+        // A mark at the end of the client's answers means the end of all.
+        let own_last = blocks.last().map(|block| block.get())?;
+        let mark = members(own_last)?.get("cache_control").map(|mark| mark.get());
+        if let Some(mark) = mark.filter(|_| parts.last().is_some_and(|last| last != own_last)) {
+            let mark: Value = serde_json::from_str(mark).ok()?;
+            let end = parts.len().saturating_sub(1);
+            for (n, part) in parts.iter_mut().enumerate() {
+                if n == end || part == own_last {
+                    let mut block: serde_json::Map<String, Value> =
+                        serde_json::from_str(part).ok()?;
+                    block.shift_remove("cache_control");
+                    block.extend((n == end).then(|| ("cache_control".to_owned(), mark.clone())));
+                    *part = Value::Object(block).to_string();
+                }
+            }
+        }
+        Some(format!("[{}]", parts.join(",")))
     }
 
     /// The client's answers and ours in the order of the calls, and behind them whatever else there is.

@@ -121,7 +121,17 @@ async fn every_order(speaks: Speaks) {
             seen.extend(here.upstream.seen());
             here.upstream.forget();
             assert_prefixes(speaks, &seen, &what);
-            let last = seen.last().unwrap().json().to_string();
+            let bodies = seen.iter().map(Seen::json);
+            for body in bodies.filter(|_| speaks == Speaks::Messages) {
+                // The client's mark for the cache is where it was: once, at the end of what it says.
+                let end = body["messages"].as_array().unwrap().last().unwrap();
+                let block = end["content"].as_array().unwrap().last().unwrap();
+                let is_clients = end.to_string().contains("read 港");
+                assert!(!is_clients || block["cache_control"].is_object(), "{what}: {body}");
+                assert_eq!(body.to_string().matches("cache_control").count(), 1, "{what}: {body}");
+            }
+            let last = seen.last().unwrap().json();
+            let last = last.to_string();
             assert!(!client.history().contains("foldback"), "{what}: {}", client.history());
             assert!(last.contains("06:12"), "{what}: {last}");
             let calls = last.matches("\"foldback_load\"").count();
