@@ -78,7 +78,7 @@ impl Recorder {
                         Task::Keep(exchange) => seen.keep(&mut keeper, &exchange),
                         Task::Find(asked, found) => {
                             let todo = seen.find(&mut keeper, &asked);
-                            // Whoever asked may be gone.
+                            // The client may be gone.
                             let _ = found.send((asked, todo));
                         }
                     }

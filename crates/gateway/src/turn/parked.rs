@@ -112,7 +112,7 @@ pub(super) fn put_back(
     let name = |names: &[ParkedName], n: usize| names.get(n).copied().unwrap_or_default();
     let names: Vec<_> = models().map(|(n, _)| name(&own, n)).collect();
     let parked = memory.parked(todo, &names)?;
-    // What is not as it was told may still begin so; its turn is known by what it answers.
+    // A message that is not the whole answer may still be its beginning; the turn is known by what it answers.
     let names: Vec<_> = models().map(|(n, _)| name(&begun, n.wrapping_sub(1))).collect();
     let begun = memory.parked(todo, &names)?;
     let put = || {

@@ -85,7 +85,8 @@ impl Rounds {
             return Next::End(parked);
         }
         self.count += 1;
-        let answers: Vec<_> = calls.iter().map(|call| self.answer(call)).collect();
+        let is_last = self.count == MOST && ours == calls.len();
+        let answers: Vec<_> = calls.iter().map(|call| self.answer(call, is_last)).collect();
         if ours < calls.len() {
             let answer = |(call, ours): (&Call, Option<Value>)| Answered {
                 call: call.id.clone(),
@@ -140,8 +141,8 @@ impl Rounds {
         Parked::new(&messages, answers)
     }
 
-    /// The answer of a call; `None` where it is the client's.
-    fn answer(&self, call: &Call) -> Option<Value> {
+    /// The answer of a call, which may be among the last; `None` where it is the client's.
+    fn answer(&self, call: &Call, is_last: bool) -> Option<Value> {
         let tool = call.ours.as_deref()?;
         let Recall { memory, todo, log, .. } = &self.recall;
         let (mut text, is_error) = match memory.call_tool(todo, tool, &call.arguments) {
@@ -151,7 +152,7 @@ impl Rounds {
                 (format!("[{tool}: error] The memory cannot be read now."), true)
             }
         };
-        if self.count == MOST {
+        if is_last {
             text.push_str(NO_MORE);
         }
         Some(answered(self.api, &call.id, &text, is_error))

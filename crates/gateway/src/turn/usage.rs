@@ -50,8 +50,8 @@ impl Usage {
         take(&mut self.input, all.map(|all| all.saturating_sub(self.cached)));
     }
 
-    /// How an answer tells it to a client that knows of this request alone: the output is that of all requests, and
-    /// the input, by which clients judge how full the context is, that of this one.
+    /// How it stands in the answer for a client that knows of one request alone: the output is that of all requests,
+    /// and the input, by which clients judge how full the context is, that of the last.
     pub(super) fn told(&self, api: Api, usage: &str, earlier: &Self) -> String {
         let Some(members) = members(usage) else { return usage.to_owned() };
         let mut edits = Edits::new(usage);

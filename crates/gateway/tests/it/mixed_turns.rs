@@ -187,7 +187,7 @@ async fn gw9_a_turn_has_so_many_rounds() {
     }
 }
 
-/// GW11: the client is told how full the context is, and what all of it gave.
+/// GW11: the client learns how full its context is, and how much all rounds gave.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw11_usage_is_the_last_input_and_all_output() {
     for speaks in Speaks::ALL {
@@ -241,7 +241,7 @@ async fn gw9_an_error_behind_the_first_round_is_an_event() {
     }
 }
 
-/// GW10: where the client has changed what it was told, nothing is put back.
+/// GW10: where the client has changed an answer, nothing is put back.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw10_what_a_client_changes_is_left_alone() {
     for speaks in [Speaks::Messages, Speaks::Chat] {

@@ -1,4 +1,4 @@
-//! A client that works in turns: it sends what it was told, calls its tools, and looks at every event.
+//! A client that works in turns: it sends back what it got, calls its tools, and looks at every event.
 
 use crate::world::World;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) struct Client {
     todo: String,
     sent: Vec<Value>,
     pub(crate) tools: Vec<Value>,
-    /// What it was told last: input and output.
+    /// The usage of the last answer: input and output.
     pub(crate) usage: (u64, u64),
 }
 
@@ -87,12 +87,12 @@ impl Client {
         json!(self.sent).to_string()
     }
 
-    /// Writes what it was told in other words.
+    /// Writes what it got in other words.
     pub(crate) fn change(&mut self, from: &str, to: &str) {
         self.sent = serde_json::from_str(&self.history().replace(from, to)).unwrap();
     }
 
-    /// Keeps so many blocks or items of what it was told last, as a client that breaks off.
+    /// Keeps so many blocks or items of the last answer, as a client that breaks off.
     pub(crate) fn keep(&mut self, count: usize) {
         if self.speaks == Speaks::Messages {
             let last = self.sent.last_mut().unwrap();
