@@ -95,6 +95,7 @@ fn assert_prefixes(speaks: Speaks, seen: &[Seen], what: &str) {
 }
 
 async fn every_order(speaks: Speaks) {
+    let mut whole = Vec::new();
     for stream in [false, true] {
         let mut here = world(None, planned).await;
         let memory = here.memory.clone();
@@ -130,8 +131,12 @@ async fn every_order(speaks: Speaks) {
                 assert!(!is_clients || block["cache_control"].is_object(), "{what}: {body}");
                 assert_eq!(body.to_string().matches("cache_control").count(), 1, "{what}: {body}");
             }
-            let last = seen.last().unwrap().json();
-            let last = last.to_string();
+            // Streamed or not, the client gets the same.
+            match stream {
+                false => whole.push(client.said()),
+                true => assert_eq!(client.said(), whole[n], "{what}"),
+            }
+            let last = seen.last().unwrap().json().to_string();
             assert!(!client.history().contains("foldback"), "{what}: {}", client.history());
             assert!(last.contains("06:12"), "{what}: {last}");
             let calls = last.matches("\"foldback_load\"").count();

@@ -87,6 +87,22 @@ impl Client {
         json!(self.sent).to_string()
     }
 
+    /// What was said, without the names of answers and without seals, which are of one store.
+    pub(crate) fn said(&self) -> Vec<Value> {
+        let mut said = self.sent.clone();
+        for blocks in said.iter_mut().filter_map(|one| one["content"].as_array_mut()) {
+            for block in blocks.iter_mut().filter_map(Value::as_object_mut) {
+                block.shift_remove("signature");
+            }
+        }
+        if self.speaks == Speaks::Responses {
+            for item in said.iter_mut().filter_map(Value::as_object_mut) {
+                item.shift_remove("id");
+            }
+        }
+        said
+    }
+
     /// Writes what it got in other words.
     pub(crate) fn change(&mut self, from: &str, to: &str) {
         self.sent = serde_json::from_str(&self.history().replace(from, to)).unwrap();
