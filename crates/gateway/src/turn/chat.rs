@@ -27,16 +27,15 @@ impl Wire for Chat {
         if chunk["usage"].is_object() {
             heard.count(Api::ChatCompletions, &chunk["usage"]);
         }
-        for key in ["id", "created"] {
-            if self.name.len() < 2 && heard.earlier == 0 {
-                self.name.insert(key.to_owned(), chunk[key].clone());
-            }
-        }
         let choice = chunk["choices"].as_array().and_then(|choices| choices.first().cloned());
         let Some(mut choice) = choice else {
-            // What behind the end says how much was used, or a word of a kind that is not known.
+            // It says how much was used, or is of a kind that is not known.
             return if chunk["choices"].is_array() { Fate::Held } else { Fate::Pass };
         };
+        if self.name.is_empty() {
+            let named = ["id", "created"].map(|key| (key.to_owned(), chunk[key].clone()));
+            self.name.extend(named);
+        }
         let is_end = choice["finish_reason"].is_string();
         let is_changed = self.show(heard, &mut choice["delta"]);
         if is_end {
