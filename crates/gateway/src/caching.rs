@@ -44,10 +44,10 @@ impl Caching {
         Self { prices, least, life }
     }
 
-    /// The settings of the fold policy.
-    pub(crate) fn policy(self) -> CacheAware {
-        let policy = CacheAware::default().with_least_cached(self.least);
-        let policy = policy.with_everything_cached().with_tools_elsewhere();
+    /// The settings of the fold policy, for an agent that has the memory's tools or is given one.
+    pub(crate) fn policy(self, has_tools: bool) -> CacheAware {
+        let policy = CacheAware::default().with_least_cached(self.least).with_everything_cached();
+        let policy = if has_tools { policy.with_tools_elsewhere() } else { policy };
         policy.with_prices(self.prices).unwrap_or(policy)
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// A message as a client sends it, and what is known of what it says.
 #[derive(Clone)]
@@ -21,9 +22,19 @@ pub(crate) struct ClientMessage {
     pub(crate) is_models: bool,
     /// Whether it answers a call.
     pub(crate) is_result: bool,
+    /// Whether it calls a tool.
+    pub(crate) has_calls: bool,
 }
 
 impl ClientMessage {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When it is no message of this API.
+    pub(crate) fn read(api: Api, json: &RawValue) -> Result<Self, String> {
+        Digests::default().read(api, json)
+    }
+
     /// What it says, in our messages: at least one.
     ///
     /// # Errors
@@ -37,7 +48,7 @@ impl ClientMessage {
 /// bytes.
 #[derive(Default)]
 pub(crate) struct Digests {
-    known: HashMap<blake3::Hash, (blake3::Hash, bool, bool)>,
+    known: HashMap<blake3::Hash, (blake3::Hash, [bool; 3])>,
 }
 
 /// So many messages are known by their bytes.
@@ -57,7 +68,8 @@ impl Digests {
                 let messages = read(api, json)?;
                 let is_result = messages.iter().any(|message| *message.role() == Role::Tool);
                 let is_models = messages.iter().any(|message| *message.role() == Role::Assistant);
-                let known = (digest(&messages), is_models, is_result);
+                let has_calls = messages.iter().any(|message| !message.tool_calls().is_empty());
+                let known = (digest(&messages), [is_models, is_result, has_calls]);
                 if self.known.len() >= MOST_KNOWN {
                     self.known.clear();
                 }
@@ -65,8 +77,8 @@ impl Digests {
                 known
             }
         };
-        let (digest, is_models, is_result) = known;
-        Ok(ClientMessage { api, json: json.to_owned(), digest, is_models, is_result })
+        let (digest, [is_models, is_result, has_calls]) = known;
+        Ok(ClientMessage { api, json: json.to_owned(), digest, is_models, is_result, has_calls })
     }
 }
 
@@ -114,23 +126,32 @@ pub(crate) fn grouped(input: &RawValue) -> Result<Vec<Box<RawValue>>, String> {
     }
     let items: Vec<&RawValue> = serde_json::from_str(input.get())
         .map_err(|_| "its input is neither a text nor a list of items".to_owned())?;
-    let mut groups: Vec<(bool, Vec<&str>)> = Vec::new();
-    for item in items {
+    let group = |group: Range<usize>| {
+        let group = items.get(group).unwrap_or_default();
+        let group: Vec<_> = group.iter().map(|item| item.get()).collect();
+        match group.as_slice() {
+            [one] => raw((*one).to_owned()),
+            several => raw(format!("[{}]", several.join(","))),
+        }
+    };
+    groups(&items).into_iter().map(group).collect()
+}
+
+/// Which items of the Responses API make up a message together.
+pub(crate) fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
+    let mut groups: Vec<(bool, Range<usize>)> = Vec::new();
+    for (n, item) in items.iter().enumerate() {
         let is_models = is_models(item);
         match groups.last_mut() {
-            Some((true, group)) if is_models => group.push(item.get()),
-            _ => groups.push((is_models, vec![item.get()])),
+            Some((true, group)) if is_models => group.end = n + 1,
+            _ => groups.push((is_models, n..n + 1)),
         }
     }
-    let group = |(_, items): (bool, Vec<&str>)| match items.as_slice() {
-        [one] => raw((*one).to_owned()),
-        several => raw(format!("[{}]", several.join(","))),
-    };
-    groups.into_iter().map(group).collect()
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Whether a model gave the item: what it thought, said or called.
-fn is_models(item: &RawValue) -> bool {
+pub(crate) fn is_models(item: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Item<'i> {
         #[serde(borrow, default, rename = "type")]

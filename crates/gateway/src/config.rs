@@ -15,10 +15,10 @@ pub struct GatewayConfig {
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
-    /// Whether what left a conversation's view is left out of its requests, where the agent has a tool that loads it.
-    pub folds: bool,
     /// The folder that each exchange of a conversation is kept in, as a file of its own.
     pub traffic: Option<PathBuf>,
+    /// How a model reaches what its requests do not show.
+    pub recall: RecallBy,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -42,7 +42,7 @@ impl GatewayConfig {
             anthropic: Upstream::new("https://api.anthropic.com")?,
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
-            folds: true,
+            recall: RecallBy::Mcp,
             traffic: None,
             fail_closed: false,
             token: None,
@@ -50,6 +50,20 @@ impl GatewayConfig {
             log: Arc::new(|_| {}),
         })
     }
+}
+
+/// How a model reaches what its requests do not show. Only where it does, anything is left out of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecallBy {
+    /// Not at all: every request goes as it came.
+    Off,
+    /// By tools that the agent has itself, as a client of `foldback mcp`.
+    #[default]
+    Mcp,
+    /// By tools that the gateway declares and answers within a turn; the client sees nothing of them. An agent that has
+    /// such tools itself uses those.
+    Stream,
 }
 
 /// Whether conversations are recorded, and where.

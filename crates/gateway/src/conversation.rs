@@ -6,6 +6,7 @@ use crate::client_message::{ClientMessage, Digests, grouped};
 use crate::exchange::Asked;
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
+use crate::turn::LOAD;
 use foldback::MemoryTool;
 use foldback_core::{Content, Message};
 use serde::Deserialize;
@@ -32,12 +33,23 @@ pub(crate) struct Terms {
     pub(crate) thinking: Thinking,
     /// The agent's name of the tool that loads what was recorded.
     pub(crate) load: Option<String>,
+    /// Whether it is answered within the turn, unseen by the client.
+    pub(crate) is_unseen: bool,
     /// Whether the provider is asked to cache what is sent.
     pub(crate) is_marked: bool,
     /// Whether that shall live an hour.
     pub(crate) is_long: bool,
     /// Where the messages stand in the body.
     pub(crate) place: Range<usize>,
+}
+
+impl Terms {
+    /// The gateway declares a tool that loads what was recorded, where the agent has none.
+    pub(crate) fn recalls_unseen(&mut self) {
+        if self.load.is_none() {
+            (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
+        }
+    }
 }
 
 /// What a request wants of a model that thinks.
@@ -153,6 +165,7 @@ impl Conversation {
             model: read.model.unwrap_or_default().into_owned(),
             thinking: read.thinking.map_or(Thinking::Free, Thinking::read),
             load: load.and_then(|load| tools.iter().find_map(|tool| name_of_load(tool, &load))),
+            is_unseen: false,
             is_marked: api != Api::Messages || body.contains("\"cache_control\""),
             is_long: api == Api::Messages && body.contains("\"ttl\":\"1h\""),
             place: raw.map_or(0..0, |raw| place(body, raw)),

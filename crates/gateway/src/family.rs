@@ -127,7 +127,7 @@ impl Family {
     }
 
     /// The member that a conversation goes on in; `None` where it is a new one.
-    fn find(
+    pub(crate) fn find(
         &self,
         digests: &[blake3::Hash],
         agent: Option<&blake3::Hash>,

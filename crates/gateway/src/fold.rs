@@ -26,6 +26,8 @@ pub(crate) struct Fold<'f> {
 pub(crate) struct Sent {
     /// The body, where it is not the client's own.
     pub(crate) body: Option<String>,
+    /// The places of its messages in the client's; what the gateway has written has none.
+    pub(crate) places: Vec<Option<usize>>,
     /// What the model is shown.
     pub(crate) shown: u64,
 }
@@ -61,6 +63,7 @@ impl Fold<'_> {
     fn sent(&self, body: &str, first: usize, told: Vec<String>, shown: &Shown<'_>) -> Sent {
         let (api, asked) = (self.conversation.api, self.conversation.asked());
         let (mut messages, mut is_changed) = (Vec::with_capacity(asked.len()), !told.is_empty());
+        let mut places = Vec::with_capacity(asked.len());
         let (mut trail, mut whole_trail) = (Trail::default(), Trail::default());
         for (place, message) in asked.iter().enumerate() {
             let is_head = place < self.conversation.head();
@@ -68,6 +71,7 @@ impl Fold<'_> {
                 for text in &told {
                     trail.step(text.as_bytes());
                     messages.push(written(api, text));
+                    places.push(None);
                 }
             }
             if is_head || place >= first {
@@ -83,6 +87,7 @@ impl Fold<'_> {
                     Some(json) => trail.step(json.as_bytes()),
                     None => trail.step(message.digest.as_bytes()),
                 }
+                places.extend(json.as_ref().map(|_| Some(place)));
                 messages.extend(json.map(|json| items(api, json)));
             } else {
                 is_changed = true;
@@ -92,7 +97,7 @@ impl Fold<'_> {
         let place = self.conversation.terms.place.clone();
         let around = body.get(..place.start).zip(body.get(place.end..)).filter(|_| is_changed);
         let body = around.map(|(before, after)| format!("{before}[{}]{after}", messages.join(",")));
-        Sent { body, shown: trail.0 }
+        Sent { body, places, shown: trail.0 }
     }
 
     /// The places of the messages that are shown, with what is shown of each.

@@ -5,13 +5,16 @@ use crate::headers::passed;
 use crate::recorder_thread::{Folded, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
-use crate::{Api, Gateway, GatewayError, Upstream};
+use crate::turn::{Ask, Bill, Place, Recall, Recalls, as_it_is, play, prepare};
+use crate::{Api, Gateway, GatewayError, Keeping, RecallBy, Upstream};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _, stream};
+use foldback_core::TodoId;
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use std::sync::Arc;
 
 /// The header that says what the gateway could not do.
 pub(crate) const NOTICE: &str = "x-foldback-notice";
@@ -24,6 +27,9 @@ const LONGEST: usize = 64 << 20;
 
 /// A notice has at most so many characters.
 const LONGEST_NOTICE: usize = 200;
+
+/// So many bytes of a refusal are read.
+const LONGEST_REFUSAL: usize = 64 << 10;
 
 /// What of a body was read before it is sent on.
 enum Read {
@@ -58,7 +64,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                     .then(|| Asked::new(api, path, &head.headers, &bytes, recorder.secret()));
                 let traffic = gateway.traffic.as_ref();
                 tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
-                way.converse(bytes, asked.as_ref(), &mut sent).await
+                way.converse(api, bytes, asked.as_ref(), &mut sent).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
                 let why = "the request is too long to be recorded, and nothing passes that is not";
@@ -74,8 +80,8 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         },
         true => way.send(Some(reqwest::Body::wrap_stream(body.into_data_stream()))).await,
     };
-    let answer = match answer {
-        Ok(answer) => answer,
+    let mut response = match answer {
+        Ok(response) => response,
         Err(error) => {
             // An address may hold a key.
             let error = reason(&error.without_url());
@@ -84,18 +90,16 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }
     };
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = answer.status();
-    *response.headers_mut() = passed(answer.headers());
     say(&mut response, NOTICE, trouble.as_deref());
     say(&mut response, SENT, sent.as_deref());
     let answering = asked
-        .filter(|_| answer.status().is_success())
-        .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
-    let answered = tape.map(|tape| tape.answered(answer.status(), answer.headers()));
-    let pieces = taped(answer.bytes_stream(), answered);
-    *response.body_mut() = Body::from_stream(copied(pieces, answering));
-    response
+        .filter(|_| response.status().is_success())
+        .map(|asked| Answering::new(asked, response.headers().clone(), gateway.recorder.clone()));
+    let answered = tape.map(|tape| tape.answered(response.status(), response.headers()));
+    response.map(|body| {
+        let pieces = taped(body.into_data_stream(), answered);
+        Body::from_stream(copied(pieces, answering))
+    })
 }
 
 /// The way of a request to its provider.
@@ -117,72 +121,110 @@ impl<'g> Way<'g> {
         Ok(Self { gateway, upstream, method: head.method.clone(), url, headers })
     }
 
-    async fn send(&self, body: Option<reqwest::Body>) -> Result<reqwest::Response, reqwest::Error> {
-        self.send_with(self.headers.clone(), body).await
+    async fn send(&self, body: Option<reqwest::Body>) -> Result<Response<Body>, reqwest::Error> {
+        let http = self.gateway.http(self.upstream);
+        let out = http.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
+        match body {
+            Some(body) => out.body(body).send().await.map(as_it_is),
+            None => out.send().await.map(as_it_is),
+        }
     }
 
     /// Sends a conversation: less of it, where some of it stands in the store. What a provider refuses of that is
     /// sent once more as it came; where it takes it so, the conversation is left alone from then on.
     async fn converse(
         &self,
+        api: Api,
         bytes: Bytes,
         asked: Option<&Asked>,
         sent: &mut Option<String>,
-    ) -> Result<reqwest::Response, reqwest::Error> {
-        let recorder = &self.gateway.recorder;
-        let may_fold = self.gateway.config.folds && bytes.len() >= SHORTEST;
-        let folded = match asked.filter(|_| may_fold) {
-            Some(asked) => recorder.folded(asked).await,
+    ) -> Result<Response<Body>, reqwest::Error> {
+        let (config, recorder) = (&self.gateway.config, &self.gateway.recorder);
+        let may_recall = config.recall == RecallBy::Stream
+            || (config.recall == RecallBy::Mcp && bytes.len() >= SHORTEST);
+        let folded = match asked.filter(|_| may_recall) {
+            Some(asked) => recorder.folded(asked, config.recall).await,
             None => Folded::default(),
         };
-        let (Some(asked), Some(part)) = (asked, folded.part) else {
-            return self.send_whole(bytes, folded.whole).await;
+        let Folded { part, whole, recall } = folded;
+        let Some((asked, part)) = asked.zip(part) else {
+            return self.send_written(api, bytes, whole, None, asked, recall).await;
         };
-        let less = format!("{} of {} bytes", part.len(), bytes.len());
-        let answer = self.send_written(part).await?;
+        let less = format!("{} of {} bytes", part.0.len(), bytes.len());
+        let is_of = (bytes.clone(), part);
+        let answer = self
+            .send_written(api, is_of.0, None, Some(is_of.1), Some(asked), recall.clone())
+            .await?;
         if !matches!(answer.status().as_u16(), 400 | 413 | 422) {
             *sent = Some(less);
             return Ok(answer);
         }
-        let why = answer.text().await.unwrap_or_default();
-        let whole = self.send_whole(bytes, folded.whole).await?;
+        let why = axum::body::to_bytes(answer.into_body(), LONGEST_REFUSAL).await;
+        let why = why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
+        let whole = self.send_written(api, bytes, whole, None, Some(asked), recall).await?;
         if whole.status().is_success() {
             recorder.leave_alone(asked, &why);
         }
         Ok(whole)
     }
 
-    /// Sends all of a conversation: what the client sent, unless that has to be written anew.
-    async fn send_whole(
+    /// Sends a conversation as the client has written it, or `whole` as the gateway has, or a `part` of it. Where its
+    /// model may look things up, the turn is played.
+    async fn send_written(
         &self,
+        api: Api,
         bytes: Bytes,
-        written: Option<String>,
-    ) -> Result<reqwest::Response, reqwest::Error> {
+        whole: Option<String>,
+        part: Option<(String, Vec<Option<usize>>)>,
+        asked: Option<&Asked>,
+        recall: Option<(TodoId, Recalls)>,
+    ) -> Result<Response<Body>, reqwest::Error> {
+        let written = part.as_ref().map(|(body, _)| body.clone()).or_else(|| whole.clone());
+        if let Some((body, recall)) = self.recalling(api, asked, whole, part, recall).await {
+            return play(self.asker(true), api, body, recall).await;
+        }
         match written {
-            Some(body) => self.send_written(body).await,
+            Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
             None => self.send(Some(bytes.into())).await,
         }
     }
 
-    /// Sends a body that the gateway has written, which is not packed.
-    async fn send_written(&self, body: String) -> Result<reqwest::Response, reqwest::Error> {
-        let mut headers = self.headers.clone();
-        headers.remove(header::CONTENT_LENGTH);
-        headers.remove(header::CONTENT_ENCODING);
-        self.send_with(headers, Some(body.into())).await
+    /// Where the model of a request may look things up, the body that is sent in place of the client's, and with what
+    /// its calls are answered.
+    async fn recalling(
+        &self,
+        api: Api,
+        asked: Option<&Asked>,
+        whole: Option<String>,
+        part: Option<(String, Vec<Option<usize>>)>,
+        recall: Option<(TodoId, Recalls)>,
+    ) -> Option<(String, Recall)> {
+        let Keeping::On(memory) = &self.gateway.config.keeping else { return None };
+        let (todo, tools) = recall?;
+        let body = whole.or_else(|| asked?.body())?;
+        let total = Arc::clone(&self.gateway.billed);
+        let bill: Bill = Arc::new(move |usage| total.lock().add(usage));
+        let log = self.gateway.config.log.clone();
+        let place = Place { memory: memory.clone(), todo, tools, bill, log };
+        let prepared = tokio::task::spawn_blocking(move || prepare(api, &body, part, place)).await;
+        prepared.ok().flatten()
     }
 
-    async fn send_with(
-        &self,
-        headers: HeaderMap,
-        body: Option<reqwest::Body>,
-    ) -> Result<reqwest::Response, reqwest::Error> {
-        let http = self.gateway.http(self.upstream);
-        let out = http.request(self.method.clone(), self.url.clone()).headers(headers);
-        match body {
-            Some(body) => out.body(body).send().await,
-            None => out.send().await,
+    /// What sends bodies of the gateway's in the place of a client's. What comes back may be `read` on its way.
+    fn asker(&self, is_read: bool) -> Ask {
+        let http = self.gateway.http(self.upstream).clone();
+        let (method, url, mut headers) =
+            (self.method.clone(), self.url.clone(), self.headers.clone());
+        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+            headers.remove(name);
         }
+        if is_read {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        Arc::new(move |body| {
+            let request = http.request(method.clone(), url.clone()).headers(headers.clone());
+            request.body(body).send().boxed()
+        })
     }
 }
 

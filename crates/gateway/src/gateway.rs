@@ -3,11 +3,13 @@
 use crate::forward::forward;
 use crate::guard::Guard;
 use crate::refusal::refusal;
+use crate::turn::Usage;
 use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub struct Gateway {
     pub(crate) recorder: Recorder,
     /// `None` where nobody asked for it.
     pub(crate) traffic: Option<Traffic>,
+    /// What turns were billed in which the model looked things up.
+    pub(crate) billed: Arc<Mutex<Usage>>,
     /// For providers elsewhere, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
@@ -62,7 +66,7 @@ impl Gateway {
         let dir = config.traffic.as_deref();
         let traffic = dir.map(|dir| Traffic::new(dir, *recorder.secret(), &config.log));
         let (far, near) = (built(builder())?, built(builder().no_proxy())?);
-        Ok(Self { far, near, recorder, traffic, config })
+        Ok(Self { far, near, recorder, traffic, config, billed: Arc::default() })
     }
 
     /// What records its conversations.
@@ -134,6 +138,7 @@ const HEALTH: &str = "/foldback/health";
 
 fn health(gateway: &Gateway) -> Response<Body> {
     let trouble = gateway.recorder.trouble();
+    let billed = *gateway.billed.lock();
     let body = serde_json::json!({
         "gateway": "foldback",
         "version": env!("CARGO_PKG_VERSION"),
@@ -141,6 +146,13 @@ fn health(gateway: &Gateway) -> Response<Body> {
         "openai": gateway.config.openai.to_string(),
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
         "trouble": trouble,
+        "recalling": {
+            "requests": billed.requests,
+            "input_tokens": billed.input,
+            "cached_tokens": billed.cached,
+            "written_tokens": billed.written,
+            "output_tokens": billed.output,
+        },
     });
     let mut response = Response::new(Body::from(body.to_string()));
     let json = HeaderValue::from_static("application/json");

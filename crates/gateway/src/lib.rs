@@ -38,11 +38,12 @@ mod replayed;
 mod rewriting;
 mod session_todos;
 mod traffic;
+mod turn;
 mod upstream;
 
 pub use api::Api;
 pub use branches::Branches;
-pub use config::{GatewayConfig, Keeping, Log};
+pub use config::{GatewayConfig, Keeping, Log, RecallBy};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;

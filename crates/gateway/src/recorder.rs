@@ -2,7 +2,7 @@
 
 use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Folded, Keeper, Unkept};
-use crate::{Api, GatewayError, Log, SessionTodos};
+use crate::{Api, GatewayError, Log, RecallBy, SessionTodos};
 use foldback::Memory;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct Shared {
 enum Job {
     Keep(Exchange),
     /// The answer is what is sent.
-    Fold(Asked, oneshot::Sender<Folded>),
+    Fold(Asked, RecallBy, oneshot::Sender<Folded>),
     LeaveAlone(Asked),
 }
 
@@ -53,7 +53,7 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Keep(exchange) => exchange.bytes(),
-            Self::Fold(asked, _) | Self::LeaveAlone(asked) => asked.bytes(),
+            Self::Fold(asked, ..) | Self::LeaveAlone(asked) => asked.bytes(),
         }
     }
 }
@@ -151,9 +151,9 @@ impl Recorder {
 
     /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
     /// say.
-    pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
+    pub(crate) async fn folded(&self, asked: &Asked, recall: RecallBy) -> Folded {
         let (answer, answered) = oneshot::channel();
-        self.give(Job::Fold(asked.clone(), answer));
+        self.give(Job::Fold(asked.clone(), recall, answer));
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(folded) => folded.unwrap_or_default(),
             Err(_) => {
@@ -211,7 +211,7 @@ impl State {
         let bytes = job.bytes();
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
-            Job::Fold(asked, answer) => keeper.fold(&asked).and_then(|folded| {
+            Job::Fold(asked, recall, answer) => keeper.fold(&asked, recall).and_then(|folded| {
                 // Who waited for it has sent something else meanwhile, or is gone.
                 answer.send(folded).or_else(|_| keeper.forget_shown(&asked))
             }),

@@ -1,6 +1,5 @@
 //! An exchange on its way into the store.
 
-use crate::SessionTodos;
 use crate::branches::{Heard, Known, Mark};
 use crate::caching::Caching;
 use crate::client_message::Digests;
@@ -8,8 +7,10 @@ use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
 use crate::fold::Fold;
+use crate::turn::{Recalls, can_declare};
+use crate::{RecallBy, SessionTodos};
 use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
-use foldback_core::{Message, SeqNo, Timestamp};
+use foldback_core::{Message, SeqNo, Timestamp, TodoId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,15 +39,21 @@ pub(crate) struct Keeper {
     families: HashMap<String, Family>,
     digests: Digests,
     session: Arc<SessionTodos>,
+    /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
+    /// cost the provider's cache.
+    recalls: HashMap<TodoId, bool>,
 }
 
 /// What is sent in place of a request.
 #[derive(Default)]
 pub(crate) struct Folded {
-    /// A body with less in it, where there is less to send.
-    pub(crate) part: Option<String>,
+    /// A body with less in it, where there is less to send, and the places of its messages in the client's; what the
+    /// gateway has written has none.
+    pub(crate) part: Option<(String, Vec<Option<usize>>)>,
     /// A body with all of it, where that cannot be the client's own: some thoughts in it were thought behind less.
     pub(crate) whole: Option<String>,
+    /// The todo in which the model looks things up unseen by the client, and with which tools.
+    pub(crate) recall: Option<(TodoId, Recalls)>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -64,8 +71,8 @@ impl Keeper {
         folder: Option<String>,
         session: Arc<SessionTodos>,
     ) -> Self {
-        let (families, digests) = (HashMap::new(), Digests::default());
-        Self { memory, secret, folder, families, digests, session }
+        let (families, digests, recalls) = (HashMap::new(), Digests::default(), HashMap::new());
+        Self { memory, secret, folder, families, digests, session, recalls }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -89,15 +96,27 @@ impl Keeper {
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
-    pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
-        let Some((body, conversation)) = self.read(asked, None)? else {
+    pub(crate) fn fold(&mut self, asked: &Asked, recall: RecallBy) -> Result<Folded, Unkept> {
+        let Some((body, mut conversation)) = self.read(asked, None)? else {
             return Ok(Folded::default());
         };
-        if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
-            return Ok(Folded::default());
+        let is_unseen = recall == RecallBy::Stream && can_declare(conversation.api, &body);
+        if is_unseen {
+            conversation.terms.recalls_unseen();
         }
+        let is_short = conversation.terms.place.len() < SHORTEST;
+        let may_fold = recall != RecallBy::Off && conversation.terms.load.is_some() && !is_short;
         self.tried(&conversation, |keeper, name, conversation| {
-            keeper.folded(name, conversation, &body)
+            let found = if is_unseen { keeper.found(name, conversation)? } else { None };
+            let mut folded = match may_fold {
+                true => keeper.folded(name, conversation, &body)?,
+                false => Folded::default(),
+            };
+            folded.recall = folded.recall.filter(|_| is_unseen);
+            if let Some(todo) = found {
+                folded.recall = Some((todo, Recalls::All));
+            }
+            Ok(folded)
         })
     }
 
@@ -168,6 +187,19 @@ impl Keeper {
         Err(Unkept::Store("another process writes to the same conversation".to_owned()))
     }
 
+    /// The todo in which the model of a conversation may look things up within its turn: the one that it is recorded
+    /// in, where something was closed before this gateway saw it first.
+    fn found(&mut self, name: &str, conversation: &Conversation) -> Result<Option<TodoId>, Error> {
+        self.open(name, conversation)?;
+        let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
+        let family = self.families.get(name);
+        let place = family.and_then(|family| family.find(&digests, conversation.agent.as_ref()));
+        let member = family.zip(place).and_then(|(family, (n, _))| family.members.get(n));
+        let Some(session) = member.map(|member| &member.session) else { return Ok(None) };
+        let may = self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
+        Ok(may.then(|| session.todo().clone()))
+    }
+
     /// The name of the family, from which its todos have theirs.
     fn name_of(&self, conversation: &Conversation) -> String {
         if let Some(todo) = &conversation.sender.todo {
@@ -177,6 +209,20 @@ impl Keeper {
         let digest = conversation.sender.family(&opening, &self.secret).to_hex();
         let digest: String = digest.chars().take(12).collect();
         format!("{}-{digest}", conversation.sender.client)
+    }
+
+    /// Reads from the store what it holds of a family, unless it is known.
+    fn open(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
+        if !self.families.contains_key(name) {
+            let known_by = conversation.sender.known_by();
+            let origin = Origin {
+                source: Some(conversation.sender.client.clone()),
+                folder: self.folder.clone(),
+            };
+            let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
+            self.families.insert(name.to_owned(), family);
+        }
+        Ok(())
     }
 
     fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
@@ -189,20 +235,14 @@ impl Keeper {
         name: &str,
         conversation: &Conversation,
     ) -> Result<Option<(&mut Member, Option<u32>)>, Error> {
-        if !self.families.contains_key(name) {
-            let known_by = conversation.sender.known_by();
-            let origin = Origin {
-                source: Some(conversation.sender.client.clone()),
-                folder: self.folder.clone(),
-            };
-            let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
-            self.families.insert(name.to_owned(), family);
-        }
+        self.open(name, conversation)?;
         let Some(family) = self.families.get_mut(name) else { return Ok(None) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
         let (n, known) = family.place(&self.memory, asked, conversation.agent.as_ref())?;
         let Some(member) = family.members.get_mut(n) else { return Ok(None) };
+        let session = &member.session;
+        self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
         let all = member.branches.follow(&digests);
@@ -257,6 +297,8 @@ impl Keeper {
             true => None,
             false => member.arrangement(conversation, &recorded, now)?,
         };
+        let declares = arrangement.as_ref().is_some_and(|arrangement| arrangement.declares);
+        let recall = declares.then(|| (todo.clone(), Recalls::Load));
         let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
         member.sent = sent.into_inner();
         if member.sent.len() > MOST_SENT {
@@ -265,7 +307,8 @@ impl Keeper {
         let part = part.filter(|part| part.shown != whole.shown);
         let shown = part.as_ref().unwrap_or(&whole).shown;
         member.shown = tip.map(|tip| (tip, shown));
-        Ok(Folded { part: part.and_then(|part| part.body), whole: whole.body })
+        let part = part.and_then(|part| Some((part.body?, part.places)));
+        Ok(Folded { part, whole: whole.body, recall })
     }
 
     /// Forgets families until there is room, but not this one.
@@ -319,7 +362,7 @@ impl Member {
             now.0.saturating_sub(at.0) < life
                 && (model.is_empty() || model == conversation.terms.model)
         });
-        session.set_cache_aware(caching.policy());
+        session.set_cache_aware(caching.policy(!conversation.terms.is_unseen));
         if !is_warm {
             session.cool();
         }

@@ -90,11 +90,12 @@ pub enum Space {
     Grant = 12,
     Plan = 13,
     Sent = 14,
+    Parked = 15,
 }
 
 impl Space {
     /// Every space, ascending by number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Meta,
         Self::Name,
         Self::Todo,
@@ -110,6 +111,7 @@ impl Space {
         Self::Grant,
         Self::Plan,
         Self::Sent,
+        Self::Parked,
     ];
 
     /// The space's number.
@@ -140,13 +142,14 @@ impl Space {
             Self::Grant => "grant",
             Self::Plan => "plan",
             Self::Sent => "sent",
+            Self::Parked => "parked",
         }
     }
 
     /// The first format version whose stores have the space.
     pub const fn since(self) -> u64 {
         match self {
-            Self::Sent => 3,
+            Self::Sent | Self::Parked => 3,
             Self::Grant | Self::Plan => 2,
             _ => 1,
         }
@@ -166,9 +169,9 @@ mod tests {
     #[test]
     fn spaces_keep_their_numbers() {
         let numbers: Vec<u8> = Space::ALL.into_iter().map(Space::number).collect();
-        assert_eq!(numbers, (0..15).collect::<Vec<u8>>());
+        assert_eq!(numbers, (0..16).collect::<Vec<u8>>());
         assert_eq!(Space::from_number(5), Some(Space::Vector));
-        assert_eq!(Space::from_number(15), None);
+        assert_eq!(Space::from_number(16), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Client, Hosted, Providers, Recall, runtime};
+use crate::gateway::{Client, Hosted, Providers, Recall, RecallArg, runtime};
 use crate::output::Output;
 use crate::run::{Heard, Signals};
 use clap::Args;
@@ -54,9 +54,11 @@ impl Wrap {
         let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
         let client = Client::of(&name);
         self.take_addresses(client);
+        let by_client = if client.has_tools() { RecallArg::Mcp } else { RecallArg::Stream };
+        let recall = *self.providers.recall.get_or_insert(by_client);
         let mut config = self.providers.config(globals, out, log)?;
         config.folder = std::env::current_dir().ok().map(|dir| dir.display().to_string());
-        let ended = runtime()?.block_on(self.wrapped(&name, client, config, out));
+        let ended = runtime()?.block_on(self.wrapped(&name, client, recall, config, out));
         for line in lines.lock().iter() {
             out.note(line);
         }
@@ -83,12 +85,15 @@ impl Wrap {
         self,
         name: &Path,
         client: Client,
+        recall: RecallArg,
         config: GatewayConfig,
         out: &Output,
     ) -> Result<Outcome, CliError> {
         let mut signals = Signals::open();
         let memory = match &config.keeping {
-            Keeping::On(memory) if config.folds && client.has_tools() => Some(memory.clone()),
+            Keeping::On(memory) if recall == RecallArg::Mcp && client.has_tools() => {
+                Some(memory.clone())
+            }
             _ => None,
         };
         let hosted = Hosted::begin(config, "127.0.0.1:0").await?;

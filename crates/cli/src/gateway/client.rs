@@ -39,9 +39,10 @@ impl Client {
         }
     }
 
-    /// Whether it takes a server of tools.
+    /// Whether its models are shown the tools of a server that it is given. Codex's newest call them from programs that
+    /// they write, so that no request shows whether they are there.
     pub(crate) fn has_tools(self) -> bool {
-        self != Self::Other
+        matches!(self, Self::ClaudeCode | Self::OpenCode)
     }
 
     /// How it is started so that it asks the gateway at `url`, and has the tools of the server at `recall`. `variable`
@@ -70,15 +71,8 @@ impl Client {
         match self {
             Self::ClaudeCode => launch.arguments.extend(recall.into_iter().flat_map(claude_code)),
             Self::Codex => {
-                let mut set = |name: &str, value: &str| {
-                    launch
-                        .arguments
-                        .extend(["-c".into(), format!("{name}={}", json!(value)).into()]);
-                };
-                set("openai_base_url", &with_version);
-                if let Some(recall) = recall {
-                    set(&format!("mcp_servers.{SERVER}.url"), recall);
-                }
+                launch.arguments =
+                    vec!["-c".into(), format!("openai_base_url={}", json!(with_version)).into()];
             }
             Self::OpenCode => {
                 let settings = opencode(variable(OPENCODE).as_deref(), &with_version, recall)?;

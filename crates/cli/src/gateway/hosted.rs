@@ -5,9 +5,9 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::run::Signals;
 use crate::store;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use foldback_gateway::{
-    Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Traffic, Upstream,
+    Gateway, GatewayConfig, GatewayError, Keeping, Log, RecallBy, Recorder, Traffic, Upstream,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,16 +32,26 @@ pub(crate) struct Providers {
     #[arg(long)]
     no_record: bool,
 
-    /// Send every conversation whole, also where the agent has a tool that loads what would be left out
-    #[arg(long)]
-    no_fold: bool,
     /// Keep each exchange of a conversation in this folder, as a file: request and answer as text, and no key
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// How the model reaches what is left out of its requests: "mcp" by tools that the agent has itself, as a client of
+    /// `foldback mcp`; "stream" by tools that the gateway answers within a turn, unseen by the client; "off" leaves
+    /// nothing out [default: mcp; with `wrap` stream, but for clients that take the tools]
+    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    pub(crate) recall: Option<RecallArg>,
 
     /// Refuse a request whose conversation cannot be recorded, rather than pass it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
+}
+
+/// How a model reaches what its requests do not show.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecallArg {
+    Off,
+    Mcp,
+    Stream,
 }
 
 impl Providers {
@@ -59,7 +69,6 @@ impl Providers {
         if let Some(url) = &self.openai_url {
             config.openai = Upstream::new(url)?;
         }
-        config.folds = !self.no_fold;
         config.keeping = match self.no_record {
             true => Keeping::Off,
             false => match store::open_for_gateway(globals, out) {
@@ -69,6 +78,11 @@ impl Providers {
             },
         };
         config.traffic.clone_from(&self.record);
+        config.recall = match self.recall.unwrap_or(RecallArg::Mcp) {
+            RecallArg::Off => RecallBy::Off,
+            RecallArg::Mcp => RecallBy::Mcp,
+            RecallArg::Stream => RecallBy::Stream,
+        };
         config.fail_closed = self.fail_closed;
         config.log = log;
         Ok(config)

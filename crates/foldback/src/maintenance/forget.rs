@@ -20,7 +20,9 @@ impl Maintenance<'_> {
         let mut delete = memory.blocks.forget(&todo);
         delete.extend(memory.payloads.forget(&todo));
         delete.extend(grants::of_todo(memory, todo.no())?);
-        delete.extend([Space::Plan, Space::Sent].map(|space| Delete::todo(space, todo.no())));
+        delete.extend(
+            [Space::Plan, Space::Sent, Space::Parked].map(|space| Delete::todo(space, todo.no())),
+        );
         memory.registry.remove(&todo, delete)?;
         // From here on nothing new is granted; what was granted meanwhile goes now.
         let grants = memory.sweep_forgotten_grants(todo.no());

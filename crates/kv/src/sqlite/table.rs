@@ -67,6 +67,7 @@ pub(super) const fn of(space: Space) -> &'static Table {
         Space::Grant => &const { table!("s12_grant") },
         Space::Plan => &const { table!("s13_plan") },
         Space::Sent => &const { table!("s14_sent") },
+        Space::Parked => &const { table!("s15_parked") },
     }
 }
 

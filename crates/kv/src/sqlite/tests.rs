@@ -5,7 +5,7 @@ use super::*;
 /// Takes away from a store what later versions have brought, as if an earlier program had made it.
 fn turn_back(dir: &Path) {
     let connection = Connection::open(dir.join(SQLITE_FILE)).unwrap();
-    for space in [Space::Grant, Space::Plan, Space::Sent] {
+    for space in [Space::Grant, Space::Plan, Space::Sent, Space::Parked] {
         let sql = format!("DROP TABLE {}", table_name(&connection, space));
         connection.execute_batch(&sql).unwrap();
     }

@@ -1,9 +1,9 @@
 //! Anthropic's Messages: what it refuses, and how it answers.
 
-use super::{Bill, Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// The answer to a request, or its refusal.
 pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
@@ -13,9 +13,11 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
         return whole(400, &json!({ "type": "error", "error": error, "request_id": "req_1" }));
     }
     let mut blocks = Vec::new();
-    if let Some(thinking) = &said.thinking {
-        let signature = signature(&body, usize::MAX);
-        blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": signature }));
+    if !said.thought.is_empty() {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let signature = signature(&messages, &[], &said.thought);
+        blocks
+            .push(json!({ "type": "thinking", "thinking": said.thought, "signature": signature }));
     }
     if !said.text.is_empty() {
         blocks.push(json!({ "type": "text", "text": said.text }));
@@ -26,9 +28,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let stop = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
     let (read, written, plain) = bill(&body);
     let usage = json!({ "input_tokens": plain, "cache_creation_input_tokens": written, "cache_read_input_tokens": read, "output_tokens": 7 });
-    // A client takes messages with the same id for one.
-    let id = format!("msg_{}", signature(&body, usize::MAX));
-    let message = |content: Value, stop: Value| json!({ "id": id, "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
+    let message = |content: Value, stop: Value| json!({ "id": format!("msg_{}", seen.mark()), "type": "message", "role": "assistant", "model": body["model"], "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage });
     if body["stream"] != true {
         return whole(200, &message(Value::Array(blocks), json!(stop)));
     }
@@ -42,6 +42,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     event(json!({ "type": "message_start", "message": message(json!([]), Value::Null) }));
     event(json!({ "type": "ping" }));
     for (index, block) in blocks.iter().enumerate() {
+        let mut empty = block.clone();
         let (key, kind, piece) = match block["type"].as_str() {
             Some("text") => ("text", "text_delta", "text"),
             Some("thinking") => ("thinking", "thinking_delta", "thinking"),
@@ -51,11 +52,17 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
             Value::String(text) => halves(text),
             input => halves(&input.to_string()),
         };
-        let mut empty = block.clone();
         empty[key] = if key == "input" { json!({}) } else { json!("") };
+        if key == "thinking" {
+            empty["signature"] = json!("");
+        }
         event(json!({ "type": "content_block_start", "index": index, "content_block": empty }));
         for half in pieces {
             let delta = json!({ "type": kind, piece: half });
+            event(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        }
+        if key == "thinking" {
+            let delta = json!({ "type": "signature_delta", "signature": block["signature"] });
             event(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
         }
         event(json!({ "type": "content_block_stop", "index": index }));
@@ -66,24 +73,27 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     events(stream)
 }
 
-/// What thinking is bound to: everything in front of the message `n`, but for thoughts and marks of the cache.
-fn signature(body: &Value, n: usize) -> String {
+/// What seals a thought: it holds where the thought stands behind the same words, whatever marks and forms they have.
+fn signature(messages: &[Value], before: &[Value], thought: &str) -> String {
     let mut hasher = DefaultHasher::new();
-    body["tools"].to_string().hash(&mut hasher);
-    body["system"].to_string().replace(MARK, "").hash(&mut hasher);
-    for message in body["messages"].as_array().into_iter().flatten().take(n) {
-        let texts =
-            message["content"].as_str().map(|text| vec![json!({ "type": "text", "text": text })]);
-        let blocks = texts.or_else(|| message["content"].as_array().cloned()).unwrap_or_default();
-        for mut block in blocks.into_iter().filter(|block| block["type"] != "thinking") {
-            block.as_object_mut().and_then(|block| block.shift_remove("cache_control"));
-            format!("{}{block}", message["role"]).hash(&mut hasher);
-        }
+    for message in messages {
+        message["role"].to_string().hash(&mut hasher);
+        let text = json!([{ "type": "text", "text": message["content"] }]);
+        let blocks = if message["content"].is_string() { &text } else { &message["content"] };
+        blocks.as_array().into_iter().flatten().for_each(|block| plain(block).hash(&mut hasher));
     }
-    format!("{:x}", hasher.finish())
+    before.iter().for_each(|block| plain(block).hash(&mut hasher));
+    thought.hash(&mut hasher);
+    format!("sig{:016x}", hasher.finish())
 }
 
-const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+/// A block without its mark for the cache, and with its keys in order.
+fn plain(block: &Value) -> String {
+    let members = block.as_object().into_iter().flatten();
+    let mut members: Vec<_> = members.filter(|(key, _)| *key != "cache_control").collect();
+    members.sort_by_key(|(key, _)| key.as_str());
+    format!("{members:?}")
+}
 
 /// A text in two pieces.
 pub(super) fn halves(text: &str) -> Vec<String> {
@@ -99,6 +109,7 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
     for key in ["model", "max_tokens"] {
         body.get(key).ok_or_else(|| format!("{key}: Field required"))?;
     }
+    check_tools(body, &body["tools"])?;
     let messages = body["messages"].as_array().ok_or("messages: Field required")?;
     if messages.first().is_none_or(|message| message["role"] != "user") {
         return Err("messages: first message must use the \"user\" role".to_owned());
@@ -128,12 +139,13 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         if let Some(twice) = open.iter().find(|id| !ids.insert((*id).clone())) {
             return Err(format!("messages.{n}: `tool_use` ids must be unique: {twice}"));
         }
-        let thoughts = blocks.iter().filter(|b| kind(b, "thinking"));
-        let is_bound = |b: &Value| b["signature"] == signature(body, n);
-        if thoughts.clone().any(|b| !is_bound(b)) {
-            return Err(format!(
-                "messages.{n}: `thinking` blocks cannot be modified, nor what they were thought behind"
-            ));
+        for (place, block) in blocks.iter().enumerate().filter(|(_, b)| kind(b, "thinking")) {
+            let thought = block["thinking"].as_str().unwrap_or_default();
+            if block["signature"] != signature(&messages[..n], &blocks[..place], thought) {
+                return Err(format!(
+                    "messages.{n}.content.{place}: Invalid `signature` in `thinking` block"
+                ));
+            }
         }
         let goes_on = messages.get(n + 1..).unwrap_or_default().iter().all(|later| {
             later["role"] != "user" || later["content"].to_string().contains("\"tool_result\"")
@@ -141,11 +153,17 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         if body["thinking"]["type"] == "enabled"
             && goes_on
             && blocks.iter().any(|b| kind(b, "tool_use"))
-            && thoughts.count() == 0
+            && !blocks.iter().any(|b| kind(b, "thinking"))
         {
             return Err(format!(
                 "messages.{n}: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
             ));
+        }
+        if n + 1 < messages.len()
+            && message["content"].as_array().is_some_and(Vec::is_empty)
+            && message["role"] == "assistant"
+        {
+            return Err(format!("messages.{n}: all messages must have non-empty content"));
         }
         if blocks
             .iter()

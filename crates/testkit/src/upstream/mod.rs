@@ -37,6 +37,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What sets the ids of its answer apart from others: clients join what has one id.
+    fn mark(&self) -> usize {
+        self.body.len()
+    }
+
     /// The body as JSON; null where it is none.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -54,8 +59,8 @@ impl Seen {
 /// What the model says to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
-    /// What it thought before; Anthropic's API alone shows that.
-    pub thinking: Option<String>,
+    /// What it thinks before it speaks, where its API shows that.
+    pub thought: String,
     /// Its words.
     pub text: String,
     /// Its calls: id, tool, arguments.
@@ -69,10 +74,10 @@ impl Said {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    /// The same, thought before.
+    /// The same after a thought.
     #[must_use]
-    pub fn thinking(self, thinking: &str) -> Self {
-        Self { thinking: Some(thinking.to_owned()), ..self }
+    pub fn thinking(self, thought: &str) -> Self {
+        Self { thought: thought.to_owned(), ..self }
     }
 
     /// The same with a call.
@@ -168,6 +173,13 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// Forgets what came so far.
+    pub fn forget(&self) {
+        self.shared.seen.lock().clear();
+    }
+}
+
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.serving.abort();
@@ -205,6 +217,21 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
     let pieces = raw.pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
     response.body(Body::from_stream(stream::iter(pieces))).expect("headers of a script")
+}
+
+/// Refuses tools of one name, and a choice of tools where there are none.
+fn check_tools(body: &Value, tools: &Value) -> Result<(), String> {
+    let name = |tool: &Value| tool.pointer("/function/name").or(tool.get("name")).cloned();
+    let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut names: Vec<_> = tools.iter().filter_map(name).map(|name| name.to_string()).collect();
+    if names.is_empty() && body.get("tool_choice").is_some() {
+        return Err("tool_choice may only be specified while providing tools".to_owned());
+    }
+    names.sort();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("tools: Tool names must be unique: {}", pair[0])),
+        None => Ok(()),
+    }
 }
 
 /// A whole answer.

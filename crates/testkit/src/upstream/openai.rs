@@ -1,7 +1,7 @@
 //! Chat-completions: what it refuses, and how it answers.
 
 use super::anthropic::halves;
-use super::{Bill, Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 
 /// The answer to a request, or its refusal.
@@ -23,9 +23,10 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     });
     let mut calls: Vec<Value> = said.calls.iter().enumerate().map(call).collect();
     let stop = if calls.is_empty() { "stop" } else { "tool_calls" };
+    let id = format!("chatcmpl-{}", seen.mark());
     let chunk = |delta: Value, stop: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": stop });
-        let chunk = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [choice] });
+        let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [choice] });
         format!("data: {chunk}\n\n")
     };
     if body["stream"] == true {
@@ -45,6 +46,10 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
             }
         }
         stream.push(chunk(json!({}), json!(stop)));
+        if body["stream_options"]["include_usage"] == true {
+            let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [], "usage": usage });
+            stream.push(format!("data: {chunk}\n\n"));
+        }
         stream.push("data: [DONE]\n\n".to_owned());
         return events(stream);
     }
@@ -60,13 +65,14 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     let choice = json!({ "index": 0, "message": message, "finish_reason": stop });
     whole(
         200,
-        &json!({ "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage }),
+        &json!({ "id": id, "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": usage }),
     )
 }
 
 /// What the real one refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("you must provide a model parameter")?;
+    check_tools(body, &body["tools"])?;
     let messages = body["messages"].as_array().ok_or("Missing required parameter: 'messages'.")?;
     let mut open: Vec<&str> = Vec::new();
     for (n, message) in messages.iter().enumerate() {

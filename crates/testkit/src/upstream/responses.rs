@@ -1,6 +1,6 @@
 //! OpenAI's Responses: what it refuses, and how it answers.
 
-use super::{Bill, Raw, Said, Seen, events, whole};
+use super::{Bill, Raw, Said, Seen, check_tools, events, whole};
 use serde_json::{Value, json};
 
 /// The answer to a request, or its refusal.
@@ -10,11 +10,17 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
         let error = json!({ "message": why, "type": "invalid_request_error", "param": "input" });
         return whole(400, &json!({ "error": error }));
     }
-    let mut output = vec![json!({ "type": "reasoning", "id": "rs_1", "summary": [] })];
+    let message = format!("msg_{}", seen.mark());
+    let mut thought =
+        json!({ "type": "reasoning", "id": format!("rs_{}", seen.mark()), "summary": [] });
+    if body["include"].to_string().contains("reasoning.encrypted_content") {
+        thought["encrypted_content"] = json!(format!("sealed {}", said.thought));
+    }
+    let mut output = vec![thought];
     if !said.text.is_empty() {
         let part = json!({ "type": "output_text", "text": said.text, "annotations": [] });
         output.push(json!({
-            "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part],
+            "type": "message", "id": message, "status": "completed", "role": "assistant", "content": [part],
         }));
     }
     for (id, name, arguments) in &said.calls {
@@ -31,7 +37,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     });
     let response = |status: &str, output: &[Value]| {
         json!({
-            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": body["model"],
+            "id": format!("resp_{}", seen.mark()), "object": "response", "created_at": 1, "status": status, "model": body["model"],
             "output": output, "usage": usage, "error": null, "parallel_tool_calls": true,
             "tool_choice": "auto", "tools": [],
         })
@@ -49,7 +55,7 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
     for (n, item) in output.iter().enumerate() {
         event("response.output_item.added", json!({ "output_index": n, "item": item }));
         if item["type"] == "message" {
-            let place = json!({ "item_id": "msg_1", "output_index": n, "content_index": 0 });
+            let place = json!({ "item_id": message, "output_index": n, "content_index": 0 });
             let mut delta = place.clone();
             delta["delta"] = json!(said.text);
             event("response.output_text.delta", delta);
@@ -63,7 +69,28 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
 /// What the real one refuses with status 400.
 fn check(body: &Value) -> Result<(), String> {
     body.get("model").ok_or("Missing required parameter: 'model'.")?;
+    let first = &body["input"][0];
+    let is_lite = first["type"] == "additional_tools";
+    check_tools(body, if is_lite { &first["tools"] } else { &body["tools"] })?;
     let items = body["input"].as_array().cloned().unwrap_or_default();
+    for (n, item) in items.iter().enumerate().filter(|(_, item)| item["type"] == "reasoning") {
+        if body["store"] == false && !item["encrypted_content"].is_string() {
+            return Err(format!(
+                "Item with id {} not found. Items are not persisted when `store` is set to false.",
+                item["id"]
+            ));
+        }
+        let is_models = |next: &Value| {
+            next["role"] == "assistant"
+                || next["type"].as_str().is_some_and(|kind| kind.ends_with("_call"))
+        };
+        if !items.get(n + 1).is_some_and(is_models) {
+            return Err(format!(
+                "Item {} of type 'reasoning' was provided without its required following item.",
+                item["id"]
+            ));
+        }
+    }
     let ids = |kind: &'static str| {
         let own = items.iter().filter(move |item| item["type"] == kind);
         own.map(|item| item["call_id"].as_str().unwrap_or_default()).collect::<Vec<_>>()
@@ -72,6 +99,9 @@ fn check(body: &Value) -> Result<(), String> {
         [("function_call", "function_call_output"), ("custom_tool_call", "custom_tool_call_output")]
     {
         let (calls, outputs) = (ids(call), ids(output));
+        if let Some(id) = calls.iter().enumerate().find(|(n, id)| calls[..*n].contains(id)) {
+            return Err(format!("Duplicate call_id {}.", id.1));
+        }
         if let Some(id) = calls.iter().find(|id| !outputs.contains(id)) {
             return Err(format!("No tool output found for function call {id}."));
         }

@@ -1,0 +1,103 @@
+//! What a program keeps beside a todo's messages, to find it again by a name.
+
+use crate::error::Failure;
+use crate::{Error, Memory};
+use foldback_core::TodoId;
+use foldback_kv::{Batch, Expect, Key, Space, retry};
+use serde::{Deserialize, Serialize};
+
+/// The name of what is parked: a digest of whatever it belongs to.
+pub type ParkedName = [u8; 32];
+
+/// A record of the space.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(with = "serde_bytes")]
+    name: Vec<u8>,
+    #[serde(with = "serde_bytes")]
+    text: Vec<u8>,
+}
+
+impl Memory {
+    /// Keeps a text beside the messages of a todo, durably, in place of what was parked under this name. It goes with
+    /// the todo.
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store fails.
+    pub fn park(&self, todo: &TodoId, name: &ParkedName, text: &str) -> Result<(), Error> {
+        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
+        let record = rmp_serde::to_vec(&record)
+            .map_err(|_| Failure::Internal("a parked text cannot be packed"))?;
+        retry(|| {
+            let no = self.find(todo)?.no();
+            // Where the todo is forgotten meanwhile, nothing of it is written.
+            let head = self.shared.kv.head(no)?;
+            let (key, _) = self.slot(no, name)?;
+            let expect = Some(Expect { todo: no, head, next: head });
+            let put = vec![(key, record.clone())];
+            Ok::<(), Error>(self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?)
+        })
+    }
+
+    /// What was parked beside a todo, for each of these names.
+    ///
+    /// # Errors
+    /// When there is no such todo, or a record is damaged.
+    pub fn parked(
+        &self,
+        todo: &TodoId,
+        names: &[ParkedName],
+    ) -> Result<Vec<Option<String>>, Error> {
+        let no = self.find(todo)?.no();
+        if self.shared.kv.last(Space::Parked, no)?.is_none() {
+            return Ok(vec![None; names.len()]);
+        }
+        names.iter().map(|name| Ok(self.slot(no, name)?.1)).collect()
+    }
+
+    /// Where a name's record stands or would stand, and what it holds. Of names that begin alike the later ones stand
+    /// in the slots behind.
+    fn slot(&self, todo: u32, name: &ParkedName) -> Result<(Key, Option<String>), Error> {
+        let [a, b, c, d, ..] = *name;
+        let mut key =
+            Key { space: Space::Parked, todo, n: u64::from(u32::from_le_bytes([a, b, c, d])) };
+        while let Some(bytes) = self.shared.kv.get(key)? {
+            let corrupt =
+                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
+            let record: Record =
+                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+            if record.name == name {
+                let text = String::from_utf8(record.text);
+                return Ok((key, Some(text.map_err(|error| corrupt(error.to_string()))?)));
+            }
+            key.n = (key.n + 1) % Key::N_END;
+        }
+        Ok((key, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ErrorKind, Memory, Options};
+    use foldback_core::{Message, TodoId};
+
+    /// GW10: what is parked is found by its name, also where names begin alike, and goes with its todo.
+    #[test]
+    fn gw10_what_is_parked_is_found_by_its_name() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let todo = TodoId::new("trip").unwrap();
+        let (first, mut second) = ([0xff; 32], [0xff; 32]);
+        second[31] = 7;
+        assert_eq!(memory.park(&todo, &first, "a").unwrap_err().kind(), ErrorKind::NotFound);
+        memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
+        assert_eq!(memory.parked(&todo, &[first]).unwrap(), [None]);
+        for (name, text) in [(first, "a"), (second, "b"), (first, "港")] {
+            memory.park(&todo, &name, text).unwrap();
+        }
+        let found = memory.parked(&todo, &[second, [0; 32], first]).unwrap();
+        assert_eq!(found, [Some("b".to_owned()), None, Some("港".to_owned())]);
+        memory.maintenance().forget(&todo).unwrap();
+        memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
+        assert_eq!(memory.parked(&todo, &[first]).unwrap(), [None]);
+    }
+}

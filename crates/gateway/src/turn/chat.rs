@@ -1,0 +1,166 @@
+//! Streams of chat-completions.
+
+use super::edits::{Edits, members};
+use super::wire::{Fate, Heard, Wire};
+use crate::Api;
+use serde_json::{Map, Value, json};
+
+/// What stands between the words of one answer and those of the next, which a client shows as one text.
+pub(super) const BETWEEN: &str = "\n\n";
+
+/// Streams of chat-completions: pieces of one message.
+#[derive(Default)]
+pub(super) struct Chat {
+    /// What names the first answer: each piece of the others is named alike.
+    name: Map<String, Value>,
+    /// Of which answer the client has words last.
+    words_of: Option<usize>,
+}
+
+impl Wire for Chat {
+    fn fate(&mut self, heard: &mut Heard, data: &str) -> Fate {
+        if data.trim() == "[DONE]" {
+            heard.is_over = true;
+            return Fate::Held;
+        }
+        let Ok(mut chunk) = serde_json::from_str::<Value>(data) else { return Fate::Pass };
+        if chunk["usage"].is_object() {
+            heard.count(Api::ChatCompletions, &chunk["usage"]);
+        }
+        let choice = chunk["choices"].as_array().and_then(|choices| choices.first().cloned());
+        let Some(mut choice) = choice else {
+            // It says how much was used, or is of a kind that is not known.
+            return if chunk["choices"].is_array() { Fate::Held } else { Fate::Pass };
+        };
+        if self.name.is_empty() {
+            let named = ["id", "created"].map(|key| (key.to_owned(), chunk[key].clone()));
+            self.name.extend(named);
+        }
+        let is_end = choice["finish_reason"].is_string();
+        let is_changed = self.show(heard, &mut choice["delta"]);
+        if is_end {
+            heard.is_whole = !matches!(
+                choice["finish_reason"].as_str(),
+                Some("length" | "content_filter" | "error")
+            );
+        }
+        if heard.is_untouched() {
+            return if is_end { Fate::Held } else { Fate::Pass };
+        }
+        let says_nothing =
+            choice["delta"].as_object().is_none_or(|delta| delta.values().all(is_nothing));
+        self.rename(heard, &mut chunk);
+        let mut with = |choice: Value, usage: bool| {
+            chunk["choices"] = json!([choice]);
+            let mut chunk = chunk.clone();
+            if !usage && let Some(chunk) = chunk.as_object_mut() {
+                chunk.shift_remove("usage");
+            }
+            chunk.to_string()
+        };
+        match (is_end, says_nothing) {
+            (true, true) => Fate::Split(None, with(choice, true)),
+            (true, false) => {
+                let (mut words, mut end) = (choice.clone(), choice);
+                words["finish_reason"] = Value::Null;
+                end["delta"] = json!({});
+                Fate::Split(Some(with(words, false)), with(end, true))
+            }
+            (false, true) => Fate::Hidden,
+            (false, false) if is_changed || heard.earlier > 0 => Fate::Changed(with(choice, true)),
+            (false, false) => Fate::Pass,
+        }
+    }
+
+    fn last(&mut self, heard: &Heard, data: &str) -> Option<String> {
+        let mut chunk: Value = serde_json::from_str(data).ok()?;
+        if heard.calls_ours_alone() && chunk["choices"][0]["finish_reason"] == "tool_calls" {
+            chunk["choices"][0]["finish_reason"] = json!("stop");
+        }
+        self.rename(heard, &mut chunk);
+        let text = chunk.to_string();
+        let read = members(&text)?;
+        let mut edits = Edits::new(&text);
+        if let Some(usage) = read.get("usage").filter(|_| heard.earlier > 0) {
+            let told = heard.usage.told(Api::ChatCompletions, usage.get(), &heard.billed);
+            edits.replace(usage.get(), told);
+        }
+        Some(edits.finish())
+    }
+
+    fn error(&mut self, body: &str) -> String {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let error = match &body["error"] {
+            Value::Object(error) => Value::Object(error.clone()),
+            _ => {
+                json!({ "message": "the provider's answer broke off", "type": "api_error", "param": null, "code": null })
+            }
+        };
+        format!("data: {}\n\n", json!({ "error": error }))
+    }
+
+    fn ping(&self) -> &'static str {
+        ": foldback\n\n"
+    }
+}
+
+impl Chat {
+    /// Leaves of a piece what the client gets; gives whether it changed.
+    fn show(&mut self, heard: &mut Heard, delta: &mut Value) -> bool {
+        let Some(delta) = delta.as_object_mut() else { return false };
+        let mut is_changed = heard.earlier > 0 && delta.shift_remove("role").is_some();
+        if let Some(Value::String(words)) = delta.get_mut("content")
+            && !words.is_empty()
+        {
+            let before = self.words_of.replace(heard.earlier);
+            if before.is_some_and(|before| before < heard.earlier) {
+                words.insert_str(0, BETWEEN);
+                is_changed = true;
+            }
+        }
+        let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return is_changed };
+        let count = calls.len();
+        calls.retain_mut(|call| {
+            let number = call["index"].as_u64();
+            // A piece without a number belongs to the last call, unless it begins one.
+            let is_new = call["id"].is_string();
+            let known = heard.places.len() as u64;
+            let number = number.unwrap_or(if is_new { known } else { known.saturating_sub(1) });
+            if !heard.places.contains_key(&number) {
+                let is_ours = heard.is_ours(&call["function"]["name"]);
+                heard.ours += usize::from(is_ours);
+                heard.theirs += usize::from(!is_ours);
+                heard.place(number, is_ours);
+            }
+            let place = heard.places.get(&number).copied().flatten();
+            if let Some(place) = place.filter(|place| *place != number) {
+                call["index"] = json!(place);
+                is_changed = true;
+            }
+            place.is_some()
+        });
+        is_changed |= calls.len() < count;
+        if calls.is_empty() {
+            delta.shift_remove("tool_calls");
+        }
+        is_changed
+    }
+
+    /// Names a piece as those of the first answer are.
+    fn rename(&self, heard: &Heard, chunk: &mut Value) {
+        let Some(chunk) = chunk.as_object_mut().filter(|_| heard.earlier > 0) else { return };
+        for (key, value) in self.name.iter().filter(|(_, value)| !value.is_null()) {
+            chunk.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+/// Whether a value adds nothing to a message.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty() || text == "assistant",
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,290 @@
+//! What a client knows nothing of, put back where it stood.
+
+use super::begun::{self, Begun};
+use super::edits::{Edits, Members, elements, members, string};
+use crate::Api;
+use crate::client_message::{ClientMessage, groups, is_models};
+use foldback::{Error, Memory, ParkedName};
+use foldback_core::TodoId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What stands in requests in place of one message of the client.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Parked {
+    /// What the model said, and what we answered it before the client heard of it.
+    messages: Vec<Box<RawValue>>,
+    /// The calls of the last of them, where the client answers some.
+    answers: Vec<Answered>,
+}
+
+/// A call of a model that called our tools and the client's together.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Answered {
+    pub(super) call: String,
+    /// Our answer; `None` where it is the client's to give.
+    pub(super) ours: Option<Box<RawValue>>,
+}
+
+/// What a message of a client is known by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub(super) digest: blake3::Hash,
+    has_calls: bool,
+    /// Whether a model said it.
+    pub(super) is_models: bool,
+}
+
+impl Said {
+    pub(super) fn of(message: &ClientMessage) -> Self {
+        let ClientMessage { digest, has_calls, is_models, .. } = *message;
+        Self { digest, has_calls, is_models }
+    }
+}
+
+/// Under which name something is parked for each message of a conversation: what it says, which holds the ids of its
+/// calls; of one that calls nothing, also what it answers; and how often that was said before.
+pub(super) fn names(said: &[Said]) -> Vec<ParkedName> {
+    let (mut before, mut counts) = (None, HashMap::new());
+    let mut names = Vec::with_capacity(said.len());
+    for one in said {
+        let mut hasher = blake3::Hasher::new_derive_key("foldback 2026-11-23 parked messages");
+        hasher.update(one.digest.as_bytes());
+        if let Some(before) = before.replace(one.digest).filter(|_| !one.has_calls) {
+            hasher.update(before.as_bytes());
+        }
+        let count: &mut u64 = counts.entry(hasher.finalize()).or_default();
+        hasher.update(&count.to_le_bytes());
+        *count += 1;
+        names.push(*hasher.finalize().as_bytes());
+    }
+    names
+}
+
+/// A message of a request: the elements of the list that it is made of, and what it is known by.
+pub(super) type Message = (Range<usize>, Said);
+
+/// The messages of a request, each with the elements of its list that it is made of.
+pub(super) fn messages_of(api: Api, body: &str) -> Option<Vec<Message>> {
+    let request = members(body)?;
+    let list = list_of(api, &request)?;
+    let each = |n: usize| n..n + 1;
+    let ranges = match api {
+        Api::Responses => groups(&list),
+        _ => (0..list.len()).map(each).collect(),
+    };
+    let said = |range: Range<usize>| {
+        let parts: Vec<_> = list.get(range.clone())?.iter().map(|part| part.get()).collect();
+        let message = match parts.as_slice() {
+            [one] => (*one).to_owned(),
+            several => format!("[{}]", several.join(",")),
+        };
+        let message = RawValue::from_string(message).ok()?;
+        let mut said = Said::of(&ClientMessage::read(api, &message).ok()?);
+        // A thought alone is read as no message of the model's.
+        said.is_models |=
+            api == Api::Responses && list.get(range.start).is_some_and(|one| is_models(one));
+        Some((range, said))
+    };
+    ranges.into_iter().map(said).collect()
+}
+
+fn list_of<'b>(api: Api, request: &Members<'b>) -> Option<Vec<&'b RawValue>> {
+    let key = if api == Api::Responses { "input" } else { "messages" };
+    elements(request.get(key)?.get())
+}
+
+/// The body with everything that is parked for its messages in its place; `None` where it cannot be read. Of each
+/// message its place among all that the client `said` is known, unless the gateway has written it.
+///
+/// # Errors
+/// When the store fails.
+pub(super) fn put_back(
+    api: Api,
+    body: &str,
+    messages: &[(Option<usize>, Message)],
+    said: &[Said],
+    (memory, todo): (&Memory, &TodoId),
+) -> Result<Option<String>, Error> {
+    let (own, begun) = (names(said), begun::names(said));
+    let placed = || messages.iter().filter_map(|(place, message)| Some(((*place)?, message)));
+    let models = || placed().filter(|(_, (_, said))| said.is_models);
+    let name = |names: &[ParkedName], n: usize| names.get(n).copied().unwrap_or_default();
+    let names: Vec<_> = models().map(|(n, _)| name(&own, n)).collect();
+    let parked = memory.parked(todo, &names)?;
+    // A message that is not the whole answer may still be its beginning; the turn is known by what it answers.
+    let names: Vec<_> = models().map(|(n, _)| name(&begun, n.wrapping_sub(1))).collect();
+    let begun = memory.parked(todo, &names)?;
+    let put = || {
+        let request = members(body)?;
+        let list = list_of(api, &request)?;
+        let mut edits = Edits::new(body);
+        for (((_, (range, _)), parked), begun) in models().zip(&parked).zip(&begun) {
+            let parked = match (parked, begun) {
+                (Some(parked), _) => Parked::from_json(parked)?,
+                (None, Some(begun)) => {
+                    match Begun::from_json(begun)?.around(api, list.get(range.clone())?) {
+                        Some(messages) => Parked::new(&messages, Vec::new()),
+                        None => continue,
+                    }
+                }
+                (None, None) => continue,
+            };
+            parked.put_into(api, &mut edits, &list, range)?;
+        }
+        Some(edits.finish())
+    };
+    Ok(put())
+}
+
+impl Parked {
+    pub(super) fn new(messages: &[Value], answers: Vec<Answered>) -> Self {
+        let raw = |message: &Value| RawValue::from_string(message.to_string()).ok();
+        Self { messages: messages.iter().filter_map(raw).collect(), answers }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn from_json(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    fn put_into(
+        &self,
+        api: Api,
+        edits: &mut Edits<'_>,
+        list: &[&RawValue],
+        range: &Range<usize>,
+    ) -> Option<()> {
+        let own = list.get(range.clone())?;
+        let (first, mut last) = (own.first()?, own.last()?);
+        let behind = list.get(range.end..)?;
+        let mut messages = self.as_client_sends(api, own);
+        match api {
+            Api::Messages if !self.answers.is_empty() => {
+                // Without the client's own answers the request is no valid one.
+                let Some(content) = behind.first().and_then(|next| content_of_user(next)) else {
+                    return Some(());
+                };
+                edits.replace(content.get(), self.with_answers_of(content)?);
+            }
+            _ if self.answers.is_empty() => {}
+            _ => {
+                let answers = behind.iter().take_while(|one| answered_call(one).is_some());
+                let answers: Vec<_> = answers.collect();
+                messages.extend(self.in_order(&answers, answered_call));
+                last = answers.last().copied().unwrap_or(last);
+            }
+        }
+        edits.replace_all(first.get(), last.get(), messages.join(","));
+        Some(())
+    }
+
+    /// The messages, with the cache's mark where the client has set it and without thoughts where it leaves them out.
+    fn as_client_sends(&self, api: Api, own: &[&RawValue]) -> Vec<String> {
+        let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+        let own: Vec<Value> = own.iter().map(|raw| read(raw)).collect();
+        let mut messages: Vec<Value> = self.messages.iter().map(|raw| read(raw)).collect();
+        let mut mark = None;
+        if api == Api::Messages {
+            let blocks = || own.iter().flat_map(|one| one["content"].as_array()).flatten();
+            mark = blocks().find_map(|block| block.get("cache_control")).cloned();
+            if !blocks().any(is_thought) {
+                for blocks in messages.iter_mut().filter_map(|one| one["content"].as_array_mut()) {
+                    blocks.retain(|block| !is_thought(block));
+                }
+                messages.retain(|one| one["content"].as_array().is_none_or(|all| !all.is_empty()));
+            }
+        } else if api == Api::Responses && !own.iter().any(is_thought) {
+            messages.retain(|item| !is_thought(item));
+        }
+        let last = messages.last_mut().and_then(|one| one["content"].as_array_mut());
+        let marked = last.and_then(|blocks| blocks.iter_mut().rfind(|block| !is_thought(block)));
+        if let (Some(mark), Some(block)) = (mark, marked) {
+            block["cache_control"] = mark;
+        }
+        messages.iter().map(ToString::to_string).collect()
+    }
+
+    /// The content of the client's answers, as blocks, with ours among them.
+    fn with_answers_of(&self, content: &RawValue) -> Option<String> {
+        let text = format!("[{{\"type\":\"text\",\"text\":{}}}]", content.get());
+        let text = if content.get().starts_with('"') { text.as_str() } else { content.get() };
+        let blocks = elements(text)?;
+        let results: Vec<_> = blocks.iter().collect();
+        let own =
+            |block: &RawValue| members(block.get())?.get("tool_use_id").and_then(|id| string(id));
+        let mut parts = self.in_order(&results, own);
+        // A mark at the end of the client's answers means the end of all.
+        let own_last = blocks.last().map(|block| block.get())?;
+        let mark = members(own_last)?.get("cache_control").map(|mark| mark.get());
+        if let Some(mark) = mark.filter(|_| parts.last().is_some_and(|last| last != own_last)) {
+            let mark: Value = serde_json::from_str(mark).ok()?;
+            let end = parts.len().saturating_sub(1);
+            for (n, part) in parts.iter_mut().enumerate() {
+                if n == end || part == own_last {
+                    let mut block: serde_json::Map<String, Value> =
+                        serde_json::from_str(part).ok()?;
+                    block.shift_remove("cache_control");
+                    block.extend((n == end).then(|| ("cache_control".to_owned(), mark.clone())));
+                    *part = Value::Object(block).to_string();
+                }
+            }
+        }
+        Some(format!("[{}]", parts.join(",")))
+    }
+
+    /// The client's answers and ours in the order of the calls, and behind them whatever else there is.
+    fn in_order(
+        &self,
+        parts: &[&&RawValue],
+        call_of: impl Fn(&RawValue) -> Option<String>,
+    ) -> Vec<String> {
+        let mut parts: Vec<_> =
+            parts.iter().map(|part| Some((call_of(part), part.get()))).collect();
+        let mut ordered = Vec::with_capacity(parts.len() + self.answers.len());
+        for answered in &self.answers {
+            match &answered.ours {
+                Some(ours) => ordered.push(ours.get().to_owned()),
+                None => {
+                    let is_its = |part: &Option<(Option<String>, &str)>| {
+                        part.as_ref().is_some_and(|(id, _)| id.as_ref() == Some(&answered.call))
+                    };
+                    let place = parts.iter().position(is_its);
+                    let part = place.and_then(|place| parts.get_mut(place)?.take());
+                    ordered.extend(part.map(|(_, part)| part.to_owned()));
+                }
+            }
+        }
+        ordered.extend(parts.into_iter().flatten().map(|(_, part)| part.to_owned()));
+        ordered
+    }
+}
+
+/// Whether a block or an item is what a model thought.
+pub(super) fn is_thought(part: &Value) -> bool {
+    matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"))
+}
+
+/// The content of a message of the user's.
+fn content_of_user(message: &RawValue) -> Option<&RawValue> {
+    let message = members(message.get())?;
+    message.get("role").filter(|role| role.get() == "\"user\"")?;
+    message.get("content").copied()
+}
+
+/// The id of the call that a message or an item answers.
+fn answered_call(part: &RawValue) -> Option<String> {
+    let part = members(part.get())?;
+    let kind = part.get("type").and_then(|kind| string(kind));
+    if kind.is_some_and(|kind| kind.ends_with("_call_output")) {
+        return string(part.get("call_id")?);
+    }
+    part.get("role").filter(|role| role.get() == "\"tool\"")?;
+    string(part.get("tool_call_id")?)
+}

@@ -1,0 +1,204 @@
+//! A turn whose answers are streamed.
+
+use super::Ask;
+use super::parked::Parked;
+use super::rounds::{Next, Rounds};
+use super::stream::Stream;
+use crate::Api;
+use crate::headers::text;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// So long a client waits without a sign.
+const PING: Duration = Duration::from_secs(5);
+
+/// Plays a turn whose answers are streamed, as fast as the client reads. It ends with the client, and its request to
+/// the provider with it.
+pub(super) struct Player {
+    ask: Ask,
+    stream: Stream,
+    /// `None` while it is at work in another thread.
+    rounds: Option<Rounds>,
+    stage: Stage,
+}
+
+type Pieces = BoxStream<'static, Result<Bytes, reqwest::Error>>;
+
+enum Stage {
+    Reading(Pieces),
+    Deciding(JoinHandle<(Rounds, Next)>),
+    /// Of an answer that is no stream, what it says.
+    Asking(BoxFuture<'static, Result<Pieces, String>>),
+    /// What is kept is kept before the client can go on from it.
+    Parking(JoinHandle<()>, Vec<u8>),
+    Over,
+}
+
+/// What comes of waiting.
+enum Waited {
+    /// This is for the client.
+    Piece(Result<Bytes, reqwest::Error>),
+    /// Nothing yet.
+    Nothing,
+}
+
+impl Player {
+    pub(super) fn new(ask: Ask, api: Api, rounds: Rounds, answer: reqwest::Response) -> Self {
+        let stream = Stream::new(api, rounds.tools().to_vec());
+        let stage = Stage::Reading(answer.bytes_stream().boxed());
+        Self { ask, stream, rounds: Some(rounds), stage }
+    }
+
+    /// What the client gets.
+    pub(super) fn stream(
+        self,
+    ) -> impl futures::Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
+        stream::unfold(self, |mut player| async move {
+            let mut until = Instant::now() + PING;
+            while !matches!(player.stage, Stage::Over) {
+                match tokio::time::timeout_at(until, player.wait()).await {
+                    Ok(Waited::Piece(piece)) => return Some((piece, player)),
+                    Ok(Waited::Nothing) => {}
+                    Err(_) if player.stream.is_hiding() => {
+                        let ping = Bytes::from_static(player.stream.ping().as_bytes());
+                        return Some((Ok(ping), player));
+                    }
+                    Err(_) => until = Instant::now() + PING,
+                }
+            }
+            None
+        })
+    }
+
+    /// Waits for the next thing to happen. It may be given up at any time and begun anew.
+    async fn wait(&mut self) -> Waited {
+        match &mut self.stage {
+            Stage::Reading(pieces) => match pieces.next().await {
+                Some(Ok(piece)) => self.read(&piece),
+                Some(Err(error)) => {
+                    self.stage = Stage::Over;
+                    Waited::Piece(Err(error))
+                }
+                None if self.stream.close() => self.decide(),
+                None => {
+                    self.bill();
+                    let rest = self.stream.rest();
+                    self.over(Bytes::from(rest))
+                }
+            },
+            Stage::Deciding(decided) => match decided.await {
+                Ok((rounds, next)) => {
+                    self.rounds = Some(rounds);
+                    self.go_on(next)
+                }
+                // A fault of our own; the client has its answer all the same.
+                Err(_) => self.end(None),
+            },
+            Stage::Asking(asked) => {
+                let answered = asked.await;
+                self.answered(answered)
+            }
+            Stage::Parking(kept, last) => {
+                // Where it failed, the log says so.
+                let _ = kept.await;
+                let last = std::mem::take(last);
+                self.over(Bytes::from(last))
+            }
+            Stage::Over => Waited::Nothing,
+        }
+    }
+
+    fn read(&mut self, piece: &[u8]) -> Waited {
+        let out = self.stream.read(piece);
+        if self.stream.is_to_be_decided() {
+            self.decide();
+        }
+        if out.is_empty() { Waited::Nothing } else { Waited::Piece(Ok(Bytes::from(out))) }
+    }
+
+    /// Lets the calls of an answer be answered, or its end be found.
+    fn decide(&mut self) -> Waited {
+        self.bill();
+        let Some(mut rounds) = self.rounds.take() else { return self.end(None) };
+        let (answer, is_whole) = self.stream.answer();
+        let decided = tokio::task::spawn_blocking(move || {
+            let next = rounds.after(&answer, is_whole);
+            (rounds, next)
+        });
+        self.stage = Stage::Deciding(decided);
+        Waited::Nothing
+    }
+
+    fn go_on(&mut self, next: Next) -> Waited {
+        match next {
+            Next::Ask(body) => {
+                self.stream.go_on();
+                self.stage = Stage::Asking(ask(&self.ask, body));
+                Waited::Nothing
+            }
+            Next::End(parked) => self.end(parked),
+        }
+    }
+
+    fn answered(&mut self, answered: Result<Pieces, String>) -> Waited {
+        match answered {
+            Ok(pieces) => {
+                self.stage = Stage::Reading(pieces);
+                Waited::Nothing
+            }
+            Err(body) => {
+                let error = self.stream.error(&body);
+                self.over(Bytes::from(error))
+            }
+        }
+    }
+
+    /// Ends the client's answer.
+    fn end(&mut self, parked: Option<Parked>) -> Waited {
+        let last = self.stream.end();
+        match (parked, self.rounds.take()) {
+            (Some(parked), Some(rounds)) => {
+                let shown = self.stream.shown();
+                let kept = tokio::task::spawn_blocking(move || rounds.park(&parked, &shown));
+                self.stage = Stage::Parking(kept, last);
+                Waited::Nothing
+            }
+            _ => self.over(Bytes::from(last)),
+        }
+    }
+
+    /// Gives the client the last piece.
+    fn over(&mut self, piece: Bytes) -> Waited {
+        self.stage = Stage::Over;
+        Waited::Piece(Ok(piece))
+    }
+
+    /// Counts what the answer was billed.
+    fn bill(&mut self) {
+        if let Some(rounds) = &mut self.rounds {
+            rounds.bill(self.stream.usage());
+        }
+    }
+}
+
+/// Asks the model again, for a stream. Of an answer that is none, what it says: the rest of it is nothing for a client.
+fn ask(ask: &Ask, body: Bytes) -> BoxFuture<'static, Result<Pieces, String>> {
+    let asked = ask(body);
+    async move {
+        let answer = asked.await.map_err(|_| String::new())?;
+        let kind = text(answer.headers(), "content-type").unwrap_or_default();
+        if answer.status().is_success() && kind.starts_with("text/event-stream") {
+            return Ok(answer.bytes_stream().boxed());
+        }
+        Err(answer.text().await.unwrap_or_default())
+    }
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests;

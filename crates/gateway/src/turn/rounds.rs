@@ -1,0 +1,189 @@
+//! The requests of one turn.
+
+use super::Recall;
+use super::begun::{self, Begun};
+use super::calls::{Call, answered, as_messages, calls, sent_back, without};
+use super::edits::{Edits, members};
+use super::parked::{Answered, Parked, Said, names};
+use super::usage::Usage;
+use crate::Api;
+use crate::client_message::ClientMessage;
+use crate::model_answer::message_of;
+use bytes::Bytes;
+use foldback::ParkedName;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// So many times in a turn our tools are answered.
+const MOST: usize = 8;
+
+/// Stands behind the last answers.
+const NO_MORE: &str =
+    "\n\n[foldback: these were the last look-ups of this turn. Go on with what you have.]";
+
+/// The requests of one turn. What a model calls is looked up in the store, which takes its time: none of this is for
+/// a thread that serves others.
+pub(super) struct Rounds {
+    api: Api,
+    recall: Recall,
+    body: String,
+    /// Whether the client wants the provider to keep nothing.
+    is_unkept: bool,
+    /// What was said in this turn so far, of which the client knows only a part.
+    said: Vec<Value>,
+    begun: Begun,
+    count: usize,
+    billed: Usage,
+}
+
+/// What comes next.
+pub(super) enum Next {
+    /// The model is asked again, with this body.
+    Ask(Bytes),
+    /// The client gets the end of its answer; in its place this has to stand in later requests.
+    End(Option<Parked>),
+}
+
+impl Rounds {
+    pub(super) fn new(api: Api, body: &str, recall: Recall) -> Self {
+        let store = members(body).and_then(|request| request.get("store").copied());
+        let is_unkept = store.is_some_and(|store| store.get() == "false");
+        let (body, billed) = (body.to_owned(), Usage::default());
+        Self {
+            api,
+            recall,
+            body,
+            is_unkept,
+            said: Vec::new(),
+            begun: Begun::default(),
+            count: 0,
+            billed,
+        }
+    }
+
+    /// The names of our tools.
+    pub(super) fn tools(&self) -> &[String] {
+        &self.recall.tools
+    }
+
+    /// Adds what an answer was billed.
+    pub(super) fn bill(&mut self, usage: &Usage) {
+        self.billed.add(usage);
+    }
+
+    /// What comes after an answer of the model. Where `is_whole`, it ended because the model was done.
+    pub(super) fn after(&mut self, answer: &str, is_whole: bool) -> Next {
+        let message = message_of(self.api, answer);
+        let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
+        let Some(message) = message else { return Next::End(None) };
+        let calls = calls(self.api, &message, &self.recall.tools);
+        let ours = calls.iter().filter(|call| call.ours.is_some()).count();
+        let is_answered = ours > 0 && is_whole && self.count < MOST;
+        if !is_answered {
+            let message = without(self.api, message, &calls);
+            let parked = (!self.said.is_empty()).then(|| self.parked(message, Vec::new()));
+            return Next::End(parked);
+        }
+        self.count += 1;
+        let is_last = self.count == MOST && ours == calls.len();
+        let answers: Vec<_> = calls.iter().map(|call| self.answer(call, is_last)).collect();
+        if ours < calls.len() {
+            let answer = |(call, ours): (&Call, Option<Value>)| Answered {
+                call: call.id.clone(),
+                ours: ours.and_then(|ours| RawValue::from_string(ours.to_string()).ok()),
+            };
+            let answers = calls.iter().zip(answers).map(answer).collect();
+            return Next::End(Some(self.parked(message, answers)));
+        }
+        let shown = without(self.api, message.clone(), &calls);
+        let mut said = sent_back(self.api, message, self.is_unkept);
+        said.extend(as_messages(self.api, answers.into_iter().flatten().collect()));
+        self.begun.push(self.api, &shown, &said);
+        self.said.extend(said);
+        self.keep_begun();
+        Next::Ask(Bytes::from(self.next_body()))
+    }
+
+    /// Keeps what has to stand in later requests in place of the client's message, which is the one in its answer.
+    /// Where that fails, the client goes on with what it knows.
+    pub(super) fn park(&self, parked: &Parked, answer: &str) {
+        let message = message_of(self.api, answer);
+        let read = message.and_then(|message| ClientMessage::read(self.api, &message).ok());
+        let Some(message) = read else {
+            (self.recall.log)("what was looked up in a turn is not kept: its answer broke off");
+            return;
+        };
+        let mut said = self.recall.said.clone();
+        said.push(Said::of(&message));
+        let names = names(&said);
+        let Some(name) = names.last() else { return };
+        self.keep(name, &parked.to_json());
+    }
+
+    /// Keeps what was said so far, for the client may break off at any time from here on. Chat-completions know no
+    /// thoughts that would be bound to it.
+    fn keep_begun(&self) {
+        let names = begun::names(&self.recall.said);
+        if let Some(name) = names.last().filter(|_| self.api != Api::ChatCompletions) {
+            self.keep(name, &self.begun.to_json());
+        }
+    }
+
+    fn keep(&self, name: &ParkedName, json: &str) {
+        if let Err(error) = self.recall.memory.park(&self.recall.todo, name, json) {
+            (self.recall.log)(&format!("what was looked up in a turn is not kept: {error}"));
+        }
+    }
+
+    fn parked(&mut self, message: Value, answers: Vec<Answered>) -> Parked {
+        let mut messages = std::mem::take(&mut self.said);
+        messages.extend(sent_back(self.api, message, self.is_unkept));
+        Parked::new(&messages, answers)
+    }
+
+    /// The answer of a call, which may be among the last; `None` where it is the client's.
+    fn answer(&self, call: &Call, is_last: bool) -> Option<Value> {
+        let tool = call.ours.as_deref()?;
+        let Recall { memory, todo, log, .. } = &self.recall;
+        let (mut text, is_error) = match memory.call_tool(todo, tool, &call.arguments) {
+            Ok(answer) => (answer.text, answer.is_error),
+            Err(error) => {
+                log(&format!("a call of {tool} is not answered: {error}"));
+                (format!("[{tool}: error] The memory cannot be read now."), true)
+            }
+        };
+        if is_last {
+            text.push_str(NO_MORE);
+        }
+        Some(answered(self.api, &call.id, &text, is_error))
+    }
+
+    /// The body of the next request: what was said stands behind the client's messages.
+    fn next_body(&self) -> String {
+        let Some(request) = members(&self.body) else { return self.body.clone() };
+        let mut edits = Edits::new(&self.body);
+        let said: Vec<String> = self.said.iter().map(ToString::to_string).collect();
+        let said = said.join(",");
+        let key = if self.api == Api::Responses { "input" } else { "messages" };
+        match request.get(key) {
+            Some(text) if text.get().starts_with('"') => {
+                let first = format!("{{\"role\":\"user\",\"content\":{}}}", text.get());
+                edits.replace(text.get(), format!("[{first},{said}]"));
+            }
+            Some(list) => edits.append(list, &said),
+            None => {}
+        }
+        if self.count == MOST {
+            let none = if self.api == Api::Messages { r#"{"type":"none"}"# } else { r#""none""# };
+            edits.set(&request, "tool_choice", none);
+        }
+        edits.finish()
+    }
+}
+
+impl Drop for Rounds {
+    /// What was billed counts, too, where the client is gone.
+    fn drop(&mut self) {
+        (self.recall.bill)(&self.billed);
+    }
+}

@@ -1,0 +1,180 @@
+//! GW9: one stream of several answers, however they are cut.
+
+use super::Stream;
+use crate::Api;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// The model thinks, speaks, calls ours and ends; then it speaks, calls ours beside the client's, and ends.
+fn messages() -> [String; 2] {
+    let event =
+        |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    let block = |index: u64, block: Value, deltas: &[Value]| {
+        let start =
+            json!({ "type": "content_block_start", "index": index, "content_block": block });
+        let delta = |delta: &Value| {
+            event(json!({ "type": "content_block_delta", "index": index, "delta": delta }))
+        };
+        let deltas: String = deltas.iter().map(delta).collect();
+        event(start) + &deltas + &event(json!({ "type": "content_block_stop", "index": index }))
+    };
+    let start = |input: u64| {
+        let usage =
+            json!({ "input_tokens": input, "cache_read_input_tokens": 5, "output_tokens": 1 });
+        event(
+            json!({ "type": "message_start", "message": { "id": format!("m{input}"), "content": [], "usage": usage } }),
+        )
+    };
+    let end = |output: u64| {
+        let delta = json!({ "stop_reason": "tool_use", "stop_sequence": null });
+        event(
+            json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": output } }),
+        ) + &event(json!({ "type": "message_stop" }))
+    };
+    let call = |index: u64, id: &str, name: &str| {
+        let begun = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+        let input = json!({ "type": "input_json_delta", "partial_json": "{\"a\":\"港\"}" });
+        block(index, begun, &[input])
+    };
+    let text = |index: u64, words: &str| {
+        let begun = json!({ "type": "text", "text": "" });
+        block(index, begun, &[json!({ "type": "text_delta", "text": words })])
+    };
+    let thought = json!({ "type": "thinking", "thinking": "", "signature": "" });
+    let thinking = [
+        json!({ "type": "thinking_delta", "thinking": "七" }),
+        json!({ "type": "signature_delta", "signature": "sig" }),
+    ];
+    let ping = ": comment\n\nevent: ping\ndata: {\"type\": \"ping\"}\r\n\r\n";
+    let first = start(10) + ping + &block(0, thought, &thinking) + &text(1, "Let me look.");
+    let first = first + &call(2, "o1", "foldback_load") + &end(20);
+    let second = start(30) + &text(0, "It is:") + &call(1, "o2", "foldback_load") + ping;
+    [first, second + &call(2, "t1", "read") + &call(3, "o3", "foldback_load") + &end(40)]
+}
+
+fn stream(api: Api) -> Stream {
+    Stream::new(api, vec!["foldback_load".to_owned()])
+}
+
+/// What the client gets of answers that come in pieces of these lengths.
+fn played(api: Api, answers: &[String], lengths: &[usize]) -> String {
+    let (mut stream, mut out) = (stream(api), Vec::new());
+    for (n, answer) in answers.iter().enumerate() {
+        let (mut rest, mut lengths) = (answer.as_bytes(), lengths.iter().cycle());
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at((*lengths.next().unwrap()).min(rest.len()));
+            out.extend(stream.read(piece));
+            rest = later;
+        }
+        assert!(stream.is_to_be_decided());
+        if n + 1 < answers.len() {
+            stream.go_on();
+        }
+    }
+    out.extend(stream.end());
+    assert_eq!(stream.shown().as_bytes(), out);
+    String::from_utf8(out).unwrap()
+}
+
+fn data(stream: &str) -> Vec<Value> {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[test]
+fn gw9_messages_become_one() {
+    let out = played(Api::Messages, &messages(), &[usize::MAX]);
+    assert!(!out.contains("foldback"), "{out}");
+    let events = data(&out);
+    let kinds = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    let once = ["message_start", "message_delta", "message_stop"].map(kinds);
+    assert_eq!((once, kinds("ping"), kinds("content_block_start")), ([1, 1, 1], 2, 4));
+    let starts = events.iter().filter(|event| event["type"] == "content_block_start");
+    let indices: Vec<_> = starts.map(|event| event["index"].as_u64().unwrap()).collect();
+    assert_eq!(indices, [0, 1, 2, 3]);
+    let end = events.iter().find(|event| event["type"] == "message_delta").unwrap();
+    let usage = json!({ "output_tokens": 60, "input_tokens": 30, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 5 });
+    assert_eq!((&end["usage"], &end["delta"]["stop_reason"]), (&usage, &json!("tool_use")));
+    // What stands before the first call of ours is the provider's to the byte.
+    let [first, _] = messages();
+    let visible = first
+        .find("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2");
+    assert!(out.starts_with(&first[..visible.unwrap()]));
+}
+
+/// Words come at once, and only the end waits.
+#[test]
+fn gw9_words_are_not_held_back() {
+    let mut stream = stream(Api::Messages);
+    let [first, _] = messages();
+    for event in first.split_inclusive("\n\n") {
+        let out = stream.read(event.as_bytes());
+        let is_words = event.contains("text_delta") || event.contains("thinking_delta");
+        assert!(!is_words || out == event.as_bytes(), "{event}");
+    }
+}
+
+/// A stream without a call of ours passes to the byte, whatever it is.
+#[test]
+fn gw9_what_calls_none_of_ours_passes() {
+    for text in [
+        "data: {\"choices\":[]}\n\ndata: [DONE]\n\nrest",
+        "\n\n: c\r\n\r\ndata:no json\n\n",
+        "event: x\n",
+    ] {
+        for api in [Api::Messages, Api::ChatCompletions, Api::Responses] {
+            let mut stream = stream(api);
+            let mut out = stream.read(text.as_bytes());
+            assert!(!stream.close());
+            out.extend(stream.rest());
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
+    }
+}
+
+/// Servers that give a call whole, with the end in the same piece, without numbers and without an end of the stream.
+#[test]
+fn gw9_chat_completions_of_other_servers() {
+    let chunk = |delta: Value, finish: Value| {
+        format!(
+            "data: {}\n\n",
+            json!({ "id": "c1", "created": 1, "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] })
+        )
+    };
+    let call = |id: &str, name: &str| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": "{}" } });
+    let first = chunk(
+        json!({ "role": "assistant", "content": "I look.", "tool_calls": [call("a", "foldback_load")] }),
+        json!("stop"),
+    );
+    let both = json!([call("b", "foldback_load"), call("c", "read")]);
+    let second = chunk(json!({ "role": "assistant", "content": "So:" }), Value::Null)
+        + &chunk(json!({ "tool_calls": both }), json!("tool_calls")).replace("c1", "c2");
+    let mut stream = stream(Api::ChatCompletions);
+    let mut out = stream.read(first.as_bytes());
+    assert!(stream.close());
+    stream.go_on();
+    out.extend(stream.read(second.as_bytes()));
+    assert!(stream.close());
+    out.extend(stream.end());
+    let out = String::from_utf8(out).unwrap();
+    let deltas: Vec<_> = data(&out).iter().map(|chunk| chunk["choices"][0].clone()).collect();
+    let words: String = deltas.iter().filter_map(|one| one["delta"]["content"].as_str()).collect();
+    assert_eq!(
+        (&*words, out.contains("foldback"), out.contains("c2")),
+        ("I look.\n\nSo:", false, false)
+    );
+    let ends: Vec<_> = deltas.iter().filter(|one| one["finish_reason"].is_string()).collect();
+    assert_eq!((ends.len(), &ends[0]["finish_reason"]), (1, &json!("tool_calls")));
+    let calls: Vec<_> =
+        deltas.iter().filter_map(|one| one["delta"]["tool_calls"].as_array()).collect();
+    assert_eq!((calls.len(), &calls[0][0]["id"]), (1, &json!("c")));
+}
+
+proptest! {
+    /// However a stream is cut, the client gets the same.
+    #[test]
+    fn gw9_pieces_make_no_difference(lengths in prop::collection::vec(1usize..90, 1..20)) {
+        let whole = played(Api::Messages, &messages(), &[usize::MAX]);
+        prop_assert_eq!(played(Api::Messages, &messages(), &lengths), whole);
+    }
+}

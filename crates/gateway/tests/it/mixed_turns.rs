@@ -1,0 +1,315 @@
+//! GW9, GW10, GW11: a model calls tools that the client knows nothing of, beside the client's own.
+
+use crate::played_client::{Client, Speaks};
+use crate::world::World;
+use foldback::{Close, Memory};
+use foldback_core::{Message, TodoId};
+use foldback_gateway::{Keeping, RecallBy};
+use foldback_testkit::upstream::{Answer, ProviderCache, Raw, Said, Seen};
+use serde_json::{Value, json};
+
+/// What is recorded before, and closed.
+const SECRET: &str = "The pilot boards at pier 八, at 06:12.";
+
+/// A model that does what the last text says behind `plan:`, round by round: `O` calls ours, `T` the client's.
+fn planned(seen: &Seen) -> Answer {
+    let body = seen.json();
+    let list = if body["input"].is_array() { &body["input"] } else { &body["messages"] };
+    let list = list.as_array().cloned().unwrap_or_default();
+    let is_plan = |one: &Value| one["role"] == "user" && one.to_string().contains("plan:");
+    let at = list.iter().rposition(is_plan).unwrap_or_default();
+    let text = list.get(at).map(ToString::to_string).unwrap_or_default();
+    let plan = text.split("plan:").last().unwrap_or_default();
+    let plan = plan.split(['"', ';']).next().unwrap_or_default();
+    let round = list.iter().skip(at).filter(|one| one["role"] == "assistant");
+    let round = round.count();
+    let mut said = Said::text(&format!("round {round} of {at}.")).thinking("hm 七");
+    for (n, who) in plan.split('/').nth(round).unwrap_or_default().chars().enumerate() {
+        let id = format!("{who}{at}_{round}_{n}");
+        said = match who {
+            'O' if has_tool(&body, "foldback_load") => {
+                said.call(&id, "foldback_load", json!({ "ref": "pier 八" }))
+            }
+            'O' => said,
+            _ => said.call(&id, "read", json!({ "path": "a.txt" })),
+        };
+    }
+    Answer::Said(said)
+}
+
+fn has_tool(body: &Value, name: &str) -> bool {
+    body["tools"].to_string().contains(&format!("\"{name}\""))
+}
+
+/// A todo in which something is closed.
+fn known(memory: &Memory, todo: &str) {
+    let mut session = memory.session(&TodoId::new(todo).unwrap()).unwrap();
+    session.record(Message::user("When does the pilot board?")).unwrap();
+    session.record(Message::assistant(SECRET)).unwrap();
+    session.close(Close::End).unwrap();
+}
+
+async fn world(memory: Option<Memory>, script: fn(&Seen) -> Answer) -> World {
+    World::with(script, |config| {
+        config.recall = RecallBy::Stream;
+        config.keeping = memory.map_or_else(|| config.keeping.clone(), Keeping::On);
+    })
+    .await
+}
+
+/// Every order and number of calls up to four.
+fn orders() -> Vec<String> {
+    let mut orders = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..4 {
+        let until = orders.len();
+        for n in from..until {
+            for who in ["O", "T"] {
+                orders.push(format!("{}{who}", orders[n]));
+            }
+        }
+        from = until;
+    }
+    orders.split_off(1)
+}
+
+/// What a provider saw of one conversation grows at its end alone.
+fn assert_prefixes(speaks: Speaks, seen: &[Seen], what: &str) {
+    let key = if speaks == Speaks::Responses { "input" } else { "messages" };
+    let plain = |one: &Value| {
+        let mut one = one.clone();
+        if let Some(text) = one["content"].as_str().map(str::to_owned) {
+            one["content"] = json!([{ "type": "text", "text": text }]);
+        }
+        for block in one["content"].as_array_mut().into_iter().flatten() {
+            block.as_object_mut().unwrap().shift_remove("cache_control");
+        }
+        one.to_string()
+    };
+    let list =
+        |seen: &Seen| seen.json()[key].as_array().unwrap().iter().map(plain).collect::<Vec<_>>();
+    for pair in seen.windows(2) {
+        let (before, after) = (list(&pair[0]), list(&pair[1]));
+        assert_eq!(after[..before.len().min(after.len())], before, "{what}");
+    }
+}
+
+async fn every_order(speaks: Speaks) {
+    let mut whole = Vec::new();
+    for stream in [false, true] {
+        let mut here = world(None, planned).await;
+        let memory = here.memory.clone();
+        for (n, order) in orders().into_iter().enumerate() {
+            let todo = format!("t{n}");
+            let what = format!("{order}, {speaks:?}, streamed: {stream}");
+            known(&memory, &todo);
+            let mut client = Client::new(speaks, stream, &todo);
+            client.say(&format!("plan:{order}/O/T{order}"));
+            let mut seen = Vec::new();
+            let mut goes_on = true;
+            while goes_on {
+                goes_on = client.step(&here).await;
+                seen.extend(here.upstream.seen());
+                here.upstream.forget();
+                if n % 5 == 0 {
+                    // A gateway that is started again goes on.
+                    drop(here.end().await);
+                    here = world(Some(memory.clone()), planned).await;
+                }
+            }
+            client.turn(&here, "plan:").await;
+            client.turn(&here, &format!("plan:T/{order}")).await;
+            seen.extend(here.upstream.seen());
+            here.upstream.forget();
+            assert_prefixes(speaks, &seen, &what);
+            let bodies = seen.iter().map(Seen::json);
+            for body in bodies.filter(|_| speaks == Speaks::Messages) {
+                // The client's mark for the cache is where it was: once, at the end of what it says.
+                let end = body["messages"].as_array().unwrap().last().unwrap();
+                let block = end["content"].as_array().unwrap().last().unwrap();
+                let is_clients = end.to_string().contains("read 港");
+                assert!(!is_clients || block["cache_control"].is_object(), "{what}: {body}");
+                assert_eq!(body.to_string().matches("cache_control").count(), 1, "{what}: {body}");
+            }
+            // Streamed or not, the client gets the same.
+            match stream {
+                false => whole.push(client.said()),
+                true => assert_eq!(client.said(), whole[n], "{what}"),
+            }
+            let last = seen.last().unwrap().json().to_string();
+            assert!(!client.history().contains("foldback"), "{what}: {}", client.history());
+            assert!(last.contains("06:12"), "{what}: {last}");
+            let calls = last.matches("\"foldback_load\"").count();
+            let ours = order.matches('O').count() * 3 + 1;
+            // One is the declaration.
+            assert_eq!(calls, ours + 1, "{what}: {last}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_every_order_of_calls_over_messages() {
+    every_order(Speaks::Messages).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_every_order_of_calls_over_chat_completions() {
+    every_order(Speaks::Chat).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_every_order_of_calls_over_responses() {
+    every_order(Speaks::Responses).await;
+}
+
+/// GW9: a model that never stops looking things up is stopped, and answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw9_a_turn_has_so_many_rounds() {
+    fn endless(seen: &Seen) -> Answer {
+        let body = seen.json();
+        let is_none = body["tool_choice"] == "none" || body["tool_choice"]["type"] == "none";
+        let count = seen.body.len();
+        match is_none {
+            true => Answer::Said(Said::text("Enough.")),
+            false => Answer::Said(Said::default().call(
+                &format!("c{count}"),
+                "foldback_load",
+                json!({ "ref": "pier 八" }),
+            )),
+        }
+    }
+    for speaks in Speaks::ALL {
+        for stream in [false, true] {
+            let world = world(None, endless).await;
+            known(&world.memory, "t");
+            let mut client = Client::new(speaks, stream, "t");
+            client.turn(&world, "Well?").await;
+            let seen = world.upstream.seen();
+            assert_eq!(seen.len(), 9, "{speaks:?}");
+            assert!(seen[8].json().to_string().contains("last look-ups"), "{speaks:?}");
+            assert!(client.history().contains("Enough."), "{}", client.history());
+        }
+    }
+}
+
+/// GW11: the client learns how full its context is, and how much all rounds gave.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw11_usage_is_the_last_input_and_all_output() {
+    for speaks in Speaks::ALL {
+        for stream in [false, true] {
+            let world = world(None, planned).await;
+            known(&world.memory, "t");
+            let mut client = Client::new(speaks, stream, "t");
+            client.turn(&world, "plan:O/OO").await;
+            let seen = world.upstream.seen();
+            let input = |seen: &Seen| {
+                let (read, written, plain) = ProviderCache::default().take(&seen.json(), 0);
+                read + written + plain
+            };
+            assert_eq!(client.usage, (input(&seen[2]), 21), "{speaks:?}, streamed: {stream}");
+            let health = world.client.get(format!("{}/foldback/health", world.url)).send().await;
+            let health: Value =
+                serde_json::from_str(&health.unwrap().text().await.unwrap()).unwrap();
+            let all: u64 = seen.iter().map(input).sum();
+            let told = &health["recalling"];
+            assert_eq!((&told["requests"], &told["output_tokens"]), (&json!(3), &json!(21)));
+            assert_eq!(told["input_tokens"], json!(all), "{speaks:?}, streamed: {stream}");
+        }
+    }
+}
+
+/// GW9: an error of the provider in a later round is an event of the protocol; the first one passes as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw9_an_error_behind_the_first_round_is_an_event() {
+    fn failing(seen: &Seen) -> Answer {
+        if !seen.json().to_string().contains("06:12") {
+            return planned(seen);
+        }
+        let error = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "too much 港" } });
+        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        Answer::Raw(Raw { status: 529, headers, pieces: vec![error.to_string().into_bytes()] })
+    }
+    for speaks in Speaks::ALL {
+        for stream in [false, true] {
+            let world = world(None, failing).await;
+            known(&world.memory, "t");
+            let client = Client::new(speaks, stream, "t");
+            let (status, text) = client.ask(&world, "plan:O").await;
+            assert_eq!(status, if stream { 200 } else { 529 }, "{speaks:?}: {text}");
+            assert!(text.contains("too much 港") && text.contains("overloaded_error"), "{text}");
+            let kind = match speaks {
+                Speaks::Messages => "event: error\n",
+                Speaks::Chat => "data: {\"error\":",
+                Speaks::Responses => "event: response.failed\n",
+            };
+            assert_eq!(text.contains(kind), stream, "{text}");
+            let (status, text) = client.ask(&world, "06:12").await;
+            assert_eq!((status, text.starts_with('{')), (529, true), "{text}");
+        }
+    }
+}
+
+/// GW10: where the client has changed an answer, nothing is put back.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_what_a_client_changes_is_left_alone() {
+    for speaks in [Speaks::Messages, Speaks::Chat] {
+        let world = world(None, planned).await;
+        known(&world.memory, "t");
+        let mut client = Client::new(speaks, true, "t");
+        client.turn(&world, "plan:O/OT").await;
+        client.change("round", "Round");
+        client.forget_thoughts();
+        client.turn(&world, "plan:").await;
+        let last = world.upstream.seen().pop().unwrap().json();
+        assert!(!last["messages"].to_string().contains("foldback_load"), "{last}");
+    }
+}
+
+/// GW10: a client that breaks off keeps a part of the answer, and its thoughts hold: they stand behind what it has not
+/// seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw10_a_turn_may_break_off() {
+    for (speaks, parts, ours) in [
+        (Speaks::Messages, 2, 1),
+        (Speaks::Messages, 3, 1),
+        (Speaks::Messages, 5, 2),
+        (Speaks::Responses, 2, 1),
+        (Speaks::Responses, 4, 2),
+        (Speaks::Responses, 6, 2),
+    ] {
+        let world = world(None, planned).await;
+        known(&world.memory, "t");
+        let mut client = Client::new(speaks, true, "t");
+        client.turn(&world, "plan:").await;
+        client.turn(&world, "plan:O/O").await;
+        client.keep(parts);
+        client.change("round 2", "Rou");
+        world.upstream.forget();
+        client.turn(&world, "plan:T").await;
+        let seen = world.upstream.seen();
+        assert_prefixes(speaks, &seen, "a turn breaks off");
+        let last = seen.last().unwrap().json().to_string();
+        assert_eq!(
+            last.matches("\"foldback_load\"").count(),
+            ours + 1,
+            "{speaks:?} {parts}: {last}"
+        );
+    }
+}
+
+/// Requests without tools and conversations without a past go as they came.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw1_nothing_is_declared_where_nothing_can_be_looked_up() {
+    let world = world(None, planned).await;
+    known(&world.memory, "old");
+    let mut fresh = Client::new(Speaks::Messages, false, "new");
+    let mut bare = Client::new(Speaks::Messages, false, "old");
+    bare.tools.clear();
+    for client in [&mut fresh, &mut bare] {
+        client.turn(&world, "plan:").await;
+        client.turn(&world, "plan:").await;
+    }
+    for seen in world.upstream.seen() {
+        assert!(!seen.json().to_string().contains("foldback"), "{}", seen.json());
+    }
+}
