@@ -2,6 +2,7 @@
 //! compactions, retries, pauses, other models, and a gateway that is started again.
 
 use crate::world::{World, load_tool, todos};
+use foldback_gateway::RecallBy;
 use foldback_testkit::Random;
 use foldback_testkit::upstream::{Answer, ProviderCache, Said, Seen};
 use serde_json::{Value, json};
@@ -26,15 +27,17 @@ struct Agent {
     speaks: Speaks,
     random: Random,
     thinking: Option<&'static str>,
+    recall: RecallBy,
     history: Vec<Turn>,
     /// Words that no other message has, and that are large.
     words: Vec<String>,
 }
 
 /// A model that calls up to three tools at once.
+/// Where the gateway has declared its own, it calls that as well.
 fn calling(seed: u64, thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     let count = AtomicUsize::new(0);
-    move |_| {
+    move |seen| {
         let n = count.fetch_add(1, Ordering::Relaxed);
         let mut random = Random::new(seed * 1_000 + n as u64);
         let mut said = Said::text(&format!("answer {n}: {}", random.word()));
@@ -47,6 +50,13 @@ fn calling(seed: u64, thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync + 
                 "read",
                 json!({ "path": format!("{}.rs", random.word()) }),
             );
+        }
+        let is_declared =
+            String::from_utf8_lossy(&seen.body).contains("\"name\":\"foldback_load\"");
+        if is_declared && random.below(3) == 0 {
+            let place = random.below(said.calls.len() + 1);
+            let words = json!({ "ref": format!("w{} 端口", random.below(n)) });
+            said.calls.insert(place, (format!("c{n}_own"), "foldback_load".to_owned(), words));
         }
         Answer::Said(said)
     }
@@ -96,7 +106,9 @@ impl Agent {
     fn body(&self, model: &str) -> Value {
         let turns = self.history.iter().flat_map(|turn| turn.asked.iter().chain(&turn.answered));
         let mut messages: Vec<Value> = turns.cloned().collect();
-        let tools = json!([{ "name": "read", "description": "Reads.", "input_schema": { "type": "object" } }, load_tool()]);
+        let read = json!({ "name": "read", "description": "Reads.", "input_schema": { "type": "object" } });
+        let tools =
+            if self.recall == RecallBy::Mcp { json!([read, load_tool()]) } else { json!([read]) };
         match self.speaks {
             Speaks::Messages => {
                 let last = messages.last_mut().unwrap()["content"].as_array_mut().unwrap();
@@ -142,18 +154,20 @@ impl Agent {
     }
 }
 
-async fn played(speaks: Speaks, seed: u64, steps: usize) -> (f64, usize) {
+async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f64, usize) {
     let thinking = match (speaks, seed % 3) {
         (Speaks::Messages, 1) => Some("adaptive"),
         (Speaks::Messages, 2) => Some("enabled"),
         _ => None,
     };
-    let mut world = World::new(calling(seed, thinking.is_some())).await;
+    let model = calling(seed, thinking.is_some());
+    let mut world = World::with(model, |config| config.recall = recall).await;
     let mut direct = ProviderCache::default();
     let mut agent = Agent {
         speaks,
         random: Random::new(seed),
         thinking,
+        recall,
         history: Vec::new(),
         words: Vec::new(),
     };
@@ -190,15 +204,18 @@ async fn played(speaks: Speaks, seed: u64, steps: usize) -> (f64, usize) {
         let body = agent.body(model);
         for _ in 0..1 + usize::from(agent.random.below(15) == 0) {
             let answer = world.ask(speaks_path(speaks), &body).await;
+            assert!(!answer.to_string().contains("foldback_load"), "{answer}");
             direct.take(&body, now);
             agent.hear(&answer);
         }
         let seen = world.upstream.seen();
         let last = seen.last().unwrap();
         let sent = last.json();
-        for key in ["system", "instructions", "tools", "model", "thinking"] {
+        for key in ["system", "instructions", "model", "thinking"] {
             assert_eq!(sent[key], body[key], "{key}");
         }
+        let tools = |body: &Value| body["tools"].as_array().cloned().unwrap();
+        assert!(tools(&sent).starts_with(&tools(&body)));
         let text = String::from_utf8_lossy(&last.body);
         assert!(
             new.iter().all(|word| text.contains(word)),
@@ -206,10 +223,10 @@ async fn played(speaks: Speaks, seed: u64, steps: usize) -> (f64, usize) {
         );
         if sent != body {
             folded += 1;
-            let has_less = text.contains("[memory]") || text.contains("[stored at");
+            let has_less =
+                ["[memory]", "[stored at", "foldback_load"].iter().any(|mark| text.contains(mark));
             let is_same = || without_thoughts(sent.clone()) == without_thoughts(body.clone());
             assert!(has_less || is_same(), "{speaks:?} {seed} {step}: {text}");
-            assert!(last.body.len() < body.to_string().len(), "{speaks:?} {seed} {step}");
         }
     }
     let ratio = world.upstream.billed().cost / direct.billed().cost;
@@ -248,10 +265,14 @@ fn speaks_path(speaks: Speaks) -> &'static str {
 #[tokio::test(flavor = "multi_thread")]
 async fn gw7_every_folded_request_is_valid_and_loses_nothing() {
     let count = std::env::var("FOLDBACK_HISTORIES").map_or(3, |count| count.parse().unwrap());
-    for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {
-        for seed in 0..count {
-            let (ratio, folded) = played(speaks, seed, 30).await;
-            println!("{speaks:?} {seed}: {folded} folded, cost {ratio:.3} of direct");
+    for recall in [RecallBy::Mcp, RecallBy::Stream] {
+        for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {
+            for seed in 0..count {
+                let (ratio, folded) = played(speaks, recall, seed, 30).await;
+                println!(
+                    "{recall:?} {speaks:?} {seed}: {folded} folded, cost {ratio:.3} of direct"
+                );
+            }
         }
     }
 }
