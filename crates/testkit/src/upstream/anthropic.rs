@@ -139,26 +139,7 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         if let Some(twice) = open.iter().find(|id| !ids.insert((*id).clone())) {
             return Err(format!("messages.{n}: `tool_use` ids must be unique: {twice}"));
         }
-        for (place, block) in blocks.iter().enumerate().filter(|(_, b)| kind(b, "thinking")) {
-            let thought = block["thinking"].as_str().unwrap_or_default();
-            if block["signature"] != signature(&messages[..n], &blocks[..place], thought) {
-                return Err(format!(
-                    "messages.{n}.content.{place}: Invalid `signature` in `thinking` block"
-                ));
-            }
-        }
-        let goes_on = messages.get(n + 1..).unwrap_or_default().iter().all(|later| {
-            later["role"] != "user" || later["content"].to_string().contains("\"tool_result\"")
-        });
-        if body["thinking"]["type"] == "enabled"
-            && goes_on
-            && blocks.iter().any(|b| kind(b, "tool_use"))
-            && !blocks.iter().any(|b| kind(b, "thinking"))
-        {
-            return Err(format!(
-                "messages.{n}: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
-            ));
-        }
+        check_thoughts(body, messages, n, &blocks)?;
         if n + 1 < messages.len()
             && message["content"].as_array().is_some_and(Vec::is_empty)
             && message["role"] == "assistant"
@@ -184,4 +165,36 @@ fn check(seen: &Seen, body: &Value) -> Result<(), String> {
         0..=4 => Ok(()),
         n => Err(format!("A maximum of 4 blocks with cache_control may be provided. Found {n}.")),
     }
+}
+
+/// What it refuses of thoughts: one that stands behind other words than when it was thought, and none where a turn that
+/// goes on has to begin with one.
+fn check_thoughts(
+    body: &Value,
+    messages: &[Value],
+    n: usize,
+    blocks: &[Value],
+) -> Result<(), String> {
+    let kind = |block: &Value, kind: &str| block["type"] == kind;
+    for (place, block) in blocks.iter().enumerate().filter(|(_, b)| kind(b, "thinking")) {
+        let thought = block["thinking"].as_str().unwrap_or_default();
+        if block["signature"] != signature(&messages[..n], &blocks[..place], thought) {
+            return Err(format!(
+                "messages.{n}.content.{place}: Invalid `signature` in `thinking` block"
+            ));
+        }
+    }
+    let goes_on = messages.get(n + 1..).unwrap_or_default().iter().all(|later| {
+        later["role"] != "user" || later["content"].to_string().contains("\"tool_result\"")
+    });
+    if body["thinking"]["type"] == "enabled"
+        && goes_on
+        && blocks.iter().any(|b| kind(b, "tool_use"))
+        && !blocks.iter().any(|b| kind(b, "thinking"))
+    {
+        return Err(format!(
+            "messages.{n}: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+        ));
+    }
+    Ok(())
 }
