@@ -17,6 +17,9 @@ pub struct GatewayConfig {
     pub keeping: Keeping,
     /// Whether what left a conversation's view is left out of its requests, where the agent has a tool that loads it.
     pub folds: bool,
+    /// The file that a line is added to for each request: what it cost, and what it would have cost whole. Its sums
+    /// are kept in any case.
+    pub ledger: Option<PathBuf>,
     /// The folder that each exchange of a conversation is kept in, as a file of its own.
     pub traffic: Option<PathBuf>,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
@@ -43,6 +46,7 @@ impl GatewayConfig {
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
             folds: true,
+            ledger: None,
             traffic: None,
             fail_closed: false,
             token: None,

@@ -16,6 +16,7 @@ use std::ops::Range;
 /// A request that was read, and where it was answered, the answer.
 pub(crate) struct Conversation {
     pub(crate) api: Api,
+    pub(crate) class: Class,
     pub(crate) sender: Sender,
     pub(crate) instructions: Option<Message>,
     pub(crate) messages: Vec<ClientMessage>,
@@ -92,7 +93,7 @@ struct Kind<'k> {
 }
 
 impl Conversation {
-    /// Reads a request, and the answer where there is one; `None` where it is no part of an agent's work.
+    /// Reads a request, and the answer where there is one. What is no part of an agent's work has no messages.
     ///
     /// # Errors
     /// When it is of no known shape: a sentence without its full stop.
@@ -102,7 +103,7 @@ impl Conversation {
         answer: Option<&str>,
         secret: &[u8; 32],
         digests: &mut Digests,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Self, String> {
         let api = asked.api;
         // The words of such an error quote the request.
         let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
@@ -133,15 +134,14 @@ impl Conversation {
             thinking: read.thinking,
         };
         let class = Class::of(api, &asked.path, &asked.headers, &clues);
-        if matches!(class, Class::Title | Class::Prewarm | Class::TokenCount) {
-            return Ok(None);
-        }
+        let is_work = !matches!(class, Class::Title | Class::Prewarm | Class::TokenCount);
         let mut messages = Vec::with_capacity(sent.len() + 1);
-        for message in sent {
+        for message in sent.into_iter().filter(|_| is_work) {
             messages.push(digests.read(api, message)?);
         }
         let count = messages.len();
-        if let Some(answer) = answer.and_then(|answer| message_of(api, answer)) {
+        if let Some(answer) = answer.filter(|_| is_work).and_then(|answer| message_of(api, answer))
+        {
             messages.push(digests.read(api, &answer)?);
         }
         let tools = read.tools.unwrap_or_default();
@@ -158,15 +158,16 @@ impl Conversation {
             place: raw.map_or(0..0, |raw| place(body, raw)),
         };
         let agent = blake3::hash(names.join("\n").as_bytes());
-        Ok(Some(Self {
+        Ok(Self {
             api,
+            class,
             sender: asked.sender.clone().or_in(&read.hints, secret),
             instructions: instructions.and_then(standing),
             messages,
             asked: count,
             agent: (class != Class::Compaction).then_some(agent),
             terms,
-        }))
+        })
     }
 
     /// The messages that were asked.

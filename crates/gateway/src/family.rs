@@ -3,6 +3,7 @@
 use crate::Branches;
 use crate::branches::Known;
 use crate::identity::KnownBy;
+use crate::spent::Held;
 use foldback::{Error, ErrorKind, Memory, Origin, Session};
 use foldback_core::{Timestamp, TodoId};
 use std::cmp::Reverse;
@@ -26,6 +27,8 @@ pub(crate) struct Member {
     pub(crate) branches: Branches,
     /// When it was asked last, and of which model.
     pub(crate) asked: Option<(Timestamp, String)>,
+    /// What the provider would hold of it whole.
+    pub(crate) held: Option<Held>,
     /// So many of its first messages are pinned.
     pub(crate) pinned: usize,
     /// Whether its requests stay as they are.
@@ -37,12 +40,20 @@ impl Member {
     fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
         let last = memory.conversations().last_recorded(todo)?;
+        let held = last.map(Held::since);
         let asked = last.map(|last| (last, String::new()));
         loop {
             let more = memory.sent(todo, branches.next(), PER_READ)?;
             branches.extend(&more);
             if more.len() < PER_READ {
-                return Ok(Self { session, branches, asked, pinned: 0, is_left_alone: false });
+                return Ok(Self {
+                    session,
+                    branches,
+                    asked,
+                    held,
+                    pinned: 0,
+                    is_left_alone: false,
+                });
             }
         }
     }

@@ -53,9 +53,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
                 let (path, recorder) = (head.uri.path(), &gateway.recorder);
-                asked = recorder
-                    .keeps(api)
-                    .then(|| Asked::new(api, path, &head.headers, &bytes, recorder.secret()));
+                asked = recorder.asked(api, path, &head.headers, &bytes);
                 let traffic = gateway.traffic.as_ref();
                 tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
                 way.converse(bytes, asked.as_ref(), &mut sent).await
@@ -88,10 +86,15 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     *response.status_mut() = answer.status();
     *response.headers_mut() = passed(answer.headers());
     say(&mut response, NOTICE, trouble.as_deref());
-    say(&mut response, SENT, sent.as_deref());
-    let answering = asked
-        .filter(|_| answer.status().is_success())
-        .map(|asked| Answering::new(asked, answer.headers().clone(), gateway.recorder.clone()));
+    let less = sent.zip(asked.as_ref());
+    let less = less.map(|(sent, asked)| format!("{sent} of {} bytes", asked.bytes()));
+    say(&mut response, SENT, less.as_deref());
+    if api.has_conversation() && !answer.status().is_success() {
+        gateway.recorder.ledger().refused();
+    }
+    let answering = asked.filter(|_| answer.status().is_success()).map(|asked| {
+        Answering::new(asked, sent, answer.headers().clone(), gateway.recorder.clone())
+    });
     let answered = tape.map(|tape| tape.answered(answer.status(), answer.headers()));
     let pieces = taped(answer.bytes_stream(), answered);
     *response.body_mut() = Body::from_stream(copied(pieces, answering));
@@ -127,7 +130,7 @@ impl<'g> Way<'g> {
         &self,
         bytes: Bytes,
         asked: Option<&Asked>,
-        sent: &mut Option<String>,
+        sent: &mut Option<usize>,
     ) -> Result<reqwest::Response, reqwest::Error> {
         let recorder = &self.gateway.recorder;
         let may_fold = self.gateway.config.folds && bytes.len() >= SHORTEST;
@@ -141,12 +144,13 @@ impl<'g> Way<'g> {
         let mut headers = self.headers.clone();
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::CONTENT_ENCODING);
-        let less = format!("{} of {} bytes", body.len(), bytes.len());
+        let less = body.len();
         let answer = self.send_with(headers, Some(body.into())).await?;
         if !matches!(answer.status().as_u16(), 400 | 413 | 422) {
             *sent = Some(less);
             return Ok(answer);
         }
+        recorder.ledger().refused();
         let whole = self.send(Some(bytes.into())).await?;
         if whole.status().is_success() {
             recorder.leave_alone(asked);

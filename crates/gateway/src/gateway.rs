@@ -2,8 +2,9 @@
 
 use crate::forward::forward;
 use crate::guard::Guard;
+use crate::metrics::metrics;
 use crate::refusal::refusal;
-use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder, Traffic};
+use crate::{Api, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -55,7 +56,8 @@ impl Gateway {
         let recorder = match &config.keeping {
             Keeping::Off => Recorder::off(&config.log),
             Keeping::On(memory) => {
-                Recorder::start(memory.clone(), config.folder.clone(), &config.log)?
+                let ledger = Ledger::new(config.ledger.clone(), &config.log);
+                Recorder::start(memory.clone(), config.folder.clone(), ledger, &config.log)?
             }
             Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
         };
@@ -118,6 +120,9 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
     if uri.path() == HEALTH {
         return health(&door.gateway);
     }
+    if uri.path() == METRICS {
+        return metrics(door.gateway.recorder.ledger());
+    }
     // Clients that would rather have a WebSocket go on with requests where there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
     if upgrade.as_deref() == Some(b"websocket") {
@@ -131,6 +136,9 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
 
 /// Where a gateway says that it is one.
 const HEALTH: &str = "/foldback/health";
+
+/// Where it says what it did.
+const METRICS: &str = "/foldback/metrics";
 
 fn health(gateway: &Gateway) -> Response<Body> {
     let trouble = gateway.recorder.trouble();

@@ -2,7 +2,9 @@
 
 use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Keeper, Unkept};
-use crate::{Api, GatewayError, Log, SessionTodos};
+use crate::{Api, GatewayError, Ledger, Log, SessionTodos};
+use axum::http::HeaderMap;
+use bytes::Bytes;
 use foldback::Memory;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -34,6 +36,9 @@ struct Shared {
     thread: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     session: Arc<SessionTodos>,
+    ledger: Ledger,
+    /// What tells the time; `None` where nothing is recorded.
+    memory: Option<Memory>,
     /// What digests are made with.
     secret: [u8; 32],
 }
@@ -65,7 +70,16 @@ struct State {
 impl Recorder {
     /// One that keeps nothing.
     pub(crate) fn off(log: &Log) -> Self {
-        Self::of(None, None, State::new(log), Arc::default(), [0; 32])
+        let shared = Shared {
+            queue: Mutex::default(),
+            thread: Mutex::default(),
+            state: State::new(log),
+            session: Arc::default(),
+            ledger: Ledger::new(None, log),
+            memory: None,
+            secret: [0; 32],
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// One that should keep what was said, and cannot.
@@ -79,31 +93,25 @@ impl Recorder {
     pub(crate) fn start(
         memory: Memory,
         folder: Option<String>,
+        ledger: Ledger,
         log: &Log,
     ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
         let (queue, jobs) = mpsc::channel();
         let state = State::new(log);
         let (seen, session) = (Arc::clone(&state), Arc::<SessionTodos>::default());
-        let mut keeper = Keeper::new(memory, secret, folder, Arc::clone(&session));
+        let mut keeper =
+            Keeper::new(memory.clone(), secret, folder, Arc::clone(&session), ledger.clone());
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
                 for job in jobs {
                     seen.carry_out(&mut keeper, job);
                 }
             })?;
-        Ok(Self::of(Some(queue), Some(thread), state, session, secret))
-    }
-
-    fn of(
-        queue: Option<mpsc::Sender<Job>>,
-        thread: Option<JoinHandle<()>>,
-        state: Arc<State>,
-        session: Arc<SessionTodos>,
-        secret: [u8; 32],
-    ) -> Self {
-        let (queue, thread) = (Mutex::new(queue), Mutex::new(thread));
-        Self { shared: Arc::new(Shared { queue, thread, state, session, secret }) }
+        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+        let memory = Some(memory);
+        let shared = Shared { queue, thread, state, session, ledger, memory, secret };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The todos of what was recorded since it began.
@@ -131,14 +139,28 @@ impl Recorder {
         (self.shared.state.log)(line);
     }
 
+    /// What requests cost.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.shared.ledger
+    }
+
     /// What the digests of keys are made with.
     pub(crate) fn secret(&self) -> &[u8; 32] {
         &self.shared.secret
     }
 
-    /// Whether it keeps requests of this kind.
-    pub(crate) fn keeps(&self, api: Api) -> bool {
-        api.has_conversation() && self.shared.queue.lock().is_some()
+    /// A request as it is asked now; `None` where it is not to be recorded.
+    pub(crate) fn asked(
+        &self,
+        api: Api,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Option<Asked> {
+        let is_open = api.has_conversation() && self.shared.queue.lock().is_some();
+        let memory = self.shared.memory.as_ref().filter(|_| is_open)?;
+        Some(Asked::new(memory.now(), api, path, headers, body, self.secret()))
     }
 
     /// Takes an exchange, and returns at once.

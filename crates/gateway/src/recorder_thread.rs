@@ -1,6 +1,5 @@
 //! An exchange on its way into the store.
 
-use crate::SessionTodos;
 use crate::branches::{Heard, Known, Mark};
 use crate::caching::Caching;
 use crate::client_message::Digests;
@@ -8,6 +7,9 @@ use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
 use crate::family::{Family, Member};
 use crate::fold::Fold;
+use crate::spent::Spent;
+use crate::usage::Usage;
+use crate::{Ledger, SessionTodos};
 use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
 use foldback_core::{Message, SeqNo, Timestamp};
 use std::collections::HashMap;
@@ -34,6 +36,7 @@ pub(crate) struct Keeper {
     families: HashMap<String, Family>,
     digests: Digests,
     session: Arc<SessionTodos>,
+    ledger: Ledger,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -50,9 +53,10 @@ impl Keeper {
         secret: [u8; 32],
         folder: Option<String>,
         session: Arc<SessionTodos>,
+        ledger: Ledger,
     ) -> Self {
         let (families, digests) = (HashMap::new(), Digests::default());
-        Self { memory, secret, folder, families, digests, session }
+        Self { memory, secret, folder, families, digests, session, ledger }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -60,16 +64,34 @@ impl Keeper {
         self.families.clear();
     }
 
-    /// Records what of an exchange is new.
+    /// Records what of an exchange is new, and what it cost.
     ///
     /// # Errors
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
-        let answer = exchange.answer();
-        if let Some((_, conversation)) = self.read(&exchange.asked, answer.as_deref())? {
-            self.tried(&conversation, Self::record)?;
-        }
-        Ok(())
+        let (asked, answer) = (&exchange.asked, exchange.answer());
+        let (body, conversation) = self.read(asked, answer.as_deref())?;
+        let spent = Spent {
+            at: asked.at,
+            sent: exchange.sent.unwrap_or(body.len()) as u64,
+            whole: body.len() as u64,
+            usage: answer.and_then(|answer| Usage::of(asked.api, &answer)),
+        };
+        let recorded = match conversation.asked {
+            0 => Ok(None),
+            _ => self.tried(&conversation, |keeper, name, conversation| {
+                let recorded = keeper.recorded(name, conversation)?;
+                Ok(recorded.map(|(member, _)| {
+                    let todo = member.session.todo().to_string();
+                    spent.entry(conversation, todo, &mut member.held)
+                }))
+            }),
+        };
+        // What cannot be recorded is billed all the same.
+        let alone = || spent.entry(&conversation, self.name_of(&conversation), &mut None);
+        let entry = recorded.as_ref().ok().cloned().flatten().unwrap_or_else(alone);
+        self.ledger.note(&entry);
+        recorded.map(drop)
     }
 
     /// Records what of a long conversation is new before it is sent, and gives the body that is sent in place of the
@@ -78,8 +100,11 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Option<String>, Unkept> {
-        let Some((body, conversation)) = self.read(asked, None)? else { return Ok(None) };
-        if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
+        let (body, conversation) = self.read(asked, None)?;
+        if conversation.asked == 0
+            || conversation.terms.load.is_none()
+            || conversation.terms.place.len() < SHORTEST
+        {
             return Ok(None);
         }
         self.tried(&conversation, |keeper, name, conversation| {
@@ -93,7 +118,7 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
-        let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
+        let (_, conversation) = self.read(asked, None)?;
         self.tried(&conversation, |keeper, name, conversation| {
             if let Some((member, _)) = keeper.recorded(name, conversation)? {
                 member.is_left_alone = true;
@@ -102,18 +127,17 @@ impl Keeper {
         })
     }
 
-    /// Reads a request; `None` where it is no part of an agent's work.
+    /// Reads a request.
     fn read(
         &mut self,
         asked: &Asked,
         answer: Option<&str>,
-    ) -> Result<Option<(String, Conversation)>, Unkept> {
+    ) -> Result<(String, Conversation), Unkept> {
         let packed =
             || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
         let body = asked.body().ok_or_else(packed)?;
         let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
-        let read = read.map_err(Unkept::Unreadable)?;
-        Ok(read.filter(|read| read.asked > 0).map(|read| (body, read)))
+        Ok((body, read.map_err(Unkept::Unreadable)?))
     }
 
     /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
@@ -150,10 +174,6 @@ impl Keeper {
         let digest = conversation.sender.family(&opening, &self.secret).to_hex();
         let digest: String = digest.chars().take(12).collect();
         format!("{}-{digest}", conversation.sender.client)
-    }
-
-    fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
-        self.recorded(name, conversation).map(drop)
     }
 
     /// Records what of a conversation is new. Gives the one that it belongs to, and its last message there.

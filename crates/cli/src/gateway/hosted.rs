@@ -7,8 +7,9 @@ use crate::run::Signals;
 use crate::store;
 use clap::Args;
 use foldback_gateway::{
-    Gateway, GatewayConfig, GatewayError, Keeping, Log, Recorder, Traffic, Upstream,
+    Gateway, GatewayConfig, GatewayError, Keeping, Ledger, Log, Recorder, Traffic, Upstream,
 };
+use foldback_kv::Engine;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +68,13 @@ impl Providers {
                 Err(error) if self.fail_closed => return Err(error),
                 Err(error) => Keeping::Impossible(error.to_string()),
             },
+        };
+        // The memory engine has no folder.
+        config.ledger = match &config.keeping {
+            Keeping::On(_) if globals.engine() != Engine::Memory => {
+                Some(store::folder(globals)?.join(Ledger::FILE))
+            }
+            _ => None,
         };
         config.traffic.clone_from(&self.record);
         config.fail_closed = self.fail_closed;

@@ -6,6 +6,7 @@ mod classes;
 mod folds;
 mod guarding;
 mod histories;
+mod ledger;
 mod passing;
 mod recording;
 mod traffic;

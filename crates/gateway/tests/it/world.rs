@@ -2,8 +2,8 @@
 
 use foldback::{Memory, Options};
 use foldback_core::Timestamp;
-use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Upstream as Address};
-use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
+use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Ledger, Upstream as Address};
+use foldback_testkit::upstream::{Answer, CacheTerms, Said, Seen, Upstream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) client: reqwest::Client,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) ledger: Ledger,
     /// The time in milliseconds.
     now: Arc<AtomicI64>,
     stop: oneshot::Sender<()>,
@@ -51,7 +52,14 @@ impl World {
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
-        let upstream = Upstream::start(script).await;
+        Self::before(Upstream::with_cache(script, CacheTerms::default()).await, change).await
+    }
+
+    /// In front of this provider.
+    pub(crate) async fn before(
+        upstream: Upstream,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
         let now = Arc::new(AtomicI64::new(1_763_856_000_000));
         let clock = Arc::clone(&now);
         let options = Options::default().with_view(Keeping::view());
@@ -69,11 +77,12 @@ impl World {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         let gateway = Gateway::new(config).unwrap();
+        let ledger = gateway.recorder().ledger().clone();
         let served = tokio::spawn(async {
             let stopped = async { drop(stopped.await) };
             gateway.serve(listener, stopped).await.unwrap();
         });
-        Self { upstream, url, memory, client: client(), log, now, stop, served }
+        Self { upstream, url, memory, client: client(), log, ledger, now, stop, served }
     }
 
     /// Lets so many seconds go by.

@@ -45,6 +45,10 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
             }
         }
         stream.push(chunk(json!({}), json!(stop)));
+        if body["stream_options"]["include_usage"] == true {
+            let last = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"], "choices": [], "usage": usage });
+            stream.push(format!("data: {last}\n\n"));
+        }
         stream.push("data: [DONE]\n\n".to_owned());
         return events(stream);
     }
