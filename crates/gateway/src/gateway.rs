@@ -118,7 +118,8 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
         return refusal(api, StatusCode::FORBIDDEN, &why);
     }
     if uri.path() == HEALTH {
-        return health(&door.gateway);
+        let writes = uri.query().is_some_and(|query| query == "write");
+        return health(&door.gateway, writes).await;
     }
     if uri.path() == METRICS {
         return metrics(door.gateway.recorder.ledger());
@@ -135,19 +136,32 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
 }
 
 /// Where a gateway says that it is one.
-const HEALTH: &str = "/foldback/health";
+pub(crate) const HEALTH: &str = "/foldback/health";
 
 /// Where it says what it did.
 const METRICS: &str = "/foldback/metrics";
 
-fn health(gateway: &Gateway) -> Response<Body> {
-    let trouble = gateway.recorder.trouble();
+/// What the gateway says of itself, and with `writes` whether its store takes what is written.
+async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
+    let mut trouble = gateway.recorder.trouble();
+    let mut writable = None;
+    if let (Keeping::On(memory), true) = (&gateway.config.keeping, writes) {
+        let memory = memory.clone();
+        let tried = tokio::task::spawn_blocking(move || memory.maintenance().try_to_write());
+        let failed = match tried.await {
+            Ok(tried) => tried.err().map(|error| error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        writable = Some(failed.is_none());
+        trouble = failed.or(trouble);
+    }
     let body = serde_json::json!({
         "gateway": "foldback",
         "version": env!("CARGO_PKG_VERSION"),
         "anthropic": gateway.config.anthropic.to_string(),
         "openai": gateway.config.openai.to_string(),
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
+        "writable": writable,
         "trouble": trouble,
     });
     let mut response = Response::new(Body::from(body.to_string()));

@@ -150,6 +150,34 @@ fn gw15_the_ledger_of_a_wrapped_program() {
     assert_eq!(shell.run(&["ledger", "--since", "yesterday"]).code, 2);
 }
 
+/// GW16: the doctor tries a gateway out, looks at one that runs, and finds a base URL where nobody answers.
+#[test]
+fn gw16_the_doctor_looks_at_gateways() {
+    let shell = Shell::new();
+    let looked = |url: Option<&str>, set: &[(&str, &str)], json: bool| {
+        let mut command = shell.command();
+        for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            command.env_remove(name);
+        }
+        command.args(["doctor", "--gateway"]).args(url).args(json.then_some("--json"));
+        Ran::of(command.envs(set.iter().copied()).output().unwrap())
+    };
+    let ran = looked(None, &[], false);
+    let ok = ran.text().lines().filter(|line| line.starts_with("ok ")).count();
+    assert_eq!((ran.code, ok, ran.text().lines().count()), (0, 7, 7), "{ran:?}");
+    assert!(!shell.store().exists(), "the store is not touched");
+    let stale = ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let ran = looked(None, &[stale], true);
+    let (told, checks) = (ran.json(), ran.json()["checks"].as_array().cloned().unwrap());
+    let wrong: Vec<_> = checks.iter().filter(|check| check["ok"] == false).collect();
+    assert_eq!((ran.code, &told["clean"], wrong.len()), (1, &json!(false), 1), "{told}");
+    assert_eq!(wrong[0]["name"], "environment", "{told}");
+    let ran = looked(Some("http://127.0.0.1:1"), &[], false);
+    assert_eq!(ran.code, 1);
+    assert!(ran.text().starts_with("wrong  health"), "{ran:?}");
+    assert_eq!(shell.run(&["doctor", "--gateway", "--repair"]).code, 2);
+}
+
 /// GW17: a program that a signal ends, and one that is not there.
 #[test]
 fn gw17_programs_that_end_otherwise() {
