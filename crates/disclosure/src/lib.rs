@@ -111,5 +111,5 @@ pub use quoted_text::Fragment;
 pub use snapshot::Snapshot;
 pub use tools::{
     ANSWER_SCHEMA, Answer, Argument, ArgumentKind, Grants, RecallSource, SearchElsewhere, Tool,
-    definitions, load_elsewhere, recall_note, run_tool, shortest_load, tools,
+    definitions, load_elsewhere, recall_note, run_tool, tools,
 };

@@ -7,6 +7,7 @@ mod verify;
 
 use crate::embedding::Embedding;
 use crate::memory::Shared;
+use crate::secret::write_again;
 use crate::{Error, Memory};
 use foldback_blockstore::CaughtUp;
 use foldback_kv::{Batch, Error as KvError, Todo};
@@ -213,6 +214,14 @@ impl Maintenance<'_> {
     /// When the store cannot be written.
     pub fn compact(self) -> Result<(), Error> {
         Ok(self.memory.kv.compact()?)
+    }
+
+    /// Writes what is there already. Whether the store takes that shows whether it would take anything.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn try_to_write(self) -> Result<(), Error> {
+        write_again(self.memory.kv.as_ref())
     }
 
     /// Refuses a memory that can only be read, before anything outside of its records is touched.

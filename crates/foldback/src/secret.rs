@@ -45,6 +45,12 @@ pub(crate) fn secret_of(kv: &dyn Kv, mode: Mode) -> Result<Secret, Error> {
     })
 }
 
+/// Writes a record of the store's own as it is. Whether that is taken shows whether anything would be.
+pub(crate) fn write_again(kv: &dyn Kv) -> Result<(), Error> {
+    let put = kv.get(SECRET)?.map(|bytes| (SECRET, bytes)).into_iter().collect();
+    Ok(kv.commit(Batch { put, ..Batch::default() })?)
+}
+
 /// The number whose head counts the secrets, and that head; `None` where all are damaged.
 fn maker(kv: &dyn Kv) -> Result<Option<(u32, u64)>, KvError> {
     let heads = MAKERS.rev().map(|todo| match kv.head(todo) {

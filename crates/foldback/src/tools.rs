@@ -2,7 +2,7 @@
 
 use crate::{Error, Memory};
 use foldback_core::{Message, TodoId};
-use foldback_disclosure::{ANSWER_SCHEMA, Answer, shortest_load, tools};
+use foldback_disclosure::{ANSWER_SCHEMA, Answer, tools};
 use serde::Deserialize;
 
 /// A tool of a memory, as every program that offers it to a model declares it: the agent, a server of
@@ -73,15 +73,6 @@ impl MemoryTool {
             writes: true,
         };
         reading.into_iter().chain([recording]).collect()
-    }
-
-    /// `load` alone, in its shortest form: it takes references, and words to search for. For a model that is told in
-    /// its view how to use it.
-    #[must_use]
-    pub fn shortest_load() -> Self {
-        let (description, parameters) = shortest_load();
-        let (title, parameters) = ("Load", parameters.to_owned());
-        Self { name: "load", title, description, parameters, output: ANSWER_SCHEMA, writes: false }
     }
 }
 

@@ -55,6 +55,18 @@ const OPENCODE_TITLES: &str = "You are a title generator";
 const OPENCODE_COMPACTS: &str = "You are a context summarization agent";
 
 impl Class {
+    /// Its name, in one word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::SubAgent => "sub_agent",
+            Self::Compaction => "compaction",
+            Self::Title => "title",
+            Self::Prewarm => "prewarm",
+            Self::TokenCount => "token_count",
+        }
+    }
+
     /// The class of a request: by what its client says in headers, otherwise by how the body is built. Words alone
     /// decide nothing, because a person may write them, too.
     pub(crate) fn of(api: Api, path: &str, headers: &HeaderMap, clues: &Clues<'_>) -> Self {

@@ -15,10 +15,16 @@ pub struct GatewayConfig {
     pub openai: Upstream,
     /// Whether conversations are recorded.
     pub keeping: Keeping,
+    /// The file that a line is added to for each request: what it cost, and what it would have cost whole. Its sums
+    /// are kept in any case.
+    pub ledger: Option<PathBuf>,
     /// The folder that each exchange of a conversation is kept in, as a file of its own.
     pub traffic: Option<PathBuf>,
     /// How a model reaches what its requests do not show.
     pub recall: RecallBy,
+    /// What the description of the agent's own `load` holds where that reaches what this gateway records, with
+    /// [`RecallBy::Mcp`].
+    pub load_mark: String,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -42,7 +48,9 @@ impl GatewayConfig {
             anthropic: Upstream::new("https://api.anthropic.com")?,
             openai: Upstream::new("https://api.openai.com/v1")?,
             keeping: Keeping::Off,
-            recall: RecallBy::Mcp,
+            recall: RecallBy::Off,
+            load_mark: String::new(),
+            ledger: None,
             traffic: None,
             fail_closed: false,
             token: None,
@@ -57,13 +65,19 @@ impl GatewayConfig {
 #[non_exhaustive]
 pub enum RecallBy {
     /// Not at all: every request goes as it came.
-    Off,
-    /// By tools that the agent has itself, as a client of `foldback mcp`.
     #[default]
+    Off,
+    /// By tools that the agent has itself, from a server that reaches what the gateway records.
     Mcp,
-    /// By tools that the gateway declares and answers within a turn; the client sees nothing of them. An agent that has
-    /// such tools itself uses those.
+    /// By tools that the gateway declares and answers within a turn; the client sees nothing of them.
     Stream,
+}
+
+/// How a model reaches what its requests do not show, and how its own `load` is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach {
+    pub(crate) by: RecallBy,
+    pub(crate) mark: String,
 }
 
 /// Whether conversations are recorded, and where.
@@ -79,6 +93,16 @@ pub enum Keeping {
 }
 
 impl Keeping {
+    /// A mark for the tools of a server that reaches what is recorded into this store: the same each time, so that
+    /// what stands behind the tools stays in the provider's cache.
+    #[must_use]
+    pub fn load_mark(memory: &Memory) -> String {
+        let key =
+            blake3::derive_key("foldback 2026-11-23 mark of a server's tools", &memory.secret());
+        let digest = blake3::Hash::from(key).to_hex();
+        format!("({})", digest.get(..8).unwrap_or_default())
+    }
+
     /// What a store is opened with for a gateway: blocks leave when that is cheaper than reading them again, and
     /// what is new is whole, whatever its size.
     #[must_use]

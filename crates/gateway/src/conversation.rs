@@ -17,6 +17,7 @@ use std::ops::Range;
 /// A request that was read, and where it was answered, the answer.
 pub(crate) struct Conversation {
     pub(crate) api: Api,
+    pub(crate) class: Class,
     pub(crate) sender: Sender,
     pub(crate) instructions: Option<Message>,
     pub(crate) messages: Vec<ClientMessage>,
@@ -24,6 +25,8 @@ pub(crate) struct Conversation {
     pub(crate) asked: usize,
     /// Which tools the agent has, by name; `None` of a compaction, which may have others than the agent.
     pub(crate) agent: Option<blake3::Hash>,
+    /// What the model was shown in its place, as a number, where it was not this.
+    pub(crate) shown: Option<u64>,
     pub(crate) terms: Terms,
 }
 
@@ -33,6 +36,8 @@ pub(crate) struct Terms {
     pub(crate) thinking: Thinking,
     /// The agent's name of the tool that loads what was recorded.
     pub(crate) load: Option<String>,
+    /// What that says of itself.
+    pub(crate) load_says: String,
     /// Whether it is answered within the turn, unseen by the client.
     pub(crate) is_unseen: bool,
     /// Whether the provider is asked to cache what is sent.
@@ -44,11 +49,9 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The gateway declares a tool that loads what was recorded, where the agent has none.
+    /// The gateway declares a tool that loads what was recorded. What the agent has of its own may reach something else.
     pub(crate) fn recalls_unseen(&mut self) {
-        if self.load.is_none() {
-            (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
-        }
+        (self.load, self.is_unseen) = (Some(LOAD.to_owned()), true);
     }
 }
 
@@ -104,7 +107,7 @@ struct Kind<'k> {
 }
 
 impl Conversation {
-    /// Reads a request, and the answer where there is one; `None` where it is no part of an agent's work.
+    /// Reads a request, and the answer where there is one. What is no part of an agent's work has no messages.
     ///
     /// # Errors
     /// When it is of no known shape: a sentence without its full stop.
@@ -114,7 +117,7 @@ impl Conversation {
         answer: Option<&str>,
         secret: &[u8; 32],
         digests: &mut Digests,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Self, String> {
         let api = asked.api;
         // The words of such an error quote the request.
         let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
@@ -145,41 +148,47 @@ impl Conversation {
             thinking: read.thinking,
         };
         let class = Class::of(api, &asked.path, &asked.headers, &clues);
-        if matches!(class, Class::Title | Class::Prewarm | Class::TokenCount) {
-            return Ok(None);
-        }
+        let is_work = !matches!(class, Class::Title | Class::Prewarm | Class::TokenCount);
         let mut messages = Vec::with_capacity(sent.len() + 1);
-        for message in sent {
-            messages.push(digests.read(api, message)?);
+        for message in sent.into_iter().filter(|_| is_work) {
+            // The words of such an error quote the message.
+            let read = digests.read(api, message);
+            messages.push(read.map_err(|_| "one of its messages has another shape".to_owned())?);
         }
         let count = messages.len();
-        if let Some(answer) = answer.and_then(|answer| message_of(api, answer)) {
+        if let Some(answer) = answer.filter(|_| is_work).and_then(|answer| message_of(api, answer))
+        {
             messages.push(digests.read(api, &answer)?);
         }
         let tools = read.tools.unwrap_or_default();
         let mut names: Vec<_> = tools.iter().filter_map(|tool| name_of(tool)).collect();
         names.sort();
         let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load");
+        let load = load.and_then(|load| tools.iter().find_map(|tool| own_load(tool, &load)));
+        let (load, load_says) = load.unzip();
         let instructions = read.system.or(read.instructions);
         let terms = Terms {
             model: read.model.unwrap_or_default().into_owned(),
             thinking: read.thinking.map_or(Thinking::Free, Thinking::read),
-            load: load.and_then(|load| tools.iter().find_map(|tool| name_of_load(tool, &load))),
+            load,
+            load_says: load_says.unwrap_or_default(),
             is_unseen: false,
             is_marked: api != Api::Messages || body.contains("\"cache_control\""),
-            is_long: api == Api::Messages && body.contains("\"ttl\":\"1h\""),
+            is_long: api == Api::Messages && raw.is_some_and(|raw| lives_long(raw.get())),
             place: raw.map_or(0..0, |raw| place(body, raw)),
         };
         let agent = blake3::hash(names.join("\n").as_bytes());
-        Ok(Some(Self {
+        Ok(Self {
             api,
+            class,
             sender: asked.sender.clone().or_in(&read.hints, secret),
             instructions: instructions.and_then(standing),
             messages,
             asked: count,
             agent: (class != Class::Compaction).then_some(agent),
+            shown: None,
             terms,
-        }))
+        })
     }
 
     /// The messages that were asked.
@@ -191,6 +200,11 @@ impl Conversation {
     pub(crate) fn head(&self) -> usize {
         self.asked().iter().take_while(|message| !message.is_models).count()
     }
+}
+
+/// Whether a mark among the messages asks for an hour.
+fn lives_long(messages: &str) -> bool {
+    ["\"ttl\":\"1h\"", "\"ttl\": \"1h\""].iter().any(|mark| messages.contains(mark))
 }
 
 /// Where a value stands in the text that it was read from.
@@ -247,11 +261,11 @@ fn name_of(tool: &RawValue) -> Option<String> {
     Tool::read(tool)?.name().map(str::to_owned)
 }
 
-/// The name of a tool, where it is the memory's `load` as a client of `foldback mcp` declares it: under a name of the
-/// client's making, with the server's words.
-fn name_of_load(tool: &RawValue, load: &MemoryTool) -> Option<String> {
+/// The name of a tool and what it says of itself, where it is the memory's `load` as a client of `foldback mcp` declares
+/// it: under a name of the client's making, with the server's words.
+fn own_load(tool: &RawValue, load: &MemoryTool) -> Option<(String, String)> {
     let tool = Tool::read(tool)?;
-    let is_load =
-        tool.name()?.ends_with(load.name) && tool.description()?.contains(load.description);
-    tool.name().filter(|_| is_load).map(str::to_owned)
+    let (name, says) = (tool.name()?, tool.description()?);
+    let is_load = name.ends_with(load.name) && says.contains(load.description);
+    is_load.then(|| (name.to_owned(), says.to_owned()))
 }

@@ -6,6 +6,7 @@ use crate::identity::{AGENT, SESSION, Sender, TODO};
 use crate::{Api, Recorder};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
+use foldback_core::Timestamp;
 
 /// A copied answer of more bytes than this is not read.
 const LONGEST: usize = 64 << 20;
@@ -13,6 +14,8 @@ const LONGEST: usize = 64 << 20;
 /// A conversation as it was sent.
 #[derive(Clone)]
 pub(crate) struct Asked {
+    /// When it was asked.
+    pub(crate) at: Timestamp,
     pub(crate) api: Api,
     pub(crate) path: String,
     pub(crate) sender: Sender,
@@ -23,6 +26,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new(
+        at: Timestamp,
         api: Api,
         path: &str,
         headers: &HeaderMap,
@@ -34,7 +38,7 @@ impl Asked {
         let kept = kept
             .filter_map(|name| Some((HeaderName::from_static(name), headers.get(name)?.clone())));
         let (headers, sender) = (kept.collect(), Sender::of(headers, secret));
-        Self { api, path: path.to_owned(), sender, headers, body: body.clone() }
+        Self { at, api, path: path.to_owned(), sender, headers, body: body.clone() }
     }
 
     /// The body, unpacked, as text.
@@ -48,9 +52,20 @@ impl Asked {
     }
 }
 
+/// What was sent in place of a client's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instead {
+    /// How many bytes.
+    pub(crate) bytes: usize,
+    /// What the model was shown, as a number.
+    pub(crate) shown: u64,
+}
+
 /// A request whose answer was given.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
+    /// What was sent in place of the client's bytes; `None` where those were.
+    pub(crate) instead: Option<Instead>,
     pub(crate) headers: HeaderMap,
     /// `None` where it was too long. It may have broken off.
     pub(crate) answer: Option<Bytes>,
@@ -72,14 +87,20 @@ impl Exchange {
 /// An answer that is being given. What was asked is recorded, too, where the answer breaks off.
 pub(crate) struct Answering {
     asked: Option<Asked>,
+    instead: Option<Instead>,
     headers: HeaderMap,
     copy: Option<BytesMut>,
     recorder: Recorder,
 }
 
 impl Answering {
-    pub(crate) fn new(asked: Asked, headers: HeaderMap, recorder: Recorder) -> Self {
-        Self { asked: Some(asked), headers, copy: Some(BytesMut::new()), recorder }
+    pub(crate) fn new(
+        asked: Asked,
+        instead: Option<Instead>,
+        headers: HeaderMap,
+        recorder: Recorder,
+    ) -> Self {
+        Self { asked: Some(asked), instead, headers, copy: Some(BytesMut::new()), recorder }
     }
 
     /// Takes a piece.
@@ -101,6 +122,6 @@ impl Drop for Answering {
         let Some(asked) = self.asked.take() else { return };
         let headers = std::mem::take(&mut self.headers);
         let answer = self.copy.take().map(BytesMut::freeze);
-        self.recorder.take(Exchange { asked, headers, answer });
+        self.recorder.take(Exchange { asked, instead: self.instead, headers, answer });
     }
 }

@@ -1,16 +1,11 @@
 //! The conversations of one sender.
 
-use crate::Branches;
 use crate::branches::Known;
 use crate::identity::KnownBy;
-use foldback::{Error, ErrorKind, Memory, Origin, Session};
-use foldback_core::{Timestamp, TodoId};
+use crate::member::Member;
+use foldback::{Error, ErrorKind, Memory, Origin};
+use foldback_core::TodoId;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::Arc;
-
-/// How many messages of a client are read at once.
-const PER_READ: usize = 512;
 
 /// The conversations of one agent of one session, each in a todo of its own; of senders that name no session,
 /// those that begin alike.
@@ -20,51 +15,6 @@ pub(crate) struct Family {
     /// What is noted with its todos.
     origin: Origin,
     pub(crate) members: Vec<Member>,
-}
-
-/// One conversation.
-pub(crate) struct Member {
-    pub(crate) session: Session,
-    pub(crate) branches: Branches,
-    /// When it was asked last, and of which model.
-    pub(crate) asked: Option<(Timestamp, String)>,
-    /// What the model was shown last, of the message that was asked: where that was not what the client sent.
-    pub(crate) shown: Option<(u32, u64)>,
-    /// Messages as they were sent first, by their numbers: those that were needed lately.
-    pub(crate) sent: HashMap<u32, Arc<str>>,
-    /// So many of its first messages are pinned.
-    pub(crate) pinned: usize,
-    /// Whether its requests stay as they are.
-    pub(crate) is_left_alone: bool,
-}
-
-impl Member {
-    /// Reads from the store what it holds of a todo, which is made where there is none.
-    fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
-        let (session, mut branches) = (memory.session(todo)?, Branches::default());
-        let last = memory.conversations().last_recorded(todo)?;
-        let asked = last.map(|last| (last, String::new()));
-        loop {
-            let more = memory.sent(todo, branches.next(), PER_READ)?;
-            branches.extend(&more);
-            if more.len() < PER_READ {
-                return Ok(Self {
-                    session,
-                    branches,
-                    asked,
-                    shown: None,
-                    sent: HashMap::new(),
-                    pinned: 0,
-                    is_left_alone: false,
-                });
-            }
-        }
-    }
-
-    /// Whether nothing was recorded in its todo.
-    fn is_empty(&self) -> bool {
-        self.session.is_empty()
-    }
 }
 
 impl Family {

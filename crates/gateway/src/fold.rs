@@ -1,6 +1,7 @@
 //! A request with less in it: what left stands in the store, one call away.
 
 use crate::Api;
+use crate::client_message::ClientMessage;
 use crate::conversation::{Conversation, Thinking};
 use crate::replayed::replayed;
 use crate::rewriting::{Rewriting, written};
@@ -18,17 +19,16 @@ pub(crate) struct Fold<'f> {
     pub(crate) recorded: &'f [Range<u64>],
     /// What each of them was said behind, where that was not what the client sent.
     pub(crate) behind: &'f [Option<u64>],
-    /// The messages as they were sent first, by their places.
-    pub(crate) before: &'f dyn Fn(usize) -> Option<Arc<str>>,
+    /// Gives the messages as they were sent first, by their places.
+    pub(crate) before: &'f mut dyn FnMut(usize) -> Option<Arc<str>>,
 }
 
 /// What is sent of a conversation.
 pub(crate) struct Sent {
-    /// The body, where it is not the client's own.
-    pub(crate) body: Option<String>,
+    pub(crate) body: String,
     /// The places of its messages in the client's; what the gateway has written has none.
     pub(crate) places: Vec<Option<usize>>,
-    /// What the model is shown.
+    /// What the model is shown, as a number.
     pub(crate) shown: u64,
 }
 
@@ -36,68 +36,95 @@ pub(crate) struct Sent {
 type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
 
 impl Fold<'_> {
-    /// What is sent where a view shows so much; `None` where the view shows nothing that could be sent.
-    pub(crate) fn part(&self, body: &str, arrangement: &Arrangement) -> Option<Sent> {
-        let asked = self.conversation.asked();
-        let head = self.conversation.head();
+    /// What is sent where a view shows so much; `None` where that is everything, or nothing that could be sent.
+    pub(crate) fn part(&mut self, body: &str, arrangement: &Arrangement) -> Option<Sent> {
+        let (conversation, asked) = (self.conversation, self.conversation.asked());
+        let (api, head) = (conversation.api, conversation.head());
+        let is_changed = |piece: &Piece| !matches!(piece, Piece::Recorded(_));
+        if !arrangement.pieces.iter().any(is_changed) || self.recorded.len() != asked.len() {
+            return None;
+        }
         let shown = self.shown(arrangement);
         // What is asked now is there in any case, or something is wrong.
         let (last, _) = shown.last_key_value()?;
         let first = shown.range(head..).next().map(|(place, _)| *place);
-        let first =
-            first.filter(|_| *last + 1 == asked.len() && self.recorded.len() == asked.len())?;
-        let told = arrangement.pieces.iter().filter_map(|piece| match piece {
-            Piece::Written(message) => Some(message.text().into_owned()),
-            _ => None,
-        });
-        Some(self.sent(body, first, told.collect(), &shown))
-    }
-
-    /// What is sent where nothing is left out.
-    pub(crate) fn whole(&self, body: &str) -> Sent {
-        self.sent(body, self.conversation.head(), Vec::new(), &Shown::new())
-    }
-
-    /// The head of the conversation, what is told about the rest, and the messages from `first` on. A thought stays
-    /// where the model is shown what it had thought it behind.
-    fn sent(&self, body: &str, first: usize, told: Vec<String>, shown: &Shown<'_>) -> Sent {
-        let (api, asked) = (self.conversation.api, self.conversation.asked());
-        let (mut messages, mut is_changed) = (Vec::with_capacity(asked.len()), !told.is_empty());
-        let mut places = Vec::with_capacity(asked.len());
-        let (mut trail, mut whole_trail) = (Trail::default(), Trail::default());
+        let first = first.filter(|_| head > 0 && *last + 1 == asked.len())?;
+        let (mut messages, mut places) = (Vec::new(), Vec::new());
+        let (mut trail, mut whole) = (Trail::default(), Trail::default());
         for (place, message) in asked.iter().enumerate() {
-            let is_head = place < self.conversation.head();
             if place == first {
-                for text in &told {
-                    trail.step(text.as_bytes());
-                    messages.push(written(api, text));
-                    places.push(None);
+                for piece in &arrangement.pieces {
+                    if let Piece::Written(message) = piece {
+                        let text = message.text();
+                        trail.step(text.as_bytes());
+                        messages.push(written(api, &text));
+                        places.push(None);
+                    }
                 }
             }
-            if is_head || place >= first {
-                let behind = self.behind.get(place).copied().flatten().unwrap_or(whole_trail.0);
-                let rewriting = self.rewriting(place, place == first, behind != trail.0, shown);
-                is_changed |= rewriting.changes(&message.json);
-                // What is sent whole is the client's own, as long as it can be.
-                let before = if shown.is_empty() { None } else { (self.before)(place) };
+            if place < head || place >= first {
+                let behind = self.behind.get(place).copied().flatten().unwrap_or(whole.0);
+                let rewriting = self.rewriting(place, place == first, behind != trail.0, &shown);
+                if self.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
+                    return None;
+                }
+                trail.step(message.digest.as_bytes());
+                rewriting.steps().iter().for_each(|step| trail.step(step.as_bytes()));
+                let before = (self.before)(place);
                 let json = before.map(|before| replayed(api, &before, &message.json));
                 let json = json.map_or(Cow::Borrowed(message.json.as_str()), Cow::Owned);
                 let json = rewriting.apply(api, &json);
-                match json.as_deref().filter(|_| rewriting.changes_words()) {
-                    Some(json) => trail.step(json.as_bytes()),
-                    None => trail.step(message.digest.as_bytes()),
-                }
                 places.extend(json.as_ref().map(|_| Some(place)));
                 messages.extend(json.map(|json| items(api, json)));
-            } else {
-                is_changed = true;
             }
-            whole_trail.step(message.digest.as_bytes());
+            whole.step(message.digest.as_bytes());
         }
-        let place = self.conversation.terms.place.clone();
-        let around = body.get(..place.start).zip(body.get(place.end..)).filter(|_| is_changed);
-        let body = around.map(|(before, after)| format!("{before}[{}]{after}", messages.join(",")));
-        Sent { body, places, shown: trail.0 }
+        let body = self.around(body, &messages)?;
+        Some(Sent { body, places, shown: trail.0 })
+    }
+
+    /// What is sent where nothing is left out; `None` where that is the client's own bytes. A thought that was thought
+    /// behind less leaves, but in a turn that has to begin with its thoughts.
+    pub(crate) fn whole(&self, body: &str) -> Option<Sent> {
+        let mut trail = Trail::default();
+        let mut moved = HashSet::new();
+        for (place, message) in self.conversation.asked().iter().enumerate() {
+            let behind = self.behind.get(place).copied().flatten().unwrap_or(trail.0);
+            if behind != trail.0 && !self.must_think(place) {
+                let rewriting = self.rewriting(place, false, true, &Shown::new());
+                moved.extend(rewriting.drops_thoughts_of(&message.json).then_some(place));
+            }
+            trail.step(message.digest.as_bytes());
+        }
+        if moved.is_empty() {
+            return None;
+        }
+        let api = self.conversation.api;
+        let (mut messages, mut places) = (Vec::new(), Vec::new());
+        for (place, message) in self.conversation.asked().iter().enumerate() {
+            let rewriting = self.rewriting(place, false, moved.contains(&place), &Shown::new());
+            let json = rewriting.apply(api, &message.json);
+            places.extend(json.as_ref().map(|_| Some(place)));
+            messages.extend(json.map(|json| items(api, json)));
+        }
+        let body = self.around(body, &messages)?;
+        Some(Sent { body, places, shown: trail.0 })
+    }
+
+    /// The client's body around other messages.
+    fn around(&self, body: &str, messages: &[String]) -> Option<String> {
+        let place = &self.conversation.terms.place;
+        let (before, after) = (body.get(..place.start)?, body.get(place.end..)?);
+        Some(format!("{before}[{}]{after}", messages.join(",")))
+    }
+
+    /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
+    fn must_think(&self, place: usize) -> bool {
+        let is_question = |message: &ClientMessage| !message.is_models && !message.is_result;
+        let asked = self.conversation.asked();
+        self.conversation.terms.thinking == Thinking::Required
+            && asked.last().is_some_and(|last| last.is_result)
+            && !asked.get(place..).unwrap_or_default().iter().any(is_question)
     }
 
     /// The places of the messages that are shown, with what is shown of each.

@@ -1,11 +1,12 @@
 //! A request on its way to the provider, and the answer on its way back.
 
-use crate::exchange::{Answering, Asked};
+use crate::exchange::{Answering, Asked, Instead};
+use crate::fold::Sent;
 use crate::headers::passed;
 use crate::recorder_thread::{Folded, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
-use crate::turn::{Ask, Bill, Place, Recall, Recalls, as_it_is, play, prepare};
+use crate::turn::{Ask, Bill, Place, as_it_is, play, prepare};
 use crate::{Api, Gateway, GatewayError, Keeping, RecallBy, Upstream};
 use axum::body::Body;
 use axum::extract::Request;
@@ -27,9 +28,6 @@ const LONGEST: usize = 64 << 20;
 
 /// A notice has at most so many characters.
 const LONGEST_NOTICE: usize = 200;
-
-/// So many bytes of a refusal are read.
-const LONGEST_REFUSAL: usize = 64 << 10;
 
 /// What of a body was read before it is sent on.
 enum Read {
@@ -53,18 +51,16 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     };
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let (mut asked, mut sent, mut tape) = (None, None, None);
+    let (mut asked, mut instead, mut tape) = (None, None, None);
     let answer = match has_body {
         false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
                 let (path, recorder) = (head.uri.path(), &gateway.recorder);
-                asked = recorder
-                    .keeps(api)
-                    .then(|| Asked::new(api, path, &head.headers, &bytes, recorder.secret()));
+                asked = recorder.asked(api, path, &head.headers, &bytes);
                 let traffic = gateway.traffic.as_ref();
                 tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
-                way.converse(api, bytes, asked.as_ref(), &mut sent).await
+                way.converse(api, bytes, asked.as_ref(), &mut instead).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
                 let why = "the request is too long to be recorded, and nothing passes that is not";
@@ -91,10 +87,15 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
         }
     };
     say(&mut response, NOTICE, trouble.as_deref());
-    say(&mut response, SENT, sent.as_deref());
-    let answering = asked
-        .filter(|_| response.status().is_success())
-        .map(|asked| Answering::new(asked, response.headers().clone(), gateway.recorder.clone()));
+    let less = instead.zip(asked.as_ref());
+    let less = less.map(|(sent, asked)| format!("{} of {} bytes", sent.bytes, asked.bytes()));
+    say(&mut response, SENT, less.as_deref());
+    if api.has_conversation() && !response.status().is_success() {
+        gateway.recorder.ledger().refused();
+    }
+    let answering = asked.filter(|_| response.status().is_success()).map(|asked| {
+        Answering::new(asked, instead, response.headers().clone(), gateway.recorder.clone())
+    });
     let answered = tape.map(|tape| tape.answered(response.status(), response.headers()));
     response.map(|body| {
         let pieces = taped(body.into_data_stream(), answered);
@@ -131,83 +132,73 @@ impl<'g> Way<'g> {
     }
 
     /// Sends a conversation: less of it, where some of it stands in the store. What a provider refuses of that is
-    /// sent once more as it came; where it takes it so, the conversation is left alone from then on.
+    /// sent once more whole; where it takes it so, the conversation is left alone from then on.
     async fn converse(
         &self,
         api: Api,
         bytes: Bytes,
         asked: Option<&Asked>,
-        sent: &mut Option<String>,
+        instead: &mut Option<Instead>,
     ) -> Result<Response<Body>, reqwest::Error> {
         let (config, recorder) = (&self.gateway.config, &self.gateway.recorder);
-        let may_recall = config.recall == RecallBy::Stream
-            || (config.recall == RecallBy::Mcp && bytes.len() >= SHORTEST);
-        let folded = match asked.filter(|_| may_recall) {
-            Some(asked) => recorder.folded(asked, config.recall).await,
-            None => Folded::default(),
+        let may_fold = match config.recall {
+            RecallBy::Off => false,
+            RecallBy::Mcp => {
+                bytes.len() >= SHORTEST || self.headers.contains_key(header::CONTENT_ENCODING)
+            }
+            RecallBy::Stream => true,
         };
-        let Folded { part, whole, recall } = folded;
-        let Some((asked, part)) = asked.zip(part) else {
-            return self.send_written(api, bytes, whole, None, asked, recall).await;
+        let Some(asked) = asked.filter(|_| may_fold) else {
+            return self.send(Some(bytes.into())).await;
         };
-        let less = format!("{} of {} bytes", part.0.len(), bytes.len());
-        let is_of = (bytes.clone(), part);
-        let answer = self
-            .send_written(api, is_of.0, None, Some(is_of.1), Some(asked), recall.clone())
-            .await?;
-        if !matches!(answer.status().as_u16(), 400 | 413 | 422) {
-            *sent = Some(less);
+        let Folded { part, whole, recall } = recorder.folded(asked).await;
+        let noted = |sent: &Sent| Instead { bytes: sent.body.len(), shown: sent.shown };
+        *instead = part.as_ref().or(whole.as_ref()).map(noted);
+        let Some(part) = part else {
+            return self.send_written(api, &bytes, asked, whole, recall).await;
+        };
+        let answer = self.send_written(api, &bytes, asked, Some(part), recall.clone()).await?;
+        let status = answer.status();
+        if !matches!(status.as_u16(), 400 | 413 | 422) {
             return Ok(answer);
         }
-        let why = axum::body::to_bytes(answer.into_body(), LONGEST_REFUSAL).await;
-        let why = why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
-        let whole = self.send_written(api, bytes, whole, None, Some(asked), recall).await?;
-        if whole.status().is_success() {
-            recorder.leave_alone(asked, &why);
+        recorder.ledger().refused();
+        *instead = whole.as_ref().map(noted);
+        let answer = self.send_written(api, &bytes, asked, whole, recall).await?;
+        if answer.status().is_success() {
+            recorder.leave_alone(asked, status.as_u16());
         }
-        Ok(whole)
+        Ok(answer)
     }
 
-    /// Sends a conversation as the client has written it, or `whole` as the gateway has, or a `part` of it. Where its
-    /// model may look things up, the turn is played.
+    /// Sends a conversation as the client has written it, or what is `sent` in its place. Where its model may look
+    /// things up, the turn is played.
     async fn send_written(
         &self,
         api: Api,
-        bytes: Bytes,
-        whole: Option<String>,
-        part: Option<(String, Vec<Option<usize>>)>,
-        asked: Option<&Asked>,
-        recall: Option<(TodoId, Recalls)>,
+        bytes: &Bytes,
+        asked: &Asked,
+        sent: Option<Sent>,
+        recall: Option<TodoId>,
     ) -> Result<Response<Body>, reqwest::Error> {
-        let written = part.as_ref().map(|(body, _)| body.clone()).or_else(|| whole.clone());
-        if let Some((body, recall)) = self.recalling(api, asked, whole, part, recall).await {
-            return play(self.asker(true), api, body, recall).await;
+        let written = sent.as_ref().map(|sent| sent.body.clone());
+        let keeping = &self.gateway.config.keeping;
+        if let (Keeping::On(memory), Some(todo), Some(body)) = (keeping, recall, asked.body()) {
+            let total = Arc::clone(&self.gateway.billed);
+            let bill: Bill = Arc::new(move |usage| total.lock().add(usage));
+            let log = self.gateway.config.log.clone();
+            let place = Place { memory: memory.clone(), todo, bill, log };
+            let sent = sent.map(|sent| (sent.body, sent.places));
+            let prepared = move || prepare(api, &body, sent, place);
+            let prepared = tokio::task::spawn_blocking(prepared).await.ok().flatten();
+            if let Some((body, recall)) = prepared {
+                return play(self.asker(true), api, body, recall).await;
+            }
         }
         match written {
             Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
-            None => self.send(Some(bytes.into())).await,
+            None => self.send(Some(bytes.clone().into())).await,
         }
-    }
-
-    /// Where the model of a request may look things up, the body that is sent in place of the client's, and with what
-    /// its calls are answered.
-    async fn recalling(
-        &self,
-        api: Api,
-        asked: Option<&Asked>,
-        whole: Option<String>,
-        part: Option<(String, Vec<Option<usize>>)>,
-        recall: Option<(TodoId, Recalls)>,
-    ) -> Option<(String, Recall)> {
-        let Keeping::On(memory) = &self.gateway.config.keeping else { return None };
-        let (todo, tools) = recall?;
-        let body = whole.or_else(|| asked?.body())?;
-        let total = Arc::clone(&self.gateway.billed);
-        let bill: Bill = Arc::new(move |usage| total.lock().add(usage));
-        let log = self.gateway.config.log.clone();
-        let place = Place { memory: memory.clone(), todo, tools, bill, log };
-        let prepared = tokio::task::spawn_blocking(move || prepare(api, &body, part, place)).await;
-        prepared.ok().flatten()
     }
 
     /// What sends bodies of the gateway's in the place of a client's. What comes back may be `read` on its way.

@@ -1,10 +1,12 @@
 //! The server that clients ask.
 
+use crate::config::Reach;
 use crate::forward::forward;
 use crate::guard::Guard;
+use crate::metrics::metrics;
 use crate::refusal::refusal;
 use crate::turn::Usage;
-use crate::{Api, GatewayConfig, GatewayError, Keeping, Recorder, Traffic};
+use crate::{Api, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -59,7 +61,9 @@ impl Gateway {
         let recorder = match &config.keeping {
             Keeping::Off => Recorder::off(&config.log),
             Keeping::On(memory) => {
-                Recorder::start(memory.clone(), config.folder.clone(), &config.log)?
+                let ledger = Ledger::new(config.ledger.clone(), &config.log);
+                let reach = Reach { by: config.recall, mark: config.load_mark.clone() };
+                Recorder::start(memory.clone(), config.folder.clone(), reach, ledger, &config.log)?
             }
             Keeping::Impossible(why) => Recorder::impossible(why, &config.log),
         };
@@ -120,7 +124,11 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
         return refusal(api, StatusCode::FORBIDDEN, &why);
     }
     if uri.path() == HEALTH {
-        return health(&door.gateway);
+        let writes = uri.query().is_some_and(|query| query == "write");
+        return health(&door.gateway, writes).await;
+    }
+    if uri.path() == METRICS {
+        return metrics(door.gateway.recorder.ledger());
     }
     // Clients that would rather have a WebSocket go on with requests where there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
@@ -134,17 +142,33 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Bod
 }
 
 /// Where a gateway says that it is one.
-const HEALTH: &str = "/foldback/health";
+pub(crate) const HEALTH: &str = "/foldback/health";
 
-fn health(gateway: &Gateway) -> Response<Body> {
-    let trouble = gateway.recorder.trouble();
+/// Where it says what it did.
+const METRICS: &str = "/foldback/metrics";
+
+/// What the gateway says of itself, and with `writes` whether its store takes what is written.
+async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
+    let mut trouble = gateway.recorder.trouble();
     let billed = *gateway.billed.lock();
+    let mut writable = None;
+    if let (Keeping::On(memory), true) = (&gateway.config.keeping, writes) {
+        let memory = memory.clone();
+        let tried = tokio::task::spawn_blocking(move || memory.maintenance().try_to_write());
+        let failed = match tried.await {
+            Ok(tried) => tried.err().map(|error| error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        writable = Some(failed.is_none());
+        trouble = failed.or(trouble);
+    }
     let body = serde_json::json!({
         "gateway": "foldback",
         "version": env!("CARGO_PKG_VERSION"),
         "anthropic": gateway.config.anthropic.to_string(),
         "openai": gateway.config.openai.to_string(),
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
+        "writable": writable,
         "trouble": trouble,
         "recalling": {
             "requests": billed.requests,

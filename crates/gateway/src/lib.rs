@@ -7,6 +7,8 @@
 //! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
 //! - [`Upstream`] is a provider's address, and where a request goes.
 //! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
+//! - [`self_test`] and [`Check`] say whether all that works here.
+//! - [`Ledger`] says what each request cost, and what it would have cost whole.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
@@ -17,6 +19,7 @@ mod api;
 mod body;
 mod branches;
 mod caching;
+mod checkup;
 mod class;
 mod client_message;
 mod config;
@@ -30,23 +33,33 @@ mod gateway;
 mod guard;
 mod headers;
 mod identity;
+mod ledger;
+mod member;
+mod metrics;
 mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
 mod replayed;
 mod rewriting;
+mod self_test;
 mod session_todos;
+mod spent;
 mod traffic;
 mod turn;
 mod upstream;
+mod usage;
 
 pub use api::Api;
 pub use branches::Branches;
+pub use checkup::Check;
 pub use config::{GatewayConfig, Keeping, Log, RecallBy};
 pub use error::GatewayError;
 pub use gateway::Gateway;
+pub use ledger::{Bill, Entry, Ledger, Sums};
 pub use recorder::Recorder;
+pub use self_test::self_test;
 pub use session_todos::SessionTodos;
 pub use traffic::Traffic;
 pub use upstream::Upstream;
+pub use usage::Tokens;

@@ -29,7 +29,7 @@ pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
 }
 
 /// The data of server-sent events (WHATWG HTML, section 9.2), each as JSON.
-fn events(stream: &str) -> impl Iterator<Item = Value> {
+pub(crate) fn events(stream: &str) -> impl Iterator<Item = Value> {
     let mut lines = stream.lines();
     std::iter::from_fn(move || {
         let mut data = String::new();

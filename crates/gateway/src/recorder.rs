@@ -1,8 +1,11 @@
 //! Keeps what was said.
 
+use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
 use crate::recorder_thread::{Folded, Keeper, Unkept};
-use crate::{Api, GatewayError, Log, RecallBy, SessionTodos};
+use crate::{Api, GatewayError, Ledger, Log, SessionTodos};
+use axum::http::HeaderMap;
+use bytes::Bytes;
 use foldback::Memory;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,16 +19,13 @@ use tokio::sync::oneshot;
 /// conversation holds it again.
 const MOST_WAITING: usize = 256 << 20;
 
-/// So many characters of a provider's reason are logged.
-const LONGEST_REASON: usize = 300;
-
 /// So long a request waits for what is sent in its place.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// After so long it is tried again whether the trouble is over, where nothing may pass that is not recorded.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Keeps what was said, in a thread of its own. Whatever becomes of it, no client waits.
+/// Keeps what was said, in a thread of its own. Whatever becomes of it, a client waits only for what is sent in place of its request.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -37,6 +37,9 @@ struct Shared {
     thread: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     session: Arc<SessionTodos>,
+    ledger: Ledger,
+    /// What tells the time; `None` where nothing is recorded.
+    memory: Option<Memory>,
     /// What digests are made with.
     secret: [u8; 32],
 }
@@ -45,7 +48,7 @@ struct Shared {
 enum Job {
     Keep(Exchange),
     /// The answer is what is sent.
-    Fold(Asked, RecallBy, oneshot::Sender<Folded>),
+    Fold(Asked, oneshot::Sender<Folded>),
     LeaveAlone(Asked),
 }
 
@@ -53,7 +56,7 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Keep(exchange) => exchange.bytes(),
-            Self::Fold(asked, ..) | Self::LeaveAlone(asked) => asked.bytes(),
+            Self::Fold(asked, _) | Self::LeaveAlone(asked) => asked.bytes(),
         }
     }
 }
@@ -68,7 +71,16 @@ struct State {
 impl Recorder {
     /// One that keeps nothing.
     pub(crate) fn off(log: &Log) -> Self {
-        Self::of(None, None, State::new(log), Arc::default(), [0; 32])
+        let shared = Shared {
+            queue: Mutex::default(),
+            thread: Mutex::default(),
+            state: State::new(log),
+            session: Arc::default(),
+            ledger: Ledger::new(None, log),
+            memory: None,
+            secret: [0; 32],
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// One that should keep what was said, and cannot.
@@ -82,31 +94,32 @@ impl Recorder {
     pub(crate) fn start(
         memory: Memory,
         folder: Option<String>,
+        reach: Reach,
+        ledger: Ledger,
         log: &Log,
     ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
         let (queue, jobs) = mpsc::channel();
         let state = State::new(log);
         let (seen, session) = (Arc::clone(&state), Arc::<SessionTodos>::default());
-        let mut keeper = Keeper::new(memory, secret, folder, Arc::clone(&session));
+        let mut keeper = Keeper::new(
+            memory.clone(),
+            secret,
+            folder,
+            reach,
+            Arc::clone(&session),
+            ledger.clone(),
+        );
         let thread =
             std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
                 for job in jobs {
                     seen.carry_out(&mut keeper, job);
                 }
             })?;
-        Ok(Self::of(Some(queue), Some(thread), state, session, secret))
-    }
-
-    fn of(
-        queue: Option<mpsc::Sender<Job>>,
-        thread: Option<JoinHandle<()>>,
-        state: Arc<State>,
-        session: Arc<SessionTodos>,
-        secret: [u8; 32],
-    ) -> Self {
-        let (queue, thread) = (Mutex::new(queue), Mutex::new(thread));
-        Self { shared: Arc::new(Shared { queue, thread, state, session, secret }) }
+        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+        let memory = Some(memory);
+        let shared = Shared { queue, thread, state, session, ledger, memory, secret };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The todos of what was recorded since it began.
@@ -134,14 +147,28 @@ impl Recorder {
         (self.shared.state.log)(line);
     }
 
+    /// What requests cost.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.shared.ledger
+    }
+
     /// What the digests of keys are made with.
     pub(crate) fn secret(&self) -> &[u8; 32] {
         &self.shared.secret
     }
 
-    /// Whether it keeps requests of this kind.
-    pub(crate) fn keeps(&self, api: Api) -> bool {
-        api.has_conversation() && self.shared.queue.lock().is_some()
+    /// A request as it is asked now; `None` where it is not to be recorded.
+    pub(crate) fn asked(
+        &self,
+        api: Api,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Option<Asked> {
+        let is_open = api.has_conversation() && self.shared.queue.lock().is_some();
+        let memory = self.shared.memory.as_ref().filter(|_| is_open)?;
+        Some(Asked::new(memory.now(), api, path, headers, body, self.secret()))
     }
 
     /// Takes an exchange, and returns at once.
@@ -151,9 +178,9 @@ impl Recorder {
 
     /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
     /// say.
-    pub(crate) async fn folded(&self, asked: &Asked, recall: RecallBy) -> Folded {
+    pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
         let (answer, answered) = oneshot::channel();
-        self.give(Job::Fold(asked.clone(), recall, answer));
+        self.give(Job::Fold(asked.clone(), answer));
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(folded) => folded.unwrap_or_default(),
             Err(_) => {
@@ -163,12 +190,10 @@ impl Recorder {
         }
     }
 
-    /// Leaves the requests of a conversation as they are from now on: its provider has refused what was sent in their
-    /// place, and said why.
-    pub(crate) fn leave_alone(&self, asked: &Asked, why: &str) {
-        let why: String = why.chars().take(LONGEST_REASON).collect();
+    /// Sends a conversation whole from now on: its provider has refused a part of it with this status.
+    pub(crate) fn leave_alone(&self, asked: &Asked, status: u16) {
         self.log(&format!(
-            "a conversation is sent whole from now on, because its provider refused a part of it: {why}"
+            "a conversation is sent whole from now on: its provider refused a part of it with status {status}"
         ));
         self.give(Job::LeaveAlone(asked.clone()));
     }
@@ -183,6 +208,7 @@ impl Recorder {
         if let Some(queue) = &*self.shared.queue.lock() {
             state.waiting.fetch_add(bytes, Ordering::Relaxed);
             if queue.send(job).is_err() {
+                state.waiting.fetch_sub(bytes, Ordering::Relaxed);
                 state.set_trouble("the recorder has ended".to_owned());
             }
         }
@@ -211,10 +237,9 @@ impl State {
         let bytes = job.bytes();
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
-            Job::Fold(asked, recall, answer) => keeper.fold(&asked, recall).and_then(|folded| {
-                // Who waited for it has sent something else meanwhile, or is gone.
-                answer.send(folded).or_else(|_| keeper.forget_shown(&asked))
-            }),
+            // A request that waited too long has been sent already, or its client is gone.
+            Job::Fold(_, answer) if answer.is_closed() => Ok(()),
+            Job::Fold(asked, answer) => keeper.fold(&asked).map(|folded| drop(answer.send(folded))),
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);

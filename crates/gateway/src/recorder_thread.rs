@@ -1,19 +1,19 @@
 //! An exchange on its way into the store.
 
-use crate::branches::{Heard, Known, Mark};
-use crate::caching::Caching;
 use crate::client_message::Digests;
+use crate::config::Reach;
 use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
-use crate::family::{Family, Member};
-use crate::fold::Fold;
-use crate::turn::{Recalls, can_declare};
-use crate::{RecallBy, SessionTodos};
-use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
-use foldback_core::{Message, SeqNo, Timestamp, TodoId};
-use std::cell::RefCell;
+use crate::family::Family;
+use crate::fold::{Fold, Sent};
+use crate::member::Member;
+use crate::spent::Spent;
+use crate::turn::can_declare;
+use crate::usage::Usage;
+use crate::{Ledger, RecallBy, SessionTodos};
+use foldback::{Error, ErrorKind, Memory, Origin};
+use foldback_core::TodoId;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A conversation of fewer bytes is sent as it is.
@@ -21,12 +21,6 @@ pub(crate) const SHORTEST: usize = 24 << 10;
 
 /// So many messages of clients are held in memory; the store has them all.
 const MOST_HELD: usize = 200_000;
-
-/// Messages of a client that are recorded in one transaction.
-const PER_TRANSACTION: usize = 128;
-
-/// So many messages of one conversation are at hand as they were sent first.
-const MOST_SENT: usize = 1_000;
 
 /// How often a conversation is placed, where others write to it too.
 const TRIES: usize = 4;
@@ -42,18 +36,19 @@ pub(crate) struct Keeper {
     /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
     /// cost the provider's cache.
     recalls: HashMap<TodoId, bool>,
+    reach: Reach,
+    ledger: Ledger,
 }
 
 /// What is sent in place of a request.
 #[derive(Default)]
 pub(crate) struct Folded {
-    /// A body with less in it, where there is less to send, and the places of its messages in the client's; what the
-    /// gateway has written has none.
-    pub(crate) part: Option<(String, Vec<Option<usize>>)>,
-    /// A body with all of it, where that cannot be the client's own: some thoughts in it were thought behind less.
-    pub(crate) whole: Option<String>,
-    /// The todo in which the model looks things up unseen by the client, and with which tools.
-    pub(crate) recall: Option<(TodoId, Recalls)>,
+    /// Less of it, where there is less to send.
+    pub(crate) part: Option<Sent>,
+    /// All of it, where that cannot be the client's own bytes: some thoughts in it were thought behind less.
+    pub(crate) whole: Option<Sent>,
+    /// The todo in which the model looks things up unseen by the client.
+    pub(crate) recall: Option<TodoId>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -69,10 +64,12 @@ impl Keeper {
         memory: Memory,
         secret: [u8; 32],
         folder: Option<String>,
+        reach: Reach,
         session: Arc<SessionTodos>,
+        ledger: Ledger,
     ) -> Self {
         let (families, digests, recalls) = (HashMap::new(), Digests::default(), HashMap::new());
-        Self { memory, secret, folder, families, digests, session, recalls }
+        Self { memory, secret, folder, families, digests, session, recalls, reach, ledger }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -80,43 +77,57 @@ impl Keeper {
         self.families.clear();
     }
 
-    /// Records what of an exchange is new.
+    /// Records what of an exchange is new, and what it cost.
     ///
     /// # Errors
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
-        let answer = exchange.answer();
-        if let Some((_, conversation)) = self.read(&exchange.asked, answer.as_deref())? {
-            self.tried(&conversation, Self::record)?;
-        }
-        Ok(())
+        let (asked, answer) = (&exchange.asked, exchange.answer());
+        let (body, mut conversation) = self.read(asked, answer.as_deref())?;
+        conversation.shown = exchange.instead.map(|instead| instead.shown);
+        let spent = Spent {
+            at: asked.at,
+            sent: exchange.instead.map_or(body.len(), |instead| instead.bytes) as u64,
+            whole: body.len() as u64,
+            usage: answer.and_then(|answer| Usage::of(asked.api, &answer)),
+        };
+        let recorded = match conversation.asked {
+            0 => Ok(None),
+            _ => self.tried(&conversation, |keeper, name, conversation| {
+                let recorded = keeper.recorded(name, conversation)?;
+                Ok(recorded.map(|(member, _)| {
+                    let todo = member.session.todo().to_string();
+                    spent.entry(conversation, todo, &mut member.held)
+                }))
+            }),
+        };
+        // What cannot be recorded is billed all the same.
+        let alone = || spent.entry(&conversation, self.name_of(&conversation), &mut None);
+        let entry = recorded.as_ref().ok().cloned().flatten().unwrap_or_else(alone);
+        self.ledger.note(&entry);
+        recorded.map(drop)
     }
 
     /// Records what of a long conversation is new before it is sent, and gives what is sent in its place.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
-    pub(crate) fn fold(&mut self, asked: &Asked, recall: RecallBy) -> Result<Folded, Unkept> {
-        let Some((body, mut conversation)) = self.read(asked, None)? else {
-            return Ok(Folded::default());
-        };
-        let is_unseen = recall == RecallBy::Stream && can_declare(conversation.api, &body);
-        if is_unseen {
-            conversation.terms.recalls_unseen();
-        }
+    pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
+        let (body, conversation) = self.read(asked, None)?;
         let is_short = conversation.terms.place.len() < SHORTEST;
-        let may_fold = recall != RecallBy::Off && conversation.terms.load.is_some() && !is_short;
+        if conversation.asked == 0 || conversation.terms.load.is_none() {
+            return Ok(Folded::default());
+        }
         self.tried(&conversation, |keeper, name, conversation| {
-            let found = if is_unseen { keeper.found(name, conversation)? } else { None };
-            let mut folded = match may_fold {
-                true => keeper.folded(name, conversation, &body)?,
-                false => Folded::default(),
+            let found = match conversation.terms.is_unseen {
+                true => keeper.found(name, conversation)?,
+                false => None,
             };
-            folded.recall = folded.recall.filter(|_| is_unseen);
-            if let Some(todo) = found {
-                folded.recall = Some((todo, Recalls::All));
-            }
-            Ok(folded)
+            let folded = match is_short {
+                true => Folded::default(),
+                false => keeper.folded(name, conversation, &body)?,
+            };
+            Ok(Folded { recall: found.or(folded.recall), ..folded })
         })
     }
 
@@ -125,41 +136,32 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
-        let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
+        let (_, conversation) = self.read(asked, None)?;
         self.tried(&conversation, |keeper, name, conversation| {
             if let Some((member, _)) = keeper.recorded(name, conversation)? {
-                (member.is_left_alone, member.shown) = (true, None);
+                member.is_left_alone = true;
             }
             Ok(())
         })
     }
 
-    /// What was to be sent of a conversation was not.
-    ///
-    /// # Errors
-    /// As [`keep`](Self::keep).
-    pub(crate) fn forget_shown(&mut self, asked: &Asked) -> Result<(), Unkept> {
-        let Some((_, conversation)) = self.read(asked, None)? else { return Ok(()) };
-        self.tried(&conversation, |keeper, name, conversation| {
-            if let Some((member, _)) = keeper.recorded(name, conversation)? {
-                member.shown = None;
-            }
-            Ok(())
-        })
-    }
-
-    /// Reads a request; `None` where it is no part of an agent's work.
+    /// Reads a request. What is no part of an agent's work has no messages.
     fn read(
         &mut self,
         asked: &Asked,
         answer: Option<&str>,
-    ) -> Result<Option<(String, Conversation)>, Unkept> {
+    ) -> Result<(String, Conversation), Unkept> {
         let packed =
             || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
         let body = asked.body().ok_or_else(packed)?;
         let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
-        let read = read.map_err(Unkept::Unreadable)?;
-        Ok(read.filter(|read| read.asked > 0).map(|read| (body, read)))
+        let mut read = read.map_err(Unkept::Unreadable)?;
+        match self.reach.by {
+            RecallBy::Mcp if read.terms.load_says.contains(&self.reach.mark) => {}
+            RecallBy::Stream if can_declare(read.api, &body) => read.terms.recalls_unseen(),
+            _ => read.terms.load = None,
+        }
+        Ok((body, read))
     }
 
     /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
@@ -225,10 +227,6 @@ impl Keeper {
         Ok(())
     }
 
-    fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
-        self.recorded(name, conversation).map(drop)
-    }
-
     /// Records what of a conversation is new. Gives the one that it belongs to, and its last message there.
     fn recorded(
         &mut self,
@@ -250,18 +248,11 @@ impl Keeper {
         if known.messages == digests.len() && again.is_empty() {
             return Ok(Some((member, known.node)));
         }
-        if let Some(load) = &conversation.terms.load {
-            member.session.set_load_name(load);
-        }
         let answer = conversation.messages.iter().skip(conversation.asked);
         let answer: Vec<_> =
             answer.flat_map(|answer| answer.messages().unwrap_or_default()).collect();
         self.session.note(member.session.todo(), &answer);
-        // Where others have written meanwhile, going elsewhere shows it.
-        let seq = member.session.len();
-        // What comes now may stand on something else than what came last.
-        member.go_to(known.node)?;
-        let tip = member.record(seq, conversation, &known, &again)?;
+        let tip = member.record(conversation, &known, &again)?;
         Ok(Some((member, tip)))
     }
 
@@ -276,39 +267,22 @@ impl Keeper {
         let Some((member, tip)) = self.recorded(name, conversation)? else {
             return Ok(Folded::default());
         };
-        member.go_to(tip)?;
+        member.go_to(tip, conversation)?;
         let (recorded, behind) = (member.branches.recorded(tip), member.branches.behind(tip));
-        let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
-        let todo = member.session.todo().clone();
-        let sent = RefCell::new(std::mem::take(&mut member.sent));
-        let before = |place: usize| {
-            let n = *branch.get(place)?;
-            if let Some(known) = sent.borrow().get(&n) {
-                return Some(Arc::clone(known));
-            }
-            let read = memory.sent(&todo, n, 1).ok()?;
-            let text: Arc<str> = read.into_iter().next()?.json.into();
-            sent.borrow_mut().insert(n, Arc::clone(&text));
-            Some(text)
-        };
-        let fold = Fold { conversation, recorded: &recorded, behind: &behind, before: &before };
-        let whole = fold.whole(body);
-        let arrangement = match member.is_left_alone {
-            true => None,
-            false => member.arrangement(conversation, &recorded, now)?,
-        };
+        let arrangement = member.arrangement(conversation, &recorded, now)?;
         let declares = arrangement.as_ref().is_some_and(|arrangement| arrangement.declares);
-        let recall = declares.then(|| (todo.clone(), Recalls::Load));
+        let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
+        let mut fold = Fold {
+            conversation,
+            recorded: &recorded,
+            behind: &behind,
+            before: &mut |place| member.first_sent(&memory, *branch.get(place)?),
+        };
+        let whole = fold.whole(body);
         let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
-        member.sent = sent.into_inner();
-        if member.sent.len() > MOST_SENT {
-            member.sent.clear();
-        }
-        let part = part.filter(|part| part.shown != whole.shown);
-        let shown = part.as_ref().unwrap_or(&whole).shown;
-        member.shown = tip.map(|tip| (tip, shown));
-        let part = part.and_then(|part| Some((part.body?, part.places)));
-        Ok(Folded { part, whole: whole.body, recall })
+        let part = part.filter(|_| !member.is_left_alone);
+        let todo = member.session.todo().clone();
+        Ok(Folded { part, whole, recall: declares.then_some(todo) })
     }
 
     /// Forgets families until there is room, but not this one.
@@ -318,105 +292,6 @@ impl Keeper {
         if held(&self.families) > MOST_HELD {
             self.families.retain(|name, _| name == kept);
         }
-    }
-}
-
-impl Member {
-    /// What of a conversation the client sends for the first time although it is known: answers of the model.
-    fn sent_again(&mut self, conversation: &Conversation, known: &Known) -> Vec<SentAgain> {
-        let now = self.branches.sent_now(known.node).into_iter();
-        now.filter_map(|(place, mut again)| {
-            again.sent.json = conversation.messages.get(place)?.json.clone();
-            Some(again)
-        })
-        .collect()
-    }
-
-    /// Shows the branch that ends with this message from now on.
-    fn go_to(&mut self, tip: Option<u32>) -> Result<(), Error> {
-        let branch = self.branches.recorded(tip);
-        if !self.session.follows(&branch) {
-            self.session.follow(&branch, &[])?;
-            self.pinned = 0;
-        }
-        Ok(())
-    }
-
-    /// What the next request shows.
-    fn arrangement(
-        &mut self,
-        conversation: &Conversation,
-        recorded: &[Range<u64>],
-        now: Timestamp,
-    ) -> Result<Option<Arrangement>, Error> {
-        let session = &mut self.session;
-        let head = recorded.get(..conversation.head()).unwrap_or_default();
-        for seq in head.iter().skip(self.pinned).flat_map(Clone::clone) {
-            session.pin(SeqNo(seq))?;
-        }
-        self.pinned = head.len();
-        let caching = Caching::usual(conversation.api, &conversation.terms);
-        let before = self.asked.replace((now, conversation.terms.model.clone()));
-        let is_warm = before.is_some_and(|(at, model)| {
-            let life = i64::try_from(caching.life.as_millis()).unwrap_or(i64::MAX);
-            now.0.saturating_sub(at.0) < life
-                && (model.is_empty() || model == conversation.terms.model)
-        });
-        session.set_cache_aware(caching.policy(!conversation.terms.is_unseen));
-        if !is_warm {
-            session.cool();
-        }
-        session.hold(!conversation.may_fold());
-        Ok(session.arrangement())
-    }
-
-    /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew. Gives its last
-    /// message.
-    fn record(
-        &mut self,
-        mut seq: u64,
-        conversation: &Conversation,
-        known: &Known,
-        again: &[SentAgain],
-    ) -> Result<Option<u32>, Error> {
-        let (mut parent, mut again) = (known.node, again);
-        let mut rest = conversation.messages.get(known.messages..).unwrap_or_default();
-        let mut place = known.messages;
-        while !rest.is_empty() || !again.is_empty() {
-            let (batch, later) = rest.split_at(rest.len().min(PER_TRANSACTION));
-            let first = self.branches.next();
-            let mut marks = Vec::with_capacity(batch.len());
-            let mut sent = Vec::with_capacity(batch.len());
-            for (n, message) in (first..).zip(batch) {
-                let is_answer = place >= conversation.asked;
-                let mark = Mark {
-                    digest: message.digest,
-                    agent: conversation.agent.filter(|_| place == known.messages),
-                    answer: is_answer.then_some(Heard::FromModel),
-                    behind: self
-                        .shown
-                        .filter(|(tip, _)| Some(*tip) == parent)
-                        .map(|(_, shown)| shown),
-                };
-                let instructions = conversation.instructions.clone().filter(|_| parent.is_none());
-                // It was read before, or it would not be here.
-                let said = message.messages();
-                let said = said.unwrap_or_else(|_| vec![Message::user(&message.json)]);
-                let messages = instructions.into_iter().chain(said);
-                let (tag, json, messages) = (mark.tag(), message.json.clone(), messages.collect());
-                sent.push(NewSent { parent, tag, json, messages });
-                marks.push(mark);
-                (parent, place) = (Some(n), place + 1);
-            }
-            self.session.record_sent(SeqNo(seq), first, &sent, again)?;
-            for (one, mark) in sent.iter().zip(marks) {
-                let end = seq + one.messages.len() as u64;
-                self.branches.push(one.parent, seq..end, mark);
-                seq = end;
-            }
-            (rest, again) = (later, &[]);
-        }
-        Ok(parent)
     }
 }
 

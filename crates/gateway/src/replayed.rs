@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 const MARK: &str = "cache_control";
 
 /// The message `now` as it was sent `before`: a client may write it anew, with its keys in another order or a text in a
-/// block of its own. Marks for the cache are those of now, and so are thoughts: what a client drops stays away.
+/// block of its own. Marks for the cache are those of now. One that holds thoughts is sent as it is now.
 pub(crate) fn replayed(api: Api, before: &str, now: &str) -> String {
-    let thinks = |json: &str| json.contains("thinking\"");
-    if before == now || thinks(before) != thinks(now) {
+    let thinks = |json: &str| ["thinking\"", "\"reasoning"].iter().any(|mark| json.contains(mark));
+    if before == now || thinks(before) || thinks(now) {
         return now.to_owned();
     }
     let is_marked = before.contains(MARK) || now.contains(MARK);
@@ -23,9 +23,9 @@ pub(crate) fn replayed(api: Api, before: &str, now: &str) -> String {
 /// The message of before with the marks of now; `None` where they do not fit.
 fn marked(before: &str, now: &str) -> Option<String> {
     let mut message: Map<String, Value> = serde_json::from_str(before).ok()?;
-    let now: Map<String, Value> = serde_json::from_str(now).ok()?;
-    let marks: Vec<Option<Value>> = match now.get("content")? {
-        Value::Array(blocks) => blocks.iter().map(|block| block.get(MARK).cloned()).collect(),
+    let mut now: Map<String, Value> = serde_json::from_str(now).ok()?;
+    let marks: Vec<Option<Value>> = match now.get_mut("content")? {
+        Value::Array(blocks) => blocks.iter_mut().map(taken).collect(),
         _ => vec![None],
     };
     let content = message.get_mut("content")?;
@@ -36,13 +36,22 @@ fn marked(before: &str, now: &str) -> Option<String> {
         if blocks.len() != marks.len() {
             return None;
         }
+        blocks.iter_mut().for_each(|block| drop(taken(block)));
+        // Marks further inside are where the client has them now.
+        let is_marked = |value: &Value| value.to_string().contains(MARK);
+        if blocks.iter().any(is_marked) || now.get("content").is_some_and(is_marked) {
+            return None;
+        }
         for (block, mark) in blocks.iter_mut().zip(marks) {
-            let block = block.as_object_mut()?;
-            block.shift_remove(MARK);
-            block.extend(mark.map(|mark| (MARK.to_owned(), mark)));
+            block.as_object_mut()?.extend(mark.map(|mark| (MARK.to_owned(), mark)));
         }
     }
     Some(Value::Object(message).to_string())
+}
+
+/// Takes a block's mark.
+fn taken(block: &mut Value) -> Option<Value> {
+    block.as_object_mut()?.shift_remove(MARK)
 }
 
 #[cfg(test)]

@@ -19,14 +19,29 @@ pub(crate) struct Rewriting {
 }
 
 impl Rewriting {
-    /// Whether other words are left of the message.
-    pub(crate) fn changes_words(&self) -> bool {
-        !self.instead.is_empty() || self.stays.is_some()
+    /// What is changed of the words, as texts: the same for the same changes.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        let mut steps = Vec::new();
+        for message in &self.instead {
+            steps.push(message.text().into_owned());
+            steps.extend(message.tool_calls().iter().map(|call| call.arguments.clone()));
+        }
+        if let Some((results, has_words)) = &self.stays {
+            let mut results: Vec<&str> = results.iter().map(String::as_str).collect();
+            results.sort_unstable();
+            steps.push(format!("{} {has_words}", results.join(" ")));
+        }
+        steps
+    }
+
+    /// Whether thoughts of this message leave.
+    pub(crate) fn drops_thoughts_of(&self, json: &str) -> bool {
+        self.drops_thinking && json.contains("thinking\"")
     }
 
     /// Whether anything of it changes.
-    pub(crate) fn changes(&self, json: &str) -> bool {
-        self.changes_words() || (self.drops_thinking && json.contains("thinking\""))
+    fn changes(&self, json: &str) -> bool {
+        !self.instead.is_empty() || self.stays.is_some() || self.drops_thoughts_of(json)
     }
 
     /// The message as it is sent; `None` where nothing of it is left. A message of another shape than its API's

@@ -8,6 +8,12 @@ use std::collections::VecDeque;
 /// So many calls are remembered. A client carries a call out as soon as it has the answer.
 const MOST_CALLS: usize = 64;
 
+/// So many todos are known; the others have not been recorded into for long.
+const MOST_TODOS: usize = 1_000;
+
+/// The names of the tools that read, as they end.
+const TOOLS: [&str; 3] = ["search_block", "list_blocks", "load"];
+
 /// The todos of what passes through a gateway, and which of them called a tool last.
 #[derive(Default)]
 pub struct SessionTodos {
@@ -51,7 +57,9 @@ impl SessionTodos {
         let mut state = self.state.lock();
         state.todos.retain(|known| known != todo);
         state.todos.insert(0, todo.clone());
-        for call in messages.iter().flat_map(Message::tool_calls) {
+        state.todos.truncate(MOST_TODOS);
+        let calls = messages.iter().flat_map(Message::tool_calls);
+        for call in calls.filter(|call| TOOLS.iter().any(|tool| call.name.ends_with(tool))) {
             let (tool, arguments) = (call.name.clone(), one_form(&call.arguments));
             state.calls.push_back(Called { todo: todo.clone(), tool, arguments });
             if state.calls.len() > MOST_CALLS {

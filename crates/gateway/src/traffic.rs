@@ -6,6 +6,7 @@ use crate::{Api, Log};
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, StatusCode};
 use bytes::{Bytes, BytesMut};
+use foldback_core::Timestamp;
 use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -48,8 +49,7 @@ struct Shared {
 /// An exchange as it stands in its file.
 #[derive(Serialize)]
 struct Record<'x> {
-    /// Milliseconds since 1970.
-    at: u64,
+    at: Timestamp,
     api: Api,
     path: &'x str,
     client: &'x str,
@@ -74,10 +74,11 @@ impl Traffic {
 
     /// Begins to keep an exchange.
     pub(crate) fn asked(&self, api: Api, path: &str, headers: &HeaderMap, body: &Bytes) -> Tape {
-        let asked = Asked::new(api, path, headers, body, &self.shared.secret);
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = Timestamp(i64::try_from(at.as_millis()).unwrap_or_default());
+        let asked = Asked::new(at, api, path, headers, body, &self.shared.secret);
         let n = self.shared.count.fetch_add(1, Ordering::Relaxed);
-        let (at, began) = (SystemTime::now(), Instant::now());
-        Tape { traffic: self.clone(), n, asked, at, began }
+        Tape { traffic: self.clone(), n, asked, began: Instant::now() }
     }
 
     /// Waits until everything that was taken is written.
@@ -93,7 +94,6 @@ pub(crate) struct Tape {
     /// Its number in this gateway.
     n: u64,
     asked: Asked,
-    at: SystemTime,
     began: Instant,
 }
 
@@ -174,13 +174,12 @@ impl Shared {
         let answer = whole.answer.freeze();
         let answer = begun(&whole.headers, &answer).ok_or_else(packed)?;
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let at = ms(whole.tape.at.duration_since(UNIX_EPOCH).unwrap_or_default());
         let mut headers = BTreeMap::new();
         for (name, value) in asked.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING) {
             headers.insert(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
         }
         let record = Record {
-            at,
+            at: asked.at,
             api: asked.api,
             path: &asked.path,
             client: &asked.sender.client,
@@ -194,7 +193,7 @@ impl Shared {
         };
         let mut line = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
         line.push(b'\n');
-        let name = format!("{at:013}-{}-{:06}", std::process::id(), whole.tape.n);
+        let name = format!("{:013}-{}-{:06}", asked.at.0, std::process::id(), whole.tape.n);
         let (part, file) = (format!("{name}.part"), format!("{name}.json"));
         let (part, file) = (self.dir.join(part), self.dir.join(file));
         let written = self.create(&part).and_then(|mut to| to.write_all(&line));

@@ -10,14 +10,18 @@ use std::sync::Arc;
 /// An answer links to so many blocks and stored parts at most; it names all of them.
 const LINKS: usize = 10;
 
-/// A tool with its schemas and all four hints.
-pub(crate) fn declared(tool: &MemoryTool) -> Tool {
+/// A tool with its schemas and all four hints. Its description ends with the mark, where there is one.
+pub(crate) fn declared(tool: &MemoryTool, mark: &str) -> Tool {
+    let description = match mark {
+        "" => tool.description.to_owned(),
+        mark => format!("{} {mark}", tool.description),
+    };
     let hints = ToolAnnotations::with_title(tool.title)
         .read_only(!tool.writes)
         .destructive(false)
         .idempotent(!tool.writes)
         .open_world(false);
-    Tool::new(tool.name, tool.description, schema(&tool.parameters))
+    Tool::new(tool.name, description, schema(&tool.parameters))
         .with_title(tool.title)
         .with_raw_output_schema(schema(tool.output))
         .with_annotations(hints)

@@ -17,6 +17,8 @@ pub struct Scope {
     pub(crate) chosen: Chosen,
     pub(crate) any_todo: bool,
     pub(crate) record: bool,
+    /// What the tools' descriptions end with.
+    pub(crate) mark: String,
 }
 
 /// Says which todos a call may be about, the likeliest first: of the tool's name and its arguments.
@@ -62,7 +64,7 @@ impl Scope {
     }
 
     fn of(chosen: Chosen) -> Self {
-        Self { chosen, any_todo: false, record: false }
+        Self { chosen, any_todo: false, record: false, mark: String::new() }
     }
 
     /// The same; searching and loading reach every todo of the store. It is for the client of the person
@@ -77,6 +79,12 @@ impl Scope {
     #[must_use]
     pub fn recording(self) -> Self {
         Self { record: true, ..self }
+    }
+
+    /// The same; the tools' descriptions end with this mark, by which a program knows them that sees the client's requests.
+    #[must_use]
+    pub fn with_mark(self, mark: &str) -> Self {
+        Self { mark: mark.to_owned(), ..self }
     }
 
     /// Whether notes may be recorded.

@@ -127,11 +127,13 @@ impl ServerHandler for MemoryServer {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools().map(|tool| declared(&tool)).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.tools().map(|tool| declared(&tool, &self.scope.mark)).collect(),
+        ))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools().find(|tool| tool.name == name).map(|tool| declared(&tool))
+        self.tools().find(|tool| tool.name == name).map(|tool| declared(&tool, &self.scope.mark))
     }
 
     async fn call_tool(

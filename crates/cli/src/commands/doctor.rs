@@ -3,9 +3,11 @@
 use super::verify;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
+use crate::gateway::runtime;
 use crate::output::{Output, text};
-use crate::store;
+use crate::store::{self, Temporary};
 use clap::Args;
+use foldback_gateway::{Check, Keeping, self_test};
 use serde::Serialize;
 
 /// Compare truth and indexes exhaustively; with --repair, make indexes again
@@ -19,11 +21,32 @@ use serde::Serialize;
 /// not hold, `tail` messages behind the last closed blocks, `folds`
 /// closed blocks, which have left the live view, `log_bytes` what stands in the engine's log, `graphs`
 /// conversations whose vectors are searched by a graph. The exit code is 1 when something was found.
+///
+/// With --gateway it looks at a gateway instead: at the one that runs at this URL, or without a URL at one of its own over
+/// an empty store, through which it sends requests to a provider of its own. In both cases it looks at the environment,
+/// too: base URLs where nothing answers, and proxies that requests to this machine would go through.
+/// FOLDBACK_GATEWAY_TOKEN holds the token of a gateway that wants one.
+///
+/// JSON: {"clean", "checks": [{"name", "ok", "what"}]}
 #[derive(Args)]
+#[command(after_long_help = "Examples:
+  foldback doctor --repair
+  foldback doctor --gateway
+  foldback doctor --gateway http://127.0.0.1:8377")]
 pub(crate) struct Doctor {
     /// Make indexes that do not agree with the records again, and let those behind catch up
     #[arg(long)]
     repair: bool,
+
+    /// Look at the gateway that runs there; without a URL, try one out
+    #[arg(long, value_name = "URL", conflicts_with = "repair")]
+    gateway: Option<Option<String>>,
+}
+
+#[derive(Serialize)]
+struct GatewayJson<'a> {
+    clean: bool,
+    checks: &'a [Check],
 }
 
 #[derive(Serialize)]
@@ -44,6 +67,9 @@ struct DoctorJson<'a> {
 
 impl Doctor {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if let Some(url) = self.gateway {
+            return look_at_gateway(url, globals, out);
+        }
         let memory = if self.repair {
             store::open_existing(globals)?
         } else {
@@ -90,4 +116,37 @@ impl Doctor {
         }
         Ok(Outcome::clean_if(checkup.is_clean()))
     }
+}
+
+/// Looks at a gateway, and at how clients would find it.
+fn look_at_gateway(
+    url: Option<String>,
+    globals: &Globals,
+    out: &Output,
+) -> Result<Outcome, CliError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let checks = runtime()?.block_on(async {
+        let mut checks = match url {
+            Some(url) => {
+                let token = variable("FOLDBACK_GATEWAY_TOKEN");
+                Check::of_gateway(&url, token.as_deref()).await
+            }
+            None => {
+                let options = store::temporary_options(globals)?.with_view(Keeping::view());
+                self_test(Temporary::new(&options)?.memory().clone()).await?
+            }
+        };
+        checks.extend(Check::of_environment(variable).await);
+        Ok::<_, CliError>(checks)
+    })?;
+    let clean = checks.iter().all(|check| check.ok);
+    if out.is_json() {
+        out.json(&GatewayJson { clean, checks: &checks })?;
+        return Ok(Outcome::clean_if(clean));
+    }
+    for check in &checks {
+        let mark = if check.ok { "ok" } else { "wrong" };
+        out.line(format!("{mark:<5}  {:<11}  {}", check.name, text::one_line(&check.what)))?;
+    }
+    Ok(Outcome::clean_if(clean))
 }

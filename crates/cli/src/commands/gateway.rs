@@ -2,7 +2,7 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Hosted, Providers, notes, runtime};
+use crate::gateway::{Hosted, Providers, RecallArg, notes, runtime};
 use crate::output::Output;
 use crate::run::Signals;
 use clap::Args;
@@ -11,7 +11,8 @@ use serde::Serialize;
 /// Stand between any agent and its model provider, and record what is said
 ///
 /// An agent is pointed at the gateway by its base URL, and nothing else of it changes: requests go to the provider
-/// byte for byte, and so do the answers on their way back. The agent's own key is passed on and never kept. Each
+/// byte for byte, but for what a long conversation can do without for the moment, which the model loads from the store
+/// when it needs it. The agent's own key is passed on and never kept. Each
 /// conversation is recorded into a todo of its own, which `foldback todos`, `search`, `load` and `export` read.
 ///
 /// It answers programs of this machine alone, until Ctrl-C; a second one does not wait for answers that are being
@@ -47,6 +48,10 @@ struct GatewayJson<'a> {
 
 impl Gateway {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if self.providers.recall == Some(RecallArg::Mcp) {
+            let why = "--recall mcp is for `foldback wrap`, which gives a program the tools; expected stream or off";
+            return Err(CliError::Usage(why.to_owned()));
+        }
         let mut config = self.providers.config(globals, out, notes(out))?;
         let from_environment = || std::env::var("FOLDBACK_GATEWAY_TOKEN").ok();
         config.token = self.token.or_else(from_environment).filter(|token| !token.is_empty());

@@ -14,6 +14,7 @@ mod forget;
 mod gateway;
 mod grant;
 mod import;
+mod ledger;
 mod load;
 mod mcp;
 mod model;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Chat(Box<chat::Chat>),
     Wrap(wrap::Wrap),
     Gateway(gateway::Gateway),
+    Ledger(ledger::Ledger),
     Sessions(sessions::Sessions),
     #[command(subcommand)]
     Trajectories(trajectories::Trajectories),
@@ -90,6 +92,7 @@ pub(crate) fn run(
         Command::Chat(chat) => chat.run(globals, out),
         Command::Wrap(wrap) => wrap.run(globals, out),
         Command::Gateway(gateway) => gateway.run(globals, out),
+        Command::Ledger(ledger) => ledger.run(globals, out),
         Command::Sessions(sessions) => sessions.run(globals, out),
         Command::Trajectories(trajectories) => trajectories.run(globals, out),
         Command::Replay(replay) => replay.run(globals, out),

@@ -3,7 +3,7 @@
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::gateway::{Client, Hosted, Providers, Recall, RecallArg, runtime};
-use crate::output::Output;
+use crate::output::{Output, text};
 use crate::run::{Heard, Signals};
 use clap::Args;
 use foldback_gateway::{GatewayConfig, Keeping, Log};
@@ -86,7 +86,7 @@ impl Wrap {
         name: &Path,
         client: Client,
         recall: RecallArg,
-        config: GatewayConfig,
+        mut config: GatewayConfig,
         out: &Output,
     ) -> Result<Outcome, CliError> {
         let mut signals = Signals::open();
@@ -96,9 +96,17 @@ impl Wrap {
             }
             _ => None,
         };
+        let mark = memory.as_ref().map(Keeping::load_mark).unwrap_or_default();
+        config.load_mark.clone_from(&mark);
         let hosted = Hosted::begin(config, "127.0.0.1:0").await?;
+        let ledger = hosted.recorder().ledger().clone();
         let recall = match memory {
-            Some(memory) => Some(Recall::begin(memory, hosted.recorder().session_todos()).await?),
+            Some(memory) => {
+                let todos = hosted.recorder().session_todos();
+                let begun = Recall::begin(memory, todos, &mark).await;
+                // Without the tools nothing is left out, and the program runs all the same.
+                begun.map_err(|error| out.note(error)).ok()
+            }
             None => None,
         };
         let variable = |name: &str| std::env::var(name).ok();
@@ -123,6 +131,17 @@ impl Wrap {
         // The program's own end goes before the gateway's.
         if let Err(error) = hosted.end(&mut signals).await {
             out.note(error);
+        }
+        let sums = ledger.sums();
+        if sums.sent.cost < sums.whole.cost {
+            let saved = text::saved(sums.sent.cost, sums.whole.cost);
+            let (sent, whole) = (sums.sent.tokens.total(), sums.whole.tokens.total());
+            out.note(format_args!(
+                "{}, {} tokens sent in place of {}: {saved} saved",
+                text::count(sums.requests, "request"),
+                text::short(sent),
+                text::short(whole),
+            ));
         }
         let status = status.map_err(|(what, source)| CliError::Io { what, source })?;
         Ok(Outcome::Program(code_of(status)))

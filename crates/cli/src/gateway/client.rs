@@ -69,7 +69,12 @@ impl Client {
             launch.environment.push((name, hosts.collect::<Vec<_>>().join(",")));
         }
         match self {
-            Self::ClaudeCode => launch.arguments.extend(recall.into_iter().flat_map(claude_code)),
+            Self::ClaudeCode => {
+                if let Some(recall) = recall {
+                    launch.arguments.extend(claude_code());
+                    launch.environment.push((RECALL, recall.to_owned()));
+                }
+            }
             Self::Codex => {
                 launch.arguments =
                     vec!["-c".into(), format!("openai_base_url={}", json!(with_version)).into()];
@@ -86,10 +91,14 @@ impl Client {
     }
 }
 
+/// Where Claude Code reads the address of the server of tools: other users of this machine see a program's arguments.
+const RECALL: &str = "FOLDBACK_RECALL_URL";
+
 /// The server of tools for Claude Code. Its tools only read, so it need not ask the person for leave each time.
-fn claude_code(recall: &str) -> [OsString; 2] {
-    let servers =
-        json!({ "mcpServers": { SERVER: { "type": "http", "url": recall, "alwaysLoad": true } } });
+fn claude_code() -> [OsString; 2] {
+    let url = format!("${{{RECALL}}}");
+    let server = json!({ "type": "http", "url": url, "alwaysLoad": true });
+    let servers = json!({ "mcpServers": { SERVER: server } });
     let tools =
         ["search_block", "list_blocks", "load"].map(|tool| format!("mcp__{SERVER}__{tool}"));
     [format!("--mcp-config={servers}").into(), format!("--allowedTools={}", tools.join(",")).into()]

@@ -7,8 +7,10 @@ use crate::run::Signals;
 use crate::store;
 use clap::{Args, ValueEnum};
 use foldback_gateway::{
-    Gateway, GatewayConfig, GatewayError, Keeping, Log, RecallBy, Recorder, Traffic, Upstream,
+    Gateway, GatewayConfig, GatewayError, Keeping, Ledger, Log, RecallBy, Recorder, Traffic,
+    Upstream,
 };
+use foldback_kv::Engine;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,9 +37,9 @@ pub(crate) struct Providers {
     /// Keep each exchange of a conversation in this folder, as a file: request and answer as text, and no key
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// How the model reaches what is left out of its requests: "mcp" by tools that the agent has itself, as a client of
-    /// `foldback mcp`; "stream" by tools that the gateway answers within a turn, unseen by the client; "off" leaves
-    /// nothing out [default: mcp; with `wrap` stream, but for clients that take the tools]
+    /// How the model reaches what is left out of its requests: "stream" by tools that the gateway answers within a turn,
+    /// unseen by the client; "mcp", with `wrap` alone, by tools that Claude Code or OpenCode is given; "off" leaves nothing
+    /// out [default: stream; with `wrap`, mcp for those two]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recall: Option<RecallArg>,
 
@@ -77,8 +79,15 @@ impl Providers {
                 Err(error) => Keeping::Impossible(error.to_string()),
             },
         };
+        // The memory engine has no folder.
+        config.ledger = match &config.keeping {
+            Keeping::On(_) if globals.engine() != Engine::Memory => {
+                Some(store::folder(globals)?.join(Ledger::FILE))
+            }
+            _ => None,
+        };
         config.traffic.clone_from(&self.record);
-        config.recall = match self.recall.unwrap_or(RecallArg::Mcp) {
+        config.recall = match self.recall.unwrap_or(RecallArg::Stream) {
             RecallArg::Off => RecallBy::Off,
             RecallArg::Mcp => RecallBy::Mcp,
             RecallArg::Stream => RecallBy::Stream,

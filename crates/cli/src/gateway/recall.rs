@@ -12,6 +12,16 @@ use tokio::task::JoinHandle;
 /// The name under which a client knows the server.
 pub(crate) const SERVER: &str = "foldback";
 
+/// A word that nobody guesses.
+fn random_word() -> Result<String, CliError> {
+    let mut word = [0; 16];
+    getrandom::fill(&mut word).map_err(|error| CliError::Io {
+        what: "asking for a random word".to_owned(),
+        source: error.into(),
+    })?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(word)))
+}
+
 /// A server of the memory's tools that is being served to one program.
 pub(crate) struct Recall {
     /// Where the program finds it: nobody else knows the last word of the address.
@@ -22,18 +32,18 @@ pub(crate) struct Recall {
 
 impl Recall {
     /// Begins to serve what the todos of a session hold.
-    pub(crate) async fn begin(memory: Memory, todos: Arc<SessionTodos>) -> Result<Self, CliError> {
-        let mut word = [0; 16];
-        getrandom::fill(&mut word).map_err(|error| CliError::Io {
-            what: "asking for a random word".to_owned(),
-            source: error.into(),
-        })?;
-        let word = format!("{:032x}", u128::from_ne_bytes(word));
+    pub(crate) async fn begin(
+        memory: Memory,
+        todos: Arc<SessionTodos>,
+        mark: &str,
+    ) -> Result<Self, CliError> {
+        let word = random_word()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let server = HttpServer::bind(address).await;
         let server = server.map_err(|error| CliError::Usage(error.to_string()))?.with_word(&word);
         let url = server.url();
-        let scope = Scope::session(Arc::new(move |tool, arguments| todos.of_call(tool, arguments)));
+        let scope = Scope::session(Arc::new(move |tool, arguments| todos.of_call(tool, arguments)))
+            .with_mark(mark);
         let memory = MemoryServer::new(move || Ok(memory.clone()), scope);
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(async {

@@ -4,7 +4,7 @@ use crate::shell::{Ran, Shell, line, quay};
 use std::io::Read as _;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "run",
     "chat",
     "replay",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 19] = [
     "load",
     "view",
     "mcp",
+    "ledger",
     "verify",
     "doctor",
     "compact",

@@ -88,6 +88,96 @@ fn gw17_a_wrapped_program_is_recorded_and_its_exit_code_returned() {
     assert!(seen.iter().all(|seen| seen.header("x-api-key") == Some("k-canary")), "{seen:?}");
 }
 
+/// GW15: what a wrapped program took is in the ledger, and what was saved is said when it ends.
+#[test]
+fn gw15_the_ledger_of_a_wrapped_program() {
+    if !has_curl() {
+        return;
+    }
+    let (shell, runtime) = (Shell::new(), Runtime::new().unwrap());
+    let provider = provider(&runtime);
+    assert_eq!(shell.json(&["ledger"]), json!([]), "there is no store yet");
+    let load = foldback::MemoryTool::all().into_iter().find(|tool| tool.name == "load").unwrap();
+    let schema: Value = serde_json::from_str(&load.parameters).unwrap();
+    let tool = json!({ "name": "load", "description": load.description, "input_schema": schema });
+    let mut messages = Vec::new();
+    for n in 0..40 {
+        let text = format!("Berth {n} holds crane {}. ", n * 31).repeat(120);
+        let mark = json!({ "type": "ephemeral" });
+        let block = json!({ "type": "text", "text": text, "cache_control": mark });
+        messages.push(json!({ "role": "user", "content": [block] }));
+        let body =
+            json!({ "model": "claude-x", "max_tokens": 9, "tools": [tool], "messages": messages });
+        shell.write(&format!("{n}.json"), body.to_string());
+        messages.last_mut().unwrap()["content"] = json!(text);
+        messages.push(json!({ "role": "assistant", "content": "It is berth 七." }));
+    }
+    let script = "for n in $(seq 0 39); do curl -sS --noproxy '*' -o /dev/null -A shell-agent/1 \
+        -H 'anthropic-version: 1' -d @$n.json \"$ANTHROPIC_BASE_URL/v1/messages\"; done";
+    let ran = wrapped(&shell, &provider, &["sh", "-c", script]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("40 requests, ") && ran.stderr.contains(" saved"), "{ran:?}");
+    let ran = wrapped(
+        &shell,
+        &provider,
+        &["sh", "-c", &asking("OPENAI_BASE_URL", "/chat/completions", "?")],
+    );
+    assert!(!ran.stderr.contains(" saved"), "{ran:?}");
+    let rows = shell.json(&["ledger"]);
+    let (billed, rows) = (provider.billed(), rows.as_array().unwrap());
+    let sum = |key: &str| rows.iter().filter_map(|row| row["sent"][key].as_u64()).sum::<u64>();
+    assert_eq!((rows.len(), rows[0]["requests"].as_u64()), (2, Some(40)), "{rows:?}");
+    assert_eq!(
+        (sum("read"), sum("read") + sum("written") + sum("plain")),
+        (billed.read, billed.read + billed.written + billed.plain)
+    );
+    assert_eq!(
+        shell.todos(),
+        [rows[0]["name"].as_str().unwrap(), rows[1]["name"].as_str().unwrap()]
+    );
+    assert!(rows[0]["whole"]["cost"].as_f64() > rows[0]["sent"]["cost"].as_f64(), "{rows:?}");
+    let models = shell.json(&["ledger", "--by", "model"]);
+    assert_eq!((&models[0]["name"], &models[1]["name"]), (&json!("claude-x"), &json!("m")));
+    let today = shell.json(&["ledger", "--by", "day", "--since", "2025-01-01"]);
+    assert_eq!(
+        (today.as_array().unwrap().len(), &today[0]["requests"]),
+        (1, &json!(41)),
+        "{today}"
+    );
+    assert_eq!(shell.json(&["ledger", "--since", "2999-01-01T00:00:00Z"]), json!([]));
+    let table = shell.ok(&["ledger"]);
+    assert!(table.text().contains("cost whole") && table.text().contains("all"), "{table:?}");
+    assert_eq!(shell.run(&["ledger", "--since", "yesterday"]).code, 2);
+}
+
+/// GW16: the doctor tries a gateway out, looks at one that runs, and finds a base URL where nobody answers.
+#[test]
+fn gw16_the_doctor_looks_at_gateways() {
+    let shell = Shell::new();
+    let looked = |url: Option<&str>, set: &[(&str, &str)], json: bool| {
+        let mut command = shell.command();
+        for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            command.env_remove(name);
+        }
+        command.args(["doctor", "--gateway"]).args(url).args(json.then_some("--json"));
+        Ran::of(command.envs(set.iter().copied()).output().unwrap())
+    };
+    let ran = looked(None, &[], false);
+    let ok = ran.text().lines().filter(|line| line.starts_with("ok ")).count();
+    assert_eq!((ran.code, ok, ran.text().lines().count()), (0, 7, 7), "{ran:?}");
+    assert!(!shell.store().exists(), "the store is not touched");
+    let stale = ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let ran = looked(None, &[stale], true);
+    let (told, checks) = (ran.json(), ran.json()["checks"].as_array().cloned().unwrap());
+    let wrong: Vec<_> = checks.iter().filter(|check| check["ok"] == false).collect();
+    assert_eq!((ran.code, &told["clean"], wrong.len()), (1, &json!(false), 1), "{told}");
+    assert_eq!(wrong[0]["name"], "environment", "{told}");
+    let ran = looked(Some("http://127.0.0.1:1"), &[], false);
+    assert_eq!(ran.code, 1);
+    assert!(ran.text().starts_with("wrong  health"), "{ran:?}");
+    assert_eq!(shell.run(&["doctor", "--gateway", "--repair"]).code, 2);
+}
+
 /// GW17: a program that a signal ends, and one that is not there.
 #[test]
 fn gw17_programs_that_end_otherwise() {

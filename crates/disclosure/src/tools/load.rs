@@ -52,20 +52,13 @@ pub(crate) const SHORTEST_TOKENS: u64 = 31;
 /// The tool in its shortest form, for prompts in which every token counts: what it leaves unsaid is
 /// told by the notices and the ledger that name it, and by its answers. It takes the same arguments.
 pub(crate) fn shortest() -> ToolDefinition {
-    let (description, parameters) = shortest_load();
     ToolDefinition {
         name: TOOL.name.to_owned(),
-        description: description.to_owned(),
-        parameters: parameters.to_owned(),
+        description: "Text of store://… or b_…".to_owned(),
+        parameters:
+            r#"{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"}}}"#
+                .to_owned(),
     }
-}
-
-/// What `load` says of itself in its shortest form, and the schema of its arguments there.
-#[must_use]
-pub fn shortest_load() -> (&'static str, &'static str) {
-    let parameters =
-        r#"{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"}}}"#;
-    ("Text of store://… or b_…", parameters)
 }
 
 /// The greatest number of tokens of an answer's text.

@@ -19,7 +19,7 @@ mod search_elsewhere;
 pub use answer::{ANSWER_SCHEMA, Answer, recall_note};
 pub use argument::{Argument, ArgumentKind};
 pub(crate) use load::SHORTEST_TOKENS;
-pub use load::{load_elsewhere, shortest_load};
+pub use load::load_elsewhere;
 pub use recall_source::{Grants, RecallSource};
 pub use search_elsewhere::SearchElsewhere;
 

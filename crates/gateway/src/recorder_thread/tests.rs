@@ -1,12 +1,14 @@
 //! GW4, GW5: random histories, as clients of each API send them, against a model of what must be recorded.
 
 use super::Keeper;
-use crate::Api;
 use crate::branches::Branches;
+use crate::config::Reach;
 use crate::exchange::{Asked, Exchange};
 use crate::model_answer::message_of;
+use crate::{Api, Ledger, Log};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use foldback::{Memory, Options};
+use foldback_core::Timestamp;
 use foldback_testkit::Random;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -182,7 +184,7 @@ impl Client {
         let header = |name| (HeaderName::from_static(name), HeaderValue::from_static("s1"));
         let headers: HeaderMap = name.into_iter().map(header).collect();
         let body = body.to_string().into_bytes().into();
-        let asked = Asked::new(self.api, "/", &headers, &body, &[7; 32]);
+        let asked = Asked::new(Timestamp(0), self.api, "/", &headers, &body, &[7; 32]);
         let answer = answer.map(|said| {
             let body = answer_of(self.api, &said);
             let json = message_of(self.api, &body).unwrap().get().to_owned();
@@ -191,7 +193,7 @@ impl Client {
             self.model.entry(whole).or_insert((json, false));
             body.into_bytes().into()
         });
-        let exchange = Exchange { asked, headers: HeaderMap::new(), answer };
+        let exchange = Exchange { asked, instead: None, headers: HeaderMap::new(), answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
 
@@ -235,7 +237,8 @@ impl Client {
 }
 
 fn keeper(memory: &Memory) -> Keeper {
-    Keeper::new(memory.clone(), [7; 32], None, Arc::default())
+    let ledger = Ledger::new(None, &(Arc::new(|_: &str| {}) as Log));
+    Keeper::new(memory.clone(), [7; 32], None, Reach::default(), Arc::default(), ledger)
 }
 
 /// Several items of one answer are kept as a list.

@@ -49,26 +49,9 @@ pub(crate) struct Recall {
 /// Takes what requests were billed.
 pub(crate) type Bill = Arc<dyn Fn(&Usage) + Send + Sync>;
 
-/// The tools that a model is given to look things up with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recalls {
-    /// `load` in its shortest form, which takes words to search for as well.
-    Load,
-    /// `search_block` and `load`.
-    All,
-}
-
-impl Recalls {
-    fn tools(self) -> Vec<MemoryTool> {
-        match self {
-            Self::Load => vec![MemoryTool::shortest_load()],
-            Self::All => {
-                let tools = MemoryTool::all().into_iter();
-                tools.filter(|tool| matches!(tool.name, "search_block" | "load")).collect()
-            }
-        }
-    }
-}
+/// The tools that a model is given to look things up with: the same from the first request on that declares any, also
+/// after a restart, for tools stand in front of everything that is cached.
+const TOOLS: [&str; 2] = ["search_block", "load"];
 
 /// Whether tools of ours can be declared in a request.
 pub(crate) fn can_declare(api: Api, body: &str) -> bool {
@@ -109,7 +92,6 @@ pub(crate) async fn play(
 pub(crate) struct Place {
     pub(crate) memory: Memory,
     pub(crate) todo: TodoId,
-    pub(crate) tools: Recalls,
     pub(crate) bill: Bill,
     pub(crate) log: Log,
 }
@@ -122,7 +104,7 @@ pub(crate) fn prepare(
     part: Option<(String, Vec<Option<usize>>)>,
     place: Place,
 ) -> Option<(String, Recall)> {
-    let Place { memory, todo, tools, bill, log } = place;
+    let Place { memory, todo, bill, log } = place;
     let messages = messages_of(api, body)?;
     let said: Vec<_> = messages.iter().map(|(_, said)| *said).collect();
     let (body, messages) = match part {
@@ -139,7 +121,9 @@ pub(crate) fn prepare(
             return None;
         }
     };
-    let (body, tools) = declare(api, &body, &tools.tools())?;
+    let tools: Vec<_> =
+        MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
+    let (body, tools) = declare(api, &body, &tools)?;
     Some((body, Recall { memory, todo, tools, said, bill, log }))
 }
 

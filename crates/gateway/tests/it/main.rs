@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
+mod checkup;
 mod classes;
 mod fold_histories;
 mod folds;
 mod guarding;
 mod histories;
+mod ledger;
 mod mixed_turns;
 mod passing;
 mod played_client;

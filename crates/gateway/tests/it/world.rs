@@ -2,8 +2,10 @@
 
 use foldback::{Memory, MemoryTool, Options};
 use foldback_core::Timestamp;
-use foldback_gateway::{Branches, Gateway, GatewayConfig, Keeping, Upstream as Address};
-use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
+use foldback_gateway::{
+    Branches, Gateway, GatewayConfig, Keeping, Ledger, RecallBy, Upstream as Address,
+};
+use foldback_testkit::upstream::{Answer, CacheTerms, Said, Seen, Upstream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,6 +20,7 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) client: reqwest::Client,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) ledger: Ledger,
     /// The time in milliseconds.
     now: Arc<AtomicI64>,
     config: GatewayConfig,
@@ -47,7 +50,14 @@ impl World {
         script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
-        let upstream = Upstream::start(script).await;
+        Self::before(Upstream::with_cache(script, CacheTerms::default()).await, change).await
+    }
+
+    /// In front of this provider.
+    pub(crate) async fn before(
+        upstream: Upstream,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
         let now = Arc::new(AtomicI64::new(1_763_856_000_000));
         let clock = Arc::clone(&now);
         let options = Options::default().with_view(Keeping::view());
@@ -58,16 +68,18 @@ impl World {
         config.anthropic = Address::new(&upstream.url).unwrap();
         config.openai = Address::new(&format!("{}/v1", upstream.url)).unwrap();
         config.keeping = Keeping::On(memory.clone());
+        config.recall = RecallBy::Mcp;
         let lines = Arc::clone(&log);
         config.log = Arc::new(move |line| lines.lock().push(line.to_owned()));
         change(&mut config);
-        let (url, stop, served) = served(config.clone()).await;
-        Self { upstream, url, memory, client: client(), log, now, config, stop, served }
+        let (url, ledger, stop, served) = served(config.clone()).await;
+        Self { upstream, url, memory, client: client(), log, ledger, now, config, stop, served }
     }
 
     /// Ends the gateway, and starts it again on the same store.
     pub(crate) async fn restart(&mut self) {
-        let (url, stop, served) = served(self.config.clone()).await;
+        let (url, ledger, stop, served) = served(self.config.clone()).await;
+        self.ledger = ledger;
         drop(std::mem::replace(&mut self.stop, stop));
         self.client = client();
         std::mem::replace(&mut self.served, served).await.unwrap();
@@ -119,17 +131,18 @@ impl World {
     }
 }
 
-/// Serves a gateway: its address, what ends it, and what waits for that.
-async fn served(config: GatewayConfig) -> (String, oneshot::Sender<()>, JoinHandle<()>) {
+/// Serves a gateway: its address, its ledger, what ends it, and what waits for that.
+async fn served(config: GatewayConfig) -> (String, Ledger, oneshot::Sender<()>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let gateway = Gateway::new(config).unwrap();
+    let ledger = gateway.recorder().ledger().clone();
     let served = tokio::spawn(async {
         let stopped = async { drop(stopped.await) };
         gateway.serve(listener, stopped).await.unwrap();
     });
-    (url, stop, served)
+    (url, ledger, stop, served)
 }
 
 /// The memory's `load`, as a client of its server declares it.

@@ -1,0 +1,154 @@
+//! `foldback ledger`.
+
+use crate::cli::Globals;
+use crate::error::{CliError, Outcome};
+use crate::output::table::{Column, Table};
+use crate::output::{Output, text};
+use crate::store;
+use clap::{Args, ValueEnum};
+use foldback_core::{Timestamp, thousands};
+use foldback_gateway::{Entry, Sums};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Show what passed through the gateway, what it cost, and what it would have cost whole
+///
+/// Tokens are the provider's own count, from its answers. What a conversation would have cost whole is the same until
+/// something is left out; from then on it is what the provider's cache would have held, and what is new. A cost is
+/// given in tokens at the plain price, of what was asked: answers cost the same either way. Where a provider says
+/// nothing of tokens, four bytes are taken for one, and `estimated` counts the request.
+///
+/// JSON: [{"name", "first", "last", "requests", "folded", "estimated", "sent": {"bytes", "read", "written", "plain",
+/// "cost"}, "whole": {the same}, "output"}], the oldest first; times in RFC 3339.
+#[derive(Args)]
+#[command(after_long_help = "Examples:
+  foldback ledger
+  foldback ledger --by model --since 2026-11-01")]
+pub(crate) struct Ledger {
+    /// What sums are made of
+    #[arg(long, value_enum, default_value_t = By::Session)]
+    by: By,
+
+    /// Only what was asked from this day or time on, in UTC: 2026-11-23, or 2026-11-23T10:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = since)]
+    since: Option<Timestamp>,
+}
+
+/// What sums are made of.
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Session,
+    Day,
+    Model,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    first: String,
+    last: String,
+    #[serde(flatten)]
+    sums: Sums,
+}
+
+impl Ledger {
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let rows = self.rows(globals)?;
+        if out.is_json() {
+            out.json(&rows)?;
+            return Ok(Outcome::Done);
+        }
+        if rows.is_empty() {
+            out.note("nothing has passed through a gateway; `foldback wrap` and `foldback gateway` are one");
+            return Ok(Outcome::Done);
+        }
+        let name = match self.by {
+            By::Session => "session",
+            By::Day => "day",
+            By::Model => "model",
+        };
+        let numbers = ["requests", "sent", "whole", "cost", "cost whole", "saved"];
+        let columns = [&[Column::Name(name)][..], &numbers.map(Column::Number)].concat();
+        let mut table = Table::new(out, &columns);
+        let mut all = Sums::default();
+        for row in &rows {
+            table.row(cells(&row.name, &row.sums));
+            all += row.sums;
+        }
+        if rows.len() > 1 {
+            table.row(cells("all", &all));
+        }
+        table.print(out)?;
+        if all.estimated > 0 {
+            out.note(format_args!(
+                "the tokens of {} are an estimate: the provider said nothing of them",
+                text::count(all.estimated, "request")
+            ));
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The sums, the oldest first.
+    fn rows(&self, globals: &Globals) -> Result<Vec<Row>, CliError> {
+        let path = store::folder(globals)?.join(foldback_gateway::Ledger::FILE);
+        let failed = |source| CliError::Io { what: format!("reading {}", path.display()), source };
+        let mut sums: BTreeMap<String, (Timestamp, Timestamp, Sums)> = BTreeMap::new();
+        let entries = match foldback_gateway::Ledger::read(&path) {
+            Ok(entries) => Some(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.map_err(failed)?;
+            if self.since.is_none_or(|since| entry.at >= since) {
+                let fresh = (entry.at, entry.at, Sums::default());
+                let (first, last, sums) = sums.entry(self.by.name(&entry)).or_insert(fresh);
+                *first = entry.at.min(*first);
+                *last = entry.at.max(*last);
+                sums.add(&entry);
+            }
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, (first, _, _))| *first);
+        let row = |(name, (first, last, sums)): (String, (Timestamp, Timestamp, Sums))| Row {
+            name,
+            first: first.to_rfc3339(),
+            last: last.to_rfc3339(),
+            sums,
+        };
+        Ok(sums.into_iter().map(row).collect())
+    }
+}
+
+impl By {
+    /// What an entry counts for.
+    fn name(self, entry: &Entry) -> String {
+        match self {
+            Self::Session => entry.session.clone(),
+            Self::Day => entry.at.to_rfc3339().chars().take(10).collect(),
+            Self::Model => entry.model.clone(),
+        }
+    }
+}
+
+fn cells(name: &str, sums: &Sums) -> [String; 7] {
+    let cost = |cost: f64| text::short(cost.round() as u64);
+    [
+        name.to_owned(),
+        thousands(sums.requests),
+        text::short(sums.sent.tokens.total()),
+        text::short(sums.whole.tokens.total()),
+        cost(sums.sent.cost),
+        cost(sums.whole.cost),
+        text::saved(sums.sent.cost, sums.whole.cost),
+    ]
+}
+
+/// Reads a day or a time.
+fn since(text: &str) -> Result<Timestamp, String> {
+    let day = Timestamp::parse(&format!("{text}T00:00:00Z"));
+    day.or_else(|| Timestamp::parse(text)).ok_or_else(|| {
+        "expected a day or a time, such as 2026-11-23 or 2026-11-23T10:00:00Z".to_owned()
+    })
+}

@@ -1,0 +1,173 @@
+//! Whether a gateway works, and whether clients find it.
+
+use crate::gateway::HEALTH;
+use crate::guard::TOKEN;
+use reqwest::{Client, Url};
+use serde::Serialize;
+use serde_json::Value;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The variables by which clients find a provider, or a gateway in its place.
+const BASE_URLS: [&str; 3] = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"];
+
+/// The variables that name a proxy for addresses of the kind that a gateway has.
+const PROXIES: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Check {
+    /// What it is, in a word.
+    pub name: &'static str,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What was found, and where that is wrong, what to do: a sentence without its full stop.
+    pub what: String,
+}
+
+impl Check {
+    pub(crate) fn new(name: &'static str, found: Result<String, String>) -> Self {
+        let ok = found.is_ok();
+        Self { name, ok, what: found.unwrap_or_else(|why| why) }
+    }
+
+    /// Looks at a gateway that runs elsewhere: whether it answers, records, can write to its store, and what stands
+    /// behind it.
+    pub async fn of_gateway(url: &str, token: Option<&str>) -> Vec<Self> {
+        let health = match health(url, token).await {
+            Ok(health) => health,
+            Err(why) => return vec![Self::new("health", Err(why))],
+        };
+        let text = |key: &str| health.get(key).and_then(Value::as_str).unwrap_or_default();
+        let is = |key: &str| health.get(key).and_then(Value::as_bool);
+        let trouble = match text("trouble") {
+            "" => "it was started with --no-record, or without a store".to_owned(),
+            trouble => trouble.to_owned(),
+        };
+        let recording = match is("recording") {
+            Some(true) => Ok("conversations are recorded".to_owned()),
+            _ => Err(format!("conversations are not recorded: {trouble}")),
+        };
+        let store = match is("writable") {
+            Some(true) => Ok("the store takes what is written".to_owned()),
+            _ => Err(format!("the store takes nothing: {trouble}")),
+        };
+        let own = bare(url);
+        let behind = |name: &'static str| match text(name) {
+            provider if bare(provider) == own => {
+                Err(format!("it passes requests on to itself; name the provider with --{name}-url"))
+            }
+            provider => Ok(format!("requests go on to {provider}")),
+        };
+        vec![
+            Self::new("health", Ok(format!("foldback {} answers at {own}", text("version")))),
+            Self::new("recording", recording),
+            Self::new("store", store),
+            Self::new("anthropic", behind("anthropic")),
+            Self::new("openai", behind("openai")),
+        ]
+    }
+
+    /// Looks at what the environment tells clients: addresses where nobody answers, and proxies on the way to this
+    /// machine. `variable` reads it.
+    pub async fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let (mut checks, mut is_near) = (Vec::new(), false);
+        for name in BASE_URLS {
+            let Some(url) = set(name) else { continue };
+            let found = match host(&url) {
+                None => Err(format!("{name} is {url}, which is no address; unset it")),
+                Some(host) if !is_loopback(&host) => {
+                    Ok(format!("{name} is {url}, another machine"))
+                }
+                Some(_) => {
+                    is_near = true;
+                    answers(name, &url).await
+                }
+            };
+            checks.push(Self::new("environment", found));
+        }
+        if checks.is_empty() {
+            let none = "no base URL is set: clients ask their providers, unless `wrap` starts them";
+            checks.push(Self::new("environment", Ok(none.to_owned())));
+        }
+        let proxy = PROXIES.into_iter().find(|name| set(name).is_some());
+        let spared = ["no_proxy", "NO_PROXY"].into_iter().find_map(set).unwrap_or_default();
+        let spares = |host: &str| ["*", "127.0.0.1", "127.0.0.0/8"].contains(&host.trim());
+        let found = match proxy.filter(|_| !spared.split(',').any(spares)) {
+            None => Ok("requests to this machine go through no proxy".to_owned()),
+            Some(proxy) if is_near => Err(format!(
+                "{proxy} stands between clients and a gateway on this machine; set NO_PROXY=127.0.0.1"
+            )),
+            Some(proxy) => Ok(format!(
+                "{proxy} is set; `wrap` passes it by, and other clients need NO_PROXY=127.0.0.1"
+            )),
+        };
+        checks.push(Self::new("proxy", found));
+        checks
+    }
+}
+
+/// What a gateway says of itself.
+async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
+    let base = bare(url);
+    let request = client()?.get(format!("{base}{HEALTH}?write"));
+    let request = match token {
+        Some(token) => request.header(TOKEN, token),
+        None => request,
+    };
+    let answer = request.send().await.map_err(|_| {
+        format!(
+            "nothing answers at {base}; `foldback gateway` starts a gateway at its default address"
+        )
+    })?;
+    let status = answer.status();
+    if status == reqwest::StatusCode::FORBIDDEN {
+        return Err(format!(
+            "{base} wants a token, or another one; set FOLDBACK_GATEWAY_TOKEN to that of the gateway"
+        ));
+    }
+    let health: Value = answer.json().await.unwrap_or_default();
+    match health.get("gateway").and_then(Value::as_str) {
+        Some("foldback") => Ok(health),
+        _ => Err(format!("what answers at {base} is no gateway of foldback (status {status})")),
+    }
+}
+
+/// Whether somebody answers at an address of this machine that clients are sent to.
+async fn answers(name: &str, url: &str) -> Result<String, String> {
+    // Whatever it answers, it is there: a server of models has other pages, and a gateway passes none of its own on.
+    match client()?.get(format!("{}{HEALTH}", bare(url))).send().await {
+        Ok(_) => Ok(format!("{name} is {url}, which answers")),
+        Err(_) => Err(format!(
+            "{name} is {url}, where nothing answers: the gateway there has ended; unset {name}, or start it again"
+        )),
+    }
+}
+
+/// A client that goes through no proxy.
+pub(crate) fn client() -> Result<Client, String> {
+    // One provider of cryptography for the process; another that is there already is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().no_proxy().timeout(PATIENCE).build();
+    client.map_err(|error| error.to_string())
+}
+
+/// An address without its version.
+fn bare(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url)
+}
+
+fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}

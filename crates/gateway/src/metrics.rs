@@ -1,0 +1,48 @@
+//! What a gateway did since it began, as Prometheus reads it.
+
+use crate::{Bill, Ledger};
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+
+/// The media type of the text format (prometheus.io/docs/instrumenting/exposition_formats).
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The answer to a request for metrics.
+pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
+    let sums = ledger.sums();
+    let mut text = String::new();
+    let mut family = |name: &str, help: &str, samples: &[(&str, f64)]| {
+        text.push_str(&format!("# HELP foldback_{name} {help}\n# TYPE foldback_{name} counter\n"));
+        for (labels, value) in samples {
+            text.push_str(&format!("foldback_{name}{labels} {value}\n"));
+        }
+    };
+    let requests = [("", sums.requests as f64)];
+    family("requests_total", "Requests of a conversation that were answered.", &requests);
+    let folded = [("", sums.folded as f64)];
+    family("folded_requests_total", "Those of which something was left out.", &folded);
+    let estimated = [("", sums.estimated as f64)];
+    let help = "Those of whose tokens the provider said nothing.";
+    family("estimated_requests_total", help, &estimated);
+    let refusals = [("", ledger.refusals() as f64)];
+    family("refusals_total", "Requests of a conversation that a provider refused.", &refusals);
+    let kinds = |bill: &Bill| {
+        [
+            ("{kind=\"read\"}", bill.tokens.read as f64),
+            ("{kind=\"written\"}", bill.tokens.written as f64),
+            ("{kind=\"plain\"}", bill.tokens.plain as f64),
+        ]
+    };
+    let output = [("{kind=\"output\"}", sums.output as f64)];
+    let sent = [&kinds(&sums.sent)[..], &output].concat();
+    family("tokens_total", "Tokens, by what the provider's cache did with them.", &sent);
+    let help = "The same if every conversation had been sent whole.";
+    family("whole_tokens_total", help, &kinds(&sums.whole));
+    let cost = [("", sums.sent.cost)];
+    family("cost_tokens_total", "What was sent, in tokens at the plain price.", &cost);
+    let cost = [("", sums.whole.cost)];
+    family("whole_cost_tokens_total", help, &cost);
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
+    response
+}

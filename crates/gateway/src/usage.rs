@@ -1,0 +1,131 @@
+//! The tokens that an exchange took, as its provider counts them.
+
+use crate::Api;
+use crate::model_answer::events;
+use foldback_core::Prices;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::ops::AddAssign;
+
+/// What an exchange took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) input: Tokens,
+    pub(crate) output: u64,
+}
+
+/// The tokens of a request, by what the provider's cache did with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Tokens {
+    /// Those that were read from the cache.
+    pub read: u64,
+    /// Those that were written into it, and are billed for that.
+    pub written: u64,
+    /// All others.
+    pub plain: u64,
+}
+
+impl Usage {
+    /// What an answer says, streamed or not; `None` where it says nothing. Of a stream that broke off it is what came
+    /// until then.
+    pub(crate) fn of(api: Api, answer: &str) -> Option<Self> {
+        let mut told = Map::new();
+        let mut note = |value: &Value| {
+            let places = ["/usage", "/message/usage", "/response/usage"];
+            let found = places.iter().find_map(|place| value.pointer(place)?.as_object());
+            // What is said later replaces what was said before.
+            let said = found.into_iter().flatten().filter(|(_, count)| !count.is_null());
+            told.extend(said.map(|(key, count)| (key.clone(), count.clone())));
+        };
+        match answer.trim_start().starts_with('{') {
+            true => note(&serde_json::from_str(answer).ok()?),
+            false => events(answer).for_each(|event| note(&event)),
+        }
+        let told = Value::Object(told);
+        let usage = match api {
+            Api::Messages => anthropic(&told),
+            Api::Responses => openai(&told, "input_tokens", "output_tokens"),
+            _ => openai(&told, "prompt_tokens", "completion_tokens"),
+        };
+        Some(usage).filter(|usage| usage.input.total() > 0)
+    }
+}
+
+impl Tokens {
+    /// All of them.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.read.saturating_add(self.written).saturating_add(self.plain)
+    }
+
+    /// What they cost.
+    pub(crate) fn cost(self, prices: Prices) -> f64 {
+        let Self { read, written, plain } = self;
+        prices.read * read as f64 + prices.write * written as f64 + prices.plain * plain as f64
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.read = self.read.saturating_add(other.read);
+        self.written = self.written.saturating_add(other.written);
+        self.plain = self.plain.saturating_add(other.plain);
+    }
+}
+
+fn anthropic(told: &Value) -> Usage {
+    let input = Tokens {
+        read: count(told.get("cache_read_input_tokens")),
+        written: count(told.get("cache_creation_input_tokens")),
+        plain: count(told.get("input_tokens")),
+    };
+    Usage { input, output: count(told.get("output_tokens")) }
+}
+
+/// OpenAI's count of the input holds that of the cache.
+fn openai(told: &Value, input: &str, output: &str) -> Usage {
+    let details = told.get(format!("{input}_details"));
+    let detail = |key: &str| details.and_then(|details| details.get(key));
+    // The second is DeepSeek's.
+    let read = count(detail("cached_tokens").or_else(|| told.get("prompt_cache_hit_tokens")));
+    let written = count(detail("cache_write_tokens"));
+    let plain = count(told.get(input)).saturating_sub(read.saturating_add(written));
+    Usage { input: Tokens { read, written, plain }, output: count(told.get(output)) }
+}
+
+fn count(value: Option<&Value>) -> u64 {
+    value.and_then(Value::as_u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tokens, Usage};
+    use crate::Api;
+
+    #[test]
+    fn gw15_each_provider_counts_in_its_own_way() {
+        let of = |api, answer: &str| {
+            Usage::of(api, answer).map(
+                |Usage { input: Tokens { read, written, plain }, output }| {
+                    (read, written, plain, output)
+                },
+            )
+        };
+        let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\n\n";
+        assert_eq!(of(Api::Messages, stream), Some((100, 20, 3, 1)), "it broke off");
+        let end = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9,\"cache_read_input_tokens\":null}}\n\n";
+        assert_eq!(of(Api::Messages, &format!("{stream}{end}")), Some((100, 20, 3, 9)));
+        let chat = r#"{"usage":{"prompt_tokens":50,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":30}}}"#;
+        assert_eq!(of(Api::ChatCompletions, chat), Some((30, 0, 20, 4)));
+        let chunks = "data: {\"choices\":[],\"usage\":null}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"prompt_cache_hit_tokens\":8}}\n\ndata: [DONE]\n\n";
+        assert_eq!(of(Api::ChatCompletions, chunks), Some((8, 0, 42, 0)));
+        let response = "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":50,\"output_tokens\":4,\"input_tokens_details\":{\"cached_tokens\":30,\"cache_write_tokens\":15}}}}\n\n";
+        assert_eq!(of(Api::Responses, response), Some((30, 15, 5, 4)));
+        for silent in
+            ["", "{}", "{\"usage\":{\"prompt_tokens\":0}}", "data: [DONE]\n\n", "{\"usage\":"]
+        {
+            assert_eq!(of(Api::ChatCompletions, silent), None, "{silent}");
+        }
+    }
+}
