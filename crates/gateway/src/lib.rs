@@ -8,6 +8,7 @@
 //! - [`Upstream`] is a provider's address, and where a request goes.
 //! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
+//! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
@@ -34,8 +35,10 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod replay;
 mod rewriting;
 mod session_todos;
+mod taped;
 mod traffic;
 mod upstream;
 
@@ -45,6 +48,8 @@ pub use config::{GatewayConfig, Keeping, Log};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use recorder::Recorder;
+pub use replay::Replay;
 pub use session_todos::SessionTodos;
+pub use taped::Taped;
 pub use traffic::Traffic;
 pub use upstream::Upstream;

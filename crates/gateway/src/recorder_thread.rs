@@ -2,7 +2,7 @@
 
 use crate::SessionTodos;
 use crate::branches::{Heard, Known, Mark};
-use crate::caching::Caching;
+use crate::caching;
 use crate::client_message::Digests;
 use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
@@ -10,6 +10,7 @@ use crate::family::{Family, Member};
 use crate::fold::Fold;
 use foldback::{Arrangement, Error, ErrorKind, Memory, NewSent, Origin, SentAgain};
 use foldback_core::{Message, SeqNo, Timestamp};
+use foldback_providers::CacheTerms;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct Keeper {
     families: HashMap<String, Family>,
     digests: Digests,
     session: Arc<SessionTodos>,
+    /// The terms of every provider; `None` for those of its lists.
+    terms: Option<CacheTerms>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -52,7 +55,12 @@ impl Keeper {
         session: Arc<SessionTodos>,
     ) -> Self {
         let (families, digests) = (HashMap::new(), Digests::default());
-        Self { memory, secret, folder, families, digests, session }
+        Self { memory, secret, folder, families, digests, session, terms: None }
+    }
+
+    /// The same, where every provider caches on these terms.
+    pub(crate) fn with_terms(self, terms: CacheTerms) -> Self {
+        Self { terms: Some(terms), ..self }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -206,13 +214,16 @@ impl Keeper {
         body: &str,
     ) -> Result<Option<String>, Error> {
         let now = self.memory.now();
+        let asked = &conversation.terms;
+        let terms = self.terms.unwrap_or_else(|| caching::usual(conversation.api, asked));
+        let terms = if asked.is_marked { terms } else { terms.without_cache() };
         let Some((member, tip)) = self.recorded(name, conversation)? else { return Ok(None) };
         if member.is_left_alone {
             return Ok(None);
         }
         member.go_to(tip)?;
         let recorded = member.branches.recorded(tip);
-        let arrangement = member.arrangement(conversation, &recorded, now)?;
+        let arrangement = member.arrangement(conversation, &recorded, terms, now)?;
         let fold = arrangement.as_ref().map(|arrangement| Fold {
             conversation,
             recorded: &recorded,
@@ -257,6 +268,7 @@ impl Member {
         &mut self,
         conversation: &Conversation,
         recorded: &[Range<u64>],
+        terms: CacheTerms,
         now: Timestamp,
     ) -> Result<Option<Arrangement>, Error> {
         let session = &mut self.session;
@@ -265,14 +277,13 @@ impl Member {
             session.pin(SeqNo(seq))?;
         }
         self.pinned = head.len();
-        let caching = Caching::usual(conversation.api, &conversation.terms);
         let before = self.asked.replace((now, conversation.terms.model.clone()));
         let is_warm = before.is_some_and(|(at, model)| {
-            let life = i64::try_from(caching.life.as_millis()).unwrap_or(i64::MAX);
+            let life = i64::try_from(terms.life.as_millis()).unwrap_or(i64::MAX);
             now.0.saturating_sub(at.0) < life
                 && (model.is_empty() || model == conversation.terms.model)
         });
-        session.set_cache_aware(caching.policy());
+        session.set_cache_aware(caching::policy(terms));
         if !is_warm {
             session.cool();
         }
