@@ -87,7 +87,7 @@ impl Keeper {
     /// As [`keep`](Self::keep).
     pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Option<String>, Unkept> {
         let Some((body, conversation)) = self.read(asked, None)? else { return Ok(None) };
-        if conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST {
+        if is_short(&conversation) {
             return Ok(None);
         }
         self.tried(&conversation, |keeper, name, conversation| {
@@ -161,7 +161,14 @@ impl Keeper {
     }
 
     fn record(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
-        self.recorded(name, conversation).map(drop)
+        let now = self.memory.now();
+        if let Some((member, _)) = self.recorded(name, conversation)?
+            && is_short(conversation)
+        {
+            // Nobody asked for its fold, and its provider has it in the cache all the same.
+            member.asked = Some((now, conversation.terms.model.clone()));
+        }
+        Ok(())
     }
 
     /// Records what of a conversation is new. Gives the one that it belongs to, and its last message there.
@@ -179,6 +186,7 @@ impl Keeper {
             let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
             self.families.insert(name.to_owned(), family);
         }
+        let terms = self.terms_of(conversation);
         let Some(family) = self.families.get_mut(name) else { return Ok(None) };
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let asked = digests.get(..conversation.asked).unwrap_or_default();
@@ -202,6 +210,8 @@ impl Keeper {
         let seq = member.session.len();
         // What comes now may stand on something else than what came last.
         member.go_to(known.node)?;
+        // Recording an answer charges the view for what was asked, which has to be what was sent.
+        member.set(conversation, terms);
         let tip = member.record(seq, conversation, &known, &again)?;
         Ok(Some((member, tip)))
     }
@@ -214,9 +224,7 @@ impl Keeper {
         body: &str,
     ) -> Result<Option<String>, Error> {
         let now = self.memory.now();
-        let asked = &conversation.terms;
-        let terms = self.terms.unwrap_or_else(|| caching::usual(conversation.api, asked));
-        let terms = if asked.is_marked { terms } else { terms.without_cache() };
+        let terms = self.terms_of(conversation);
         let Some((member, tip)) = self.recorded(name, conversation)? else { return Ok(None) };
         if member.is_left_alone {
             return Ok(None);
@@ -232,6 +240,13 @@ impl Keeper {
         Ok(fold.and_then(|fold| fold.body(body)))
     }
 
+    /// The terms on which a conversation's provider caches.
+    fn terms_of(&self, conversation: &Conversation) -> CacheTerms {
+        let asked = &conversation.terms;
+        let terms = self.terms.unwrap_or_else(|| caching::usual(conversation.api, asked));
+        if asked.is_marked { terms } else { terms.without_cache() }
+    }
+
     /// Forgets families until there is room, but not this one.
     fn make_room(&mut self, kept: &str) {
         let held =
@@ -240,6 +255,11 @@ impl Keeper {
             self.families.retain(|name, _| name == kept);
         }
     }
+}
+
+/// Whether a request is sent as it is, whatever was recorded: it is short, or its agent could not load what left.
+fn is_short(conversation: &Conversation) -> bool {
+    conversation.terms.load.is_none() || conversation.terms.place.len() < SHORTEST
 }
 
 impl Member {
@@ -263,6 +283,12 @@ impl Member {
         Ok(())
     }
 
+    /// Goes on on these terms; what the conversation's request shows may change, where that is sent.
+    fn set(&mut self, conversation: &Conversation, terms: CacheTerms) {
+        self.session.set_cache_aware(caching::policy(terms));
+        self.session.hold(is_short(conversation) || !conversation.may_fold());
+    }
+
     /// What the next request shows.
     fn arrangement(
         &mut self,
@@ -283,12 +309,11 @@ impl Member {
             now.0.saturating_sub(at.0) < life
                 && (model.is_empty() || model == conversation.terms.model)
         });
-        session.set_cache_aware(caching::policy(terms));
         if !is_warm {
-            session.cool();
+            self.session.cool();
         }
-        session.hold(!conversation.may_fold());
-        Ok(session.arrangement())
+        self.set(conversation, terms);
+        Ok(self.session.arrangement())
     }
 
     /// Records what of a conversation is not known, from the message `seq` on, and what is sent anew. Gives its last
