@@ -9,6 +9,9 @@ pub enum BenchError {
     /// A policy under measurement failed.
     #[error(transparent)]
     Context(#[from] foldback_core::ContextError),
+    /// An exchange could not be played again.
+    #[error(transparent)]
+    Gateway(#[from] foldback_gateway::GatewayError),
     /// A table could not be written as CSV.
     #[error("the table could not be written as CSV: {0}")]
     Csv(#[from] csv::Error),

@@ -2,6 +2,7 @@
 //!
 //! - [`savings`]: what a model would be sent under foldback and under what others do, and what of
 //!   that which was needed later was still to be had.
+//! - [`gateway`]: what a conversation costs through the gateway, beside sending it directly.
 //! - [`retrieval`]: how much of a question's evidence a search brings.
 //! - [`segmentation`]: how well changes of topic are found.
 //!
@@ -34,6 +35,7 @@ mod quantile;
 mod sheet;
 mod usage;
 
+pub mod gateway;
 pub mod report;
 pub mod retrieval;
 pub mod savings;

@@ -1,10 +1,10 @@
 //! The APIs that clients speak.
 
 use axum::http::{HeaderMap, Method};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The API that a request belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Api {

@@ -1,6 +1,7 @@
 //! A conversation as a request holds it.
 
 use crate::Api;
+use crate::caching;
 use crate::class::{Class, Clues};
 use crate::client_message::{ClientMessage, Digests, grouped};
 use crate::exchange::Asked;
@@ -9,6 +10,7 @@ use crate::model_answer::message_of;
 use crate::turn::LOAD;
 use foldback::MemoryTool;
 use foldback_core::{Content, Message};
+use foldback_providers::CacheTerms;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -28,6 +30,8 @@ pub(crate) struct Conversation {
     /// What the model was shown in its place, as a number, where it was not this.
     pub(crate) shown: Option<u64>,
     pub(crate) terms: Terms,
+    /// The terms on which its provider caches it.
+    pub(crate) cache: CacheTerms,
 }
 
 /// What a request says beside the conversation, as far as it bears on what may be changed of it.
@@ -187,6 +191,7 @@ impl Conversation {
             asked: count,
             agent: (class != Class::Compaction).then_some(agent),
             shown: None,
+            cache: caching::usual(api, &terms).when(terms.is_marked),
             terms,
         })
     }

@@ -1,9 +1,10 @@
-//! What can go wrong before anybody is served.
+//! What can go wrong before anybody is served, and where exchanges are played again.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why there is no gateway.
+/// Why there is no gateway, or no replay.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {
@@ -33,4 +34,15 @@ pub enum GatewayError {
     /// The listener failed.
     #[error("the gateway cannot listen: {0}")]
     Listen(#[from] std::io::Error),
+    /// A file of a recorded exchange that cannot be used.
+    #[error("{} {what}", path.display())]
+    Exchange {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An exchange that could not be played again.
+    #[error("an exchange could not be played again: {0}")]
+    Replay(String),
 }

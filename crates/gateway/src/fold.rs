@@ -3,6 +3,7 @@
 use crate::Api;
 use crate::client_message::ClientMessage;
 use crate::conversation::{Conversation, Thinking};
+use crate::recorder_thread::SHORTEST;
 use crate::replayed::replayed;
 use crate::rewriting::{Rewriting, written};
 use foldback::{Arrangement, Piece};
@@ -214,6 +215,8 @@ impl Conversation {
     /// wants the model to think: those must not be dropped, and cannot stay behind other words.
     pub(crate) fn may_fold(&self) -> bool {
         let goes_on = self.asked().last().is_some_and(|last| last.is_result);
-        self.terms.load.is_some() && (self.terms.thinking == Thinking::Free || !goes_on)
+        self.terms.load.is_some()
+            && self.terms.place.len() >= SHORTEST
+            && (self.terms.thinking == Thinking::Free || !goes_on)
     }
 }

@@ -10,6 +10,7 @@
 //! - [`self_test`] and [`Check`] say whether all that works here.
 //! - [`Ledger`] says what each request cost, and what it would have cost whole.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
+//! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
@@ -40,11 +41,13 @@ mod model_answer;
 mod recorder;
 mod recorder_thread;
 mod refusal;
+mod replay;
 mod replayed;
 mod rewriting;
 mod self_test;
 mod session_todos;
 mod spent;
+mod taped;
 mod traffic;
 mod turn;
 mod upstream;
@@ -58,8 +61,10 @@ pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use ledger::{Bill, Entry, Ledger, Sums};
 pub use recorder::Recorder;
+pub use replay::Replay;
 pub use self_test::self_test;
 pub use session_todos::SessionTodos;
+pub use taped::Taped;
 pub use traffic::Traffic;
 pub use upstream::Upstream;
 pub use usage::Tokens;

@@ -2,7 +2,7 @@
 
 use crate::Branches;
 use crate::branches::{Heard, Known, Mark};
-use crate::caching::Caching;
+use crate::caching;
 use crate::conversation::Conversation;
 use crate::spent::Held;
 use foldback::{Arrangement, Error, Memory, NewSent, SentAgain, Session};
@@ -144,12 +144,16 @@ impl Member {
 
     fn set_up(&mut self, conversation: &Conversation) {
         let terms = &conversation.terms;
-        let caching = Caching::usual(conversation.api, terms);
         if let Some(load) = &terms.load {
             self.session.set_load_name(load);
         }
-        self.session.set_cache_aware(caching.policy(!terms.is_unseen));
+        self.session.set_cache_aware(caching::policy(conversation.cache, !terms.is_unseen));
         self.session.hold(!conversation.may_fold());
+    }
+
+    /// Its provider was asked then, and has in its cache what was sent.
+    pub(crate) fn was_asked(&mut self, at: Timestamp, conversation: &Conversation) {
+        self.asked = Some((at, conversation.terms.model.clone()));
     }
 
     /// What the next request shows.
@@ -164,8 +168,7 @@ impl Member {
             self.session.pin(SeqNo(seq))?;
         }
         self.pinned = head.len();
-        let model = &conversation.terms.model;
-        let life = Caching::usual(conversation.api, &conversation.terms).life;
+        let (model, life) = (&conversation.terms.model, conversation.cache.life);
         let before = self.asked.replace((now, model.clone()));
         // What began elsewhere may be cached: leaving something out would be no gain then.
         let is_warm = before.is_none_or(|(at, before)| {

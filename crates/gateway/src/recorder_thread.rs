@@ -13,6 +13,7 @@ use crate::usage::Usage;
 use crate::{Ledger, RecallBy, SessionTodos};
 use foldback::{Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
+use foldback_providers::CacheTerms;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub(crate) struct Keeper {
     recalls: HashMap<TodoId, bool>,
     reach: Reach,
     ledger: Ledger,
+    /// The terms of every provider; `None` for those of its lists.
+    cache: Option<CacheTerms>,
 }
 
 /// What is sent in place of a request.
@@ -69,7 +72,23 @@ impl Keeper {
         ledger: Ledger,
     ) -> Self {
         let (families, digests, recalls) = (HashMap::new(), Digests::default(), HashMap::new());
-        Self { memory, secret, folder, families, digests, session, recalls, reach, ledger }
+        Self {
+            memory,
+            secret,
+            folder,
+            families,
+            digests,
+            session,
+            recalls,
+            reach,
+            ledger,
+            cache: None,
+        }
+    }
+
+    /// The same, where every provider caches on these terms.
+    pub(crate) fn with_terms(self, terms: CacheTerms) -> Self {
+        Self { cache: Some(terms), ..self }
     }
 
     /// Forgets what it knows of the store, which is read again.
@@ -96,6 +115,7 @@ impl Keeper {
             _ => self.tried(&conversation, |keeper, name, conversation| {
                 let recorded = keeper.recorded(name, conversation)?;
                 Ok(recorded.map(|(member, _)| {
+                    member.was_asked(asked.at, conversation);
                     let todo = member.session.todo().to_string();
                     spent.entry(conversation, todo, &mut member.held)
                 }))
@@ -156,6 +176,7 @@ impl Keeper {
         let body = asked.body().ok_or_else(packed)?;
         let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
         let mut read = read.map_err(Unkept::Unreadable)?;
+        read.cache = self.cache.map_or(read.cache, |terms| terms.when(read.terms.is_marked));
         match self.reach.by {
             RecallBy::Mcp if read.terms.load_says.contains(&self.reach.mark) => {}
             RecallBy::Stream if can_declare(read.api, &body) => read.terms.recalls_unseen(),

@@ -1,6 +1,5 @@
 //! What a request cost, and what it would have cost whole.
 
-use crate::caching::Caching;
 use crate::conversation::Conversation;
 use crate::ledger::{Bill, Entry};
 use crate::usage::Usage;
@@ -59,10 +58,10 @@ impl Spent {
         session: String,
         held: &mut Option<Held>,
     ) -> Entry {
-        let caching = Caching::usual(conversation.api, &conversation.terms);
+        let caching = conversation.cache;
         let guess = Tokens { plain: self.sent / BYTES_PER_TOKEN, ..Tokens::default() };
         let sent = self.usage.map_or(guess, |usage| usage.input);
-        let whole = self.would_have_taken(sent, conversation, &caching, held);
+        let whole = self.would_have_taken(sent, conversation, held);
         let bill =
             |bytes, tokens: Tokens| Bill { bytes, tokens, cost: tokens.cost(caching.prices) };
         Entry {
@@ -84,13 +83,13 @@ impl Spent {
         &self,
         sent: Tokens,
         conversation: &Conversation,
-        caching: &Caching,
         held: &mut Option<Held>,
     ) -> Tokens {
         let scaled = |bytes: u64| {
             (sent.total() as f64 * bytes as f64 / self.sent.max(1) as f64).round() as u64
         };
-        let is_cached = conversation.terms.is_marked && scaled(self.whole) >= caching.least;
+        let is_cached =
+            conversation.terms.is_marked && scaled(self.whole) >= conversation.cache.least;
         if self.usage.is_none() || !is_cached {
             return match self.sent < self.whole {
                 true => Tokens { plain: scaled(self.whole), ..Tokens::default() },
@@ -125,8 +124,7 @@ impl Spent {
                 None => (scaled(self.whole.saturating_sub(new)), scaled(new)),
             };
             let total = if self.sent < self.whole { known + new } else { sent.total() };
-            let is_warm =
-                before.as_ref().is_some_and(|held| self.finds(held, conversation, caching));
+            let is_warm = before.as_ref().is_some_and(|held| self.finds(held, conversation));
             split(total, if is_warm { known.min(total) } else { 0 }, sent, conversation.api)
         } else {
             sent
@@ -147,10 +145,10 @@ impl Spent {
     }
 
     /// Whether the provider would still hold what it held.
-    fn finds(&self, held: &Held, conversation: &Conversation, caching: &Caching) -> bool {
+    fn finds(&self, held: &Held, conversation: &Conversation) -> bool {
         let age = self.at.0.saturating_sub(held.at.0);
         let same = |request: &Request| request.model == conversation.terms.model;
-        u128::try_from(age).unwrap_or_default() < caching.life.as_millis()
+        u128::try_from(age).unwrap_or_default() < conversation.cache.life.as_millis()
             && held.request.as_ref().is_none_or(same)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::body::begun;
 use crate::exchange::Asked;
+use crate::taped::{Taped, file_name};
 use crate::{Api, Log};
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, StatusCode};
@@ -9,7 +10,6 @@ use bytes::{Bytes, BytesMut};
 use foldback_core::Timestamp;
 use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
-use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -44,24 +44,6 @@ struct Shared {
     count: AtomicU64,
     trouble: Mutex<Option<String>>,
     log: Log,
-}
-
-/// An exchange as it stands in its file.
-#[derive(Serialize)]
-struct Record<'x> {
-    at: Timestamp,
-    api: Api,
-    path: &'x str,
-    client: &'x str,
-    /// A digest of the session that the headers name, with its agent; `None` where they name none.
-    session: Option<String>,
-    headers: BTreeMap<&'x str, Cow<'x, str>>,
-    status: u16,
-    request: &'x str,
-    answer: &'x str,
-    /// Milliseconds from the request's end to the answer's first byte, and to its last one.
-    first_ms: Option<u64>,
-    last_ms: Option<u64>,
 }
 
 impl Traffic {
@@ -174,26 +156,28 @@ impl Shared {
         let answer = whole.answer.freeze();
         let answer = begun(&whole.headers, &answer).ok_or_else(packed)?;
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let at = u64::try_from(asked.at.0).unwrap_or_default();
         let mut headers = BTreeMap::new();
         for (name, value) in asked.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING) {
-            headers.insert(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
+            let value = String::from_utf8_lossy(value.as_bytes());
+            headers.insert(Cow::Borrowed(name.as_str()), value);
         }
-        let record = Record {
-            at: asked.at,
+        let taped = Taped {
+            at,
             api: asked.api,
-            path: &asked.path,
-            client: &asked.sender.client,
+            path: Cow::Borrowed(&asked.path),
+            client: Cow::Borrowed(&asked.sender.client),
             session: asked.sender.session(&self.secret).map(|digest| digest.to_hex().to_string()),
             headers,
             status: whole.status.as_u16(),
-            request: &request,
-            answer: &String::from_utf8_lossy(&answer),
+            request: Cow::Owned(request),
+            answer: String::from_utf8_lossy(&answer),
             first_ms: whole.times.map(|(first, _)| ms(first)),
             last_ms: whole.times.map(|(_, last)| ms(last)),
         };
-        let mut line = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+        let mut line = serde_json::to_vec(&taped).map_err(|error| error.to_string())?;
         line.push(b'\n');
-        let name = format!("{:013}-{}-{:06}", asked.at.0, std::process::id(), whole.tape.n);
+        let name = file_name(at, whole.tape.n);
         let (part, file) = (format!("{name}.part"), format!("{name}.json"));
         let (part, file) = (self.dir.join(part), self.dir.join(file));
         let written = self.create(&part).and_then(|mut to| to.write_all(&line));

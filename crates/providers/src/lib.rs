@@ -18,12 +18,15 @@
 //! # Ok::<(), foldback_llm::ModelError>(())
 //! ```
 //!
+//! [`ProviderCache`] says what of a request a provider has cached, and what it bills for it on given [`CacheTerms`].
+//!
 //! It is not a loop: it runs no tool and asks nobody twice ([`Retrying`](foldback_llm::Retrying) does). It
 //! keeps nothing, and sends a key to the address that it was given for and to no other.
 
 mod anthropic_answer;
 mod anthropic_request;
 mod api_key;
+mod cache_terms;
 mod check;
 mod config;
 mod diversity;
@@ -40,6 +43,7 @@ mod openai_request;
 mod plain_schema;
 #[cfg(test)]
 mod prefix_law;
+mod provider_cache;
 mod remote_model;
 mod said_otherwise;
 mod server_facts;
@@ -48,10 +52,12 @@ mod tool_choice;
 mod workers;
 
 pub use api_key::ApiKey;
+pub use cache_terms::CacheTerms;
 pub use config::{
     CallIds, ChatTemplate, Family, GivenTemplate, ModelConfig, ModelFlags, ModelSettings,
     ModelSources, Provider, SystemRole, Timeouts, ToolCalls, Turns, is_same_server, public_url,
 };
 pub use model_check::{CheckFinding, ModelCheck};
+pub use provider_cache::{Billed, ProviderCache};
 pub use remote_model::RemoteModel;
 pub use server_facts::ServerFacts;

@@ -49,6 +49,7 @@ mod targets;
 pub use compare::{Comparison, Length, Spread};
 pub use figures::{ByPolicy, FactCounts, Fate, Figures};
 pub use group::Group;
+pub(crate) use sheets::percent;
 pub use targets::{Target, Worst};
 
 use crate::{BenchError, Case, Kind};

@@ -265,6 +265,6 @@ fn all(figures: &Figures) -> Vec<String> {
 }
 
 /// A share as hundredths.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 mod cases;
+mod gateway;
 mod retrieval;
 mod savings;
 mod segmentation;

@@ -12,6 +12,7 @@ mod shell;
 mod slowly;
 
 mod bad_input;
+mod bench_gateway;
 #[cfg(feature = "lab")]
 mod bench_index;
 #[cfg(not(feature = "lab"))]

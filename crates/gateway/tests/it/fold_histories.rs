@@ -2,6 +2,7 @@
 //! compactions, retries, pauses, other models, and a gateway that is started again.
 
 use crate::world::{World, load_tool, todos};
+use foldback_core::Timestamp;
 use foldback_gateway::RecallBy;
 use foldback_testkit::Random;
 use foldback_testkit::upstream::{Answer, ProviderCache, Said, Seen};
@@ -205,7 +206,7 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f
         for _ in 0..1 + usize::from(agent.random.below(15) == 0) {
             let answer = world.ask(speaks_path(speaks), &body).await;
             assert!(!answer.to_string().contains("foldback_load"), "{answer}");
-            direct.take(&body, now);
+            direct.take(&body, Timestamp(1_000 * now), &mut |text| text.len() as u64 / 4);
             agent.hear(&answer);
         }
         let seen = world.upstream.seen();

@@ -1,8 +1,11 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
 use crate::world::{World, load_tool};
-use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Raw, Said, Seen, Upstream};
+use foldback_gateway::{GatewayConfig, Replay, Taped};
+use foldback_providers::{Billed, CacheTerms, ModelConfig, Provider};
+use foldback_testkit::upstream::{Answer, Raw, Said, Seen, Upstream};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// An agent that calls a tool over and over, as clients send that: the whole conversation each time, with a mark on
 /// the last block of the last message.
@@ -104,7 +107,7 @@ impl Agent {
 async fn played(
     turns: usize,
     size: usize,
-    pause: u64,
+    pause: u32,
     thinks: bool,
 ) -> (Billed, Billed, Vec<usize>) {
     let world = World::new(reading(thinks)).await;
@@ -236,4 +239,48 @@ async fn gw5_messages_are_sent_again_in_the_same_bytes() {
     }
     println!("{moves:?}");
     assert_eq!(moves[0], moves[1]);
+}
+
+/// GW19: what was kept of a conversation, played again, gives the bytes that the provider got.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw19_a_replay_sends_what_the_gateway_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = ModelConfig::new(Provider::Anthropic, "", "claude-x");
+    let (prices, least) = (model.prices, model.least_cached_tokens);
+    let terms = CacheTerms { prices, least, ..CacheTerms::default() };
+    let traffic = |config: &mut GatewayConfig| config.traffic = Some(dir.path().to_owned());
+    let world = World::with(reading(false), traffic).await;
+    let mut agent = Agent::new(false);
+    for n in 0..40 {
+        let answer = world
+            .messages(&agent.turn(n, 3_000))
+            .header("x-foldback-todo", "t")
+            .send()
+            .await
+            .unwrap();
+        agent.hear(&answer.json().await.unwrap());
+        // An exchange has its place by the millisecond in which it was asked.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let (_, seen) = world.end().await;
+    std::fs::write(dir.path().join("notes.json"), "[]").unwrap();
+    let mut exchanges = Taped::folder(dir.path()).unwrap();
+    // The gateway's clock stood still.
+    exchanges.iter_mut().for_each(|exchange| exchange.at = 1_763_856_000_000);
+    assert_eq!(exchanges.len(), seen.len());
+    for _ in 0..2 {
+        let (mut replay, mut folded) = (Replay::new(terms).unwrap(), 0);
+        for (exchange, seen) in exchanges.iter().zip(&seen) {
+            let sent = replay.play(exchange).unwrap();
+            folded += usize::from(sent.is_some());
+            let sent = sent.unwrap_or_else(|| exchange.request.to_string());
+            assert!(sent.as_bytes() == seen.body, "{sent}");
+        }
+        assert!(folded > 10, "{folded} of {}", seen.len());
+        let todo = &replay.memory().todos(None, 2).unwrap()[0];
+        assert_eq!(replay.memory().sent(todo, 0, 1_000).unwrap().len(), 80);
+    }
+    std::fs::write(dir.path().join("0000000000001-1-000000.json"), "{\"at\": true}").unwrap();
+    let error = Taped::folder(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("000000.json holds something else at line 1, column"), "{error}");
 }

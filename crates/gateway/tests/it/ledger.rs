@@ -2,10 +2,12 @@
 
 use crate::world::World;
 use foldback::MemoryTool;
+use foldback_core::Prices;
 use foldback_gateway::{Keeping, Ledger, Sums, Upstream as Address};
 use foldback_testkit::upstream::{Answer, Billed, CacheTerms, Said, Seen, Upstream};
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::time::Duration;
 
 /// An agent that reads one file after the other.
 struct Agent {
@@ -115,13 +117,11 @@ impl Agent {
     }
 
     /// Plays so many turns through the gateway and without it, `pauses` saying how many seconds lie before each.
-    async fn played(&self, turns: usize, pause: impl Fn(usize) -> u64) -> (Sums, Billed, Billed) {
+    async fn played(&self, turns: usize, pause: impl Fn(usize) -> u32) -> (Sums, Billed, Billed) {
         let write = if self.is_anthropic() { 1.25 } else { 1.0 };
-        let terms = CacheTerms {
-            write,
-            life: if self.is_anthropic() { 300 } else { 600 },
-            ..CacheTerms::default()
-        };
+        let life = Duration::from_secs(if self.is_anthropic() { 300 } else { 600 });
+        let usual = CacheTerms::default();
+        let terms = CacheTerms { prices: Prices { write, ..usual.prices }, life, ..usual };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(Ledger::FILE);
         let direct = Upstream::with_cache(reading, terms).await;

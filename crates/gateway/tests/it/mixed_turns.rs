@@ -3,6 +3,7 @@
 use crate::played_client::{Client, Speaks};
 use crate::world::World;
 use foldback::{Close, Memory};
+use foldback_core::Timestamp;
 use foldback_core::{Message, TodoId};
 use foldback_gateway::{Keeping, RecallBy};
 use foldback_testkit::upstream::{Answer, ProviderCache, Raw, Said, Seen};
@@ -203,7 +204,9 @@ async fn gw11_usage_is_the_last_input_and_all_output() {
             client.turn(&world, "plan:O/OO").await;
             let seen = world.upstream.seen();
             let input = |seen: &Seen| {
-                let (read, written, plain) = ProviderCache::default().take(&seen.json(), 0);
+                let count = &mut |text: &str| text.len() as u64 / 4;
+                let (read, written, plain) =
+                    ProviderCache::default().take(&seen.json(), Timestamp(0), count);
                 read + written + plain
             };
             assert_eq!(client.usage, (input(&seen[2]), 21), "{speaks:?}, streamed: {stream}");

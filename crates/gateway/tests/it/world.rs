@@ -98,9 +98,8 @@ impl World {
     }
 
     /// Lets so many seconds go by.
-    pub(crate) fn wait(&self, seconds: u64) {
-        let seconds = i64::try_from(seconds).unwrap();
-        self.now.fetch_add(1_000 * seconds, Ordering::Relaxed);
+    pub(crate) fn wait(&self, seconds: u32) {
+        self.now.fetch_add(1_000 * i64::from(seconds), Ordering::Relaxed);
     }
 
     /// Sends a body, as a client of Anthropic's does.

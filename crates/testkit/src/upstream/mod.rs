@@ -4,22 +4,21 @@
 #![expect(clippy::expect_used, reason = "tests may fail loudly")]
 
 mod anthropic;
-mod cache;
 mod openai;
 mod responses;
-
-pub use cache::{Billed, CacheTerms, ProviderCache};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
+use foldback_core::Timestamp;
+pub use foldback_providers::{Billed, CacheTerms, ProviderCache};
 use futures::stream;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -117,8 +116,8 @@ struct Shared {
     script: Script,
     seen: Mutex<Vec<Seen>>,
     cache: Mutex<ProviderCache>,
-    /// The time in seconds.
-    now: AtomicU64,
+    /// The time in milliseconds.
+    now: AtomicI64,
 }
 
 /// A provider that is running. It ends when it is dropped.
@@ -144,7 +143,7 @@ impl Upstream {
             script: Box::new(script),
             seen: Mutex::default(),
             cache: Mutex::new(ProviderCache::new(terms)),
-            now: AtomicU64::new(0),
+            now: AtomicI64::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -156,8 +155,8 @@ impl Upstream {
     }
 
     /// Lets so many seconds go by.
-    pub fn wait(&self, seconds: u64) {
-        self.shared.now.fetch_add(seconds, Ordering::Relaxed);
+    pub fn wait(&self, seconds: u32) {
+        self.shared.now.fetch_add(1_000 * i64::from(seconds), Ordering::Relaxed);
     }
 
     /// What was billed so far.
@@ -199,7 +198,10 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         body: body.to_vec(),
     };
     shared.seen.lock().push(seen.clone());
-    let bill = |body: &Value| shared.cache.lock().take(body, shared.now.load(Ordering::Relaxed));
+    let bill = |body: &Value| {
+        let now = Timestamp(shared.now.load(Ordering::Relaxed));
+        shared.cache.lock().take(body, now, &mut |text| text.len() as u64 / 4)
+    };
     let raw = match (shared.script)(&seen) {
         Answer::Raw(raw) => raw,
         Answer::Said(said) if seen.path.starts_with("/v1/messages") => {

@@ -1,5 +1,6 @@
 //! `foldback bench`: the measurements, one command each, and what they have in common.
 
+mod gateway;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(not(feature = "lab"))]
@@ -33,6 +34,7 @@ pub(crate) struct Bench {
 #[derive(Subcommand)]
 enum Which {
     Savings(savings::Savings),
+    Gateway(gateway::Gateway),
     Retrieval(retrieval::Retrieval),
     Segmentation(segmentation::Segmentation),
     #[command(flatten)]
@@ -43,6 +45,7 @@ impl Bench {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         match self.which {
             Which::Savings(savings) => savings.run(globals, out),
+            Which::Gateway(gateway) => gateway.run(globals, out),
             Which::Retrieval(retrieval) => retrieval.run(globals, out),
             Which::Segmentation(segmentation) => segmentation.run(globals, out),
             Which::Lab(lab) => lab.run(globals, out),

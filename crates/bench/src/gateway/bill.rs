@@ -1,0 +1,161 @@
+//! What a conversation costs on some terms, in some rhythm.
+
+use crate::{BenchError, Counts};
+use foldback_core::Timestamp;
+use foldback_gateway::{Replay, Taped};
+use foldback_providers::{Billed, CacheTerms, ProviderCache};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What a conversation costs on some terms, in some rhythm.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bill {
+    /// The terms and the rhythm.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// As the client sends it.
+    pub direct: Billed,
+    /// Through the gateway.
+    pub gateway: Billed,
+    /// With the provider's own clearing of old results.
+    pub clearing: Billed,
+    /// By which share the gateway is cheaper in the end.
+    pub saved: f64,
+    /// By which share the clearing is.
+    pub saved_by_clearing: f64,
+    /// By which share the gateway was dearer, behind the request where that was most.
+    pub dearer: f64,
+    /// The number of that request, from 1; 0 where it was dearer behind none.
+    pub dearest_at: u64,
+}
+
+/// The terms of a cache, and a rhythm.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// The price of a token that is read.
+    pub read: f64,
+    /// The price of a token that is written.
+    pub write: f64,
+    /// How many seconds a prefix lives that nobody reads.
+    pub life: u64,
+    /// The seconds between two requests; `None` where they come as they came.
+    pub pause: Option<u64>,
+}
+
+/// One way through a conversation.
+pub(crate) struct Run {
+    setting: Setting,
+    replay: Replay,
+    direct: ProviderCache,
+    gateway: ProviderCache,
+    clearing: ProviderCache,
+    requests: u64,
+    dearer: f64,
+    dearest_at: u64,
+}
+
+impl Run {
+    pub(crate) fn new(terms: CacheTerms, pause: Option<Duration>) -> Result<Self, BenchError> {
+        let setting = Setting {
+            read: terms.prices.read,
+            write: terms.prices.write,
+            life: terms.life.as_secs(),
+            pause: pause.map(|pause| pause.as_secs()),
+        };
+        let cache = || ProviderCache::new(terms);
+        let (direct, gateway, clearing) = (cache(), cache(), cache());
+        let replay = Replay::new(terms)?;
+        let (requests, dearer, dearest_at) = (0, 0.0, 0);
+        Ok(Self { setting, replay, direct, gateway, clearing, requests, dearer, dearest_at })
+    }
+
+    /// Sends a request as the client does. Gives its tokens.
+    pub(crate) fn direct(
+        &mut self,
+        exchange: &mut Taped<'_>,
+        body: &Value,
+        counts: &mut Counts,
+    ) -> u64 {
+        let at = self.time(exchange);
+        let (read, written, plain) = self.direct.take(body, at, &mut |text| counts.text(text));
+        read + written + plain
+    }
+
+    /// Sends the same request in the other ways.
+    pub(crate) fn others(
+        &mut self,
+        exchange: &mut Taped<'_>,
+        body: &Value,
+        cleared: Option<&Value>,
+        counts: &mut Counts,
+    ) -> Result<(), BenchError> {
+        let at = self.time(exchange);
+        let mut count = |text: &str| counts.text(text);
+        self.clearing.take(cleared.unwrap_or(body), at, &mut count);
+        let own = exchange.at;
+        exchange.at = u64::try_from(at.0).unwrap_or_default();
+        let sent = self.replay.play(exchange)?;
+        exchange.at = own;
+        let sent = sent.map(|sent| serde_json::from_str::<Value>(&sent)).transpose();
+        let sent =
+            sent.map_err(|error| BenchError::Input(format!("the gateway sends no JSON: {error}")))?;
+        self.gateway.take(sent.as_ref().unwrap_or(body), at, &mut count);
+        self.requests += 1;
+        let dearer = -share_saved(self.direct.billed(), self.gateway.billed());
+        if dearer > self.dearer {
+            (self.dearer, self.dearest_at) = (dearer, self.requests);
+        }
+        Ok(())
+    }
+
+    /// When the next request is sent.
+    fn time(&self, exchange: &Taped<'_>) -> Timestamp {
+        let at = match self.setting.pause {
+            Some(pause) => BEGINNING + 1_000 * pause * self.requests,
+            None => exchange.at,
+        };
+        Timestamp(i64::try_from(at).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn bill(self) -> Bill {
+        let [direct, gateway, clearing] =
+            [self.direct, self.gateway, self.clearing].map(|cache| cache.billed());
+        Bill {
+            setting: self.setting,
+            saved: share_saved(direct, gateway),
+            saved_by_clearing: share_saved(direct, clearing),
+            direct,
+            gateway,
+            clearing,
+            dearer: self.dearer,
+            dearest_at: self.dearest_at,
+        }
+    }
+}
+
+/// When the first request is sent, where a conversation has no times: a day of 2025, in milliseconds.
+const BEGINNING: u64 = 1_763_856_000_000;
+
+/// By which share `other` is cheaper.
+pub(crate) fn share_saved(direct: Billed, other: Billed) -> f64 {
+    if direct.cost > 0.0 { 1.0 - other.cost / direct.cost } else { 0.0 }
+}
+
+impl Setting {
+    /// The prices, as tables show them.
+    pub(crate) fn prices(&self) -> String {
+        let Self { read, write, life, .. } = self;
+        match (*read == 1.0 && *write == 1.0, *life) {
+            (true, _) => "no cache".to_owned(),
+            (false, 300) => format!("{read}/{write}"),
+            (false, life) if life % 3_600 == 0 => format!("{read}/{write} {}h", life / 3_600),
+            (false, life) => format!("{read}/{write} {life}s"),
+        }
+    }
+
+    /// The rhythm, as tables show it.
+    pub(crate) fn rhythm(&self) -> String {
+        self.pause.map_or_else(|| "as it was".to_owned(), |pause| format!("{pause} s"))
+    }
+}

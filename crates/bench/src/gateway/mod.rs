@@ -1,0 +1,142 @@
+//! What a conversation costs through `foldback gateway`, beside sending it directly.
+//!
+//! A conversation is played request by request: as its client sent it, where a gateway kept it, or a recording as a
+//! client of Anthropic's API would send it, with a request for each answer of the model. Each request is billed three
+//! times by a provider that caches what it is sent
+//! ([`ProviderCache`](foldback_providers::ProviderCache)): as the client sends it, as the gateway sends it, and as the
+//! provider's own clearing of old results (`clear_tool_uses_20250919`) leaves it. Tokens are counted with o200k. Both
+//! ways declare the memory's tool, and what a model would load with it is not part of a recording.
+
+mod bill;
+mod clearing;
+mod client;
+mod page;
+mod sheets;
+mod sum;
+mod talk;
+
+pub use bill::{Bill, Setting};
+pub use sum::Sum;
+pub use talk::Talk;
+
+use crate::savings::Group;
+use crate::{BenchError, Counts};
+use bill::Run;
+use clearing::{TRIGGER, cleared};
+use foldback_core::Prices;
+use foldback_providers::CacheTerms;
+use rayon::prelude::*;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// On which terms, and in which rhythm.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The terms of the provider's cache.
+    pub terms: Vec<CacheTerms>,
+    /// So long a client waits between two requests; where there is none, exchanges keep the times at which they
+    /// passed, and recordings are played in [two rhythms](Self::RHYTHMS).
+    pub pauses: Vec<Duration>,
+}
+
+impl Config {
+    /// An agent that works, and one whose person comes back each hour.
+    pub const RHYTHMS: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3_600)];
+}
+
+impl Default for Config {
+    /// The prices of Anthropic's models for five minutes and for an hour, those at which a read costs half as much,
+    /// and no cache.
+    fn default() -> Self {
+        let terms = |read: f64, write: f64, life: u64| CacheTerms {
+            prices: Prices { read, write, plain: 1.0 },
+            life: Duration::from_secs(life),
+            ..CacheTerms::default()
+        };
+        let terms = [(0.1, 1.25, 300), (0.1, 2.0, 3_600), (0.05, 1.25, 300), (1.0, 1.0, 0)]
+            .map(|(read, write, life)| terms(read, write, life));
+        Self { terms: terms.to_vec(), pauses: Vec::new() }
+    }
+}
+
+/// What conversations cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bills {
+    /// Each conversation, in the order of the input.
+    pub conversations: Vec<Measured>,
+    /// The sums over conversations of a group.
+    pub sums: Vec<Sum>,
+}
+
+/// One conversation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub id: String,
+    /// The file or folder that it came from.
+    pub file: String,
+    /// Where it is summed up.
+    pub group: Group,
+    /// The tokens of its largest request.
+    pub tokens: u64,
+    /// How many requests it is.
+    pub requests: u64,
+    /// What it costs, on each of the terms and in each of the rhythms.
+    pub bills: Vec<Bill>,
+}
+
+/// Plays conversations. `done` is called behind each.
+///
+/// # Errors
+/// When a memory cannot be made or fails, or a request is no JSON.
+pub fn measure(
+    talks: &[Talk],
+    config: &Config,
+    done: &(dyn Fn() + Sync),
+) -> Result<Bills, BenchError> {
+    let measured = talks.par_iter().with_max_len(1).map(|talk| {
+        let measured = Measured::of(talk, config)?;
+        done();
+        Ok(measured)
+    });
+    let conversations = measured.collect::<Result<Vec<_>, BenchError>>()?;
+    let sums = Sum::all(&conversations);
+    Ok(Bills { conversations, sums })
+}
+
+impl Measured {
+    fn of(talk: &Talk, config: &Config) -> Result<Self, BenchError> {
+        let pauses: Vec<Option<Duration>> = match config.pauses.as_slice() {
+            [] if talk.has_times() => vec![None],
+            [] => Config::RHYTHMS.map(Some).to_vec(),
+            given => given.iter().copied().map(Some).collect(),
+        };
+        let settings =
+            pauses.iter().flat_map(|pause| config.terms.iter().map(|terms| (*terms, *pause)));
+        let mut runs = settings
+            .map(|(terms, pause)| Run::new(terms, pause))
+            .collect::<Result<Vec<_>, BenchError>>()?;
+        let (mut counts, mut tokens, mut requests) = (Counts::default(), 0, 0);
+        for mut exchange in talk.exchanges() {
+            let body: Value = serde_json::from_str(&exchange.request).map_err(|error| {
+                BenchError::Input(format!("{}: a request is no JSON: {error}", talk.id))
+            })?;
+            let sizes = runs.iter_mut().map(|run| run.direct(&mut exchange, &body, &mut counts));
+            let size = sizes.max().unwrap_or_default();
+            let cleared = (size > TRIGGER).then(|| cleared(&body));
+            for run in &mut runs {
+                run.others(&mut exchange, &body, cleared.as_ref(), &mut counts)?;
+            }
+            (tokens, requests) = (tokens.max(size), requests + 1);
+        }
+        Ok(Self {
+            id: talk.id.clone(),
+            file: talk.file.clone(),
+            group: talk.group,
+            tokens,
+            requests,
+            bills: runs.into_iter().map(Run::bill).collect(),
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! The page of the gateway: what conversations cost through it, beside sending them directly.
+
+use super::{Bills, Sum};
+use crate::BenchError;
+use crate::report::{Bar, Bars, Page, Section};
+use foldback_core::thousands;
+
+impl Bills {
+    /// The results as a page.
+    ///
+    /// # Errors
+    /// When a picture cannot be drawn.
+    pub fn page(&self) -> Result<Page, BenchError> {
+        let lead = "What conversations cost through foldback gateway, beside sending them directly and beside the \
+                    provider's own clearing of old results of tools.";
+        let mut page = Page::new("Gateway", lead);
+        let note = "In plain tokens, as a provider with a prefix cache bills them: each request is read as far as an \
+                    earlier one that has not run out began the same, and written behind that.";
+        let mut section = Section::new("Costs").note(note);
+        for sums in self.sums.chunk_by(|a, b| (a.group, a.is_long) == (b.group, b.is_long)) {
+            let Some(first) = sums.first() else { continue };
+            let count = thousands(first.conversations);
+            section = section.caption(&format!("{} ({count})", first.title())).bars(&bars(sums))?;
+        }
+        page.section(section);
+        page.section(self.sheets().iter().fold(Section::new("Figures"), Section::sheet));
+        Ok(page)
+    }
+}
+
+fn bars(sums: &[Sum]) -> Bars {
+    let bar = |sum: &Sum| Bar {
+        name: format!("{}, {}", sum.setting.prices(), sum.setting.rhythm()),
+        values: vec![sum.direct, sum.gateway, sum.clearing],
+    };
+    Bars {
+        label: "plain tokens".to_owned(),
+        parts: ["direct", "gateway", "clearing"].map(str::to_owned).to_vec(),
+        bars: sums.iter().map(bar).collect(),
+        side_by_side: true,
+    }
+}

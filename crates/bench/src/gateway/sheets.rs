@@ -1,0 +1,135 @@
+//! The bills as tables.
+
+use super::sum::LONG;
+use super::{Bills, Sum};
+use crate::Sheet;
+use crate::savings::percent;
+use foldback_core::thousands;
+
+impl Bills {
+    /// The tables that a person reads: what is saved, group by group, and where the gateway was dearest.
+    #[must_use]
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let mut sheets: Vec<Sheet> = Vec::new();
+        let numbers = ["direct", "saved", "median", "least", "dearest", "clearing", "median"];
+        let mut before = None;
+        for sum in &self.sums {
+            if before.replace((sum.group, sum.is_long)) != Some((sum.group, sum.is_long)) {
+                sheets.push(Sheet::new(&title(sum), &["prices", "pause"], &numbers));
+            }
+            let names =
+                [sum.setting.prices(), sum.setting.rhythm(), format!("{:.2} M", sum.direct / 1e6)];
+            let shares = [
+                sum.saved,
+                sum.median,
+                sum.least,
+                sum.dearer,
+                sum.saved_by_clearing,
+                sum.median_by_clearing,
+            ];
+            if let Some(sheet) = sheets.last_mut() {
+                sheet.row(names.into_iter().chain(shares.map(percent)));
+            }
+        }
+        sheets.push(self.dearest());
+        sheets
+    }
+
+    /// On each of the terms and in each of the rhythms, the conversation that was dearest through the gateway.
+    fn dearest(&self) -> Sheet {
+        let title = "Dearest through the gateway, behind any request";
+        let mut sheet =
+            Sheet::new(title, &["prices", "pause", "conversation"], &["dearer", "request"]);
+        let settings = self.sums.iter().filter(|sum| !sum.is_long).map(|sum| sum.setting);
+        let mut told = Vec::new();
+        for setting in settings {
+            if told.contains(&setting) {
+                continue;
+            }
+            told.push(setting);
+            let bills = self
+                .conversations
+                .iter()
+                .flat_map(|one| one.bills.iter().map(move |bill| (one, bill)));
+            let bills = bills.filter(|(_, bill)| bill.setting == setting && bill.dearest_at > 0);
+            if let Some((one, bill)) = bills.max_by(|(_, a), (_, b)| a.dearer.total_cmp(&b.dearer))
+            {
+                let request = format!("{} of {}", bill.dearest_at, one.requests);
+                sheet.row([
+                    setting.prices(),
+                    setting.rhythm(),
+                    one.id.clone(),
+                    percent(bill.dearer),
+                    request,
+                ]);
+            }
+        }
+        sheet
+    }
+
+    /// A row for each conversation, the terms and the rhythm.
+    #[must_use]
+    pub fn rows(&self) -> Sheet {
+        let numbers = [
+            "requests",
+            "tokens",
+            "read",
+            "write",
+            "life",
+            "pause",
+            "direct",
+            "gateway",
+            "clearing",
+            "saved",
+            "saved_by_clearing",
+            "dearer",
+            "dearest_at",
+        ];
+        let mut sheet = Sheet::new("gateway", &["id", "file", "group"], &numbers);
+        for one in &self.conversations {
+            for bill in &one.bills {
+                let setting = bill.setting;
+                let names = [one.id.clone(), one.file.clone(), one.group.as_str().to_owned()];
+                let pause = setting.pause.map_or_else(String::new, |pause| pause.to_string());
+                let numbers = [
+                    one.requests.to_string(),
+                    one.tokens.to_string(),
+                    setting.read.to_string(),
+                    setting.write.to_string(),
+                    setting.life.to_string(),
+                    pause,
+                ];
+                let costs = [bill.direct, bill.gateway, bill.clearing]
+                    .map(|billed| billed.cost.to_string());
+                let shares = [bill.saved, bill.saved_by_clearing, bill.dearer]
+                    .map(|share| share.to_string());
+                let rest = costs.into_iter().chain(shares).chain([bill.dearest_at.to_string()]);
+                sheet.row(names.into_iter().chain(numbers).chain(rest));
+            }
+        }
+        sheet
+    }
+}
+
+impl Sum {
+    /// Which conversations it is of.
+    pub(crate) fn title(&self) -> String {
+        match self.is_long {
+            true => format!("{} over {} tokens", self.group.title(), thousands(LONG)),
+            false => self.group.title().to_owned(),
+        }
+    }
+}
+
+/// What stands over the figures of a group.
+fn title(sum: &Sum) -> String {
+    let count = match sum.conversations {
+        1 => "1 conversation".to_owned(),
+        count => format!("{} conversations", thousands(count)),
+    };
+    format!(
+        "{}: {count} (direct: cost in millions of plain tokens; saved: by the gateway in sum, median, least; dearest: most over \
+         direct behind any request; clearing: saved by the provider's own)",
+        sum.title()
+    )
+}

@@ -1,0 +1,86 @@
+//! An exchange as it stands in its file.
+
+use crate::{Api, GatewayError};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// An exchange as it stands in its file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Taped<'x> {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// What was asked.
+    pub api: Api,
+    /// The path, without its query.
+    pub path: Cow<'x, str>,
+    /// The program that asked, in a word.
+    pub client: Cow<'x, str>,
+    /// A digest of the session that the headers name, with its agent; `None` where they name none.
+    pub session: Option<String>,
+    /// The headers that say who asked and what for.
+    pub headers: BTreeMap<Cow<'x, str>, Cow<'x, str>>,
+    /// The status of the answer.
+    pub status: u16,
+    /// The body of the request.
+    pub request: Cow<'x, str>,
+    /// The body of the answer, as far as it came.
+    pub answer: Cow<'x, str>,
+    /// Milliseconds from the request's end to the answer's first byte.
+    pub first_ms: Option<u64>,
+    /// Milliseconds from the request's end to the answer's last byte.
+    pub last_ms: Option<u64>,
+}
+
+impl Taped<'static> {
+    /// The exchanges of a folder, in the order in which they were asked; none of one that holds none. Other files are
+    /// passed over.
+    ///
+    /// # Errors
+    /// When the folder or a file cannot be read, or a file of an exchange holds something else.
+    pub fn folder(dir: &Path) -> Result<Vec<Self>, GatewayError> {
+        let failed = |path: &Path, what: String| GatewayError::Exchange {
+            path: path.to_owned(),
+            what: format!("cannot be read: {what}"),
+        };
+        let entries = std::fs::read_dir(dir).map_err(|error| failed(dir, error.to_string()))?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| failed(dir, error.to_string()))?.path();
+            if is_exchange(&path) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        let read = |path: &PathBuf| {
+            let bytes = std::fs::read(path).map_err(|error| failed(path, error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|error| GatewayError::Exchange {
+                path: path.clone(),
+                what: format!(
+                    "holds something else at line {}, column {}; expected was an exchange that a gateway kept",
+                    error.line(),
+                    error.column()
+                ),
+            })
+        };
+        let mut exchanges = files.iter().map(read).collect::<Result<Vec<Self>, _>>()?;
+        exchanges.sort_by_key(|exchange| exchange.at);
+        Ok(exchanges)
+    }
+}
+
+/// The name of an exchange's file, without its ending.
+pub(crate) fn file_name(at: u64, n: u64) -> String {
+    format!("{at:013}-{}-{n:06}", std::process::id())
+}
+
+/// Whether a file has the name of an exchange.
+fn is_exchange(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.and_then(|name| name.strip_suffix(".json")) else { return false };
+    let numbers: Vec<_> = name.split('-').collect();
+    let is_number =
+        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.len() == 3 && numbers.iter().all(is_number)
+}
