@@ -116,7 +116,7 @@ impl Contents {
         for (block, mut messages) in closed {
             let n = block.header.block_id.n();
             if n <= folded {
-                // Of this one only what is shown with the next is there.
+                // Only what is shown with a later block is left of this one.
                 let kept = contents.kept_back.iter().find(|(of, _)| *of == n);
                 let kept = kept.map(|(_, first)| *first);
                 messages.retain(|shown| kept.is_some_and(|first| shown.seq >= first));

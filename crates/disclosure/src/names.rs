@@ -3,7 +3,7 @@
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 
-/// What the model calls things by whose view this is. By default `load` is what it is, and a stored part of the
+/// The names that the model of this view uses. By default `load` is what it is, and a stored part of the
 /// view's own todo goes by its number; a program between the model and the memory may have given `load` another
 /// name, and reach several todos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

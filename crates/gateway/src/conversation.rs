@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<ClientMessage>,
     /// How many of them were asked; the answer may stand behind.
     pub(crate) asked: usize,
-    /// Which tools the agent has, by name; `None` of a compaction, which may have others than the agent.
+    /// Which tools the agent has, by name; `None` for a compaction, which may have others than the agent.
     pub(crate) agent: Option<blake3::Hash>,
     /// What the model was shown in its place, as a number, where it was not this.
     pub(crate) shown: Option<u64>,

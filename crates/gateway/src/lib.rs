@@ -1,12 +1,13 @@
 //! Stands between any agent and its model provider.
 //!
 //! An agent is pointed at the gateway by its base URL, and nothing else of it changes. A request goes to the
-//! provider as it came, byte for byte, and so does the answer on its way back. Beside that, each conversation is
+//! provider as it came, byte for byte, as long as nothing is left out of it, and so does the answer on its way back. Beside that, each conversation is
 //! recorded into a store of its own todo, where it can be searched and loaded.
 //!
 //! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
 //! - [`Upstream`] is a provider's address, and where a request goes.
-//! - [`Recorder`] keeps what was said, in a thread of its own: a client never waits for it.
+//! - [`Recorder`] keeps what was said, in a thread of its own: a client waits for it only where something may be left
+//!   out of its request.
 //! - [`self_test`] and [`Check`] say whether all that works here.
 //! - [`Ledger`] says what each request cost, and what it would have cost whole.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.

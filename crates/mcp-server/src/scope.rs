@@ -33,7 +33,7 @@ pub(crate) enum Chosen {
     Folder(PathBuf),
     /// It belongs to a folder that the client names.
     Roots,
-    /// It is one of those that a program knows which sees the client's conversations.
+    /// It is one of the todos that a program names; it sees the client's conversations.
     Session(Todos),
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How a provider caches what it is sent, and what it asks for input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheTerms {
-    /// What input costs, relative to each other.
+    /// The prices of input, relative to each other.
     pub prices: Prices,
     /// The shortest prefix that is cached, in tokens.
     pub least: u64,

@@ -111,7 +111,7 @@ fn wrapped_with(
 }
 
 /// So many files are read before something is asked that stood in the third.
-const FILES: usize = 16;
+const FILES: usize = 40;
 
 /// A model that reads one file after the other, and then wants to know what stood in the third.
 fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {

@@ -85,7 +85,7 @@ impl CacheAware {
         Self { least_cached: tokens, ..self }
     }
 
-    /// For callers who do not say what is cached: every prompt is, to its end, so nothing is cheaper behind it.
+    /// For callers who do not say what is cached: each prompt is cached to its end, so nothing is cheaper behind it.
     #[must_use]
     pub fn with_everything_cached(self) -> Self {
         Self { shows_once: false, ..self }
