@@ -69,8 +69,19 @@ pub enum RecallBy {
     Off,
     /// By tools that the agent has itself, from a server that reaches what the gateway records.
     Mcp,
-    /// By tools that the gateway declares and answers within a turn; the client sees nothing of them.
+    /// By tools that the gateway declares, once something is left out, and answers within a turn; the client sees nothing
+    /// of them.
     Stream,
+    /// The same, also in a conversation of which blocks were closed before this gateway saw it first, though nothing
+    /// is left out of it.
+    Always,
+}
+
+impl RecallBy {
+    /// Whether the gateway answers the model's calls.
+    pub(crate) fn is_unseen(self) -> bool {
+        matches!(self, Self::Stream | Self::Always)
+    }
 }
 
 /// How a model reaches what its requests do not show, and how its own `load` is known.

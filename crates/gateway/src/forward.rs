@@ -146,7 +146,7 @@ impl<'g> Way<'g> {
             RecallBy::Mcp => {
                 bytes.len() >= SHORTEST || self.headers.contains_key(header::CONTENT_ENCODING)
             }
-            RecallBy::Stream => true,
+            RecallBy::Stream | RecallBy::Always => true,
         };
         let Some(asked) = asked.filter(|_| may_fold) else {
             return self.send(Some(bytes.into())).await;

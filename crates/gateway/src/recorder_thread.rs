@@ -139,10 +139,8 @@ impl Keeper {
             return Ok(Folded::default());
         }
         self.tried(&conversation, |keeper, name, conversation| {
-            let found = match conversation.terms.is_unseen {
-                true => keeper.found(name, conversation)?,
-                false => None,
-            };
+            let may_find = conversation.terms.is_unseen && keeper.reach.by == RecallBy::Always;
+            let found = if may_find { keeper.found(name, conversation)? } else { None };
             let folded = match is_short {
                 true => Folded::default(),
                 false => keeper.folded(name, conversation, &body)?,
@@ -179,7 +177,7 @@ impl Keeper {
         read.cache = self.cache.map_or(read.cache, |terms| terms.when(read.terms.is_marked));
         match self.reach.by {
             RecallBy::Mcp if read.terms.load_says.contains(&self.reach.mark) => {}
-            RecallBy::Stream if can_declare(read.api, &body) => read.terms.recalls_unseen(),
+            by if by.is_unseen() && can_declare(read.api, &body) => read.terms.recalls_unseen(),
             _ => read.terms.load = None,
         }
         Ok((body, read))

@@ -38,8 +38,8 @@ pub(crate) struct Providers {
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// How the model reaches what is left out of its requests: "stream" by tools that the gateway answers within a turn,
-    /// unseen by the client; "mcp", with `wrap` alone, by tools that Claude Code or OpenCode is given; "off" leaves nothing
-    /// out [default: stream; with `wrap`, mcp for those two]
+    /// unseen by the client; "always" the same, and in conversations that were recorded before though nothing is left out;
+    /// "mcp", with `wrap` alone, by tools that Claude Code or OpenCode is given; "off" leaves nothing out [default: stream; with `wrap`, mcp for those two]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recall: Option<RecallArg>,
 
@@ -54,6 +54,7 @@ pub(crate) enum RecallArg {
     Off,
     Mcp,
     Stream,
+    Always,
 }
 
 impl Providers {
@@ -91,6 +92,7 @@ impl Providers {
             RecallArg::Off => RecallBy::Off,
             RecallArg::Mcp => RecallBy::Mcp,
             RecallArg::Stream => RecallBy::Stream,
+            RecallArg::Always => RecallBy::Always,
         };
         config.fail_closed = self.fail_closed;
         config.log = log;

@@ -325,7 +325,7 @@ fn gw9_clients_see_nothing_of_what_is_looked_up() {
             let how = if turn == 0 { &begin } else { &go_on };
             let prompt = format!("Which port is it? Read a.txt. {turn}");
             let args = [&how[..], &[&prompt]].concat();
-            let options = ["--recall", "stream"];
+            let options = ["--recall", "always"];
             let (ran, seen) =
                 wrapped_with(&shell, &program, &args, env, &options, recalling(&file));
             assert_eq!(ran.code, 0, "{name}, turn {turn}: {ran:?}");
@@ -385,7 +385,7 @@ for model in [ChatAnthropic(model="m", default_headers=todo), ChatOpenAI(model="
     let shell = Shell::new();
     shell.folders(&["home", "work"]);
     for expected in ["The port is 7001.", "I look it up.|The port is 7001."] {
-        let (args, options) = (["-c", script, "port"], ["--recall", "stream"]);
+        let (args, options) = (["-c", script, "port"], ["--recall", "always"]);
         let (ran, seen) = wrapped_with(&shell, &python, &args, &[], &options, recalling("a.txt"));
         assert_eq!(ran.code, 0, "{ran:?}");
         let lines: Vec<_> = ran.text().lines().map(str::to_owned).collect();

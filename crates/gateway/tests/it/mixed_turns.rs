@@ -52,7 +52,7 @@ fn known(memory: &Memory, todo: &str) {
 
 async fn world(memory: Option<Memory>, script: fn(&Seen) -> Answer) -> World {
     World::with(script, |config| {
-        config.recall = RecallBy::Stream;
+        config.recall = RecallBy::Always;
         config.keeping = memory.map_or_else(|| config.keeping.clone(), Keeping::On);
     })
     .await
