@@ -130,9 +130,13 @@ impl LiveView {
         }
     }
 
-    /// What the model calls things by from now on. What is in view already keeps its names until it is restored.
+    /// What the model calls things by from now on. The ledger is written anew; what is in view already keeps its names
+    /// until it is restored.
     pub fn set_names(&mut self, names: Names) {
-        self.contents.config.names = names;
+        let before = std::mem::replace(&mut self.contents.config.names, names);
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.rename(&self.contents, &before);
+        }
     }
 
     /// The provider has nothing in its cache any more of what was sent: it has to be written again in any case.

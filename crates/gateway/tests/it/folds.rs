@@ -187,6 +187,26 @@ async fn gw7_a_refused_part_is_sent_whole() {
     assert_eq!(seen[20].json()["messages"].as_array().unwrap().len(), 39);
 }
 
+/// GW18: what is said about the rest names the tool that the agent has by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw18_a_tool_of_another_name_is_named_so() {
+    let world = World::new(reading(false)).await;
+    let mut agent = Agent::new(false);
+    for n in 0..24 {
+        if n == 20 {
+            agent.body["tools"][1]["name"] = json!("memory_load");
+        }
+        let answer = world.messages(&agent.turn(n, 3_000)).send().await.unwrap();
+        agent.hear(&answer.json().await.unwrap());
+    }
+    let (_, seen) = world.end().await;
+    let says = |n: usize, name: &str| {
+        String::from_utf8_lossy(&seen[n].body).contains(&format!("call {name} before you ask"))
+    };
+    assert!(says(19, "mcp__foldback__load") && says(20, "memory_load") && says(23, "memory_load"));
+    assert!(!says(20, "mcp__foldback__load"));
+}
+
 /// A message as some clients write it the next time: its keys in another order, a lone text as a string.
 fn rewritten(message: &Value) -> Value {
     let mut content = message["content"].clone();

@@ -14,6 +14,7 @@ pub(crate) use account::Account;
 pub use settings::CacheAware;
 
 use super::Policy;
+use crate::Names;
 use crate::arrangement::{Arrangement, Piece};
 use crate::contents::{ClosedBlock, Contents};
 use crate::declared_tools::DeclaredTools;
@@ -113,6 +114,21 @@ impl CacheAwarePolicy {
     /// Goes on with other settings: another model's prices.
     pub(crate) fn set(&mut self, settings: CacheAware) {
         self.settings = settings;
+    }
+
+    /// Writes the rules of the ledger with the name that `load` has by now.
+    pub(crate) fn rename(&mut self, contents: &Contents, before: &Names) {
+        let (old, new) = (before.load(), contents.config.names.load());
+        if old == new || self.account.ledger.is_empty() {
+            return;
+        }
+        for text in &mut self.account.ledger {
+            let ruled = text.replace(&load_rule(old), &load_rule(new));
+            *text = ruled.replace(&load_too_many(old), &load_too_many(new));
+        }
+        self.write_ledger();
+        self.account.cached =
+            self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
 
     /// What the provider cached is gone.
