@@ -131,7 +131,8 @@ async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
             "{base} wants a token, or another one; set FOLDBACK_GATEWAY_TOKEN to that of the gateway"
         ));
     }
-    let health: Value = answer.json().await.unwrap_or_default();
+    let health = answer.text().await.unwrap_or_default();
+    let health: Value = serde_json::from_str(&health).unwrap_or_default();
     match health.get("gateway").and_then(Value::as_str) {
         Some("foldback") => Ok(health),
         _ => Err(format!("what answers at {base} is no gateway of foldback (status {status})")),
