@@ -143,10 +143,10 @@ impl<'g> Way<'g> {
         let (config, recorder) = (&self.gateway.config, &self.gateway.recorder);
         let may_fold = match config.recall {
             RecallBy::Off => false,
-            RecallBy::Mcp => {
+            RecallBy::Mcp | RecallBy::Stream => {
                 bytes.len() >= SHORTEST || self.headers.contains_key(header::CONTENT_ENCODING)
             }
-            RecallBy::Stream | RecallBy::Always => true,
+            RecallBy::Always => true,
         };
         let Some(asked) = asked.filter(|_| may_fold) else {
             return self.send(Some(bytes.into())).await;

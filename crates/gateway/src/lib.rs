@@ -48,6 +48,7 @@ mod rewriting;
 mod self_test;
 mod session_todos;
 mod spent;
+mod sse;
 mod taped;
 mod traffic;
 mod turn;

@@ -1,6 +1,7 @@
 //! What a model answered, as the message that a client sends back.
 
 use crate::Api;
+use crate::sse::Events;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -28,21 +29,12 @@ pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(message.to_string()).ok()
 }
 
-/// The data of server-sent events (WHATWG HTML, section 9.2), each as JSON.
+/// The data of the events of a stream, each as JSON. The last one need not be ended.
 pub(crate) fn events(stream: &str) -> impl Iterator<Item = Value> {
-    let mut lines = stream.lines();
-    std::iter::from_fn(move || {
-        let mut data = String::new();
-        for line in lines.by_ref() {
-            if let Some(more) = line.strip_prefix("data:") {
-                data.push_str(more.strip_prefix(' ').unwrap_or(more));
-            } else if line.is_empty() && !data.is_empty() {
-                break;
-            }
-        }
-        (!data.is_empty()).then_some(data)
-    })
-    .filter_map(|data| serde_json::from_str(&data).ok())
+    let mut events = Events::default();
+    events.push(stream.as_bytes());
+    events.push(b"\n\n");
+    events.filter_map(|event| serde_json::from_str(&event.data).ok())
 }
 
 fn anthropic_stream(stream: &str) -> Option<Value> {

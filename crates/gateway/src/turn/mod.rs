@@ -9,7 +9,6 @@ mod parked;
 mod player;
 mod responses;
 mod rounds;
-mod sse;
 mod stream;
 mod usage;
 mod whole;

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Cuts a stream into events, wherever its pieces begin and end.
 #[derive(Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
     buffer: BytesMut,
     /// Where the line begins that is looked at.
     line: usize,
@@ -13,19 +13,19 @@ pub(super) struct Events {
 }
 
 /// One event, or a comment, with the empty line behind it.
-pub(super) struct Event {
-    pub(super) raw: Bytes,
+pub(crate) struct Event {
+    pub(crate) raw: Bytes,
     /// Empty where it has none.
-    pub(super) data: String,
+    pub(crate) data: String,
 }
 
 impl Events {
-    pub(super) fn push(&mut self, piece: &[u8]) {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
         self.buffer.extend_from_slice(piece);
     }
 
     /// What came behind the last whole event.
-    pub(super) fn rest(&mut self) -> Bytes {
+    pub(crate) fn rest(&mut self) -> Bytes {
         (self.line, self.seen) = (0, 0);
         self.buffer.split().freeze()
     }
@@ -61,7 +61,7 @@ impl Event {
     }
 
     /// The same event with other data.
-    pub(super) fn with(&self, data: &str) -> String {
+    pub(crate) fn with(&self, data: &str) -> String {
         let text = std::str::from_utf8(&self.raw).unwrap_or_default();
         let (mut out, mut is_said) = (String::new(), false);
         for line in text.split_inclusive('\n') {
