@@ -3,6 +3,7 @@
 use crate::story::{in_memory, in_memory_showing, open_showing, todo, views};
 use foldback::{Close, Engine, Memory, Session, ViewConfig};
 use foldback_core::{Budget, Message, PairingTracker, SeqNo, ToolCall, ToolCallId, check_request};
+use foldback_testkit::effort;
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use std::sync::Arc;
@@ -237,7 +238,7 @@ fn next_place() -> (Option<Engine>, ViewConfig) {
 }
 
 prop_state_machine! {
-    #![proptest_config(ProptestConfig { cases: 2_000, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(2_000), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
     #[test]
     fn the_laws_hold_over_random_histories(sequential 1..30 => Laws);
 }

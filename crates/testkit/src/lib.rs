@@ -6,6 +6,7 @@
 //! - [`engine`] is the suite that every storage engine passes, one from outside as well.
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] makes up numbers and words, the same on every run.
+//! - [`effort`] says how much a long test tries.
 //! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
 //! - `upstream`, with the feature of that name, is a model provider of a script, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
@@ -33,6 +34,7 @@ pub mod agent;
 #[cfg(feature = "cassette")]
 pub mod cassette;
 pub mod data;
+mod effort;
 pub mod engine;
 pub mod generate;
 mod random;
@@ -40,5 +42,6 @@ pub mod script;
 #[cfg(feature = "upstream")]
 pub mod upstream;
 
+pub use effort::effort;
 pub use random::Random;
 pub use script::transcript;

@@ -5,6 +5,7 @@ use foldback_core::{
     Estimate, Message, Prices, Prompt, ToolCall, ToolCallId, check_request, message_tokens,
 };
 use foldback_disclosure::{CacheAware, FoldPolicy, LiveView, ViewConfig};
+use foldback_testkit::effort;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -308,7 +309,7 @@ fn prices_and_marks_out_of_bounds_say_so() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(96), ..ProptestConfig::default() })]
 
     /// LV4: at whatever call a conversation ends, it was never over 2 % dearer than keeping everything,
     /// but for what was forced. Blocks close often or seldom.

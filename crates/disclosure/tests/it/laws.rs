@@ -6,6 +6,7 @@ use foldback_core::{
     Content, Message, Part, Prompt, Role, TokenCounter, ToolCall, ToolCallId, check_request,
 };
 use foldback_disclosure::{CacheAware, FoldPolicy, ViewConfig};
+use foldback_testkit::effort;
 use foldback_testkit::generate::{Shape, conversation};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -205,7 +206,7 @@ fn stable(prompt: &Prompt) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(400), ..ProptestConfig::default() })]
 
     #[test]
     fn lv3_lv11_any_prompt_is_valid(

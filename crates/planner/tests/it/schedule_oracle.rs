@@ -4,6 +4,7 @@
 use crate::schedule::{error, success};
 use crate::steps::{anchor, plan, step_with};
 use foldback_planner::{FailurePolicy, Schedule, Step, StepId, StepResult, StepState};
+use foldback_testkit::effort;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -192,7 +193,7 @@ fn go(run: &Run, check: &mut impl FnMut(&Schedule, &Events, &[StepId])) -> Sched
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(effort(2_000)))]
 
     /// OP7, OP9, OP10, OP16: after every event the states, the ready steps, the reached anchors and
     /// the newly skipped are what a recomputation from scratch says; and each step ends once.

@@ -6,6 +6,7 @@ use foldback_planner::{
     Action, Catalog, FindingKind, Form, Graph, Plan, Progress, Schedule, Step, StepId, StepState,
     Template, Validator,
 };
+use foldback_testkit::effort;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +117,7 @@ fn naive(plan: &Plan) -> BTreeSet<(Option<u32>, FindingKind)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(effort(2_000)))]
 
     /// OP5, OP6, ET5: the errors are exactly those that a naive look finds, and a plan without errors
     /// can be scheduled, with all dependences that its references imply.
