@@ -101,7 +101,7 @@ pub use attribution::Attribution;
 pub use config::ViewConfig;
 pub use entry::Shown;
 pub use error::Error;
-pub use fold_policy::{CacheAware, FoldPolicy};
+pub use fold_policy::{Billed, CacheAware, FoldPolicy};
 pub use ledger::ledger_line;
 pub use light::light;
 pub use live_view::LiveView;

@@ -4,7 +4,9 @@ use crate::contents::Contents;
 use crate::entry::Shown;
 use crate::fold_policy::ActivePolicy;
 use crate::opening::Pinned;
-use crate::{Arrangement, Attribution, CacheAware, FoldPolicy, Marks, Names, Snapshot, ViewConfig};
+use crate::{
+    Arrangement, Attribution, Billed, CacheAware, FoldPolicy, Marks, Names, Snapshot, ViewConfig,
+};
 use foldback_core::{Block, Budget, Message, Prompt, SeqNo, TokenCounter, ToolDefinition};
 use std::fmt;
 use std::ops::Range;
@@ -143,6 +145,13 @@ impl LiveView {
     pub fn cool(&mut self) {
         if let ActivePolicy::CacheAware(policy) = &mut self.policy {
             policy.cool();
+        }
+    }
+
+    /// The provider has billed so much for the last prompt: what is decided next goes by that. `strict` takes no notice.
+    pub fn bill(&mut self, billed: &Billed) {
+        if let ActivePolicy::CacheAware(policy) = &mut self.policy {
+            policy.bill(billed);
         }
     }
 

@@ -4,8 +4,11 @@ use crate::live::Live;
 use crate::recovery::read_open;
 use crate::{Close, Error, Session};
 use foldback_core::{Block, SeqNo};
-use foldback_disclosure::{Arrangement, CacheAware, LiveView, Names, Shown};
+use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown};
 use std::ops::Range;
+
+/// So many branches that are not shown are at hand as they were left: some conversations go on in two at a time.
+const MOST_ASIDE: usize = 4;
 
 impl Session {
     /// Shows another branch of the conversation from now on: the messages with these numbers, ascending, and what
@@ -16,9 +19,19 @@ impl Session {
     /// When the store fails.
     pub fn follow(&mut self, branch: &[Range<u64>], pins: &[SeqNo]) -> Result<(), Error> {
         self.close(Close::Switch)?;
+        let left = (between(self.live.view.passed_over(), self.len()), self.live.view.clone());
+        let ranges = joined(branch);
+        let known = self.aside.iter().position(|(of, _)| *of == ranges && pins.is_empty());
+        let known = known.map(|n| self.aside.remove(n).1);
+        let head = self.live.head;
         self.write(|session, live, _| {
             let (memory, todo) = (&session.memory, &session.todo);
-            let others = between(&joined(branch), live.chunker.next().0);
+            let others = between(&ranges, live.chunker.next().0);
+            if let Some(known) = known.as_ref().filter(|_| live.head == head) {
+                live.view = known.clone();
+                live.view.pass_over(others);
+                return Ok(());
+            }
             let first = live.view.first_shown().map_or(u64::MAX, |first| first.0);
             if before(live.view.passed_over(), first) == before(&others, first) {
                 live.view.pass_over(others);
@@ -27,7 +40,11 @@ impl Session {
                 live.view = session.view_of(live, branch, others, pins)?;
             }
             Ok(())
-        })
+        })?;
+        self.aside.push(left);
+        let most = self.aside.len().saturating_sub(MOST_ASIDE);
+        self.aside.drain(..most);
+        Ok(())
     }
 
     /// Whether what is shown is this branch.
@@ -58,13 +75,19 @@ impl Session {
         self.live.view.cool();
     }
 
+    /// The provider has billed so much for the prompt whose answer was recorded last: what is decided next goes by that.
+    /// It is kept with what is recorded next.
+    pub fn bill(&mut self, billed: &Billed) {
+        self.live.view.bill(billed);
+    }
+
     /// Whether the stable part of the prompt has to stay as it is, until this is said again.
     pub fn hold(&mut self, is_held: bool) {
         self.live.view.hold(is_held);
     }
 
     /// A view that has taken the messages of a branch, and the blocks that hold any of them.
-    fn view_of(
+    pub(crate) fn view_of(
         &self,
         live: &Live,
         branch: &[Range<u64>],
@@ -106,7 +129,7 @@ impl Session {
 }
 
 /// Ranges that touch each other as one.
-fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for range in ranges.iter().filter(|range| !range.is_empty()) {
         match joined.last_mut() {
@@ -118,7 +141,7 @@ fn joined(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 /// What of `0..end` is in none of the ranges.
-fn between(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
+pub(crate) fn between(ranges: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
     let starts = ranges.iter().map(|range| range.start).chain([end]);
     let ends = [0].into_iter().chain(ranges.iter().map(|range| range.end));
     ends.zip(starts).map(|(from, to)| from..to).filter(|range| !range.is_empty()).collect()

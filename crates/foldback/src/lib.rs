@@ -57,6 +57,7 @@ mod record;
 mod recovery;
 mod secret;
 mod sent;
+mod sketch;
 mod texts;
 
 mod grants;
@@ -86,7 +87,7 @@ pub use foldback_blockstore::{
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{
-    Answer, Arrangement, CacheAware, FoldPolicy, Marks, Piece, ViewConfig,
+    Answer, Arrangement, Billed, CacheAware, FoldPolicy, Marks, Piece, ViewConfig,
 };
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;
@@ -103,5 +104,6 @@ pub use record::Close;
 pub use references::References;
 pub use sent::{NewSent, Sent, SentAgain};
 pub use session::Session;
+pub use sketch::Sketch;
 pub use todo_list::{Outcome, Returned};
 pub use tools::MemoryTool;

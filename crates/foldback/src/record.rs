@@ -26,10 +26,10 @@ const MAX_WINDOWS: usize = 8;
 const PREVIEW_TOKENS: usize = 100;
 
 /// A message that is to be recorded.
-struct Incoming {
-    message: Arc<Message>,
+pub(crate) struct Incoming {
+    pub(crate) message: Arc<Message>,
     /// Its vectors, where they are made already.
-    vectors: Option<Result<Vectors, EmbedError>>,
+    pub(crate) vectors: Option<Result<Vectors, EmbedError>>,
 }
 
 /// What one transaction will hold.
@@ -187,14 +187,28 @@ impl Session {
         &self,
         live: &mut Live,
         draft: &mut Draft,
-        Incoming { message, vectors }: &Incoming,
+        incoming: &Incoming,
     ) -> Result<Recorded, Error> {
-        let seq = live.chunker.next();
+        let (seq, message) = (live.chunker.next(), &incoming.message);
         let now = (self.memory.clock)();
         let (stored, note) = match self.recalled(seq, message, now.0) {
             Some((stored, note)) => (stored, Some(note)),
             None => (self.offload(live, draft, seq, message, now.0)?, None),
         };
+        let closed = self.take_in(live, draft, incoming, stored, note)?;
+        Ok(Recorded { seq, closed })
+    }
+
+    /// Puts a message behind the others, as it is stored. Gives the blocks that it closes.
+    pub(crate) fn take_in(
+        &self,
+        live: &mut Live,
+        draft: &mut Draft,
+        Incoming { message, vectors }: &Incoming,
+        stored: StoredMessage,
+        note: Option<String>,
+    ) -> Result<Vec<BlockId>, Error> {
+        let seq = live.chunker.next();
         let vectors = match vectors {
             _ if stored.recall => Vectors::default(),
             Some(vectors) => vectors.clone()?,
@@ -215,8 +229,7 @@ impl Session {
         live.open.push(open);
         draft.recalled.extend(stored.recall.then(|| message.tool_call_id().cloned()).flatten());
         draft.messages.push(NewMessage { stored, vectors });
-        let closed = self.close_blocks(live, draft, &closed)?;
-        Ok(Recorded { seq, closed })
+        self.close_blocks(live, draft, &closed)
     }
 
     /// Stores what is large outside, and leaves holes.

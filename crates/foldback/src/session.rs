@@ -10,9 +10,10 @@ use foldback_core::{
     Prompt, Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall,
     ToolCallId, ToolDefinition,
 };
-use foldback_disclosure::{Answer, RecallSource, ViewConfig, run_tool};
+use foldback_disclosure::{Answer, LiveView, RecallSource, ViewConfig, run_tool};
 use foldback_kv::Todo;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One todo's conversation while it goes on: it takes messages, shows the live view, and answers
@@ -28,6 +29,8 @@ pub struct Session {
     pub(crate) answers: VecDeque<(ToolCallId, Answer)>,
     /// The blocks that the last write closed, and why.
     pub(crate) closed: Vec<(Block, String)>,
+    /// Branches that are not shown, each with its view, the one that was left last at the end.
+    pub(crate) aside: Vec<(Vec<Range<u64>>, LiveView)>,
 }
 
 /// Answers that wait for being recorded are few; a loop that never records them does not make the
@@ -41,7 +44,8 @@ impl Session {
     }
 
     pub(crate) fn with(memory: Arc<Shared>, todo: Todo, live: Live) -> Self {
-        Self { memory, todo, live, answers: VecDeque::new(), closed: Vec::new() }
+        let (answers, closed, aside) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { memory, todo, live, answers, closed, aside }
     }
 
     /// The todo.
@@ -137,6 +141,7 @@ impl Session {
             return Err(Failure::NoTodo(self.todo().clone()).into());
         }
         self.live = Live::load(&self.memory, &self.todo)?;
+        self.aside.clear();
         Ok(())
     }
 

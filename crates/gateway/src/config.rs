@@ -25,6 +25,9 @@ pub struct GatewayConfig {
     /// What the description of the agent's own `load` holds where that reaches what this gateway records, with
     /// [`RecallBy::Mcp`].
     pub load_mark: String,
+    /// Of so many requests of which something is left out, one is counted whole by its provider, where that is
+    /// Anthropic's API; 0 for none.
+    pub check_every: u64,
     /// Whether a request is refused where its conversation cannot be recorded. By default it is passed on.
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
@@ -52,6 +55,7 @@ impl GatewayConfig {
             load_mark: String::new(),
             ledger: None,
             traffic: None,
+            check_every: 0,
             fail_closed: false,
             token: None,
             folder: None,

@@ -152,7 +152,7 @@ impl Conversation {
             thinking: read.thinking,
         };
         let class = Class::of(api, &asked.path, &asked.headers, &clues);
-        let is_work = !matches!(class, Class::Title | Class::Prewarm | Class::TokenCount);
+        let is_work = !matches!(class, Class::Title | Class::Prewarm);
         let mut messages = Vec::with_capacity(sent.len() + 1);
         for message in sent.into_iter().filter(|_| is_work) {
             // The words of such an error quote the message.

@@ -1,12 +1,16 @@
 //! One request and its answer, copied as they pass.
 
 use crate::body::unpacked;
+use crate::check::Check;
 use crate::class::HINTS;
 use crate::identity::{AGENT, SESSION, Sender, TODO};
+use crate::turn::Billed;
+use crate::usage::Usage;
 use crate::{Api, Recorder};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 use foldback_core::Timestamp;
+use std::sync::Arc;
 
 /// A copied answer of more bytes than this is not read.
 const LONGEST: usize = 64 << 20;
@@ -66,6 +70,10 @@ pub(crate) struct Exchange {
     pub(crate) asked: Asked,
     /// What was sent in place of the client's bytes; `None` where those were.
     pub(crate) instead: Option<Instead>,
+    /// What each request of its turn was billed, where the gateway has played that.
+    pub(crate) billed: Vec<Usage>,
+    /// Where its provider is asked for more than its answer.
+    pub(crate) check: Option<Arc<Check>>,
     pub(crate) headers: HeaderMap,
     /// `None` where it was too long. It may have broken off.
     pub(crate) answer: Option<Bytes>,
@@ -88,6 +96,8 @@ impl Exchange {
 pub(crate) struct Answering {
     asked: Option<Asked>,
     instead: Option<Instead>,
+    billed: Billed,
+    check: Option<Arc<Check>>,
     headers: HeaderMap,
     copy: Option<BytesMut>,
     recorder: Recorder,
@@ -97,10 +107,13 @@ impl Answering {
     pub(crate) fn new(
         asked: Asked,
         instead: Option<Instead>,
+        billed: Billed,
+        check: Option<Arc<Check>>,
         headers: HeaderMap,
         recorder: Recorder,
     ) -> Self {
-        Self { asked: Some(asked), instead, headers, copy: Some(BytesMut::new()), recorder }
+        let (asked, copy) = (Some(asked), Some(BytesMut::new()));
+        Self { asked, instead, billed, check, headers, copy, recorder }
     }
 
     /// Takes a piece.
@@ -122,6 +135,8 @@ impl Drop for Answering {
         let Some(asked) = self.asked.take() else { return };
         let headers = std::mem::take(&mut self.headers);
         let answer = self.copy.take().map(BytesMut::freeze);
-        self.recorder.take(Exchange { asked, instead: self.instead, headers, answer });
+        let (instead, billed) = (self.instead, std::mem::take(&mut *self.billed.lock()));
+        let check = self.check.take();
+        self.recorder.take(Exchange { asked, instead, billed, check, headers, answer });
     }
 }

@@ -1,13 +1,14 @@
 //! A request on its way to the provider, and the answer on its way back.
 
+use crate::check::Check;
 use crate::exchange::{Answering, Asked, Instead};
 use crate::fold::Sent;
 use crate::headers::passed;
 use crate::recorder_thread::{Folded, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
-use crate::turn::{Ask, Bill, Place, as_it_is, play, prepare};
-use crate::{Api, Gateway, GatewayError, Keeping, RecallBy, Upstream};
+use crate::turn::{Ask, Billed, Place, Recall, as_it_is, play, prepare};
+use crate::{Api, Gateway, GatewayConfig, GatewayError, Keeping, RecallBy, Upstream};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -16,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use foldback_core::TodoId;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The header that says what the gateway could not do.
 pub(crate) const NOTICE: &str = "x-foldback-notice";
@@ -52,6 +54,7 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
     let (mut asked, mut instead, mut tape) = (None, None, None);
+    let (billed, mut check) = (Billed::default(), None);
     let answer = match has_body {
         false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
@@ -60,7 +63,8 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 asked = recorder.asked(api, path, &head.headers, &bytes);
                 let traffic = gateway.traffic.as_ref();
                 tape = traffic.map(|traffic| traffic.asked(api, path, &head.headers, &bytes));
-                way.converse(api, bytes, asked.as_ref(), &mut instead).await
+                let becoming = (&mut instead, &mut check);
+                way.converse(api, bytes, asked.as_ref(), becoming, &billed).await
             }
             Read::Begun(..) if gateway.config.fail_closed => {
                 let why = "the request is too long to be recorded, and nothing passes that is not";
@@ -70,9 +74,17 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 let why =
                     format!("a request of over {LONGEST} bytes, or a broken one, is not recorded");
                 (gateway.config.log)(&why);
-                let begun = stream::once(async { Ok(begun) });
-                way.send(Some(reqwest::Body::wrap_stream(begun.chain(rest)))).await
+                way.send(Some(continued(begun, rest))).await
             }
+        },
+        true if is_count(&head) && gateway.config.recall != RecallBy::Off => match read(body).await
+        {
+            Read::Whole(bytes) => {
+                let (path, recorder) = (head.uri.path(), &gateway.recorder);
+                asked = recorder.asked(Api::Messages, path, &head.headers, &bytes);
+                way.count(bytes, asked.as_ref(), &mut instead).await
+            }
+            Read::Begun(begun, rest) => way.send(Some(continued(begun, rest))).await,
         },
         true => way.send(Some(reqwest::Body::wrap_stream(body.into_data_stream()))).await,
     };
@@ -93,8 +105,10 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     if api.has_conversation() && !response.status().is_success() {
         gateway.recorder.ledger().refused();
     }
-    let answering = asked.filter(|_| response.status().is_success()).map(|asked| {
-        Answering::new(asked, instead, response.headers().clone(), gateway.recorder.clone())
+    let is_said = api.has_conversation() && response.status().is_success();
+    let answering = asked.filter(|_| is_said).map(|asked| {
+        let headers = response.headers().clone();
+        Answering::new(asked, instead, billed, check, headers, gateway.recorder.clone())
     });
     let answered = tape.map(|tape| tape.answered(response.status(), response.headers()));
     response.map(|body| {
@@ -138,7 +152,8 @@ impl<'g> Way<'g> {
         api: Api,
         bytes: Bytes,
         asked: Option<&Asked>,
-        instead: &mut Option<Instead>,
+        (instead, check): (&mut Option<Instead>, &mut Option<Arc<Check>>),
+        billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
         let (config, recorder) = (&self.gateway.config, &self.gateway.recorder);
         let may_fold = match config.recall {
@@ -155,20 +170,85 @@ impl<'g> Way<'g> {
         let noted = |sent: &Sent| Instead { bytes: sent.body.len(), shown: sent.shown };
         *instead = part.as_ref().or(whole.as_ref()).map(noted);
         let Some(part) = part else {
-            return self.send_written(api, &bytes, asked, whole, recall).await;
+            return self.send_written(api, &bytes, asked, whole, recall, billed).await;
         };
-        let answer = self.send_written(api, &bytes, asked, Some(part), recall.clone()).await?;
+        *check = self.check(api, asked);
+        let answer =
+            self.send_written(api, &bytes, asked, Some(part), recall.clone(), billed).await?;
         let status = answer.status();
         if !matches!(status.as_u16(), 400 | 413 | 422) {
             return Ok(answer);
         }
         recorder.ledger().refused();
         *instead = whole.as_ref().map(noted);
-        let answer = self.send_written(api, &bytes, asked, whole, recall).await?;
+        let answer = self.send_written(api, &bytes, asked, whole, recall, billed).await?;
         if answer.status().is_success() {
             recorder.leave_alone(asked, status.as_u16());
         }
         Ok(answer)
+    }
+
+    /// Has the client's own body counted, where that is due.
+    fn check(&self, api: Api, asked: &Asked) -> Option<Arc<Check>> {
+        let Gateway { config, folded, .. } = self.gateway;
+        if config.check_every == 0 || api != Api::Messages {
+            return None;
+        }
+        let is_due =
+            (folded.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(config.check_every);
+        let body = asked.body().filter(|_| is_due)?;
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}/count_tokens", self.url.path().trim_end_matches('/')));
+        let request = self.gateway.http(self.upstream).post(url).headers(self.own_headers());
+        Check::begin(&body, request)
+    }
+
+    /// The headers of a body of the gateway's own.
+    fn own_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+            headers.remove(name);
+        }
+        headers
+    }
+
+    /// Has the tokens counted of what would be sent of a conversation.
+    async fn count(
+        &self,
+        bytes: Bytes,
+        asked: Option<&Asked>,
+        instead: &mut Option<Instead>,
+    ) -> Result<Response<Body>, reqwest::Error> {
+        let Some(asked) = asked else { return self.send(Some(bytes.into())).await };
+        let Folded { part, whole, recall } = self.gateway.recorder.foreseen(asked).await;
+        let sent = part.or(whole);
+        *instead = sent.as_ref().map(|sent| Instead { bytes: sent.body.len(), shown: sent.shown });
+        let written = sent.as_ref().map(|sent| sent.body.clone());
+        let declared = self.prepared(Api::Messages, asked, sent, recall, &Billed::default()).await;
+        match declared.map(|(body, _)| body).or(written) {
+            Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
+            None => self.send(Some(bytes.into())).await,
+        }
+    }
+
+    /// What is sent where the model may look things up.
+    async fn prepared(
+        &self,
+        api: Api,
+        asked: &Asked,
+        sent: Option<Sent>,
+        recall: Option<TodoId>,
+        billed: &Billed,
+    ) -> Option<(String, Recall)> {
+        let GatewayConfig { keeping, log, .. } = &self.gateway.config;
+        let (Keeping::On(memory), Some(todo), Some(body)) = (keeping, recall, asked.body()) else {
+            return None;
+        };
+        let (memory, billed, log) = (memory.clone(), Arc::clone(billed), log.clone());
+        let place = Place { memory, todo, billed, log };
+        let sent = sent.map(|sent| (sent.body, sent.places));
+        let prepared = move || prepare(api, &body, sent, place);
+        tokio::task::spawn_blocking(prepared).await.ok().flatten()
     }
 
     /// Sends a conversation as the client has written it, or what is `sent` in its place. Where its model may look
@@ -180,20 +260,11 @@ impl<'g> Way<'g> {
         asked: &Asked,
         sent: Option<Sent>,
         recall: Option<TodoId>,
+        billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
         let written = sent.as_ref().map(|sent| sent.body.clone());
-        let keeping = &self.gateway.config.keeping;
-        if let (Keeping::On(memory), Some(todo), Some(body)) = (keeping, recall, asked.body()) {
-            let total = Arc::clone(&self.gateway.billed);
-            let bill: Bill = Arc::new(move |usage| total.lock().add(usage));
-            let log = self.gateway.config.log.clone();
-            let place = Place { memory: memory.clone(), todo, bill, log };
-            let sent = sent.map(|sent| (sent.body, sent.places));
-            let prepared = move || prepare(api, &body, sent, place);
-            let prepared = tokio::task::spawn_blocking(prepared).await.ok().flatten();
-            if let Some((body, recall)) = prepared {
-                return play(self.asker(true), api, body, recall).await;
-            }
+        if let Some((body, recall)) = self.prepared(api, asked, sent, recall, billed).await {
+            return play(self.asker(true), api, body, recall).await;
         }
         match written {
             Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
@@ -205,10 +276,7 @@ impl<'g> Way<'g> {
     fn asker(&self, is_read: bool) -> Ask {
         let http = self.gateway.http(self.upstream).clone();
         let (method, url, mut headers) =
-            (self.method.clone(), self.url.clone(), self.headers.clone());
-        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
-            headers.remove(name);
-        }
+            (self.method.clone(), self.url.clone(), self.own_headers());
         if is_read {
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
@@ -225,6 +293,17 @@ fn say(response: &mut Response<Body>, name: &'static str, what: Option<&str>) {
     let text: String = text.chars().take(LONGEST_NOTICE).collect();
     let value = HeaderValue::from_str(&text).ok().filter(|_| what.is_some());
     response.headers_mut().extend(value.map(|value| (HeaderName::from_static(name), value)));
+}
+
+/// Whether only the tokens of a request are asked for.
+fn is_count(head: &Parts) -> bool {
+    let path = head.uri.path().trim_end_matches('/');
+    head.method == Method::POST && path.ends_with("/messages/count_tokens")
+}
+
+/// A body of which the beginning was read.
+fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
+    reqwest::Body::wrap_stream(stream::once(async { Ok(begun) }).chain(rest))
 }
 
 /// Reads a body to its end, or as far as it may be long.

@@ -5,15 +5,14 @@ use crate::forward::forward;
 use crate::guard::Guard;
 use crate::metrics::metrics;
 use crate::refusal::refusal;
-use crate::turn::Usage;
 use crate::{Api, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -26,8 +25,8 @@ pub struct Gateway {
     pub(crate) recorder: Recorder,
     /// `None` where nobody asked for it.
     pub(crate) traffic: Option<Traffic>,
-    /// What turns were billed in which the model looked things up.
-    pub(crate) billed: Arc<Mutex<Usage>>,
+    /// Of how many requests something was left out.
+    pub(crate) folded: AtomicU64,
     /// For providers elsewhere, through the proxy that the environment names.
     far: reqwest::Client,
     /// For servers on this machine.
@@ -70,7 +69,8 @@ impl Gateway {
         let dir = config.traffic.as_deref();
         let traffic = dir.map(|dir| Traffic::new(dir, *recorder.secret(), &config.log));
         let (far, near) = (built(builder())?, built(builder().no_proxy())?);
-        Ok(Self { far, near, recorder, traffic, config, billed: Arc::default() })
+        let folded = AtomicU64::new(0);
+        Ok(Self { far, near, recorder, traffic, folded, config })
     }
 
     /// What records its conversations.
@@ -150,7 +150,6 @@ const METRICS: &str = "/foldback/metrics";
 /// What the gateway says of itself, and with `writes` whether its store takes what is written.
 async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
     let mut trouble = gateway.recorder.trouble();
-    let billed = *gateway.billed.lock();
     let mut writable = None;
     if let (Keeping::On(memory), true) = (&gateway.config.keeping, writes) {
         let memory = memory.clone();
@@ -170,13 +169,6 @@ async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),
         "writable": writable,
         "trouble": trouble,
-        "recalling": {
-            "requests": billed.requests,
-            "input_tokens": billed.input,
-            "cached_tokens": billed.cached,
-            "written_tokens": billed.written,
-            "output_tokens": billed.output,
-        },
     });
     let mut response = Response::new(Body::from(body.to_string()));
     let json = HeaderValue::from_static("application/json");

@@ -46,10 +46,16 @@ pub struct Entry {
     pub sent: Bill,
     /// What the client asked for, as it would have been billed if its conversation had always been sent whole.
     pub whole: Bill,
-    /// The tokens of the answer.
+    /// The tokens of the answer to that.
     pub output: u64,
+    /// What else was asked within its turn.
+    #[serde(default)]
+    pub recalls: Recalls,
     /// Whether the provider said nothing of tokens: then four bytes are taken for one, and nothing for cached.
     pub is_estimate: bool,
+    /// The tokens of what the client asked for, where the provider was asked to count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
 }
 
 /// What a request takes.
@@ -63,6 +69,33 @@ pub struct Bill {
     pub tokens: Tokens,
     /// What these cost, in tokens that the cache has no part in.
     pub cost: f64,
+}
+
+/// What it takes to look things up within a turn: the requests behind its first, of which the client sees nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Recalls {
+    /// How many.
+    pub requests: u64,
+    /// Their tokens.
+    #[serde(flatten)]
+    pub tokens: Tokens,
+    /// The tokens of the answers to them.
+    pub output: u64,
+    /// What they cost, in tokens that the cache has no part in.
+    pub cost: f64,
+}
+
+/// Requests that their provider was asked to count whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Checked {
+    /// How many.
+    pub requests: u64,
+    /// Their tokens, as they were counted.
+    pub counted: u64,
+    /// Their tokens, as they are in the ledger.
+    pub whole: u64,
 }
 
 /// The sums of several requests.
@@ -79,8 +112,12 @@ pub struct Sums {
     pub sent: Bill,
     /// What it would have been whole.
     pub whole: Bill,
-    /// The tokens of the answers.
+    /// The tokens of the answers to that.
     pub output: u64,
+    /// What else was asked within their turns.
+    pub recalls: Recalls,
+    /// Those that were counted whole.
+    pub checked: Checked,
 }
 
 impl Ledger {
@@ -175,7 +212,19 @@ impl Sums {
             sent: entry.sent,
             whole: entry.whole,
             output: entry.output,
+            recalls: entry.recalls,
+            checked: entry.counted.map_or_else(Checked::default, |counted| Checked {
+                requests: 1,
+                counted,
+                whole: entry.whole.tokens.total(),
+            }),
         };
+    }
+
+    /// What was spent: on what was sent, and on looking things up.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        self.sent.cost + self.recalls.cost
     }
 }
 
@@ -187,6 +236,25 @@ impl AddAssign for Sums {
         self.sent += other.sent;
         self.whole += other.whole;
         self.output = self.output.saturating_add(other.output);
+        self.recalls += other.recalls;
+        self.checked += other.checked;
+    }
+}
+
+impl AddAssign for Checked {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.counted = self.counted.saturating_add(other.counted);
+        self.whole = self.whole.saturating_add(other.whole);
+    }
+}
+
+impl AddAssign for Recalls {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.tokens += other.tokens;
+        self.output = self.output.saturating_add(other.output);
+        self.cost += other.cost;
     }
 }
 

@@ -4,8 +4,9 @@ use crate::Branches;
 use crate::branches::{Heard, Known, Mark};
 use crate::caching;
 use crate::conversation::Conversation;
+use crate::ledger::Entry;
 use crate::spent::Held;
-use foldback::{Arrangement, Error, Memory, NewSent, SentAgain, Session};
+use foldback::{Arrangement, Billed, Error, Memory, NewSent, ParkedName, SentAgain, Session};
 use foldback_core::{Message, SeqNo, Timestamp, TodoId};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,7 +31,7 @@ pub(crate) struct Member {
     /// When it was asked last, and of which model.
     asked: Option<(Timestamp, String)>,
     /// What the provider would hold of it whole.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Held,
     /// Messages as they were sent first, by their numbers: those that were needed lately.
     sent: HashMap<u32, Arc<str>>,
     /// So many of its first messages are pinned.
@@ -44,15 +45,23 @@ impl Member {
     pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
         let last = memory.conversations().last_recorded(todo)?;
-        let (held, asked) = (last.map(Held::since), last.map(|last| (last, String::new())));
+        let held = last.map(Held::since).unwrap_or_default();
+        let asked = last.map(|last| (last, String::new()));
         loop {
             let more = memory.sent(todo, branches.next(), PER_READ)?;
             branches.extend(&more);
             if more.len() < PER_READ {
-                let (sent, pinned, is_left_alone) = (HashMap::new(), 0, false);
+                let (sent, pinned) = (HashMap::new(), 0);
+                let is_left_alone = memory.parked(todo, &[left_alone()])? != [None];
                 return Ok(Self { session, branches, asked, held, sent, pinned, is_left_alone });
             }
         }
+    }
+
+    /// Sends it whole from now on, also where the gateway is started again.
+    pub(crate) fn leave_alone(&mut self, memory: &Memory) -> Result<(), Error> {
+        self.is_left_alone = true;
+        memory.park(self.session.todo(), &left_alone(), "")
     }
 
     /// Whether nothing was recorded in its todo.
@@ -156,6 +165,57 @@ impl Member {
         self.asked = Some((at, conversation.terms.model.clone()));
     }
 
+    /// What its answer was billed, which was recorded last. What stands around the messages in the body stands in front
+    /// of them for the provider.
+    pub(crate) fn was_billed(&mut self, entry: &Entry, conversation: &Conversation) {
+        let Entry { sent, whole, recalls, .. } = entry;
+        if entry.is_estimate || conversation.messages.len() == conversation.asked {
+            return;
+        }
+        let tokens = sent.tokens.total();
+        let around = whole.bytes.saturating_sub(conversation.terms.place.len() as u64);
+        let front = (tokens as f64 * around as f64 / sent.bytes.max(1) as f64) as u64;
+        self.session.bill(&Billed {
+            tokens,
+            front: front.min(tokens),
+            cost: sent.cost + recalls.cost,
+            whole_tokens: whole.tokens.total(),
+            whole_cost: whole.cost,
+        });
+    }
+
+    /// What the next request would show if it were this one, of which so much is known, and what would be recorded of its
+    /// messages. Nothing is, and nothing changes.
+    pub(crate) fn foreseen(
+        &self,
+        conversation: &Conversation,
+        known: &Known,
+        now: Timestamp,
+    ) -> Result<(Option<Arrangement>, Vec<Range<u64>>), Error> {
+        let mut recorded = self.branches.recorded(known.node);
+        let mut sketch = self.session.sketch(&recorded)?;
+        let has_tools = !conversation.terms.is_unseen;
+        sketch.set_cache_aware(caching::policy(conversation.cache, has_tools));
+        sketch.hold(!conversation.may_fold());
+        for message in conversation.asked().iter().skip(known.messages) {
+            recorded.push(sketch.take(message.messages().unwrap_or_default())?);
+        }
+        if !self.is_warm(conversation, now) {
+            sketch.cool();
+        }
+        Ok((sketch.arrangement(), recorded))
+    }
+
+    /// Whether the provider still has in its cache what was sent. What began elsewhere may be cached: leaving something
+    /// out would be no gain then.
+    fn is_warm(&self, conversation: &Conversation, now: Timestamp) -> bool {
+        let (model, life) = (&conversation.terms.model, conversation.cache.life);
+        self.asked.as_ref().is_none_or(|(at, before)| {
+            let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+            now.0.saturating_sub(at.0) < life && (before.is_empty() || before == model)
+        })
+    }
+
     /// What the next request shows.
     pub(crate) fn arrangement(
         &mut self,
@@ -168,16 +228,10 @@ impl Member {
             self.session.pin(SeqNo(seq))?;
         }
         self.pinned = head.len();
-        let (model, life) = (&conversation.terms.model, conversation.cache.life);
-        let before = self.asked.replace((now, model.clone()));
-        // What began elsewhere may be cached: leaving something out would be no gain then.
-        let is_warm = before.is_none_or(|(at, before)| {
-            let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-            now.0.saturating_sub(at.0) < life && (before.is_empty() || before == *model)
-        });
-        if !is_warm {
+        if !self.is_warm(conversation, now) {
             self.session.cool();
         }
+        self.was_asked(now, conversation);
         Ok(self.session.arrangement())
     }
 
@@ -196,4 +250,9 @@ impl Member {
         }
         Some(text)
     }
+}
+
+/// What is parked beside a conversation whose requests stay as they are.
+fn left_alone() -> ParkedName {
+    *blake3::hash(b"foldback: requests of this conversation stay as they are").as_bytes()
 }

@@ -1,6 +1,6 @@
 //! What a gateway did since it began, as Prometheus reads it.
 
-use crate::{Bill, Ledger};
+use crate::{Ledger, Tokens};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 
@@ -26,22 +26,29 @@ pub(crate) fn metrics(ledger: &Ledger) -> Response<Body> {
     family("estimated_requests_total", help, &estimated);
     let refusals = [("", ledger.refusals() as f64)];
     family("refusals_total", "Requests of a conversation that a provider refused.", &refusals);
-    let kinds = |bill: &Bill| {
+    let kinds = |tokens: Tokens| {
         [
-            ("{kind=\"read\"}", bill.tokens.read as f64),
-            ("{kind=\"written\"}", bill.tokens.written as f64),
-            ("{kind=\"plain\"}", bill.tokens.plain as f64),
+            ("{kind=\"read\"}", tokens.read as f64),
+            ("{kind=\"written\"}", tokens.written as f64),
+            ("{kind=\"plain\"}", tokens.plain as f64),
         ]
     };
     let output = [("{kind=\"output\"}", sums.output as f64)];
-    let sent = [&kinds(&sums.sent)[..], &output].concat();
+    let sent = [&kinds(sums.sent.tokens)[..], &output].concat();
     family("tokens_total", "Tokens, by what the provider's cache did with them.", &sent);
-    let help = "The same if every conversation had been sent whole.";
-    family("whole_tokens_total", help, &kinds(&sums.whole));
-    let cost = [("", sums.sent.cost)];
-    family("cost_tokens_total", "What was sent, in tokens at the plain price.", &cost);
+    let whole = "The same if every conversation had been sent whole.";
+    family("whole_tokens_total", whole, &kinds(sums.whole.tokens));
+    let recalls = [("", sums.recalls.requests as f64)];
+    let help = "Requests behind the first of a turn, in which the model looked things up.";
+    family("recall_requests_total", help, &recalls);
+    let output = [("{kind=\"output\"}", sums.recalls.output as f64)];
+    let recalls = [&kinds(sums.recalls.tokens)[..], &output].concat();
+    family("recall_tokens_total", "The tokens of those.", &recalls);
+    let cost = [("", sums.cost())];
+    let help = "What was sent, look-ups with it, in tokens at the plain price.";
+    family("cost_tokens_total", help, &cost);
     let cost = [("", sums.whole.cost)];
-    family("whole_cost_tokens_total", help, &cost);
+    family("whole_cost_tokens_total", whole, &cost);
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
     response

@@ -49,6 +49,8 @@ enum Job {
     Keep(Exchange),
     /// The answer is what is sent.
     Fold(Asked, oneshot::Sender<Folded>),
+    /// The answer is what would be sent.
+    Foresee(Asked, oneshot::Sender<Folded>),
     LeaveAlone(Asked),
 }
 
@@ -56,7 +58,9 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Keep(exchange) => exchange.bytes(),
-            Self::Fold(asked, _) | Self::LeaveAlone(asked) => asked.bytes(),
+            Self::Fold(asked, _) | Self::Foresee(asked, _) | Self::LeaveAlone(asked) => {
+                asked.bytes()
+            }
         }
     }
 }
@@ -179,8 +183,17 @@ impl Recorder {
     /// Records what is asked, and gives what is sent in its place: what the client sent, where it takes too long to
     /// say.
     pub(crate) async fn folded(&self, asked: &Asked) -> Folded {
+        self.answered(|answer| Job::Fold(asked.clone(), answer)).await
+    }
+
+    /// What would be sent in place of a request whose tokens are counted. Nothing is recorded.
+    pub(crate) async fn foreseen(&self, asked: &Asked) -> Folded {
+        self.answered(|answer| Job::Foresee(asked.clone(), answer)).await
+    }
+
+    async fn answered(&self, job: impl FnOnce(oneshot::Sender<Folded>) -> Job) -> Folded {
         let (answer, answered) = oneshot::channel();
-        self.give(Job::Fold(asked.clone(), answer));
+        self.give(job(answer));
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(folded) => folded.unwrap_or_default(),
             Err(_) => {
@@ -234,15 +247,22 @@ impl State {
 
     /// Does what is to be done. Neither an error nor a bug ends the recorder.
     fn carry_out(&self, keeper: &mut Keeper, job: Job) {
-        let bytes = job.bytes();
+        let (bytes, only_foresees) = (job.bytes(), matches!(job, Job::Foresee(..)));
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match job {
             Job::Keep(exchange) => keeper.keep(&exchange),
             // A request that waited too long has been sent already, or its client is gone.
             Job::Fold(_, answer) if answer.is_closed() => Ok(()),
             Job::Fold(asked, answer) => keeper.fold(&asked).map(|folded| drop(answer.send(folded))),
+            Job::Foresee(asked, answer) => {
+                keeper.foresee(&asked).map(|folded| drop(answer.send(folded)))
+            }
             Job::LeaveAlone(asked) => keeper.leave_alone(&asked),
         }));
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        // It says nothing of whether what is asked can be recorded.
+        if only_foresees && done.is_ok() {
+            return;
+        }
         match done {
             Ok(Ok(())) => *self.trouble.lock() = None,
             Ok(Err(Unkept::Unreadable(why))) => {

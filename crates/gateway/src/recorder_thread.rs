@@ -7,14 +7,15 @@ use crate::exchange::{Asked, Exchange};
 use crate::family::Family;
 use crate::fold::{Fold, Sent};
 use crate::member::Member;
-use crate::spent::Spent;
+use crate::spent::{Held, Spent};
 use crate::turn::can_declare;
 use crate::usage::Usage;
 use crate::{Ledger, RecallBy, SessionTodos};
-use foldback::{Error, ErrorKind, Memory, Origin};
+use foldback::{Arrangement, Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
 use foldback_providers::CacheTerms;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A conversation of fewer bytes is sent as it is.
@@ -104,11 +105,15 @@ impl Keeper {
         let (asked, answer) = (&exchange.asked, exchange.answer());
         let (body, mut conversation) = self.read(asked, answer.as_deref())?;
         conversation.shown = exchange.instead.map(|instead| instead.shown);
+        let usage = match exchange.billed.is_empty() {
+            true => answer.and_then(|answer| Usage::of(asked.api, &answer)).into_iter().collect(),
+            false => exchange.billed.clone(),
+        };
         let spent = Spent {
             at: asked.at,
             sent: exchange.instead.map_or(body.len(), |instead| instead.bytes) as u64,
             whole: body.len() as u64,
-            usage: answer.and_then(|answer| Usage::of(asked.api, &answer)),
+            usage,
         };
         let recorded = match conversation.asked {
             0 => Ok(None),
@@ -117,14 +122,20 @@ impl Keeper {
                 Ok(recorded.map(|(member, _)| {
                     member.was_asked(asked.at, conversation);
                     let todo = member.session.todo().to_string();
-                    spent.entry(conversation, todo, &mut member.held)
+                    let entry = spent.entry(conversation, todo, &mut member.held);
+                    member.was_billed(&entry, conversation);
+                    entry
                 }))
             }),
         };
         // What cannot be recorded is billed all the same.
-        let alone = || spent.entry(&conversation, self.name_of(&conversation), &mut None);
+        let alone =
+            || spent.entry(&conversation, self.name_of(&conversation), &mut Held::default());
         let entry = recorded.as_ref().ok().cloned().flatten().unwrap_or_else(alone);
-        self.ledger.note(&entry);
+        match &exchange.check {
+            Some(check) => check.note(entry, &self.ledger),
+            None => self.ledger.note(&entry),
+        }
         recorded.map(drop)
     }
 
@@ -156,10 +167,9 @@ impl Keeper {
     pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
         let (_, conversation) = self.read(asked, None)?;
         self.tried(&conversation, |keeper, name, conversation| {
-            if let Some((member, _)) = keeper.recorded(name, conversation)? {
-                member.is_left_alone = true;
-            }
-            Ok(())
+            let memory = keeper.memory.clone();
+            let Some((member, _)) = keeper.recorded(name, conversation)? else { return Ok(()) };
+            member.leave_alone(&memory)
         })
     }
 
@@ -287,21 +297,9 @@ impl Keeper {
             return Ok(Folded::default());
         };
         member.go_to(tip, conversation)?;
-        let (recorded, behind) = (member.branches.recorded(tip), member.branches.behind(tip));
+        let recorded = member.branches.recorded(tip);
         let arrangement = member.arrangement(conversation, &recorded, now)?;
-        let declares = arrangement.as_ref().is_some_and(|arrangement| arrangement.declares);
-        let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
-        let mut fold = Fold {
-            conversation,
-            recorded: &recorded,
-            behind: &behind,
-            before: &mut |place| member.first_sent(&memory, *branch.get(place)?),
-        };
-        let whole = fold.whole(body);
-        let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
-        let part = part.filter(|_| !member.is_left_alone);
-        let todo = member.session.todo().clone();
-        Ok(Folded { part, whole, recall: declares.then_some(todo) })
+        Ok(laid_out(&memory, member, conversation, body, (tip, &recorded), arrangement))
     }
 
     /// Forgets families until there is room, but not this one.
@@ -314,5 +312,31 @@ impl Keeper {
     }
 }
 
+/// What is sent of a conversation that is known up to `tip`, where a view shows so much of what is recorded of it.
+fn laid_out(
+    memory: &Memory,
+    member: &mut Member,
+    conversation: &Conversation,
+    body: &str,
+    (tip, recorded): (Option<u32>, &[Range<u64>]),
+    arrangement: Option<Arrangement>,
+) -> Folded {
+    let declares = arrangement.as_ref().is_some_and(|arrangement| arrangement.declares);
+    let behind = member.branches.behind(tip);
+    let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
+    let mut fold = Fold {
+        conversation,
+        recorded,
+        behind: &behind,
+        before: &mut |place| member.first_sent(memory, *branch.get(place)?),
+    };
+    let whole = fold.whole(body);
+    let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
+    let part = part.filter(|_| !member.is_left_alone);
+    let todo = member.session.todo().clone();
+    Folded { part, whole, recall: declares.then_some(todo) }
+}
+
+mod foresight;
 #[cfg(test)]
 mod tests;

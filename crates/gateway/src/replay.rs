@@ -3,7 +3,8 @@
 use crate::config::Reach;
 use crate::exchange::{Asked, Exchange, Instead};
 use crate::recorder_thread::{Keeper, Unkept};
-use crate::{GatewayError, Keeping, Ledger, Log, RecallBy, Taped};
+use crate::usage::Usage;
+use crate::{GatewayError, Keeping, Ledger, Log, RecallBy, Taped, Tokens};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use foldback::{KNOWN_SECRET, Memory, Options};
@@ -48,10 +49,15 @@ impl Replay {
     }
 
     /// Takes an exchange. Gives the body that is sent in place of the client's; `None` where it is the client's own.
+    /// `bill` says what the provider bills for that; where it says nothing, the answer may.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn play(&mut self, exchange: &Taped<'_>) -> Result<Option<String>, GatewayError> {
+    pub fn play(
+        &mut self,
+        exchange: &Taped<'_>,
+        bill: impl FnOnce(Option<&str>) -> Option<Tokens>,
+    ) -> Result<Option<String>, GatewayError> {
         let at = Timestamp(i64::try_from(exchange.at).unwrap_or(i64::MAX));
         self.now.store(at.0, Ordering::Relaxed);
         let header = |(name, value): (&std::borrow::Cow<'_, str>, &std::borrow::Cow<'_, str>)| {
@@ -64,11 +70,15 @@ impl Replay {
         let sent = folded.part.or(folded.whole);
         let instead =
             sent.as_ref().map(|sent| Instead { bytes: sent.body.len(), shown: sent.shown });
+        let billed = bill(sent.as_ref().map(|sent| sent.body.as_str()));
+        let billed = billed.map(|input| Usage { input, output: 0 }).into_iter().collect();
         if (200..300).contains(&exchange.status) {
             let answer = Some(Bytes::copy_from_slice(exchange.answer.as_bytes()));
             passed(self.keeper.keep(&Exchange {
                 asked,
                 instead,
+                billed,
+                check: None,
                 headers: HeaderMap::new(),
                 answer,
             }))?;

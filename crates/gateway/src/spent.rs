@@ -1,7 +1,8 @@
 //! What a request cost, and what it would have cost whole.
 
+use crate::client_message::ClientMessage;
 use crate::conversation::Conversation;
-use crate::ledger::{Bill, Entry};
+use crate::ledger::{Bill, Entry, Recalls};
 use crate::usage::Usage;
 use crate::{Api, Tokens};
 use foldback_core::Timestamp;
@@ -12,6 +13,9 @@ const ROUNDING: u64 = 128;
 /// Where a provider says nothing of tokens, so many bytes are one.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// Of a conversation so many branches are known by what the provider would hold of them.
+const MOST_BRANCHES: usize = 8;
+
 /// A request that was answered.
 pub(crate) struct Spent {
     /// When it was asked.
@@ -20,19 +24,22 @@ pub(crate) struct Spent {
     pub(crate) sent: u64,
     /// How many bytes the client's own body has.
     pub(crate) whole: u64,
-    /// `None` where the provider said nothing of it.
-    pub(crate) usage: Option<Usage>,
+    /// What it was billed, and what each request behind it within its turn.
+    pub(crate) usage: Vec<Usage>,
 }
 
-/// What a provider would hold of a conversation that was always sent whole, after a request.
+/// What a provider would hold of a conversation that was always sent whole.
+#[derive(Default)]
 pub(crate) struct Held {
-    at: Timestamp,
-    /// What was asked; `None` where that was before this gateway began.
-    request: Option<Request>,
+    /// When something was recorded last before this gateway began.
+    before: Option<Timestamp>,
+    /// The last request of each branch, the newest last.
+    requests: Vec<Request>,
 }
 
 /// What is known of a request that came before.
 struct Request {
+    at: Timestamp,
     model: String,
     messages: Vec<blake3::Hash>,
     /// How many tokens the provider would hold of it.
@@ -46,7 +53,17 @@ struct Request {
 impl Held {
     /// What is held of a conversation that somebody else has recorded, last at this time.
     pub(crate) fn since(at: Timestamp) -> Self {
-        Self { at, request: None }
+        Self { before: Some(at), requests: Vec::new() }
+    }
+
+    /// The request that begins most like this one, and by how many messages; the newest of several.
+    fn nearest(&self, asked: &[ClientMessage]) -> Option<(usize, usize)> {
+        let common = |request: &Request| {
+            let pairs = asked.iter().zip(&request.messages);
+            pairs.take_while(|(message, known)| message.digest == **known).count()
+        };
+        let common = self.requests.iter().map(common).enumerate();
+        common.filter(|(_, common)| *common > 0).max_by_key(|(n, common)| (*common, *n))
     }
 }
 
@@ -56,14 +73,16 @@ impl Spent {
         &self,
         conversation: &Conversation,
         session: String,
-        held: &mut Option<Held>,
+        held: &mut Held,
     ) -> Entry {
-        let caching = conversation.cache;
+        let prices = conversation.cache.prices;
         let guess = Tokens { plain: self.sent / BYTES_PER_TOKEN, ..Tokens::default() };
-        let sent = self.usage.map_or(guess, |usage| usage.input);
+        let (first, later) = (self.told(), self.usage.get(1..).unwrap_or_default());
+        let sent = first.map_or(guess, |usage| usage.input);
         let whole = self.would_have_taken(sent, conversation, held);
-        let bill =
-            |bytes, tokens: Tokens| Bill { bytes, tokens, cost: tokens.cost(caching.prices) };
+        let bill = |bytes, tokens: Tokens| Bill { bytes, tokens, cost: tokens.cost(prices) };
+        let mut looked_up = Usage::default();
+        later.iter().for_each(|usage| looked_up += *usage);
         Entry {
             at: self.at,
             client: conversation.sender.client.clone(),
@@ -72,9 +91,21 @@ impl Spent {
             class: conversation.class.name().to_owned(),
             sent: bill(self.sent, sent),
             whole: bill(self.whole, whole),
-            output: self.usage.map_or(0, |usage| usage.output),
-            is_estimate: self.usage.is_none(),
+            output: first.map_or(0, |usage| usage.output),
+            recalls: Recalls {
+                requests: later.len() as u64,
+                tokens: looked_up.input,
+                output: looked_up.output,
+                cost: looked_up.input.cost(prices),
+            },
+            is_estimate: first.is_none(),
+            counted: None,
         }
+    }
+
+    /// What it was billed; `None` where the provider said nothing of it.
+    fn told(&self) -> Option<Usage> {
+        self.usage.first().copied().filter(|usage| usage.input.total() > 0)
     }
 
     /// What the provider would have counted if the conversation had always been sent whole. Until something is left
@@ -83,39 +114,34 @@ impl Spent {
         &self,
         sent: Tokens,
         conversation: &Conversation,
-        held: &mut Option<Held>,
+        held: &mut Held,
     ) -> Tokens {
         let scaled = |bytes: u64| {
             (sent.total() as f64 * bytes as f64 / self.sent.max(1) as f64).round() as u64
         };
         let is_cached =
             conversation.terms.is_marked && scaled(self.whole) >= conversation.cache.least;
-        if self.usage.is_none() || !is_cached {
+        if self.told().is_none() || !is_cached {
             return match self.sent < self.whole {
                 true => Tokens { plain: scaled(self.whole), ..Tokens::default() },
                 false => sent,
             };
         }
         let asked = conversation.asked();
-        let before = held.take();
-        let (common, goes_on) = match &before {
-            None => (0, false),
-            Some(Held { request: Some(request), .. }) => {
-                let pairs = asked.iter().zip(&request.messages);
-                let common = pairs.take_while(|(message, known)| message.digest == **known).count();
-                (common, common == request.messages.len())
-            }
+        let nearest = held.nearest(asked);
+        let last = nearest.and_then(|(n, _)| held.requests.get(n));
+        let common = match (nearest, held.before) {
+            (Some((_, common)), _) => common,
             // What was asked then stands in front of the model's last answer.
-            Some(Held { request: None, .. }) => {
-                (asked.iter().rposition(|message| message.is_models).unwrap_or(0), false)
-            }
+            (None, Some(_)) => asked.iter().rposition(|message| message.is_models).unwrap_or(0),
+            (None, None) => 0,
         };
-        let last = before.as_ref().and_then(|held| held.request.as_ref());
-        let is_folded =
-            self.sent < self.whole || goes_on && last.is_some_and(|request| request.is_folded);
+        let goes_on = last.filter(|last| last.messages.len() == common);
+        // Where something has left a conversation, the provider holds less of its other branches, too.
+        let is_folded = self.sent < self.whole || last.is_some_and(|last| last.is_folded);
         let new = asked.iter().skip(common).map(|message| message.json.len() as u64).sum::<u64>();
         let whole = if is_folded {
-            let (known, new) = match last.filter(|_| goes_on) {
+            let (known, new) = match goes_on {
                 // What is new was counted by the provider, which had all else.
                 Some(last) if last.sent > 0 && sent.read + ROUNDING >= last.sent => {
                     (last.whole, sent.total().saturating_sub(last.sent))
@@ -124,7 +150,12 @@ impl Spent {
                 None => (scaled(self.whole.saturating_sub(new)), scaled(new)),
             };
             let total = if self.sent < self.whole { known + new } else { sent.total() };
-            let is_warm = before.as_ref().is_some_and(|held| self.finds(held, conversation));
+            let is_warm = match last {
+                Some(last) => {
+                    last.model == conversation.terms.model && self.finds(last.at, conversation)
+                }
+                None => held.before.is_some_and(|at| self.finds(at, conversation)),
+            };
             split(total, if is_warm { known.min(total) } else { 0 }, sent, conversation.api)
         } else {
             sent
@@ -133,23 +164,28 @@ impl Spent {
             Api::Messages => tokens.read + tokens.written,
             _ => tokens.total(),
         };
+        // What was looked up stands in later requests, and counts on both sides.
+        let after = self.usage.last().map_or(sent, |usage| usage.input);
         let request = Request {
+            at: self.at,
             model: conversation.terms.model.clone(),
             messages: asked.iter().map(|message| message.digest).collect(),
-            whole: cached(whole),
-            sent: cached(sent),
+            whole: cached(whole) + cached(after).saturating_sub(cached(sent)),
+            sent: cached(after),
             is_folded,
         };
-        *held = Some(Held { at: self.at, request: Some(request) });
+        let replaced = nearest.filter(|_| goes_on.is_some()).map(|(n, _)| n);
+        let replaced = replaced.or((held.requests.len() >= MOST_BRANCHES).then_some(0));
+        replaced.map(|n| held.requests.remove(n));
+        held.requests.push(request);
+        held.before = None;
         whole
     }
 
-    /// Whether the provider would still hold what it held.
-    fn finds(&self, held: &Held, conversation: &Conversation) -> bool {
-        let age = self.at.0.saturating_sub(held.at.0);
-        let same = |request: &Request| request.model == conversation.terms.model;
+    /// Whether the provider would still hold what it was sent at this time.
+    fn finds(&self, at: Timestamp, conversation: &Conversation) -> bool {
+        let age = self.at.0.saturating_sub(at.0);
         u128::try_from(age).unwrap_or_default() < conversation.cache.life.as_millis()
-            && held.request.as_ref().is_none_or(same)
     }
 }
 

@@ -4,11 +4,11 @@ use crate::Api;
 use crate::model_answer::events;
 use foldback_core::Prices;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::ops::AddAssign;
 
-/// What an exchange took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an exchange took, or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) input: Tokens,
     pub(crate) output: u64,
@@ -30,29 +30,56 @@ impl Usage {
     /// What an answer says, streamed or not; `None` where it says nothing. Of a stream that broke off it is what came
     /// until then.
     pub(crate) fn of(api: Api, answer: &str) -> Option<Self> {
-        let mut told = Map::new();
-        let mut note = |value: &Value| {
-            let places = ["/usage", "/message/usage", "/response/usage"];
-            let found = places.iter().find_map(|place| value.pointer(place)?.as_object());
-            // What is said later replaces what was said before.
-            let said = found.into_iter().flatten().filter(|(_, count)| !count.is_null());
-            told.extend(said.map(|(key, count)| (key.clone(), count.clone())));
-        };
+        let mut usage = Self::default();
         match answer.trim_start().starts_with('{') {
-            true => note(&serde_json::from_str(answer).ok()?),
-            false => events(answer).for_each(|event| note(&event)),
+            true => usage.take(api, &serde_json::from_str(answer).ok()?),
+            false => events(answer).for_each(|event| usage.take(api, &event)),
         }
-        let told = Value::Object(told);
-        let usage = match api {
-            Api::Messages => anthropic(&told),
-            Api::Responses => openai(&told, "input_tokens", "output_tokens"),
-            _ => openai(&told, "prompt_tokens", "completion_tokens"),
-        };
         Some(usage).filter(|usage| usage.input.total() > 0)
+    }
+
+    /// Takes what an answer, or an event of one, says of it. What that leaves out is as it was.
+    pub(crate) fn take(&mut self, api: Api, said: &Value) {
+        let places = ["/usage", "/message/usage", "/response/usage"];
+        let Some(said) = places.iter().find_map(|place| said.pointer(place)) else { return };
+        let Tokens { read, written, plain } = &mut self.input;
+        let count = |path: &str| said.pointer(path).and_then(Value::as_u64);
+        let set = |into: &mut u64, count: Option<u64>| *into = count.unwrap_or(*into);
+        if api == Api::Messages {
+            set(read, count("/cache_read_input_tokens"));
+            set(written, count("/cache_creation_input_tokens"));
+            set(plain, count("/input_tokens"));
+            return set(&mut self.output, count("/output_tokens"));
+        }
+        let (input, output) = match api {
+            Api::Responses => ("/input_tokens", "/output_tokens"),
+            _ => ("/prompt_tokens", "/completion_tokens"),
+        };
+        let detail = |key: &str| count(&format!("{input}_details/{key}"));
+        // The second is DeepSeek's.
+        set(read, detail("cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")));
+        set(written, detail("cache_write_tokens"));
+        // OpenAI's count of the input holds that of the cache.
+        let cached = read.saturating_add(*written);
+        set(plain, count(input).map(|all| all.saturating_sub(cached)));
+        set(&mut self.output, count(output));
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output = self.output.saturating_add(other.output);
     }
 }
 
 impl Tokens {
+    /// So many.
+    #[must_use]
+    pub fn new(read: u64, written: u64, plain: u64) -> Self {
+        Self { read, written, plain }
+    }
+
     /// All of them.
     #[must_use]
     pub fn total(self) -> u64 {
@@ -72,30 +99,6 @@ impl AddAssign for Tokens {
         self.written = self.written.saturating_add(other.written);
         self.plain = self.plain.saturating_add(other.plain);
     }
-}
-
-fn anthropic(told: &Value) -> Usage {
-    let input = Tokens {
-        read: count(told.get("cache_read_input_tokens")),
-        written: count(told.get("cache_creation_input_tokens")),
-        plain: count(told.get("input_tokens")),
-    };
-    Usage { input, output: count(told.get("output_tokens")) }
-}
-
-/// OpenAI's count of the input holds that of the cache.
-fn openai(told: &Value, input: &str, output: &str) -> Usage {
-    let details = told.get(format!("{input}_details"));
-    let detail = |key: &str| details.and_then(|details| details.get(key));
-    // The second is DeepSeek's.
-    let read = count(detail("cached_tokens").or_else(|| told.get("prompt_cache_hit_tokens")));
-    let written = count(detail("cache_write_tokens"));
-    let plain = count(told.get(input)).saturating_sub(read.saturating_add(written));
-    Usage { input: Tokens { read, written, plain }, output: count(told.get(output)) }
-}
-
-fn count(value: Option<&Value>) -> u64 {
-    value.and_then(Value::as_u64).unwrap_or_default()
 }
 
 #[cfg(test)]

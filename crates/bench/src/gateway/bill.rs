@@ -2,7 +2,7 @@
 
 use crate::{BenchError, Counts};
 use foldback_core::Timestamp;
-use foldback_gateway::{Replay, Taped};
+use foldback_gateway::{Replay, Taped, Tokens};
 use foldback_providers::{Billed, CacheTerms, ProviderCache};
 use serde::Serialize;
 use serde_json::Value;
@@ -95,12 +95,18 @@ impl Run {
         self.clearing.take(cleared.unwrap_or(body), at, &mut count);
         let own = exchange.at;
         exchange.at = u64::try_from(at.0).unwrap_or_default();
-        let sent = self.replay.play(exchange)?;
+        let (gateway, mut failed) = (&mut self.gateway, None);
+        self.replay.play(exchange, |sent| {
+            let sent = sent.map(serde_json::from_str::<Value>).transpose();
+            let sent = sent.map_err(|error| failed = Some(error)).ok()?;
+            let (read, written, plain) =
+                gateway.take(sent.as_ref().unwrap_or(body), at, &mut count);
+            Some(Tokens::new(read, written, plain))
+        })?;
+        if let Some(error) = failed {
+            return Err(BenchError::Input(format!("the gateway sends no JSON: {error}")));
+        }
         exchange.at = own;
-        let sent = sent.map(|sent| serde_json::from_str::<Value>(&sent)).transpose();
-        let sent =
-            sent.map_err(|error| BenchError::Input(format!("the gateway sends no JSON: {error}")))?;
-        self.gateway.take(sent.as_ref().unwrap_or(body), at, &mut count);
         self.requests += 1;
         let dearer = -share_saved(self.direct.billed(), self.gateway.billed());
         if dearer > self.dearer {

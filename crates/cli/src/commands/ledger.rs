@@ -7,7 +7,7 @@ use crate::output::{Output, text};
 use crate::store;
 use clap::{Args, ValueEnum};
 use foldback_core::{Timestamp, thousands};
-use foldback_gateway::{Entry, Sums};
+use foldback_gateway::{Checked, Entry, Sums};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -16,11 +16,15 @@ use std::io;
 ///
 /// Tokens are the provider's own count, from its answers. What a conversation would have cost whole is the same until
 /// something is left out; from then on it is what the provider's cache would have held, and what is new. A cost is
-/// given in tokens at the plain price, of what was asked: answers cost the same either way. Where a provider says
+/// given in tokens at the plain price, of what was asked: answers cost the same either way. It holds what the model took
+/// to look things up within a turn, unseen by the client: "recalls" are those requests. Where a provider says
 /// nothing of tokens, four bytes are taken for one, and `estimated` counts the request.
 ///
 /// JSON: [{"name", "first", "last", "requests", "folded", "estimated", "sent": {"bytes", "read", "written", "plain",
-/// "cost"}, "whole": {the same}, "output"}], the oldest first; times in RFC 3339.
+/// "cost"}, "whole": {the same}, "output", "recalls": {"requests", "read", "written", "plain", "output", "cost"},
+/// "checked": {"requests", "counted", "whole"}}], the oldest first; times in RFC 3339. `output` is of the answers to what
+/// was sent, without those to recalls; `checked` has the tokens of those that a gateway with `--check-every` had counted
+/// whole, as the provider counted them and as they are here.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback ledger
@@ -68,7 +72,7 @@ impl Ledger {
             By::Day => "day",
             By::Model => "model",
         };
-        let numbers = ["requests", "sent", "whole", "cost", "cost whole", "saved"];
+        let numbers = ["requests", "recalls", "sent", "whole", "cost", "cost whole", "saved"];
         let columns = [&[Column::Name(name)][..], &numbers.map(Column::Number)].concat();
         let mut table = Table::new(out, &columns);
         let mut all = Sums::default();
@@ -84,6 +88,16 @@ impl Ledger {
             out.note(format_args!(
                 "the tokens of {} are an estimate: the provider said nothing of them",
                 text::count(all.estimated, "request")
+            ));
+        }
+        let Checked { requests, counted, whole, .. } = all.checked;
+        if requests > 0 {
+            out.note(format_args!(
+                "the provider counts {} tokens of {} whole, and the ledger holds {} ({:+.1} %)",
+                text::short(counted),
+                text::count(requests, "request"),
+                text::short(whole),
+                100.0 * (whole as f64 / counted.max(1) as f64 - 1.0),
             ));
         }
         Ok(Outcome::Done)
@@ -132,16 +146,17 @@ impl By {
     }
 }
 
-fn cells(name: &str, sums: &Sums) -> [String; 7] {
+fn cells(name: &str, sums: &Sums) -> [String; 8] {
     let cost = |cost: f64| text::short(cost.round() as u64);
     [
         name.to_owned(),
         thousands(sums.requests),
+        thousands(sums.recalls.requests),
         text::short(sums.sent.tokens.total()),
         text::short(sums.whole.tokens.total()),
-        cost(sums.sent.cost),
+        cost(sums.cost()),
         cost(sums.whole.cost),
-        text::saved(sums.sent.cost, sums.whole.cost),
+        text::saved(sums.cost(), sums.whole.cost),
     ]
 }
 

@@ -133,8 +133,8 @@ impl Wrap {
             out.note(error);
         }
         let sums = ledger.sums();
-        if sums.sent.cost < sums.whole.cost {
-            let saved = text::saved(sums.sent.cost, sums.whole.cost);
+        if sums.cost() < sums.whole.cost {
+            let saved = text::saved(sums.cost(), sums.whole.cost);
             let (sent, whole) = (sums.sent.tokens.total(), sums.whole.tokens.total());
             out.note(format_args!(
                 "{}, {} tokens sent in place of {}: {saved} saved",

@@ -12,6 +12,7 @@ use foldback_gateway::{
 };
 use foldback_kv::Engine;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,11 @@ pub(crate) struct Providers {
     /// "mcp", with `wrap` alone, by tools that Claude Code or OpenCode is given; "off" leaves nothing out [default: stream; with `wrap`, mcp for those two]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recall: Option<RecallArg>,
+
+    /// Have every Nth request of Anthropic's API of which something is left out counted whole by the provider, with the
+    /// client's key, and keep the difference in the ledger
+    #[arg(long, value_name = "N", conflicts_with = "no_record")]
+    check_every: Option<NonZeroU64>,
 
     /// Refuse a request whose conversation cannot be recorded, rather than pass it on
     #[arg(long, conflicts_with = "no_record")]
@@ -94,6 +100,7 @@ impl Providers {
             RecallArg::Stream => RecallBy::Stream,
             RecallArg::Always => RecallBy::Always,
         };
+        config.check_every = self.check_every.map_or(0, NonZeroU64::get);
         config.fail_closed = self.fail_closed;
         config.log = log;
         Ok(config)

@@ -4,7 +4,7 @@ mod cache_aware;
 mod strict;
 
 pub(crate) use cache_aware::Account;
-pub use cache_aware::CacheAware;
+pub use cache_aware::{Billed, CacheAware};
 
 use crate::contents::{ClosedBlock, Contents};
 use crate::declared_tools::DeclaredTools;

@@ -193,7 +193,9 @@ impl Client {
             self.model.entry(whole).or_insert((json, false));
             body.into_bytes().into()
         });
-        let exchange = Exchange { asked, instead: None, headers: HeaderMap::new(), answer };
+        let (billed, check) = (Vec::new(), None);
+        let headers = HeaderMap::new();
+        let exchange = Exchange { asked, instead: None, billed, check, headers, answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
 

@@ -24,9 +24,7 @@ impl Wire for Chat {
             return Fate::Held;
         }
         let Ok(mut chunk) = serde_json::from_str::<Value>(data) else { return Fate::Pass };
-        if chunk["usage"].is_object() {
-            heard.count(Api::ChatCompletions, &chunk["usage"]);
-        }
+        heard.count(Api::ChatCompletions, &chunk);
         let choice = chunk["choices"].as_array().and_then(|choices| choices.first().cloned());
         let Some(mut choice) = choice else {
             // It says how much was used, or is of a kind that is not known.
@@ -82,8 +80,7 @@ impl Wire for Chat {
         let read = members(&text)?;
         let mut edits = Edits::new(&text);
         if let Some(usage) = read.get("usage").filter(|_| heard.earlier > 0) {
-            let told = heard.usage.told(Api::ChatCompletions, usage.get(), &heard.billed);
-            edits.replace(usage.get(), told);
+            edits.replace(usage.get(), heard.told(Api::ChatCompletions, usage.get()));
         }
         Some(edits.finish())
     }

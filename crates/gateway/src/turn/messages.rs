@@ -13,11 +13,11 @@ impl Wire for Messages {
         let Ok(event) = serde_json::from_str::<Value>(data) else { return Fate::Pass };
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
-                heard.count(Api::Messages, &event["message"]["usage"]);
+                heard.count(Api::Messages, &event);
                 if heard.earlier > 0 { Fate::Hidden } else { Fate::Pass }
             }
             "message_delta" => {
-                heard.count(Api::Messages, &event["usage"]);
+                heard.count(Api::Messages, &event);
                 heard.is_whole = event["delta"]["stop_reason"] == "tool_use";
                 Fate::Held
             }
@@ -48,8 +48,7 @@ impl Wire for Messages {
         let event = members(data)?;
         let mut edits = Edits::new(data);
         if let Some(usage) = event.get("usage").filter(|_| heard.earlier > 0) {
-            let told = heard.usage.told(Api::Messages, usage.get(), &heard.billed);
-            edits.replace(usage.get(), told);
+            edits.replace(usage.get(), heard.told(Api::Messages, usage.get()));
         }
         let delta = event.get("delta").and_then(|delta| members(delta.get()));
         let stop = delta.as_ref().and_then(|delta| delta.get("stop_reason"));

@@ -10,14 +10,14 @@ mod player;
 mod responses;
 mod rounds;
 mod stream;
-mod usage;
+mod told;
 mod whole;
 mod wire;
 
 pub(crate) use calls::LOAD;
-pub(crate) use usage::Usage;
 
 use crate::headers::{passed, text};
+use crate::usage::Usage;
 use crate::{Api, Log};
 use axum::body::Body;
 use axum::http::{HeaderMap, Response, header};
@@ -27,6 +27,7 @@ use foldback::{Memory, MemoryTool};
 use foldback_core::TodoId;
 use futures::future::BoxFuture;
 use parked::{Said, messages_of, put_back};
+use parking_lot::Mutex;
 use player::Player;
 use rounds::Rounds;
 use std::borrow::Cow;
@@ -40,13 +41,12 @@ pub(crate) struct Recall {
     tools: Vec<String>,
     /// What the client has sent.
     said: Vec<Said>,
-    /// Takes what all requests of the turn were billed.
-    bill: Bill,
+    billed: Billed,
     log: Log,
 }
 
-/// Takes what requests were billed.
-pub(crate) type Bill = Arc<dyn Fn(&Usage) + Send + Sync>;
+/// What each request of a turn was billed, as far as its provider has said so.
+pub(crate) type Billed = Arc<Mutex<Vec<Usage>>>;
 
 /// The tools that a model is given to look things up with: the same from the first request on that declares any, also
 /// after a restart, for tools stand in front of everything that is cached.
@@ -91,7 +91,7 @@ pub(crate) async fn play(
 pub(crate) struct Place {
     pub(crate) memory: Memory,
     pub(crate) todo: TodoId,
-    pub(crate) bill: Bill,
+    pub(crate) billed: Billed,
     pub(crate) log: Log,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn prepare(
     part: Option<(String, Vec<Option<usize>>)>,
     place: Place,
 ) -> Option<(String, Recall)> {
-    let Place { memory, todo, bill, log } = place;
+    let Place { memory, todo, billed, log } = place;
     let messages = messages_of(api, body)?;
     let said: Vec<_> = messages.iter().map(|(_, said)| *said).collect();
     let (body, messages) = match part {
@@ -123,7 +123,7 @@ pub(crate) fn prepare(
     let tools: Vec<_> =
         MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
     let (body, tools) = declare(api, &body, &tools)?;
-    Some((body, Recall { memory, todo, tools, said, bill, log }))
+    Some((body, Recall { memory, todo, tools, said, billed, log }))
 }
 
 /// An answer of the provider as it is.

@@ -86,7 +86,6 @@ impl Player {
                 }
                 None if self.stream.close() => self.decide(),
                 None => {
-                    self.bill();
                     let rest = self.stream.rest();
                     self.over(Bytes::from(rest))
                 }
@@ -115,6 +114,9 @@ impl Player {
 
     fn read(&mut self, piece: &[u8]) -> Waited {
         let out = self.stream.read(piece);
+        if let Some(rounds) = &self.rounds {
+            rounds.bill(self.stream.usage());
+        }
         if self.stream.is_to_be_decided() {
             self.decide();
         }
@@ -123,7 +125,6 @@ impl Player {
 
     /// Lets the calls of an answer be answered, or its end be found.
     fn decide(&mut self) -> Waited {
-        self.bill();
         let Some(mut rounds) = self.rounds.take() else { return self.end(None) };
         let (answer, is_whole) = self.stream.answer();
         let decided = tokio::task::spawn_blocking(move || {
@@ -176,13 +177,6 @@ impl Player {
     fn over(&mut self, piece: Bytes) -> Waited {
         self.stage = Stage::Over;
         Waited::Piece(Ok(piece))
-    }
-
-    /// Counts what the answer was billed.
-    fn bill(&mut self) {
-        if let Some(rounds) = &mut self.rounds {
-            rounds.bill(self.stream.usage());
-        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Wire for Responses {
             }
             "response.created" => self.begun = event["response"].take(),
             "response.completed" | "response.incomplete" | "response.failed" => {
-                heard.count(Api::Responses, &event["response"]["usage"]);
+                heard.count(Api::Responses, &event);
                 heard.is_over = true;
                 heard.is_whole = kind == "response.completed";
                 return Fate::Held;
@@ -91,8 +91,7 @@ impl Wire for Responses {
             edits.replace(output.get(), format!("[{}]", self.items.join(",")));
         }
         if let Some(usage) = response.get("usage").filter(|_| heard.earlier > 0) {
-            let told = heard.usage.told(Api::Responses, usage.get(), &heard.billed);
-            edits.replace(usage.get(), told);
+            edits.replace(usage.get(), heard.told(Api::Responses, usage.get()));
         }
         Some(edits.finish())
     }

@@ -5,10 +5,10 @@ use super::begun::{self, Begun};
 use super::calls::{Call, answered, as_messages, calls, sent_back, without};
 use super::edits::{Edits, members};
 use super::parked::{Answered, Parked, Said, names};
-use super::usage::Usage;
 use crate::Api;
 use crate::client_message::ClientMessage;
 use crate::model_answer::message_of;
+use crate::usage::Usage;
 use bytes::Bytes;
 use foldback::ParkedName;
 use serde_json::Value;
@@ -33,7 +33,6 @@ pub(super) struct Rounds {
     said: Vec<Value>,
     begun: Begun,
     count: usize,
-    billed: Usage,
 }
 
 /// What comes next.
@@ -48,17 +47,8 @@ impl Rounds {
     pub(super) fn new(api: Api, body: &str, recall: Recall) -> Self {
         let store = members(body).and_then(|request| request.get("store").copied());
         let is_unkept = store.is_some_and(|store| store.get() == "false");
-        let (body, billed) = (body.to_owned(), Usage::default());
-        Self {
-            api,
-            recall,
-            body,
-            is_unkept,
-            said: Vec::new(),
-            begun: Begun::default(),
-            count: 0,
-            billed,
-        }
+        let (body, said, begun) = (body.to_owned(), Vec::new(), Begun::default());
+        Self { api, recall, body, is_unkept, said, begun, count: 0 }
     }
 
     /// The names of our tools.
@@ -66,9 +56,11 @@ impl Rounds {
         &self.recall.tools
     }
 
-    /// Adds what an answer was billed.
-    pub(super) fn bill(&mut self, usage: &Usage) {
-        self.billed.add(usage);
+    /// Notes what the request that is being answered was billed, as far as the answer has said so.
+    pub(super) fn bill(&self, usage: &Usage) {
+        let mut billed = self.recall.billed.lock();
+        billed.truncate(self.count);
+        billed.push(*usage);
     }
 
     /// What comes after an answer of the model. Where `is_whole`, it ended because the model was done.
@@ -178,12 +170,5 @@ impl Rounds {
             edits.set(&request, "tool_choice", none);
         }
         edits.finish()
-    }
-}
-
-impl Drop for Rounds {
-    /// What was billed counts, too, where the client is gone.
-    fn drop(&mut self) {
-        (self.recall.bill)(&self.billed);
     }
 }

@@ -3,10 +3,10 @@
 use super::chat::Chat;
 use super::messages::Messages;
 use super::responses::Responses;
-use super::usage::Usage;
 use super::wire::{Fate, Heard, Wire};
 use crate::Api;
 use crate::sse::{Event, Events};
+use crate::usage::Usage;
 
 /// Makes one stream of the answers of a model within a turn. It waits for nothing and asks nobody.
 pub(super) struct Stream {

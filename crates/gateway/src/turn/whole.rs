@@ -4,10 +4,11 @@ use super::calls::calls;
 use super::chat::BETWEEN;
 use super::edits::{Edits, elements, members, string};
 use super::rounds::{Next, Rounds};
-use super::usage::Usage;
+use super::told::told;
 use super::{Ask, as_it_is, responded, without_length};
 use crate::Api;
 use crate::model_answer::message_of;
+use crate::usage::Usage;
 use axum::body::Body;
 use axum::http::Response;
 use serde_json::Value;
@@ -34,7 +35,7 @@ pub(super) async fn play(
         let Ok(text) = String::from_utf8(bytes.to_vec()) else {
             return Ok(responded(status, headers, Body::from(bytes)));
         };
-        let usage = turn.usage(&text);
+        let usage = Usage::of(api, &text).unwrap_or_default();
         rounds.bill(&usage);
         let is_whole = turn.is_whole(&text);
         turn.answers.push(text.clone());
@@ -49,7 +50,7 @@ pub(super) async fn play(
         rounds = back;
         match next {
             Next::Ask(body) => {
-                turn.earlier.add(&usage);
+                turn.earlier += usage;
                 answer = ask(body).await?;
             }
             Next::End(parked) => {
@@ -75,13 +76,6 @@ struct Turn {
 }
 
 impl Turn {
-    fn usage(&self, answer: &str) -> Usage {
-        let mut usage = Usage { requests: 1, ..Usage::default() };
-        let read: Value = serde_json::from_str(answer).unwrap_or_default();
-        usage.read(self.api, &read["usage"]);
-        usage
-    }
-
     /// Whether an answer ended because the model was done.
     fn is_whole(&self, answer: &str) -> bool {
         let read: Value = serde_json::from_str(answer).unwrap_or_default();
@@ -133,8 +127,8 @@ impl Turn {
                 }
             }
         }
-        if let Some(told) = answer.get("usage").filter(|_| self.answers.len() > 1) {
-            edits.replace(told.get(), usage.told(self.api, told.get(), &self.earlier));
+        if let Some(words) = answer.get("usage").filter(|_| self.answers.len() > 1) {
+            edits.replace(words.get(), told(self.api, words.get(), usage, &self.earlier));
         }
         Some(edits.finish())
     }

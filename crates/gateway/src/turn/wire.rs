@@ -1,7 +1,8 @@
 //! What the events of a stream mean for the client.
 
-use super::usage::Usage;
+use super::told::told;
 use crate::Api;
+use crate::usage::Usage;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -54,7 +55,7 @@ impl Heard {
             theirs: 0,
             places: HashMap::new(),
             shown: 0,
-            usage: Usage { requests: 1, ..Usage::default() },
+            usage: Usage::default(),
             is_over: false,
             is_whole: false,
         }
@@ -84,17 +85,21 @@ impl Heard {
 
     /// The next answer begins.
     pub(super) fn go_on(&mut self) {
-        self.billed.add(&self.usage);
-        self.usage = Usage { requests: 1, ..Usage::default() };
+        self.billed += std::mem::take(&mut self.usage);
         self.earlier += 1;
         (self.ours, self.theirs) = (0, 0);
         (self.is_over, self.is_whole) = (false, false);
         self.places.clear();
     }
 
-    /// Takes a count of tokens.
-    pub(super) fn count(&mut self, api: Api, usage: &Value) {
-        self.usage.read(api, usage);
+    /// Takes what an event says of tokens.
+    pub(super) fn count(&mut self, api: Api, event: &Value) {
+        self.usage.take(api, event);
+    }
+
+    /// An answer's words on its usage, as the client is told them.
+    pub(super) fn told(&self, api: Api, words: &str) -> String {
+        told(api, words, &self.usage, &self.billed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! GW7, GW8: what leaves a request, when, and what that costs.
 
 use crate::world::{World, load_tool};
-use foldback_gateway::{GatewayConfig, Replay, Taped};
+use foldback_gateway::{GatewayConfig, RecallBy, Replay, Taped};
 use foldback_providers::{Billed, CacheTerms, ModelConfig, Provider};
 use foldback_testkit::upstream::{Answer, Raw, Said, Seen, Upstream};
 use serde_json::{Value, json};
@@ -13,7 +13,11 @@ struct Agent {
     body: Value,
     messages: Vec<Value>,
     thinks: bool,
+    file: File,
 }
+
+/// What a file of this number holds, of about so many bytes.
+type File = fn(usize, usize) -> String;
 
 /// What the file `n` holds: `size` bytes.
 fn file(n: usize, size: usize) -> String {
@@ -26,6 +30,17 @@ fn file(n: usize, size: usize) -> String {
         }
     }
     text
+}
+
+/// Numbers, which this provider counts as fewer tokens than they are estimated at.
+fn numbers(n: usize, size: usize) -> String {
+    (0..size / 4).map(|m| format!("{:03} ", (n * 7_919 + m * 104_729) % 1_000)).collect()
+}
+
+/// Words, which it counts as more.
+fn words(n: usize, size: usize) -> String {
+    let words = ["understanding", "information", "international", "development", "performance"];
+    (0..size / 13).map(|m| format!("{} ", words[(n * 3 + m * m) % words.len()])).collect()
 }
 
 /// A model that reads one file after the other.
@@ -52,7 +67,7 @@ impl Agent {
         if thinks {
             body["thinking"] = json!({ "type": "adaptive" });
         }
-        Self { body, messages: Vec::new(), thinks }
+        Self { body, messages: Vec::new(), thinks, file }
     }
 
     /// The body of the next request: a question, or the result of the call before.
@@ -97,8 +112,7 @@ impl Agent {
         if n == 0 {
             return self.ask(json!([text]));
         }
-        let result =
-            json!({ "type": "tool_result", "tool_use_id": self.call(), "content": file(n, size) });
+        let result = json!({ "type": "tool_result", "tool_use_id": self.call(), "content": (self.file)(n, size) });
         self.ask(json!([result, text]))
     }
 }
@@ -108,11 +122,11 @@ async fn played(
     turns: usize,
     size: usize,
     pause: u32,
-    thinks: bool,
+    agent: impl Fn() -> Agent,
 ) -> (Billed, Billed, Vec<usize>) {
-    let world = World::new(reading(thinks)).await;
-    let direct = Upstream::with_cache(reading(thinks), CacheTerms::default()).await;
-    let (mut through, mut plain) = (Agent::new(thinks), Agent::new(thinks));
+    let (mut through, mut plain) = (agent(), agent());
+    let world = World::new(reading(plain.thinks)).await;
+    let direct = Upstream::with_cache(reading(plain.thinks), CacheTerms::default()).await;
     let mut worst: f64 = 0.0;
     for n in 0..turns {
         let body = plain.turn(n, size);
@@ -140,24 +154,82 @@ async fn played(
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_long_conversation_costs_less_and_never_much_more() {
     for thinks in [false, true] {
-        let (billed, direct, sizes) = played(60, 3_000, 10, thinks).await;
+        let (billed, direct, sizes) = played(60, 3_000, 10, || Agent::new(thinks)).await;
         println!("{billed:?}\n{direct:?}\n{sizes:?}");
         assert!(billed.cost < 0.65 * direct.cost, "{billed:?} {direct:?}");
         assert!(sizes.iter().max().unwrap() < &160_000, "{sizes:?}");
     }
 }
 
+/// However far its counts are from the estimates, and not as far everywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_folds_go_by_what_the_provider_counts() {
+    let numbers_first: File = |n, size| if n < 30 { numbers(n, size) } else { words(n, size) };
+    let words_first: File = |n, size| if n < 30 { words(n, size) } else { numbers(n, size) };
+    let by_turns: File = |n, size| if n % 8 < 4 { words(n, size) } else { numbers(n, size) };
+    for file in [numbers, words, numbers_first, words_first, by_turns] {
+        let agent = || Agent { file, ..Agent::new(false) };
+        let (billed, direct, _) = played(60, 3_000, 10, agent).await;
+        println!("{:.3}", billed.cost / direct.cost);
+        assert!(billed.cost < 0.8 * direct.cost, "{billed:?} {direct:?}");
+    }
+}
+
+/// A client's tools are read with every request: where they are large, a fold is a smaller part of the bill.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_large_tools_let_it_fold_earlier() {
+    let mut first = Vec::new();
+    for bytes in [0, 100_000] {
+        let agent = || {
+            let mut agent = Agent::new(false);
+            agent.body["tools"][0]["description"] = json!("Reads a file. ".repeat(bytes / 14));
+            agent
+        };
+        let (_, _, sizes) = played(40, 3_000, 10, agent).await;
+        first.push(sizes.windows(2).position(|pair| pair[1] < pair[0]).unwrap());
+    }
+    assert!(first[1] < first[0], "{first:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_cold_prefix_is_folded_at_once() {
-    let (billed, direct, sizes) = played(30, 3_000, 3_600, false).await;
+    let (billed, direct, sizes) = played(30, 3_000, 3_600, || Agent::new(false)).await;
     println!("{billed:?}\n{direct:?}\n{sizes:?}");
     assert!(billed.cost < 0.4 * direct.cost, "{billed:?} {direct:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gw8_a_short_conversation_is_left_as_it_is() {
-    let (billed, direct, _) = played(8, 1_000, 10, false).await;
+    let (billed, direct, _) = played(8, 1_000, 10, || Agent::new(false)).await;
     assert_eq!(billed, direct);
+}
+
+/// A branch that is gone back to is sent as it was left: what had left it stays away.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_a_branch_that_is_gone_back_to_stays_folded() {
+    let world = World::new(reading(false)).await;
+    let mut agent = Agent::new(false);
+    for n in 0..30 {
+        let answer = world.messages(&agent.turn(n, 3_000)).send().await.unwrap();
+        agent.hear(&answer.json().await.unwrap());
+    }
+    // What it stands on has left the other.
+    let mut fork = Agent { messages: agent.messages[..8].to_vec(), ..Agent::new(false) };
+    for n in 90..92 {
+        let answer = world.messages(&fork.turn(n, 3_000)).send().await.unwrap();
+        fork.hear(&answer.json().await.unwrap());
+    }
+    world.messages(&agent.turn(30, 3_000)).send().await.unwrap();
+    let (_, seen) = world.end().await;
+    let sent = |n: usize| {
+        let text = seen[n].json()["messages"].to_string();
+        let text = text.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
+        serde_json::from_str::<Vec<Value>>(&text).unwrap()
+    };
+    let (before, fork, after) = (sent(29), sent(31), sent(32));
+    assert!(before.len() < 59 && fork.len() == 11, "{} {}", before.len(), fork.len());
+    assert_eq!(after.len(), before.len() + 2);
+    assert!(after.starts_with(&before));
 }
 
 /// GW7: what a provider refuses is sent once more as it came, and whole from then on.
@@ -185,6 +257,74 @@ async fn gw7_a_refused_part_is_sent_whole() {
     let (_, seen) = world.end().await;
     assert_eq!(seen.len(), 21, "one request was made twice");
     assert_eq!(seen[20].json()["messages"].as_array().unwrap().len(), 39);
+}
+
+/// GW7: also by a gateway that is started again.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw7_what_was_refused_once_is_sent_whole_after_a_restart() {
+    let reading = reading(false);
+    let mut world = World::new(move |seen| {
+        let is_part = String::from_utf8_lossy(&seen.body).contains("[memory]");
+        let refusal = Raw { status: 400, headers: Vec::new(), pieces: Vec::new() };
+        if is_part { Answer::Raw(refusal) } else { reading(seen) }
+    })
+    .await;
+    let mut agent = Agent::new(false);
+    for n in 0..24 {
+        if n == 20 {
+            world.restart().await;
+        }
+        let answer = world.messages(&agent.turn(n, 3_000)).send().await.unwrap();
+        agent.hear(&answer.json().await.unwrap());
+    }
+    let (_, seen) = world.end().await;
+    assert_eq!(seen.len(), 25, "one request was made twice");
+}
+
+/// GW6: the tokens of a request are those of what will be sent, and asking for them changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw6_a_token_count_is_of_what_will_be_sent() {
+    for recall in [RecallBy::Mcp, RecallBy::Stream] {
+        let mut sent = Vec::new();
+        for counts in [false, true] {
+            let world = World::with(reading(false), |config| config.recall = recall).await;
+            let mut agent = Agent::new(false);
+            if recall == RecallBy::Stream {
+                agent.body["tools"].as_array_mut().unwrap().pop();
+            }
+            let mut folded = 0;
+            for n in 0..30 {
+                let body = agent.turn(n, 3_000);
+                let mut counted = Value::Null;
+                if counts {
+                    let mut body = body.clone();
+                    body.as_object_mut().unwrap().shift_remove("max_tokens");
+                    let url = format!("{}/v1/messages/count_tokens", world.url);
+                    let count = world.client.post(url).header("anthropic-version", "1");
+                    let count = count.header("user-agent", "claude-cli/2.1 (external)");
+                    let count = count.header("x-api-key", "sk-ant-canary").body(body.to_string());
+                    let answer = count.send().await.unwrap();
+                    folded += usize::from(answer.headers().contains_key("x-foldback-sent"));
+                    let answer: Value = answer.json().await.unwrap();
+                    counted = world.upstream.seen().last().unwrap().json();
+                    assert!(answer["input_tokens"].is_u64(), "{answer}");
+                }
+                let answer = world.messages(&body).send().await.unwrap();
+                agent.hear(&answer.json().await.unwrap());
+                let seen = world.upstream.seen().last().unwrap().json();
+                for key in ["messages", "tools", "system"].iter().filter(|_| counts) {
+                    assert_eq!(counted[key], seen[key], "{recall:?}, turn {n}");
+                }
+            }
+            assert!(!counts || folded > 10, "{folded}");
+            let (memory, seen) = world.end().await;
+            let todo = &memory.todos(None, 2).unwrap()[0];
+            assert_eq!(memory.sent(todo, 0, 1_000).unwrap().len(), 60, "{recall:?}");
+            let real = seen.into_iter().filter(|seen| seen.path == "/v1/messages");
+            sent.push(real.map(|seen| seen.body).collect::<Vec<_>>());
+        }
+        assert!(sent[0] == sent[1], "{recall:?}");
+    }
 }
 
 /// GW18: what is said about the rest names the tool that the agent has by now.
@@ -291,7 +431,7 @@ async fn gw19_a_replay_sends_what_the_gateway_sent() {
     for _ in 0..2 {
         let (mut replay, mut folded) = (Replay::new(terms).unwrap(), 0);
         for (exchange, seen) in exchanges.iter().zip(&seen) {
-            let sent = replay.play(exchange).unwrap();
+            let sent = replay.play(exchange, |_| None).unwrap();
             folded += usize::from(sent.is_some());
             let sent = sent.unwrap_or_else(|| exchange.request.to_string());
             assert!(sent.as_bytes() == seen.body, "{sent}");

@@ -110,7 +110,11 @@ impl Agent {
     }
 
     async fn ask(&self, client: &reqwest::Client, url: &str, turns: usize) {
-        let request = client.post(format!("{url}{}", self.path)).body(self.body(turns).to_string());
+        self.send(client, url, &self.body(turns)).await;
+    }
+
+    async fn send(&self, client: &reqwest::Client, url: &str, body: &Value) {
+        let request = client.post(format!("{url}{}", self.path)).body(body.to_string());
         let answer = request.header("anthropic-version", "2023-06-01").send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         assert_eq!(status, 200, "{text}");
@@ -222,6 +226,68 @@ async fn gw15_the_whole_is_read_after_a_restart_too() {
     let ratio = whole / direct.billed().cost;
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
     assert!(upstream.billed().cost < direct.billed().cost);
+}
+
+/// A branch is measured by what the provider would hold of it, not of the branch that was asked last.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw15_the_whole_of_each_branch_is_its_own() {
+    let agent = Agent { path: PATHS[0], is_streamed: false, loads: true };
+    let direct = Upstream::with_cache(reading, CacheTerms::default()).await;
+    let world = World::new(reading).await;
+    for n in 0..60 {
+        let mut bodies = vec![agent.body(n)];
+        if n % 5 == 4 {
+            let mut fork = agent.body(n - 3);
+            let last = fork["messages"].as_array_mut().unwrap().last_mut().unwrap();
+            last["content"][0]["content"] = json!(file(n - 4).replace("belongs", "belonged"));
+            bodies.push(fork);
+        }
+        for body in &bodies {
+            agent.send(&world.client, &direct.url, body).await;
+            agent.send(&world.client, &world.url, body).await;
+        }
+    }
+    let (billed, ledger) = (world.upstream.billed(), world.ledger.clone());
+    drop(world.end().await);
+    let sums = ledger.sums();
+    assert_billed(&sums, &billed);
+    assert!(sums.folded > 10, "{sums:?}");
+    let ratio = sums.whole.cost / direct.billed().cost;
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+}
+
+/// What left is counted by the provider, too, where that is wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw15_a_sample_is_counted_whole_by_the_provider() {
+    let agent = Agent { path: PATHS[0], is_streamed: true, loads: true };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(Ledger::FILE);
+    let world = World::with(reading, |config| {
+        (config.check_every, config.ledger) = (4, Some(path.clone()));
+    });
+    let world = world.await;
+    for n in 0..60 {
+        agent.ask(&world.client, &world.url, n).await;
+    }
+    let mut sums = world.ledger.sums();
+    // Counts come in their own time.
+    for _ in 0..500 {
+        if sums.requests == 60 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        sums = world.ledger.sums();
+    }
+    let checked = sums.checked;
+    assert!(checked.requests > 2 && checked.requests == sums.folded / 4, "{sums:?}");
+    let ratio = checked.whole as f64 / checked.counted as f64;
+    assert!((ratio - 1.0).abs() < 0.02, "{checked:?}");
+    let (_, seen) = world.end().await;
+    let counts = seen.iter().filter(|seen| seen.path == "/v1/messages/count_tokens");
+    assert_eq!(counts.count() as u64, checked.requests);
+    let mut read = Sums::default();
+    Ledger::read(&path).unwrap().for_each(|entry| read.add(&entry.unwrap()));
+    assert_eq!((read.requests, read.checked), (60, checked));
 }
 
 /// A provider that says nothing of tokens, one that refuses, and what Prometheus reads.

@@ -195,7 +195,7 @@ async fn gw9_a_turn_has_so_many_rounds() {
     }
 }
 
-/// GW11: the client learns how full its context is, and how much all rounds gave.
+/// GW11, GW15: the client learns how full its context is, and how much all rounds gave; the ledger has each round.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw11_usage_is_the_last_input_and_all_output() {
     for speaks in Speaks::ALL {
@@ -212,13 +212,16 @@ async fn gw11_usage_is_the_last_input_and_all_output() {
                 read + written + plain
             };
             assert_eq!(client.usage, (input(&seen[2]), 21), "{speaks:?}, streamed: {stream}");
-            let health = world.client.get(format!("{}/foldback/health", world.url)).send().await;
-            let health: Value =
-                serde_json::from_str(&health.unwrap().text().await.unwrap()).unwrap();
-            let all: u64 = seen.iter().map(input).sum();
-            let told = &health["recalling"];
-            assert_eq!((&told["requests"], &told["output_tokens"]), (&json!(3), &json!(21)));
-            assert_eq!(told["input_tokens"], json!(all), "{speaks:?}, streamed: {stream}");
+            let (billed, ledger) = (world.upstream.billed(), world.ledger.clone());
+            drop(world.end().await);
+            let sums = ledger.sums();
+            let recalls = sums.recalls;
+            assert_eq!((sums.requests, recalls.requests), (1, 2), "{speaks:?}, streamed: {stream}");
+            assert_eq!((sums.output, recalls.output), (7, 14), "{speaks:?}, streamed: {stream}");
+            assert_eq!(sums.sent.tokens.total(), input(&seen[0]), "{speaks:?}, streamed: {stream}");
+            let of_recalls = input(&seen[1]) + input(&seen[2]);
+            assert_eq!(recalls.tokens.total(), of_recalls, "{speaks:?}, streamed: {stream}");
+            assert!((sums.cost() - billed.cost).abs() < 0.5, "{sums:?} {billed:?}");
         }
     }
 }

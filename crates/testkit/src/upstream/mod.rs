@@ -15,7 +15,7 @@ use foldback_core::Timestamp;
 pub use foldback_providers::{Billed, CacheTerms, ProviderCache};
 use futures::stream;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -200,10 +200,13 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     shared.seen.lock().push(seen.clone());
     let bill = |body: &Value| {
         let now = Timestamp(shared.now.load(Ordering::Relaxed));
-        shared.cache.lock().take(body, now, &mut |text| text.len() as u64 / 4)
+        shared.cache.lock().take(body, now, &mut tokens)
     };
     let raw = match (shared.script)(&seen) {
         Answer::Raw(raw) => raw,
+        Answer::Said(_) if seen.path.starts_with("/v1/messages/count_tokens") => {
+            count(&seen.json())
+        }
         Answer::Said(said) if seen.path.starts_with("/v1/messages") => {
             anthropic::raw(&seen, &said, &bill)
         }
@@ -219,6 +222,23 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
     let pieces = raw.pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
     response.body(Body::from_stream(stream::iter(pieces))).expect("headers of a script")
+}
+
+fn tokens(text: &str) -> u64 {
+    text.len() as u64 / 4
+}
+
+/// The tokens of a request of Anthropic's that is not sent.
+fn count(body: &Value) -> Raw {
+    if let Some(extra) =
+        ["max_tokens", "stream", "metadata"].iter().find(|key| body.get(*key).is_some())
+    {
+        let message = format!("{extra}: Extra inputs are not permitted");
+        let error = json!({ "type": "invalid_request_error", "message": message });
+        return whole(400, &json!({ "type": "error", "error": error }));
+    }
+    let (read, written, plain) = ProviderCache::default().take(body, Timestamp(0), &mut tokens);
+    whole(200, &json!({ "input_tokens": read + written + plain }))
 }
 
 /// Refuses tools of one name, and a choice of tools where there are none.

@@ -1,5 +1,6 @@
 //! What the calls of a conversation cost, beside what keeping everything would have cost.
 
+use super::counted::{Billed, Counted};
 use crate::CacheAware;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,8 @@ pub(crate) enum Declared {
     All,
 }
 
-/// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates, costs
-/// thousandths of a token at the policy's prices.
+/// What the calls so far cost, and how the view stood at the last of them. Tokens are estimates where the provider's
+/// counts are not known, costs thousandths of a token at the policy's prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) calls: u64,
@@ -47,6 +48,29 @@ pub(crate) struct Account {
     pub(crate) whole: Vec<SeqNo>,
     /// Whether the assistant has said anything.
     pub(crate) is_dialogue: bool,
+    /// What the provider has counted. Older stores end before it.
+    #[serde(default)]
+    pub(crate) counted: Counted,
+    /// The last call, until it is billed.
+    #[serde(skip)]
+    charged: Option<Charged>,
+}
+
+/// A call as it was charged: by estimates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Charged {
+    bill: Bill,
+    /// What it cost.
+    spent: u64,
+    /// What keeping everything would have cost.
+    full: u64,
+    history: u64,
+    /// The tokens of it in front of the messages that the view knows of.
+    own: u64,
+    /// The estimated tokens of the messages that are new in it.
+    estimate: u64,
+    /// The first message behind it.
+    next: SeqNo,
 }
 
 /// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable
@@ -88,7 +112,8 @@ fn thousandths(cost: f64) -> u64 {
 impl Account {
     /// What the next call costs where everything is kept.
     fn full_bill(&self) -> Bill {
-        Bill { stable: self.history, suffix: 0, shared: self.sent }
+        let front = |tokens: u64| if tokens == 0 { 0 } else { tokens + self.counted.front };
+        Bill { stable: front(self.history), suffix: 0, shared: front(self.sent) }
     }
 
     /// Whether the next call may cost so much.
@@ -122,12 +147,35 @@ impl Account {
         (self.sent, self.cached) = (0, 0);
     }
 
-    /// Takes the call that a prompt with this bill was made for.
-    pub(crate) fn charge(&mut self, bill: Bill, settings: &CacheAware) {
-        self.full += thousandths(self.full_bill().cost(settings));
-        self.spent += thousandths(bill.cost(settings));
+    /// Takes the call that a prompt with this bill was made for. Of what is new in it, up to the message `next`, `estimate`
+    /// is the estimate, and `own` are the tokens in front of the messages.
+    pub(crate) fn charge(
+        &mut self,
+        bill: Bill,
+        (own, estimate, next): (u64, u64, SeqNo),
+        settings: &CacheAware,
+    ) {
+        let full = thousandths(self.full_bill().cost(settings));
+        let spent = thousandths(bill.cost(settings));
+        self.full += full;
+        self.spent += spent;
         self.calls += 1;
         self.sent = self.history;
         self.cached = bill.stable;
+        let history = self.history;
+        self.charged = Some(Charged { bill, spent, full, history, own, estimate, next });
+    }
+
+    /// Takes what the provider has billed for the last call, in place of what that was taken for.
+    pub(crate) fn bill(&mut self, billed: &Billed) {
+        let Some(charged) = self.charged.take() else { return };
+        self.full = self.full.saturating_sub(charged.full) + thousandths(billed.whole_cost);
+        self.spent = self.spent.saturating_sub(charged.spent) + thousandths(billed.cost);
+        let Charged { bill, history, own, estimate, next, .. } = charged;
+        self.counted.count(billed, bill.tokens(), own, estimate, next);
+        // What was said since stands behind it.
+        let whole = billed.whole_tokens.saturating_sub(self.counted.front);
+        self.history = whole + self.history.saturating_sub(history);
+        (self.sent, self.cached) = (whole, billed.tokens);
     }
 }

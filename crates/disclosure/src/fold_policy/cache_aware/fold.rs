@@ -15,6 +15,7 @@ impl CacheAwarePolicy {
     /// Does what is planned.
     pub(super) fn carry_out(&mut self, contents: &mut Contents, plan: Plan) {
         contents.moves += u64::from(plan.moves);
+        self.account.counted.has_moved |= plan.moves;
         self.account.pay_rent(plan.rent);
         if plan.declared > self.account.declared {
             self.account.cached = 0;
@@ -58,6 +59,7 @@ impl CacheAwarePolicy {
             self.account.ledger.extend(state);
         }
         self.account.end_rent();
+        self.account.counted.leave(contents.first_shown().unwrap_or(SeqNo(u64::MAX)));
         let front = self.front_tokens(contents, self.account.declared);
         let front = front - self.pinned.as_ref().map_or(0, Form::estimate);
         self.write_pinned(contents);

@@ -126,6 +126,7 @@ impl Prefix {
 /// The contents, parted into what leaves and what stays. What stays is as a fold makes it: light where
 /// the model has seen it.
 struct Split<'v> {
+    policy: &'v CacheAwarePolicy,
     fresh: SeqNo,
     /// The tokens that stay, those of what is shown whole this once among them.
     tokens: u64,
@@ -145,6 +146,7 @@ impl<'v> Split<'v> {
     /// Nothing leaves yet.
     fn new(policy: &'v CacheAwarePolicy, contents: &'v Contents, fresh: SeqNo) -> Self {
         let mut split = Self {
+            policy,
             fresh,
             tokens: 0,
             messages: contents.closed.iter().map(|block| visible(&block.entries)).sum(),
@@ -164,14 +166,14 @@ impl<'v> Split<'v> {
         self.tokens -= entries.iter().map(|entry| self.tokens_of(entry)).sum::<u64>();
         self.lines += Estimate.count(&block.line) as u64 + 1;
         let pinned = entries.iter().filter(|entry| contents.pins.contains_key(&entry.seq));
-        self.pins += pinned.map(Entry::estimate).sum::<u64>();
+        self.pins += pinned.map(|entry| self.policy.tokens_of(entry)).sum::<u64>();
         let calls = entries.iter().flat_map(Entry::called_lines);
         let new = calls.filter(|line| self.known_calls.insert(*line));
         self.new_calls += new.map(line_tokens).sum::<u64>();
     }
 
     fn tokens_of(&self, entry: &Entry) -> u64 {
-        let light = entry.light_estimate().filter(|_| entry.seq < self.fresh);
-        light.unwrap_or_else(|| entry.estimate())
+        let light = self.policy.light_tokens_of(entry).filter(|_| entry.seq < self.fresh);
+        light.unwrap_or_else(|| self.policy.tokens_of(entry))
     }
 }

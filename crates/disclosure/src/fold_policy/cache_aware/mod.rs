@@ -5,12 +5,14 @@
 //! charged once the model has answered, so a prompt may be asked for as often as one likes.
 
 mod account;
+mod counted;
 mod fold;
 mod fold_choice;
 mod plan;
 mod settings;
 
 pub(crate) use account::Account;
+pub use counted::Billed;
 pub use settings::CacheAware;
 
 use super::Policy;
@@ -107,7 +109,7 @@ impl CacheAwarePolicy {
         policy.write_pinned(contents);
         policy.account.history = policy.front_tokens(contents, Declared::All)
             + policy.ledger_tokens()
-            + tokens(contents);
+            + policy.tokens(contents);
         policy
     }
 
@@ -127,6 +129,7 @@ impl CacheAwarePolicy {
             *text = ruled.replace(&load_too_many(old), &load_too_many(new));
         }
         self.write_ledger();
+        self.account.counted.has_moved = true;
         self.account.cached =
             self.account.cached.min(self.front_tokens(contents, self.account.declared));
     }
@@ -134,6 +137,11 @@ impl CacheAwarePolicy {
     /// What the provider cached is gone.
     pub(crate) fn cool(&mut self) {
         self.account.cool();
+    }
+
+    /// The last prompt was billed so.
+    pub(crate) fn bill(&mut self, billed: &Billed) {
+        self.account.bill(billed);
     }
 
     /// Whether the stable part has to stay as it is, until this is said again.
@@ -201,7 +209,25 @@ impl CacheAwarePolicy {
         };
         let system_prompt: u64 =
             contents.system_prompt.iter().map(|(_, form)| form.estimate()).sum();
-        tools + system_prompt + self.pinned.as_ref().map_or(0, Form::estimate)
+        tools
+            + self.account.counted.front
+            + system_prompt
+            + self.pinned.as_ref().map_or(0, Form::estimate)
+    }
+
+    /// The tokens of a message as it is shown.
+    fn tokens_of(&self, entry: &Entry) -> u64 {
+        self.account.counted.of(entry.seq, entry.estimate())
+    }
+
+    /// The same once it is no longer fresh, where those are others.
+    fn light_tokens_of(&self, entry: &Entry) -> Option<u64> {
+        Some(self.account.counted.of(entry.seq, entry.light_estimate()?))
+    }
+
+    /// The tokens of the closed blocks and the open tail as they are shown.
+    fn tokens(&self, contents: &Contents) -> u64 {
+        contents.entries().map(|entry| self.tokens_of(entry)).sum()
     }
 
     fn ledger_tokens(&self) -> u64 {
@@ -231,8 +257,14 @@ impl CacheAwarePolicy {
     fn charge(&mut self, contents: &mut Contents) {
         let plan = self.plan(contents);
         self.carry_out(contents, plan);
-        let quote = self.quote(contents, self.account.declared);
-        self.account.charge(quote.bill, &self.settings);
+        let declared = self.account.declared;
+        let quote = self.quote(contents, declared);
+        let own = self.front_tokens(contents, declared) - self.account.counted.front;
+        let first = self.account.counted.next;
+        let new = contents.entries().filter(|entry| entry.seq >= first);
+        let estimate = new.map(Entry::estimate).sum();
+        let next = contents.entries().next_back().map_or(first, |last| SeqNo(last.seq.0 + 1));
+        self.account.charge(quote.bill, (own, estimate, next), &self.settings);
         if let Some(from) = quote.once_from {
             let once = contents.entries_mut().filter(|entry| entry.seq >= from);
             once.filter(|entry| entry.light_estimate().is_some())
@@ -246,7 +278,8 @@ impl Policy for CacheAwarePolicy {
         if self.answers_prompt(contents, message) {
             self.charge(contents);
         }
-        self.account.history += message_tokens(&Estimate, message) as u64;
+        let estimate = message_tokens(&Estimate, message) as u64;
+        self.account.history += self.account.counted.of(SeqNo(u64::MAX), estimate);
         // An answer that says nothing is not shown, and does not tell what was seen.
         let is_shown = !message.content().is_blank() || !message.tool_calls().is_empty();
         self.account.is_dialogue |= *message.role() == Role::Assistant && is_shown;
@@ -257,6 +290,7 @@ impl Policy for CacheAwarePolicy {
             .any(|call| matches!(call.name.as_str(), "search_block" | "list_blocks"));
         if names_more && self.account.declared < Declared::All {
             contents.moves += u64::from(self.account.cached > 0);
+            self.account.counted.has_moved = true;
             self.account.cached = 0;
             self.declare(Declared::All);
         }
@@ -274,6 +308,7 @@ impl Policy for CacheAwarePolicy {
             let before = self.pinned.as_ref().map_or(0, Form::estimate);
             let front = self.front_tokens(contents, self.account.declared) - before;
             self.write_pinned(contents);
+            self.account.counted.has_moved = true;
             self.account.cached = self.account.cached.min(front);
         }
     }
@@ -325,9 +360,4 @@ impl Policy for CacheAwarePolicy {
         account.whole = whole.map(|entry| entry.seq).collect();
         Some(account)
     }
-}
-
-/// The estimated tokens of the closed blocks and the open tail as they are shown now.
-fn tokens(contents: &Contents) -> u64 {
-    contents.entries().map(Entry::estimate).sum()
 }

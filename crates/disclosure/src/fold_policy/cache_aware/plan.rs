@@ -1,7 +1,7 @@
 //! What the next call does: a pure function of contents and account.
 
+use super::CacheAwarePolicy;
 use super::account::{Bill, Declared};
-use super::{CacheAwarePolicy, tokens};
 use crate::contents::Contents;
 use crate::entry::Entry;
 use crate::opening::BEGINNING;
@@ -43,7 +43,7 @@ impl CacheAwarePolicy {
             };
         }
         let (plan, stay) = self.declaring(contents);
-        let (messages, tokens) = (contents.window(0), tokens(contents));
+        let (messages, tokens) = (contents.window(0), self.tokens(contents));
         let over = messages > settings.messages_max || tokens > settings.tokens_max;
         let Some(fold) = self.best_fold(contents, stay, over) else { return plan };
         // Close to a high mark a fold does not wait for its price, so that none is forced when it is dear.
@@ -141,10 +141,10 @@ impl CacheAwarePolicy {
         let fresh = self.fresh_start(contents);
         let mut entries = contents.entries().peekable();
         while let Some(entry) = entries.next_if(|entry| entry.seq < fresh) {
-            stable += entry.estimate();
+            stable += self.tokens_of(entry);
         }
         let fresh: Vec<&Entry> = entries.collect();
-        let tokens: u64 = fresh.iter().map(|entry| entry.estimate()).sum();
+        let tokens: u64 = fresh.iter().map(|entry| self.tokens_of(entry)).sum();
         let mut best =
             Quote { bill: Bill { stable: stable + tokens, suffix: 0, shared }, once_from: None };
         if declared == Declared::Nothing || !settings.shows_once {
@@ -154,9 +154,9 @@ impl CacheAwarePolicy {
         let prices = settings.prices;
         let (mut gain, mut suffix, mut most) = (0.0, 0, 0.0);
         for entry in fresh.iter().rev() {
-            let whole = entry.estimate();
+            let whole = self.tokens_of(entry);
             suffix += whole;
-            let Some(light) = entry.light_estimate() else {
+            let Some(light) = self.light_tokens_of(entry) else {
                 gain -= (prices.plain - prices.read) * whole as f64;
                 continue;
             };

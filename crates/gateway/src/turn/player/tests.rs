@@ -1,6 +1,6 @@
 //! GW9: what a client hears while it waits, and what ends with it.
 
-use super::super::{Ask, Recall, Rounds};
+use super::super::{Ask, Billed, Recall, Rounds};
 use super::Player;
 use crate::Api;
 use bytes::Bytes;
@@ -51,7 +51,7 @@ fn player(ask: Ask) -> Player {
         todo,
         tools: vec!["foldback_load".to_owned()],
         said: Vec::new(),
-        bill: Arc::new(|_| {}),
+        billed: Billed::default(),
         log: Arc::new(|_| {}),
     };
     let rounds = Rounds::new(Api::ChatCompletions, r#"{"messages":[]}"#, recall);

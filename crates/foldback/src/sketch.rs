@@ -1,0 +1,78 @@
+//! A session's state apart from it.
+
+use crate::branch::{between, joined};
+use crate::holes::store_with_holes;
+use crate::live::Live;
+use crate::record::{Draft, Incoming};
+use crate::{Error, Session};
+use foldback_chunker::Event;
+use foldback_core::Message;
+use foldback_disclosure::{Arrangement, CacheAware};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A session's state, apart from it: what it takes is recorded nowhere, and the session stays as it is.
+pub struct Sketch<'s> {
+    session: &'s Session,
+    live: Live,
+}
+
+impl Session {
+    /// The state in which a branch of the conversation goes on, as [`follow`](Self::follow) would have it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn sketch(&self, branch: &[Range<u64>]) -> Result<Sketch<'_>, Error> {
+        let mut live = self.live.clone();
+        if !self.follows(branch) {
+            live.chunker.push(Event::Switch);
+            live.open.clear();
+            let ranges = joined(branch);
+            let known = self.aside.iter().find(|(of, _)| *of == ranges);
+            live.view = match known {
+                Some((_, view)) => view.clone(),
+                None => self.view_of(&self.live, branch, between(&ranges, self.len()), &[])?,
+            };
+        }
+        Ok(Sketch { session: self, live })
+    }
+}
+
+impl Sketch<'_> {
+    /// Takes messages that came together. Gives the numbers that they would have.
+    ///
+    /// # Errors
+    /// When one of them cannot be embedded.
+    pub fn take(&mut self, messages: Vec<Message>) -> Result<Range<u64>, Error> {
+        let first = self.live.chunker.next().0;
+        for message in messages {
+            let now = (self.session.memory.clock)();
+            let stored = store_with_holes(&message, Vec::new(), Vec::new(), now.0);
+            let incoming = Incoming { message: Arc::new(message), vectors: None };
+            let mut draft = Draft::default();
+            self.session.take_in(&mut self.live, &mut draft, &incoming, stored, None)?;
+        }
+        Ok(first..self.live.chunker.next().0)
+    }
+
+    /// As [`Session::set_cache_aware`].
+    pub fn set_cache_aware(&mut self, settings: CacheAware) {
+        self.live.view.set_cache_aware(settings);
+    }
+
+    /// As [`Session::cool`].
+    pub fn cool(&mut self) {
+        self.live.view.cool();
+    }
+
+    /// As [`Session::hold`].
+    pub fn hold(&mut self, is_held: bool) {
+        self.live.view.hold(is_held);
+    }
+
+    /// As [`Session::arrangement`].
+    #[must_use]
+    pub fn arrangement(&self) -> Option<Arrangement> {
+        self.live.view.arrangement()
+    }
+}

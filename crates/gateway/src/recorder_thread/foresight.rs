@@ -1,0 +1,53 @@
+//! What would be sent of a request that is not sent.
+
+use super::{Folded, Keeper, SHORTEST, Unkept, laid_out};
+use crate::RecallBy;
+use crate::conversation::Conversation;
+use crate::exchange::Asked;
+use foldback::Error;
+
+impl Keeper {
+    /// What would be sent of a conversation, whose tokens are counted. Nothing is recorded, and nothing changes of what is
+    /// sent later.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(crate) fn foresee(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
+        let (body, conversation) = self.read(asked, None)?;
+        if conversation.terms.load.is_none() {
+            return Ok(Folded::default());
+        }
+        self.tried(&conversation, |keeper, name, conversation| {
+            keeper.foreseen(name, conversation, &body)
+        })
+    }
+
+    /// What would be sent of a conversation.
+    fn foreseen(
+        &mut self,
+        name: &str,
+        conversation: &Conversation,
+        body: &str,
+    ) -> Result<Folded, Error> {
+        let (memory, now) = (self.memory.clone(), self.memory.now());
+        self.open(name, conversation)?;
+        let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
+        let Some(family) = self.families.get_mut(name) else { return Ok(Folded::default()) };
+        let found = family.find(&digests, conversation.agent.as_ref());
+        let found = found.filter(|(_, known)| known.messages > 0);
+        let member = found.and_then(|(n, known)| Some((family.members.get_mut(n)?, known)));
+        let Some((member, known)) = member else { return Ok(Folded::default()) };
+        let session = &member.session;
+        let looks_up = self.recalls.get(session.todo()).copied().unwrap_or(session.blocks() > 0);
+        let looks_up =
+            looks_up && conversation.terms.is_unseen && self.reach.by == RecallBy::Always;
+        let found = looks_up.then(|| session.todo().clone());
+        if conversation.terms.place.len() < SHORTEST {
+            return Ok(Folded { recall: found, ..Folded::default() });
+        }
+        let (arrangement, recorded) = member.foreseen(conversation, &known, now)?;
+        let folded =
+            laid_out(&memory, member, conversation, body, (known.node, &recorded), arrangement);
+        Ok(Folded { recall: found.or(folded.recall), ..folded })
+    }
+}
