@@ -1,5 +1,6 @@
 //! What a store holds of one client's conversation.
 
+use crate::trail::Trail;
 use foldback::{Sent, SentAgain};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,6 +19,21 @@ struct Node {
     recorded: Range<u64>,
     has_children: bool,
     mark: Mark,
+    /// What it stands behind.
+    trail: Trail,
+}
+
+/// A message of a branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// Its number.
+    pub(crate) n: u32,
+    /// What was recorded of it.
+    pub(crate) recorded: Range<u64>,
+    /// What it stands behind.
+    pub(crate) trail: Trail,
+    /// What a model said it behind here.
+    pub(crate) behind: Trail,
 }
 
 /// What a message is known by.
@@ -99,12 +115,15 @@ impl Branches {
         nodes.map(|node| node.recorded.clone()).collect()
     }
 
-    /// What each message of the branch that ends with `tip` was said behind, where a model said it here and that was
-    /// not what the client sent.
-    pub(crate) fn behind(&self, tip: Option<u32>) -> Vec<Option<u64>> {
+    /// How each message of the branch stands that ends with `tip`.
+    pub(crate) fn standing(&self, tip: Option<u32>) -> Vec<Standing> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();
-        let nodes = branch.iter().filter_map(|n| self.nodes.get(*n as usize));
-        nodes.map(|node| node.mark.behind).collect()
+        let standing = |n: u32| {
+            let node = self.nodes.get(n as usize)?;
+            let (recorded, trail) = (node.recorded.clone(), node.trail);
+            Some(Standing { n, recorded, trail, behind: node.mark.behind.map_or(trail, Trail) })
+        };
+        branch.into_iter().filter_map(standing).collect()
     }
 
     /// The last messages of all branches, in the order in which they came.
@@ -116,7 +135,11 @@ impl Branches {
 
     /// Follows a conversation as far as it is known.
     pub(crate) fn follow(&self, digests: &[blake3::Hash]) -> Known {
-        let mut known = Known { is_tip: self.nodes.is_empty(), ..Known::NOTHING };
+        self.go_on(Known { is_tip: self.nodes.is_empty(), ..Known::NOTHING }, digests)
+    }
+
+    /// Follows a conversation on, behind what is known of it.
+    pub(crate) fn go_on(&self, mut known: Known, digests: &[blake3::Hash]) -> Known {
         for digest in digests {
             let Some(n) = self.by_digest.get(&(known.node, *digest)) else { break };
             let Some(node) = self.nodes.get(*n as usize) else { break };
@@ -132,11 +155,12 @@ impl Branches {
 
     /// Adds a message and gives its number.
     pub(crate) fn push(&mut self, parent: Option<u32>, recorded: Range<u64>, mark: Mark) -> u32 {
-        let n = self.next();
+        let (n, mut trail) = (self.next(), Trail::default());
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
             parent.has_children = true;
+            trail = parent.trail.then(parent.mark.digest.as_bytes());
         }
-        self.nodes.push(Node { parent, recorded, has_children: false, mark });
+        self.nodes.push(Node { parent, recorded, has_children: false, mark, trail });
         self.by_digest.entry((parent, mark.digest)).or_insert(n);
         n
     }

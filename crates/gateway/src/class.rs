@@ -1,6 +1,7 @@
 //! What a request is for.
 
 use crate::Api;
+use crate::client_message::is_marked;
 use crate::headers::text;
 use axum::http::HeaderMap;
 use serde::Deserialize;
@@ -32,7 +33,7 @@ pub(crate) struct Clues<'b> {
     /// How many tools there are; `None` where the list is missing.
     pub(crate) tools: Option<usize>,
     /// The messages, or the items of the Responses API.
-    pub(crate) messages: &'b [&'b RawValue],
+    pub(crate) messages: &'b [&'b str],
     pub(crate) output_config: Option<&'b RawValue>,
     pub(crate) thinking: Option<&'b RawValue>,
 }
@@ -94,12 +95,12 @@ fn of_claude(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
         return Some(Class::Title);
     }
     if let [.., before, last] = clues.messages
-        && let Some(Message { role, content: Some(content) }) = read(last)
+        && let Ok(Message { role, content: Some(content) }) = serde_json::from_str(last)
         && role == "user"
     {
         let betas = text(headers, CLAUDE_BETAS).unwrap_or_default();
         // A turn is marked for the cache at its end; a compaction reads what the turn before it has marked.
-        let is_marked = |message: &RawValue| message.get().contains(r#""cache_control""#);
+
         let signs = [
             betas.contains("fallback-credit-"),
             is_marked(before) && !is_marked(last),
@@ -132,7 +133,7 @@ fn of_codex(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     }
     let turn = headers.get(CODEX_TURN);
     let turn = turn.and_then(|turn| serde_json::from_slice::<Turn<'_>>(turn.as_bytes()).ok());
-    let last = clues.messages.last().and_then(|last| read::<Item<'_>>(last));
+    let last = clues.messages.last().and_then(|last| serde_json::from_str::<Item<'_>>(last).ok());
     let kind = turn.as_ref().and_then(|turn| turn.request_kind.as_deref());
     let source = turn.as_ref().and_then(|turn| turn.thread_source.as_deref());
     if kind == Some("prewarm") {
@@ -154,7 +155,12 @@ fn of_opencode(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     if !is_opencode || clues.tools.is_some_and(|count| count > 0) {
         return None;
     }
-    let first = || clues.messages.first().and_then(|first| read::<Message<'_>>(first)?.content);
+    let first = || {
+        clues
+            .messages
+            .first()
+            .and_then(|first| serde_json::from_str::<Message<'_>>(first).ok()?.content)
+    };
     let instructions = clues.system.or_else(first)?;
     let opening = blocks(instructions).first().and_then(|block| text_of(block));
     if begins(opening, OPENCODE_TITLES) {
@@ -237,6 +243,7 @@ mod tests {
         let raw = |key: &str| body.get(key).map(|value| to_raw_value(value).unwrap());
         let messages = raw("messages").or_else(|| raw("input")).unwrap();
         let messages: Vec<&RawValue> = serde_json::from_str(messages.get()).unwrap();
+        let messages: Vec<&str> = messages.into_iter().map(RawValue::get).collect();
         let (system, output_config, thinking) =
             (raw("system"), raw("output_config"), raw("thinking"));
         let clues = Clues {

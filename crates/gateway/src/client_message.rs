@@ -8,13 +8,22 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// A message as a client sends it, and what is known of what it says.
 #[derive(Clone)]
 pub(crate) struct ClientMessage {
     api: Api,
-    pub(crate) json: String,
+    pub(crate) json: Slice,
+    /// Where it stands in the body of its request.
+    pub(crate) place: Range<usize>,
+    pub(crate) facts: Facts,
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
     /// What it says, whatever way it is written in: marks for the cache, a string in place of one block of text,
     /// the order of keys and the model's thinking make no difference.
     pub(crate) digest: blake3::Hash,
@@ -24,17 +33,14 @@ pub(crate) struct ClientMessage {
     pub(crate) is_result: bool,
     /// Whether it calls a tool.
     pub(crate) has_calls: bool,
+    /// Whether a model gave it, were it a thought alone.
+    pub(crate) is_given: bool,
+    /// Whether it holds marks for the cache, and whether one of them asks for an hour.
+    pub(crate) is_marked: bool,
+    pub(crate) is_long: bool,
 }
 
 impl ClientMessage {
-    /// Reads one.
-    ///
-    /// # Errors
-    /// When it is no message of this API.
-    pub(crate) fn read(api: Api, json: &RawValue) -> Result<Self, String> {
-        Digests::default().read(api, json)
-    }
-
     /// What it says, in our messages: at least one.
     ///
     /// # Errors
@@ -42,44 +48,126 @@ impl ClientMessage {
     pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
         read(self.api, &self.json)
     }
+
+    /// The same message at the same place of another body, where it stood in this one.
+    pub(crate) fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
+        let mut moved = self.clone();
+        if Arc::ptr_eq(&moved.json.of, from) {
+            moved.json.of = Arc::clone(to);
+        }
+        moved
+    }
+}
+
+impl Deref for ClientMessage {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// A part of a text that others hold, too.
+#[derive(Clone)]
+pub(crate) struct Slice {
+    of: Arc<String>,
+    at: Range<usize>,
+}
+
+impl Slice {
+    pub(crate) fn new(of: &Arc<String>, at: Range<usize>) -> Self {
+        Self { of: Arc::clone(of), at }
+    }
+}
+
+impl From<String> for Slice {
+    fn from(text: String) -> Self {
+        let at = 0..text.len();
+        Self { of: Arc::new(text), at }
+    }
+}
+
+impl Deref for Slice {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.of.get(self.at.clone()).unwrap_or_default()
+    }
 }
 
 /// Reads messages of clients, each of which comes again with every request: what was read once is known by its
 /// bytes.
 #[derive(Default)]
 pub(crate) struct Digests {
-    known: HashMap<blake3::Hash, (blake3::Hash, [bool; 3])>,
+    known: HashMap<blake3::Hash, Facts>,
 }
 
 /// So many messages are known by their bytes.
 const MOST_KNOWN: usize = 100_000;
 
 impl Digests {
-    /// Reads one.
+    /// Reads one, which stands in this place of its request's body.
     ///
     /// # Errors
     /// When it is no message of this API.
-    pub(crate) fn read(&mut self, api: Api, json: &RawValue) -> Result<ClientMessage, String> {
-        let json = json.get();
+    pub(crate) fn read(
+        &mut self,
+        api: Api,
+        json: Slice,
+        place: Range<usize>,
+    ) -> Result<ClientMessage, String> {
         let bytes = blake3::Hasher::new().update(&[api as u8]).update(json.as_bytes()).finalize();
-        let known = match self.known.get(&bytes) {
+        let facts = match self.known.get(&bytes) {
             Some(known) => *known,
             None => {
-                let messages = read(api, json)?;
-                let is_result = messages.iter().any(|message| *message.role() == Role::Tool);
-                let is_models = messages.iter().any(|message| *message.role() == Role::Assistant);
-                let has_calls = messages.iter().any(|message| !message.tool_calls().is_empty());
-                let known = (digest(&messages), [is_models, is_result, has_calls]);
+                let facts = Facts::of(api, &json)?;
                 if self.known.len() >= MOST_KNOWN {
                     self.known.clear();
                 }
-                self.known.insert(bytes, known);
-                known
+                self.known.insert(bytes, facts);
+                facts
             }
         };
-        let (digest, [is_models, is_result, has_calls]) = known;
-        Ok(ClientMessage { api, json: json.to_owned(), digest, is_models, is_result, has_calls })
+        Ok(ClientMessage { api, json, place, facts })
     }
+}
+
+#[cfg(test)]
+impl Digests {
+    /// How many messages are known.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+impl Facts {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// When it is no message of this API.
+    pub(crate) fn of(api: Api, json: &str) -> Result<Self, String> {
+        let messages = read(api, json)?;
+        let is_models = messages.iter().any(|message| *message.role() == Role::Assistant);
+        Ok(Self {
+            digest: digest(&messages),
+            is_models,
+            is_result: messages.iter().any(|message| *message.role() == Role::Tool),
+            has_calls: messages.iter().any(|message| !message.tool_calls().is_empty()),
+            is_given: is_models || api == Api::Responses && begins_as_models(json),
+            is_marked: is_marked(json),
+            is_long: lives_long(json),
+        })
+    }
+}
+
+/// Whether a text holds marks for the cache.
+pub(crate) fn is_marked(json: &str) -> bool {
+    json.contains("\"cache_control\"")
+}
+
+/// Whether a mark among messages asks for an hour.
+pub(crate) fn lives_long(json: &str) -> bool {
+    ["\"ttl\":\"1h\"", "\"ttl\": \"1h\""].iter().any(|mark| json.contains(mark))
 }
 
 /// What a message of a client says.
@@ -115,30 +203,17 @@ struct Kind {
     kind: Option<String>,
 }
 
-/// The items of a request of the Responses API, as messages: those that a model gave in one answer together, as a
-/// list, and any other by itself.
-pub(crate) fn grouped(input: &RawValue) -> Result<Vec<Box<RawValue>>, String> {
-    let raw = |json: String| RawValue::from_string(json).map_err(|error| error.to_string());
-    if input.get().starts_with('"') {
-        let item =
-            format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{}}}", input.get());
-        return Ok(vec![raw(item)?]);
+/// The messages of a request: the items of its list that each is made of. Those that a model gave in one answer of the
+/// Responses API are one, and any other item is one by itself.
+pub(crate) fn ranges(api: Api, items: &[&RawValue]) -> Vec<Range<usize>> {
+    match api {
+        Api::Responses => groups(items),
+        _ => (0..items.len()).map(|n| n..n + 1).collect(),
     }
-    let items: Vec<&RawValue> = serde_json::from_str(input.get())
-        .map_err(|_| "its input is neither a text nor a list of items".to_owned())?;
-    let group = |group: Range<usize>| {
-        let group = items.get(group).unwrap_or_default();
-        let group: Vec<_> = group.iter().map(|item| item.get()).collect();
-        match group.as_slice() {
-            [one] => raw((*one).to_owned()),
-            several => raw(format!("[{}]", several.join(","))),
-        }
-    };
-    groups(&items).into_iter().map(group).collect()
 }
 
 /// Which items of the Responses API make up a message together.
-pub(crate) fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
+fn groups(items: &[&RawValue]) -> Vec<Range<usize>> {
     let mut groups: Vec<(bool, Range<usize>)> = Vec::new();
     for (n, item) in items.iter().enumerate() {
         let is_models = is_models(item);
@@ -164,6 +239,13 @@ pub(crate) fn is_models(item: &RawValue) -> bool {
     kind == "reasoning"
         || kind.ends_with("_call")
         || kind == "message" && item.role.as_deref() == Some("assistant")
+}
+
+/// Whether a message of the Responses API begins with what a model gave.
+fn begins_as_models(json: &str) -> bool {
+    let list = serde_json::from_str::<Vec<&RawValue>>(json);
+    let first = list.ok().and_then(|list| list.first().copied());
+    first.or_else(|| serde_json::from_str(json).ok()).is_some_and(is_models)
 }
 
 /// What messages say.

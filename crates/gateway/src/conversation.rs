@@ -3,11 +3,12 @@
 use crate::Api;
 use crate::caching;
 use crate::class::{Class, Clues};
-use crate::client_message::{ClientMessage, Digests, grouped};
+use crate::client_message::{ClientMessage, Digests, Slice, is_marked, lives_long, ranges};
 use crate::exchange::Asked;
 use crate::identity::{Hints, Sender};
 use crate::model_answer::message_of;
-use crate::turn::LOAD;
+use crate::rest::Rest;
+use crate::turn::{Declaring, LOAD, elements, tools_in};
 use foldback::MemoryTool;
 use foldback_core::{Content, Message};
 use foldback_providers::CacheTerms;
@@ -15,10 +16,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A request that was read, and where it was answered, the answer.
 pub(crate) struct Conversation {
     pub(crate) api: Api,
+    /// What the client sent, unpacked.
+    pub(crate) body: Arc<String>,
     pub(crate) class: Class,
     pub(crate) sender: Sender,
     pub(crate) instructions: Option<Message>,
@@ -48,6 +52,8 @@ pub(crate) struct Terms {
     pub(crate) is_marked: bool,
     /// Whether that shall live an hour.
     pub(crate) is_long: bool,
+    /// Whether the gateway can declare tools of its own.
+    pub(crate) can_declare: bool,
     /// Where the messages stand in the body.
     pub(crate) place: Range<usize>,
 }
@@ -99,6 +105,14 @@ struct Body<'b> {
     output_config: Option<&'b RawValue>,
     #[serde(borrow, default)]
     thinking: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    n: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    store: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    conversation: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    background: Option<&'b RawValue>,
     #[serde(borrow, flatten)]
     hints: Hints<'b>,
 }
@@ -111,20 +125,22 @@ struct Kind<'k> {
 }
 
 impl Conversation {
-    /// Reads a request, and the answer where there is one. What is no part of an agent's work has no messages.
+    /// Reads a request. What is no part of an agent's work has no messages. The messages that are `known` from a body
+    /// that begins alike are not read again, but for the last, behind which it may go on in another way.
     ///
     /// # Errors
     /// When it is of no known shape: a sentence without its full stop.
     pub(crate) fn read(
         asked: &Asked,
-        body: &str,
-        answer: Option<&str>,
+        body: &Arc<String>,
+        known: &[ClientMessage],
         secret: &[u8; 32],
         digests: &mut Digests,
     ) -> Result<Self, String> {
         let api = asked.api;
+        let rest = Rest::behind(body, known);
         // The words of such an error quote the request.
-        let read: Body<'_> = serde_json::from_str(body).map_err(|error| {
+        let read: Body<'_> = serde_json::from_str(&rest.text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("it has another shape than its API's at line {line}, column {column}")
         })?;
@@ -132,68 +148,55 @@ impl Conversation {
             return Err("it goes on from an answer that the provider keeps".to_owned());
         }
         let raw = if api == Api::Responses { read.input } else { read.messages };
-        let (sent, items): (Vec<&RawValue>, _);
-        match (api, raw) {
-            (Api::Responses, Some(raw)) => {
-                items = grouped(raw)?;
-                sent = items.iter().map(AsRef::as_ref).collect();
-            }
-            (_, Some(raw)) => {
-                let list = serde_json::from_str(raw.get());
-                sent = list.map_err(|_| "its messages are no list".to_owned())?;
-            }
-            (_, None) => sent = Vec::new(),
-        }
+        let sent = match raw {
+            Some(raw) => sent(api, raw, body, &rest)?,
+            None => Vec::new(),
+        };
+        let texts = rest.known.iter().map(|message| &*message.json);
         let clues = Clues {
             system: read.system,
             tools: read.tools.as_ref().map(Vec::len),
-            messages: &sent,
+            messages: &texts.chain(sent.iter().map(|(json, _)| &**json)).collect::<Vec<_>>(),
             output_config: read.output_config,
             thinking: read.thinking,
         };
         let class = Class::of(api, &asked.path, &asked.headers, &clues);
         let is_work = !matches!(class, Class::Title | Class::Prewarm);
-        let mut messages = Vec::with_capacity(sent.len() + 1);
-        for message in sent.into_iter().filter(|_| is_work) {
+        let mut messages = if is_work { rest.known.to_vec() } else { Vec::new() };
+        for (json, place) in sent.into_iter().filter(|_| is_work) {
             // The words of such an error quote the message.
-            let read = digests.read(api, message);
+            let read = digests.read(api, json, place);
             messages.push(read.map_err(|_| "one of its messages has another shape".to_owned())?);
         }
-        let count = messages.len();
-        if let Some(answer) = answer.filter(|_| is_work).and_then(|answer| message_of(api, answer))
-        {
-            messages.push(digests.read(api, &answer)?);
-        }
-        let tools = read.tools.unwrap_or_default();
-        let mut names: Vec<_> = tools.iter().filter_map(|tool| name_of(tool)).collect();
+        let terms = terms(api, &read, &rest, raw, &messages);
+        let names = read.tools.iter().flatten().filter_map(|tool| name_of(tool));
+        let mut names: Vec<_> = names.collect();
         names.sort();
-        let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load");
-        let load = load.and_then(|load| tools.iter().find_map(|tool| own_load(tool, &load)));
-        let (load, load_says) = load.unzip();
-        let instructions = read.system.or(read.instructions);
-        let terms = Terms {
-            model: read.model.unwrap_or_default().into_owned(),
-            thinking: read.thinking.map_or(Thinking::Free, Thinking::read),
-            load,
-            load_says: load_says.unwrap_or_default(),
-            is_unseen: false,
-            is_marked: api != Api::Messages || body.contains("\"cache_control\""),
-            is_long: api == Api::Messages && raw.is_some_and(|raw| lives_long(raw.get())),
-            place: raw.map_or(0..0, |raw| place(body, raw)),
-        };
         let agent = blake3::hash(names.join("\n").as_bytes());
         Ok(Self {
             api,
+            body: Arc::clone(body),
             class,
             sender: asked.sender.clone().or_in(&read.hints, secret),
-            instructions: instructions.and_then(standing),
+            instructions: read.system.or(read.instructions).and_then(standing),
+            asked: messages.len(),
             messages,
-            asked: count,
             agent: (class != Class::Compaction).then_some(agent),
             shown: None,
             cache: caching::usual(api, &terms).when(terms.is_marked),
             terms,
         })
+    }
+
+    /// Adds what the model answered, where it answered to the end.
+    pub(crate) fn hear(&mut self, answer: &str, digests: &mut Digests) -> Result<(), String> {
+        // What has no messages is no work.
+        let message = message_of(self.api, answer).filter(|_| self.asked > 0);
+        if let Some(message) = message {
+            let message = Slice::from(message.get().to_owned());
+            self.messages.push(digests.read(self.api, message, 0..0)?);
+        }
+        Ok(())
     }
 
     /// The messages that were asked.
@@ -207,16 +210,79 @@ impl Conversation {
     }
 }
 
-/// Whether a mark among the messages asks for an hour.
-fn lives_long(messages: &str) -> bool {
-    ["\"ttl\":\"1h\"", "\"ttl\": \"1h\""].iter().any(|mark| messages.contains(mark))
+/// The messages of a request behind those that are known, and where each stands in the body.
+fn sent(
+    api: Api,
+    raw: &RawValue,
+    body: &Arc<String>,
+    rest: &Rest<'_>,
+) -> Result<Vec<(Slice, Range<usize>)>, String> {
+    if api == Api::Responses && raw.get().starts_with('"') {
+        let item = format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{}}}", raw.get());
+        return Ok(vec![(item.into(), rest.place(raw.get()))]);
+    }
+    let list: Result<Vec<&RawValue>, _> = serde_json::from_str(raw.get());
+    let list = list.map_err(|_| match api {
+        Api::Responses => "its input is neither a text nor a list of items".to_owned(),
+        _ => "its messages are no list".to_owned(),
+    })?;
+    let message = |range: Range<usize>| {
+        let items = list.get(range)?;
+        let (first, last) = (rest.place(items.first()?.get()), rest.place(items.last()?.get()));
+        let place = first.start..last.end;
+        let json = match items {
+            [_] => Slice::new(body, place.clone()),
+            several => {
+                let several: Vec<_> = several.iter().map(|item| item.get()).collect();
+                format!("[{}]", several.join(",")).into()
+            }
+        };
+        Some((json, place))
+    };
+    Ok(ranges(api, &list).into_iter().filter_map(message).collect())
 }
 
-/// Where a value stands in the text that it was read from.
-fn place(body: &str, value: &RawValue) -> Range<usize> {
-    // The value is a slice of the text, so its address tells its place.
-    let start = (value.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
-    start..start + value.get().len()
+/// What a request says beside the conversation.
+fn terms(
+    api: Api,
+    read: &Body<'_>,
+    rest: &Rest<'_>,
+    raw: Option<&RawValue>,
+    messages: &[ClientMessage],
+) -> Terms {
+    let load = MemoryTool::all().into_iter().find(|tool| tool.name == "load");
+    let mut tools = read.tools.iter().flatten();
+    let load = load.and_then(|load| tools.find_map(|tool| own_load(tool, &load)));
+    let (load, load_says) = load.unzip();
+    let declaring = Declaring {
+        kept: [None, read.conversation, read.background],
+        n: read.n,
+        store: read.store,
+        has_answers: messages.iter().any(|message| message.is_given),
+    };
+    let first = || messages.first().filter(|_| api == Api::Responses);
+    let has_tools = match &read.tools {
+        Some(tools) => !tools.is_empty(),
+        None => first().is_some_and(|first| {
+            let tools = tools_in(&first.json).map(|tools| elements(tools.get()));
+            tools.flatten().is_some_and(|tools| !tools.is_empty())
+        }),
+    };
+    Terms {
+        model: read.model.as_deref().unwrap_or_default().to_owned(),
+        thinking: read.thinking.map_or(Thinking::Free, Thinking::read),
+        load,
+        load_says: load_says.unwrap_or_default(),
+        is_unseen: false,
+        is_marked: api != Api::Messages
+            || rest.known.iter().any(|message| message.is_marked)
+            || is_marked(&rest.text),
+        is_long: api == Api::Messages
+            && (rest.known.iter().any(|message| message.is_long)
+                || raw.is_some_and(|raw| lives_long(raw.get()))),
+        can_declare: has_tools && declaring.is_possible(api),
+        place: raw.map_or(0..0, |raw| rest.place(raw.get())),
+    }
 }
 
 /// The instructions that stand beside the messages.
@@ -262,7 +328,7 @@ impl Tool<'_> {
 }
 
 /// The name of a tool.
-fn name_of(tool: &RawValue) -> Option<String> {
+pub(crate) fn name_of(tool: &RawValue) -> Option<String> {
     Tool::read(tool)?.name().map(str::to_owned)
 }
 

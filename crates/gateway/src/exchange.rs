@@ -3,6 +3,7 @@
 use crate::body::unpacked;
 use crate::check::Check;
 use crate::class::HINTS;
+use crate::conversation::Conversation;
 use crate::identity::{AGENT, SESSION, Sender, TODO};
 use crate::turn::Billed;
 use crate::usage::Usage;
@@ -10,6 +11,7 @@ use crate::{Api, Recorder};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 use foldback_core::Timestamp;
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A copied answer of more bytes than this is not read.
@@ -25,7 +27,17 @@ pub(crate) struct Asked {
     pub(crate) sender: Sender,
     /// Those that say how the body is packed, who sent it and what for. No key is among them.
     pub(crate) headers: HeaderMap,
-    body: Bytes,
+    /// The length of the body as it came.
+    bytes: usize,
+    body: Arc<Mutex<AskedBody>>,
+}
+
+/// What a request says. It is read once, and stays read until its answer is recorded, too.
+#[derive(Default)]
+struct AskedBody {
+    /// As it came, as long as nobody has read it.
+    bytes: Bytes,
+    read: Option<Box<Conversation>>,
 }
 
 impl Asked {
@@ -42,17 +54,34 @@ impl Asked {
         let kept = kept
             .filter_map(|name| Some((HeaderName::from_static(name), headers.get(name)?.clone())));
         let (headers, sender) = (kept.collect(), Sender::of(headers, secret));
-        Self { at, api, path: path.to_owned(), sender, headers, body: body.clone() }
+        let bytes = body.len();
+        let body = Arc::new(Mutex::new(AskedBody { bytes: body.clone(), read: None }));
+        Self { at, api, path: path.to_owned(), sender, headers, bytes, body }
+    }
+
+    /// The body as it came; empty where it was read already.
+    pub(crate) fn came(&self) -> Bytes {
+        self.body.lock().bytes.clone()
     }
 
     /// The body, unpacked, as text.
     pub(crate) fn body(&self) -> Option<String> {
-        String::from_utf8(unpacked(&self.headers, &self.body)?.into_owned()).ok()
+        String::from_utf8(unpacked(&self.headers, &self.came())?.into_owned()).ok()
     }
 
-    /// How much memory it holds.
+    /// What was read of it, for whoever reads it next.
+    pub(crate) fn hold(&self, read: Box<Conversation>) {
+        *self.body.lock() = AskedBody { bytes: Bytes::new(), read: Some(read) };
+    }
+
+    /// Takes what was read of it.
+    pub(crate) fn take(&self) -> Option<Box<Conversation>> {
+        self.body.lock().read.take()
+    }
+
+    /// How many bytes it has as it came.
     pub(crate) fn bytes(&self) -> usize {
-        self.body.len()
+        self.bytes
     }
 }
 

@@ -1,11 +1,13 @@
 //! A request with less in it: what left stands in the store, one call away.
 
 use crate::Api;
+use crate::branches::Standing;
 use crate::client_message::ClientMessage;
 use crate::conversation::{Conversation, Thinking};
 use crate::recorder_thread::SHORTEST;
 use crate::replayed::replayed;
 use crate::rewriting::{Rewriting, written};
+use crate::trail::Trail;
 use foldback::{Arrangement, Piece};
 use foldback_core::{Message, SeqNo};
 use std::borrow::Cow;
@@ -16,15 +18,14 @@ use std::sync::Arc;
 /// What is recorded of a conversation, and what a request shows of it.
 pub(crate) struct Fold<'f> {
     pub(crate) conversation: &'f Conversation,
-    /// What was recorded of each message that is asked.
-    pub(crate) recorded: &'f [Range<u64>],
-    /// What each of them was said behind, where that was not what the client sent.
-    pub(crate) behind: &'f [Option<u64>],
-    /// Gives the messages as they were sent first, by their places.
-    pub(crate) before: &'f mut dyn FnMut(usize) -> Option<Arc<str>>,
+    /// How each message that is asked stands in the store.
+    pub(crate) standing: &'f [Standing],
+    /// Gives a message as it was sent first, by its number.
+    pub(crate) before: &'f mut dyn FnMut(u32) -> Option<Arc<str>>,
 }
 
 /// What is sent of a conversation.
+#[derive(Clone)]
 pub(crate) struct Sent {
     pub(crate) body: String,
     /// The places of its messages in the client's; what the gateway has written has none.
@@ -38,11 +39,11 @@ type Shown<'f> = BTreeMap<usize, Vec<(SeqNo, Option<&'f Arc<Message>>)>>;
 
 impl Fold<'_> {
     /// What is sent where a view shows so much; `None` where that is everything, or nothing that could be sent.
-    pub(crate) fn part(&mut self, body: &str, arrangement: &Arrangement) -> Option<Sent> {
+    pub(crate) fn part(&mut self, arrangement: &Arrangement) -> Option<Sent> {
         let (conversation, asked) = (self.conversation, self.conversation.asked());
         let (api, head) = (conversation.api, conversation.head());
         let is_changed = |piece: &Piece| !matches!(piece, Piece::Recorded(_));
-        if !arrangement.pieces.iter().any(is_changed) || self.recorded.len() != asked.len() {
+        if !arrangement.pieces.iter().any(is_changed) || self.standing.len() != asked.len() {
             return None;
         }
         let shown = self.shown(arrangement);
@@ -50,73 +51,61 @@ impl Fold<'_> {
         let (last, _) = shown.last_key_value()?;
         let first = shown.range(head..).next().map(|(place, _)| *place);
         let first = first.filter(|_| head > 0 && *last + 1 == asked.len())?;
-        let (mut messages, mut places) = (Vec::new(), Vec::new());
-        let (mut trail, mut whole) = (Trail::default(), Trail::default());
+        let (mut sent, mut trail) = (Sending::new(conversation)?, Trail::default());
         for (place, message) in asked.iter().enumerate() {
             if place == first {
                 for piece in &arrangement.pieces {
                     if let Piece::Written(message) = piece {
                         let text = message.text();
-                        trail.step(text.as_bytes());
-                        messages.push(written(api, &text));
-                        places.push(None);
+                        trail = trail.then(text.as_bytes());
+                        sent.push(None, &written(api, &text));
                     }
                 }
             }
-            if place < head || place >= first {
-                let behind = self.behind.get(place).copied().flatten().unwrap_or(whole.0);
-                let rewriting = self.rewriting(place, place == first, behind != trail.0, &shown);
-                if self.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
-                    return None;
-                }
-                trail.step(message.digest.as_bytes());
-                rewriting.steps().iter().for_each(|step| trail.step(step.as_bytes()));
-                let before = (self.before)(place);
-                let json = before.map(|before| replayed(api, &before, &message.json));
-                let json = json.map_or(Cow::Borrowed(message.json.as_str()), Cow::Owned);
-                let json = rewriting.apply(api, &json);
-                places.extend(json.as_ref().map(|_| Some(place)));
-                messages.extend(json.map(|json| items(api, json)));
+            if place >= head && place < first {
+                continue;
             }
-            whole.step(message.digest.as_bytes());
+            let standing = self.standing.get(place)?;
+            let rewriting = self.rewriting(place, place == first, standing.behind != trail, &shown);
+            if self.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
+                return None;
+            }
+            trail = trail.then(message.digest.as_bytes());
+            trail = rewriting.steps().iter().fold(trail, |trail, step| trail.then(step.as_bytes()));
+            let before = (self.before)(standing.n);
+            let json = before.as_ref().map_or(Cow::Borrowed(&*message.json), |before| {
+                replayed(api, before, &message.json)
+            });
+            if let Some(json) = rewriting.apply(api, &json) {
+                sent.push(Some(place), &json);
+            }
         }
-        let body = self.around(body, &messages)?;
-        Some(Sent { body, places, shown: trail.0 })
+        Some(sent.finish(trail))
     }
 
     /// What is sent where nothing is left out; `None` where that is the client's own bytes. A thought that was thought
     /// behind less leaves, but in a turn that has to begin with its thoughts.
-    pub(crate) fn whole(&self, body: &str) -> Option<Sent> {
-        let mut trail = Trail::default();
+    pub(crate) fn whole(&self) -> Option<Sent> {
+        let asked = || self.conversation.asked().iter().enumerate();
         let mut moved = HashSet::new();
-        for (place, message) in self.conversation.asked().iter().enumerate() {
-            let behind = self.behind.get(place).copied().flatten().unwrap_or(trail.0);
-            if behind != trail.0 && !self.must_think(place) {
+        for ((place, message), standing) in asked().zip(self.standing) {
+            if standing.behind != standing.trail && !self.must_think(place) {
                 let rewriting = self.rewriting(place, false, true, &Shown::new());
                 moved.extend(rewriting.drops_thoughts_of(&message.json).then_some(place));
             }
-            trail.step(message.digest.as_bytes());
         }
         if moved.is_empty() {
             return None;
         }
-        let api = self.conversation.api;
-        let (mut messages, mut places) = (Vec::new(), Vec::new());
-        for (place, message) in self.conversation.asked().iter().enumerate() {
+        let mut sent = Sending::new(self.conversation)?;
+        for (place, message) in asked() {
             let rewriting = self.rewriting(place, false, moved.contains(&place), &Shown::new());
-            let json = rewriting.apply(api, &message.json);
-            places.extend(json.as_ref().map(|_| Some(place)));
-            messages.extend(json.map(|json| items(api, json)));
+            if let Some(json) = rewriting.apply(self.conversation.api, &message.json) {
+                sent.push(Some(place), &json);
+            }
         }
-        let body = self.around(body, &messages)?;
-        Some(Sent { body, places, shown: trail.0 })
-    }
-
-    /// The client's body around other messages.
-    fn around(&self, body: &str, messages: &[String]) -> Option<String> {
-        let place = &self.conversation.terms.place;
-        let (before, after) = (body.get(..place.start)?, body.get(place.end..)?);
-        Some(format!("{before}[{}]{after}", messages.join(",")))
+        let (last, behind) = (self.conversation.asked().last()?, self.standing.last()?);
+        Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
     }
 
     /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
@@ -137,8 +126,8 @@ impl Fold<'_> {
                 Piece::Instead(seq, message) => (*seq, Some(message)),
                 Piece::Written(_) => continue,
             };
-            let place = self.recorded.partition_point(|range| range.end <= seq.0);
-            if self.recorded.get(place).is_some_and(|range| range.contains(&seq.0)) {
+            let place = self.standing.partition_point(|one| one.recorded.end <= seq.0);
+            if self.standing.get(place).is_some_and(|one| one.recorded.contains(&seq.0)) {
                 shown.entry(place).or_default().push((seq, instead));
             }
         }
@@ -157,7 +146,9 @@ impl Fold<'_> {
         };
         let drops_thinking =
             is_moved && self.conversation.api == Api::Messages && message.is_models;
-        let (Some(parts), Some(range)) = (shown.get(&place), self.recorded.get(place)) else {
+        let (Some(parts), Some(Standing { recorded: range, .. })) =
+            (shown.get(&place), self.standing.get(place))
+        else {
             // It says nothing, so no view shows it. The client sends it all the same.
             return Rewriting { drops_thinking, ..Rewriting::default() };
         };
@@ -169,17 +160,40 @@ impl Fold<'_> {
     }
 }
 
-/// What stands in front of a message, as a number.
-#[derive(Clone, Copy, Default)]
-struct Trail(u64);
+/// A body on its way: the client's, around other messages.
+struct Sending<'b> {
+    body: String,
+    /// What stands behind the messages.
+    after: &'b str,
+    places: Vec<Option<usize>>,
+    api: Api,
+}
 
-impl Trail {
-    fn step(&mut self, what: &[u8]) {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0.to_le_bytes()).update(what);
-        let mut first = [0; 8];
-        hasher.finalize_xof().fill(&mut first);
-        self.0 = u64::from_le_bytes(first);
+impl<'b> Sending<'b> {
+    fn new(conversation: &'b Conversation) -> Option<Self> {
+        let (body, place) = (conversation.body.as_str(), &conversation.terms.place);
+        let (before, after) = (body.get(..place.start)?, body.get(place.end..)?);
+        let mut sending = String::with_capacity(body.len());
+        sending.push_str(before);
+        sending.push('[');
+        Some(Self { body: sending, after, places: Vec::new(), api: conversation.api })
+    }
+
+    /// Adds a message, which the client has sent in this place; of several items, each.
+    fn push(&mut self, place: Option<usize>, json: &str) {
+        if !self.places.is_empty() {
+            self.body.push(',');
+        }
+        let inner = json.strip_prefix('[').and_then(|json| json.strip_suffix(']'));
+        self.body.push_str(inner.filter(|_| self.api == Api::Responses).unwrap_or(json));
+        self.places.push(place);
+    }
+
+    /// The body, which shows the model what this number names.
+    fn finish(mut self, shown: Trail) -> Sent {
+        self.body.push(']');
+        self.body.push_str(self.after);
+        Sent { body: self.body, places: self.places, shown: shown.0 }
     }
 }
 
@@ -199,15 +213,6 @@ fn stays(
         }
     }
     (results, has_words)
-}
-
-/// A message as it stands in a list: of several items, each.
-fn items(api: Api, json: String) -> String {
-    let inner = json.strip_prefix('[').and_then(|json| json.strip_suffix(']'));
-    match inner.filter(|_| api == Api::Responses) {
-        Some(inner) => inner.to_owned(),
-        None => json,
-    }
 }
 
 impl Conversation {

@@ -1,20 +1,20 @@
 //! A request on its way to the provider, and the answer on its way back.
 
+use crate::body::unpacked;
 use crate::check::Check;
 use crate::exchange::{Answering, Asked, Instead};
 use crate::fold::Sent;
 use crate::headers::passed;
-use crate::recorder_thread::{Folded, SHORTEST};
+use crate::recorder_thread::{Folded, Recalling, SHORTEST};
 use crate::refusal::refusal;
 use crate::traffic::taped;
 use crate::turn::{Ask, Billed, Place, Recall, as_it_is, play, prepare};
 use crate::{Api, Gateway, GatewayConfig, GatewayError, Keeping, RecallBy, Upstream};
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use bytes::{Bytes, BytesMut};
-use foldback_core::TodoId;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -170,18 +170,17 @@ impl<'g> Way<'g> {
         let noted = |sent: &Sent| Instead { bytes: sent.body.len(), shown: sent.shown };
         *instead = part.as_ref().or(whole.as_ref()).map(noted);
         let Some(part) = part else {
-            return self.send_written(api, &bytes, asked, whole, recall, billed).await;
+            return self.send_written(api, &bytes, whole, recall, billed).await;
         };
-        *check = self.check(api, asked);
-        let answer =
-            self.send_written(api, &bytes, asked, Some(part), recall.clone(), billed).await?;
+        *check = self.check(api, asked, &bytes);
+        let answer = self.send_written(api, &bytes, Some(part), recall.clone(), billed).await?;
         let status = answer.status();
         if !matches!(status.as_u16(), 400 | 413 | 422) {
             return Ok(answer);
         }
         recorder.ledger().refused();
         *instead = whole.as_ref().map(noted);
-        let answer = self.send_written(api, &bytes, asked, whole, recall, billed).await?;
+        let answer = self.send_written(api, &bytes, whole, recall, billed).await?;
         if answer.status().is_success() {
             recorder.leave_alone(asked, status.as_u16());
         }
@@ -189,18 +188,18 @@ impl<'g> Way<'g> {
     }
 
     /// Has the client's own body counted, where that is due.
-    fn check(&self, api: Api, asked: &Asked) -> Option<Arc<Check>> {
+    fn check(&self, api: Api, asked: &Asked, bytes: &Bytes) -> Option<Arc<Check>> {
         let Gateway { config, folded, .. } = self.gateway;
         if config.check_every == 0 || api != Api::Messages {
             return None;
         }
         let is_due =
             (folded.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(config.check_every);
-        let body = asked.body().filter(|_| is_due)?;
+        let body = unpacked(&asked.headers, bytes).filter(|_| is_due)?;
         let mut url = self.url.clone();
         url.set_path(&format!("{}/count_tokens", self.url.path().trim_end_matches('/')));
         let request = self.gateway.http(self.upstream).post(url).headers(self.own_headers());
-        Check::begin(&body, request)
+        Check::begin(str::from_utf8(&body).ok()?, request)
     }
 
     /// The headers of a body of the gateway's own.
@@ -221,11 +220,11 @@ impl<'g> Way<'g> {
     ) -> Result<Response<Body>, reqwest::Error> {
         let Some(asked) = asked else { return self.send(Some(bytes.into())).await };
         let Folded { part, whole, recall } = self.gateway.recorder.foreseen(asked).await;
-        let sent = part.or(whole);
+        let sent = part.or(whole).map(Arc::new);
         *instead = sent.as_ref().map(|sent| Instead { bytes: sent.body.len(), shown: sent.shown });
-        let written = sent.as_ref().map(|sent| sent.body.clone());
-        let declared = self.prepared(Api::Messages, asked, sent, recall, &Billed::default()).await;
-        match declared.map(|(body, _)| body).or(written) {
+        let declared = self.prepared(Api::Messages, sent.clone(), recall, &Billed::default()).await;
+        let written = || sent.map(|sent| Arc::unwrap_or_clone(sent).body);
+        match declared.map(|(body, _)| body).or_else(written) {
             Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
             None => self.send(Some(bytes.into())).await,
         }
@@ -235,19 +234,15 @@ impl<'g> Way<'g> {
     async fn prepared(
         &self,
         api: Api,
-        asked: &Asked,
-        sent: Option<Sent>,
-        recall: Option<TodoId>,
+        sent: Option<Arc<Sent>>,
+        recall: Option<Arc<Recalling>>,
         billed: &Billed,
     ) -> Option<(String, Recall)> {
         let GatewayConfig { keeping, log, .. } = &self.gateway.config;
-        let (Keeping::On(memory), Some(todo), Some(body)) = (keeping, recall, asked.body()) else {
-            return None;
-        };
+        let (Keeping::On(memory), Some(recalling)) = (keeping, recall) else { return None };
         let (memory, billed, log) = (memory.clone(), Arc::clone(billed), log.clone());
-        let place = Place { memory, todo, billed, log };
-        let sent = sent.map(|sent| (sent.body, sent.places));
-        let prepared = move || prepare(api, &body, sent, place);
+        let place = Place { memory, billed, log };
+        let prepared = move || prepare(api, &recalling, sent.as_deref(), place);
         tokio::task::spawn_blocking(prepared).await.ok().flatten()
     }
 
@@ -257,17 +252,18 @@ impl<'g> Way<'g> {
         &self,
         api: Api,
         bytes: &Bytes,
-        asked: &Asked,
         sent: Option<Sent>,
-        recall: Option<TodoId>,
+        recall: Option<Arc<Recalling>>,
         billed: &Billed,
     ) -> Result<Response<Body>, reqwest::Error> {
-        let written = sent.as_ref().map(|sent| sent.body.clone());
-        if let Some((body, recall)) = self.prepared(api, asked, sent, recall, billed).await {
+        let written = sent.map(Arc::new);
+        if let Some((body, recall)) = self.prepared(api, written.clone(), recall, billed).await {
             return play(self.asker(true), api, body, recall).await;
         }
         match written {
-            Some(body) => self.asker(false)(body.into()).await.map(as_it_is),
+            Some(sent) => {
+                self.asker(false)(Arc::unwrap_or_clone(sent).body.into()).await.map(as_it_is)
+            }
             None => self.send(Some(bytes.clone().into())).await,
         }
     }
@@ -308,8 +304,9 @@ fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
 
 /// Reads a body to its end, or as far as it may be long.
 async fn read(body: Body) -> Read {
+    let length = usize::try_from(body.size_hint().lower()).unwrap_or(LONGEST);
+    let mut bytes = BytesMut::with_capacity(length.min(LONGEST));
     let mut stream = body.into_data_stream();
-    let mut bytes = BytesMut::new();
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(piece) => bytes.extend_from_slice(&piece),

@@ -1,7 +1,7 @@
 //! One conversation of a client, and where it stands in the store.
 
 use crate::Branches;
-use crate::branches::{Heard, Known, Mark};
+use crate::branches::{Heard, Known, Mark, Standing};
 use crate::caching;
 use crate::conversation::Conversation;
 use crate::ledger::Entry;
@@ -9,7 +9,6 @@ use crate::spent::Held;
 use foldback::{Arrangement, Billed, Error, Memory, NewSent, ParkedName, SentAgain, Session};
 use foldback_core::{Message, SeqNo, Timestamp, TodoId};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// How many messages of a client are read at once.
@@ -18,11 +17,8 @@ const PER_READ: usize = 512;
 /// Messages of a client that are recorded in one transaction.
 const PER_TRANSACTION: usize = 128;
 
-/// So many messages of one conversation are at hand as they were sent first.
-const MOST_SENT: usize = 1_000;
-
-/// A message of more bytes is read from the store each time.
-const LARGE: usize = 64 << 10;
+/// Of the messages of one conversation as they were sent first, so many bytes are at hand: more than a request shows.
+const MOST_SENT: usize = 2 << 20;
 
 /// One conversation.
 pub(crate) struct Member {
@@ -34,6 +30,8 @@ pub(crate) struct Member {
     pub(crate) held: Held,
     /// Messages as they were sent first, by their numbers: those that were needed lately.
     sent: HashMap<u32, Arc<str>>,
+    /// How many bytes these have.
+    sent_bytes: usize,
     /// So many of its first messages are pinned.
     pinned: usize,
     /// Whether its requests stay as they are.
@@ -51,9 +49,17 @@ impl Member {
             let more = memory.sent(todo, branches.next(), PER_READ)?;
             branches.extend(&more);
             if more.len() < PER_READ {
-                let (sent, pinned) = (HashMap::new(), 0);
                 let is_left_alone = memory.parked(todo, &[left_alone()])? != [None];
-                return Ok(Self { session, branches, asked, held, sent, pinned, is_left_alone });
+                return Ok(Self {
+                    session,
+                    branches,
+                    asked,
+                    held,
+                    sent: HashMap::new(),
+                    sent_bytes: 0,
+                    pinned: 0,
+                    is_left_alone,
+                });
             }
         }
     }
@@ -105,7 +111,8 @@ impl Member {
                 let said = message.messages();
                 let said = said.unwrap_or_else(|_| vec![Message::user(&message.json)]);
                 let messages = instructions.into_iter().chain(said);
-                let (tag, json, messages) = (mark.tag(), message.json.clone(), messages.collect());
+                let (tag, json, messages) =
+                    (mark.tag(), message.json.to_string(), messages.collect());
                 sent.push(NewSent { parent, tag, json, messages });
                 marks.push(mark);
                 (parent, place) = (Some(n), place + 1);
@@ -129,7 +136,7 @@ impl Member {
     ) -> Vec<SentAgain> {
         let now = self.branches.sent_now(known.node).into_iter();
         now.filter_map(|(place, mut again)| {
-            again.sent.json = conversation.messages.get(place)?.json.clone();
+            again.sent.json = conversation.messages.get(place)?.json.to_string();
             Some(again)
         })
         .collect()
@@ -184,26 +191,31 @@ impl Member {
         });
     }
 
-    /// What the next request would show if it were this one, of which so much is known, and what would be recorded of its
-    /// messages. Nothing is, and nothing changes.
+    /// What the next request would show if it were this one, of which so much is known, and how its messages would stand in
+    /// the store. Nothing is recorded, and nothing changes.
     pub(crate) fn foreseen(
         &self,
         conversation: &Conversation,
         known: &Known,
         now: Timestamp,
-    ) -> Result<(Option<Arrangement>, Vec<Range<u64>>), Error> {
-        let mut recorded = self.branches.recorded(known.node);
-        let mut sketch = self.session.sketch(&recorded)?;
+    ) -> Result<(Option<Arrangement>, Vec<Standing>), Error> {
+        let mut standing = self.branches.standing(known.node);
+        let mut sketch = self.session.sketch(&self.branches.recorded(known.node))?;
         let has_tools = !conversation.terms.is_unseen;
         sketch.set_cache_aware(caching::policy(conversation.cache, has_tools));
         sketch.hold(!conversation.may_fold());
         for message in conversation.asked().iter().skip(known.messages) {
-            recorded.push(sketch.take(message.messages().unwrap_or_default())?);
+            let before =
+                standing.last().zip(conversation.messages.get(standing.len().wrapping_sub(1)));
+            let behind = before.map(|(one, said)| one.trail.then(said.digest.as_bytes()));
+            let (n, trail) = (self.branches.next(), behind.unwrap_or_default());
+            let recorded = sketch.take(message.messages().unwrap_or_default())?;
+            standing.push(Standing { n, recorded, trail, behind: trail });
         }
         if !self.is_warm(conversation, now) {
             sketch.cool();
         }
-        Ok((sketch.arrangement(), recorded))
+        Ok((sketch.arrangement(), standing))
     }
 
     /// Whether the provider still has in its cache what was sent. What began elsewhere may be cached: leaving something
@@ -220,11 +232,11 @@ impl Member {
     pub(crate) fn arrangement(
         &mut self,
         conversation: &Conversation,
-        recorded: &[Range<u64>],
+        standing: &[Standing],
         now: Timestamp,
     ) -> Result<Option<Arrangement>, Error> {
-        let head = recorded.get(..conversation.head()).unwrap_or_default();
-        for seq in head.iter().skip(self.pinned).flat_map(Clone::clone) {
+        let head = standing.get(..conversation.head()).unwrap_or_default();
+        for seq in head.iter().skip(self.pinned).flat_map(|one| one.recorded.clone()) {
             self.session.pin(SeqNo(seq))?;
         }
         self.pinned = head.len();
@@ -242,10 +254,12 @@ impl Member {
         }
         let read = memory.sent(self.session.todo(), n, 1).ok()?;
         let text: Arc<str> = read.into_iter().next()?.json.into();
-        if self.sent.len() >= MOST_SENT {
-            self.sent.clear();
-        }
-        if text.len() <= LARGE {
+        if text.len() <= MOST_SENT {
+            if self.sent_bytes + text.len() > MOST_SENT {
+                self.sent.clear();
+                self.sent_bytes = 0;
+            }
+            self.sent_bytes += text.len();
             self.sent.insert(n, Arc::clone(&text));
         }
         Some(text)

@@ -1,21 +1,21 @@
 //! An exchange on its way into the store.
 
-use crate::client_message::Digests;
+use crate::branches::Standing;
+use crate::client_message::Facts;
 use crate::config::Reach;
 use crate::conversation::Conversation;
 use crate::exchange::{Asked, Exchange};
 use crate::family::Family;
 use crate::fold::{Fold, Sent};
 use crate::member::Member;
+use crate::reader::Reader;
 use crate::spent::{Held, Spent};
-use crate::turn::can_declare;
 use crate::usage::Usage;
 use crate::{Ledger, RecallBy, SessionTodos};
 use foldback::{Arrangement, Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
 use foldback_providers::CacheTerms;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A conversation of fewer bytes is sent as it is.
@@ -33,7 +33,7 @@ pub(crate) struct Keeper {
     secret: [u8; 32],
     folder: Option<String>,
     families: HashMap<String, Family>,
-    digests: Digests,
+    reader: Reader,
     session: Arc<SessionTodos>,
     /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
     /// cost the provider's cache.
@@ -51,8 +51,16 @@ pub(crate) struct Folded {
     pub(crate) part: Option<Sent>,
     /// All of it, where that cannot be the client's own bytes: some thoughts in it were thought behind less.
     pub(crate) whole: Option<Sent>,
-    /// The todo in which the model looks things up unseen by the client.
-    pub(crate) recall: Option<TodoId>,
+    /// Where the model looks things up unseen by the client.
+    pub(crate) recall: Option<Arc<Recalling>>,
+}
+
+/// A conversation in which the model looks things up unseen by the client.
+pub(crate) struct Recalling {
+    pub(crate) todo: TodoId,
+    /// What the client sent, unpacked, and its messages.
+    pub(crate) body: Arc<String>,
+    pub(crate) said: Vec<Facts>,
 }
 
 /// Why an exchange was not recorded: a sentence without its full stop.
@@ -61,6 +69,13 @@ pub(crate) enum Unkept {
     Unreadable(String),
     /// The store does not take it.
     Store(String),
+}
+
+impl Recalling {
+    fn new(todo: TodoId, conversation: &Conversation) -> Arc<Self> {
+        let said = conversation.asked().iter().map(|message| message.facts).collect();
+        Arc::new(Self { todo, body: Arc::clone(&conversation.body), said })
+    }
 }
 
 impl Keeper {
@@ -72,13 +87,13 @@ impl Keeper {
         session: Arc<SessionTodos>,
         ledger: Ledger,
     ) -> Self {
-        let (families, digests, recalls) = (HashMap::new(), Digests::default(), HashMap::new());
+        let (families, reader, recalls) = (HashMap::new(), Reader::new(secret), HashMap::new());
         Self {
             memory,
             secret,
             folder,
             families,
-            digests,
+            reader,
             session,
             recalls,
             reach,
@@ -103,7 +118,11 @@ impl Keeper {
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
         let (asked, answer) = (&exchange.asked, exchange.answer());
-        let (body, mut conversation) = self.read(asked, answer.as_deref())?;
+        let mut conversation = self.read(asked)?;
+        if let Some(answer) = &answer {
+            self.reader.hear(&mut conversation, answer).map_err(Unkept::Unreadable)?;
+        }
+        let whole = conversation.body.len();
         conversation.shown = exchange.instead.map(|instead| instead.shown);
         let usage = match exchange.billed.is_empty() {
             true => answer.and_then(|answer| Usage::of(asked.api, &answer)).into_iter().collect(),
@@ -111,8 +130,8 @@ impl Keeper {
         };
         let spent = Spent {
             at: asked.at,
-            sent: exchange.instead.map_or(body.len(), |instead| instead.bytes) as u64,
-            whole: body.len() as u64,
+            sent: exchange.instead.map_or(whole, |instead| instead.bytes) as u64,
+            whole: whole as u64,
             usage,
         };
         let recorded = match conversation.asked {
@@ -144,18 +163,25 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn fold(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
-        let (body, conversation) = self.read(asked, None)?;
+        let conversation = self.read(asked)?;
+        let folded = self.fold_read(&conversation);
+        asked.hold(conversation);
+        folded
+    }
+
+    fn fold_read(&mut self, conversation: &Conversation) -> Result<Folded, Unkept> {
         let is_short = conversation.terms.place.len() < SHORTEST;
         if conversation.asked == 0 || conversation.terms.load.is_none() {
             return Ok(Folded::default());
         }
-        self.tried(&conversation, |keeper, name, conversation| {
+        self.tried(conversation, |keeper, name, conversation| {
             let may_find = conversation.terms.is_unseen && keeper.reach.by == RecallBy::Always;
             let found = if may_find { keeper.found(name, conversation)? } else { None };
             let folded = match is_short {
                 true => Folded::default(),
-                false => keeper.folded(name, conversation, &body)?,
+                false => keeper.folded(name, conversation)?,
             };
+            let found = found.map(|todo| Recalling::new(todo, conversation));
             Ok(Folded { recall: found.or(folded.recall), ..folded })
         })
     }
@@ -165,32 +191,29 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn leave_alone(&mut self, asked: &Asked) -> Result<(), Unkept> {
-        let (_, conversation) = self.read(asked, None)?;
-        self.tried(&conversation, |keeper, name, conversation| {
+        let conversation = self.read(asked)?;
+        let left = self.tried(&conversation, |keeper, name, conversation| {
             let memory = keeper.memory.clone();
             let Some((member, _)) = keeper.recorded(name, conversation)? else { return Ok(()) };
             member.leave_alone(&memory)
-        })
+        });
+        asked.hold(conversation);
+        left
     }
 
-    /// Reads a request. What is no part of an agent's work has no messages.
-    fn read(
-        &mut self,
-        asked: &Asked,
-        answer: Option<&str>,
-    ) -> Result<(String, Conversation), Unkept> {
-        let packed =
-            || Unkept::Unreadable("its body is packed in an unknown way, or no text".to_owned());
-        let body = asked.body().ok_or_else(packed)?;
-        let read = Conversation::read(asked, &body, answer, &self.secret, &mut self.digests);
-        let mut read = read.map_err(Unkept::Unreadable)?;
+    /// Reads a request, where that was not done before. What is no part of an agent's work has no messages.
+    fn read(&mut self, asked: &Asked) -> Result<Box<Conversation>, Unkept> {
+        if let Some(read) = asked.take() {
+            return Ok(read);
+        }
+        let mut read = self.reader.read(asked).map(Box::new).map_err(Unkept::Unreadable)?;
         read.cache = self.cache.map_or(read.cache, |terms| terms.when(read.terms.is_marked));
         match self.reach.by {
             RecallBy::Mcp if read.terms.load_says.contains(&self.reach.mark) => {}
-            by if by.is_unseen() && can_declare(read.api, &body) => read.terms.recalls_unseen(),
+            by if by.is_unseen() && read.terms.can_declare => read.terms.recalls_unseen(),
             _ => read.terms.load = None,
         }
-        Ok((body, read))
+        Ok(read)
     }
 
     /// Does what has to do with a conversation's todo, again where others have written to that meanwhile.
@@ -272,8 +295,7 @@ impl Keeper {
         self.recalls.entry(session.todo().clone()).or_insert(session.blocks() > 0);
         let again = member.sent_again(conversation, &known);
         // The answer may be known as well.
-        let all = member.branches.follow(&digests);
-        let known = if all.messages > known.messages { all } else { known };
+        let known = member.branches.go_on(known, digests.get(known.messages..).unwrap_or_default());
         if known.messages == digests.len() && again.is_empty() {
             return Ok(Some((member, known.node)));
         }
@@ -286,20 +308,15 @@ impl Keeper {
     }
 
     /// What is sent of a conversation.
-    fn folded(
-        &mut self,
-        name: &str,
-        conversation: &Conversation,
-        body: &str,
-    ) -> Result<Folded, Error> {
+    fn folded(&mut self, name: &str, conversation: &Conversation) -> Result<Folded, Error> {
         let (memory, now) = (self.memory.clone(), self.memory.now());
         let Some((member, tip)) = self.recorded(name, conversation)? else {
             return Ok(Folded::default());
         };
         member.go_to(tip, conversation)?;
-        let recorded = member.branches.recorded(tip);
-        let arrangement = member.arrangement(conversation, &recorded, now)?;
-        Ok(laid_out(&memory, member, conversation, body, (tip, &recorded), arrangement))
+        let standing = member.branches.standing(tip);
+        let arrangement = member.arrangement(conversation, &standing, now)?;
+        Ok(laid_out(&memory, member, conversation, &standing, arrangement))
     }
 
     /// Forgets families until there is room, but not this one.
@@ -312,29 +329,23 @@ impl Keeper {
     }
 }
 
-/// What is sent of a conversation that is known up to `tip`, where a view shows so much of what is recorded of it.
+/// What is sent of a conversation whose messages stand so in the store, where a view shows so much of them.
 fn laid_out(
     memory: &Memory,
     member: &mut Member,
     conversation: &Conversation,
-    body: &str,
-    (tip, recorded): (Option<u32>, &[Range<u64>]),
+    standing: &[Standing],
     arrangement: Option<Arrangement>,
 ) -> Folded {
     let declares = arrangement.as_ref().is_some_and(|arrangement| arrangement.declares);
-    let behind = member.branches.behind(tip);
-    let branch = tip.map(|tip| member.branches.branch(tip)).unwrap_or_default();
-    let mut fold = Fold {
-        conversation,
-        recorded,
-        behind: &behind,
-        before: &mut |place| member.first_sent(memory, *branch.get(place)?),
-    };
-    let whole = fold.whole(body);
-    let part = arrangement.and_then(|arrangement| fold.part(body, &arrangement));
+    let before = &mut |n| member.first_sent(memory, n);
+    let mut fold = Fold { conversation, standing, before };
+    let whole = fold.whole();
+    let part = arrangement.and_then(|arrangement| fold.part(&arrangement));
     let part = part.filter(|_| !member.is_left_alone);
-    let todo = member.session.todo().clone();
-    Folded { part, whole, recall: declares.then_some(todo) }
+    let todo = declares.then(|| member.session.todo().clone());
+    let recall = todo.map(|todo| Recalling::new(todo, conversation));
+    Folded { part, whole, recall }
 }
 
 mod foresight;

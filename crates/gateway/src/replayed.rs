@@ -2,22 +2,23 @@
 
 use crate::Api;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// A mark for the provider's cache.
 const MARK: &str = "cache_control";
 
 /// The message `now` as it was sent `before`: a client may write it anew, with its keys in another order or a text in a
 /// block of its own. Marks for the cache are those of now. One that holds thoughts is sent as it is now.
-pub(crate) fn replayed(api: Api, before: &str, now: &str) -> String {
+pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, str> {
     let thinks = |json: &str| ["thinking\"", "\"reasoning"].iter().any(|mark| json.contains(mark));
     if before == now || thinks(before) || thinks(now) {
-        return now.to_owned();
+        return Cow::Borrowed(now);
     }
     let is_marked = before.contains(MARK) || now.contains(MARK);
     if api != Api::Messages || !is_marked {
-        return before.to_owned();
+        return Cow::Borrowed(before);
     }
-    marked(before, now).unwrap_or_else(|| now.to_owned())
+    marked(before, now).map_or(Cow::Borrowed(now), Cow::Owned)
 }
 
 /// The message of before with the marks of now; `None` where they do not fit.

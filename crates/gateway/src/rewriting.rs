@@ -3,6 +3,7 @@
 use crate::Api;
 use foldback_core::{Content, Message, Part, Role};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -46,9 +47,9 @@ impl Rewriting {
 
     /// The message as it is sent; `None` where nothing of it is left. A message of another shape than its API's
     /// stays as it is.
-    pub(crate) fn apply(&self, api: Api, json: &str) -> Option<String> {
+    pub(crate) fn apply<'m>(&self, api: Api, json: &'m str) -> Option<Cow<'m, str>> {
         let message = if self.changes(json) { serde_json::from_str(json).ok() } else { None };
-        let Some(mut message) = message else { return Some(json.to_owned()) };
+        let Some(mut message) = message else { return Some(Cow::Borrowed(json)) };
         let is_left = match (api, &mut message) {
             (Api::Messages, Value::Object(message)) => self.rewrite_blocks(message),
             (Api::Responses, Value::Array(items)) => {
@@ -65,7 +66,7 @@ impl Rewriting {
             }
             _ => true,
         };
-        is_left.then(|| message.to_string())
+        is_left.then(|| Cow::Owned(message.to_string()))
     }
 
     /// The blocks of a message of Anthropic's. Gives whether any is left.

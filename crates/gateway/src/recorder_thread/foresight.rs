@@ -1,6 +1,6 @@
 //! What would be sent of a request that is not sent.
 
-use super::{Folded, Keeper, SHORTEST, Unkept, laid_out};
+use super::{Folded, Keeper, Recalling, SHORTEST, Unkept, laid_out};
 use crate::RecallBy;
 use crate::conversation::Conversation;
 use crate::exchange::Asked;
@@ -13,22 +13,15 @@ impl Keeper {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(crate) fn foresee(&mut self, asked: &Asked) -> Result<Folded, Unkept> {
-        let (body, conversation) = self.read(asked, None)?;
+        let conversation = self.read(asked)?;
         if conversation.terms.load.is_none() {
             return Ok(Folded::default());
         }
-        self.tried(&conversation, |keeper, name, conversation| {
-            keeper.foreseen(name, conversation, &body)
-        })
+        self.tried(&conversation, Self::foreseen)
     }
 
     /// What would be sent of a conversation.
-    fn foreseen(
-        &mut self,
-        name: &str,
-        conversation: &Conversation,
-        body: &str,
-    ) -> Result<Folded, Error> {
+    fn foreseen(&mut self, name: &str, conversation: &Conversation) -> Result<Folded, Error> {
         let (memory, now) = (self.memory.clone(), self.memory.now());
         self.open(name, conversation)?;
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
@@ -41,13 +34,12 @@ impl Keeper {
         let looks_up = self.recalls.get(session.todo()).copied().unwrap_or(session.blocks() > 0);
         let looks_up =
             looks_up && conversation.terms.is_unseen && self.reach.by == RecallBy::Always;
-        let found = looks_up.then(|| session.todo().clone());
+        let found = looks_up.then(|| Recalling::new(session.todo().clone(), conversation));
         if conversation.terms.place.len() < SHORTEST {
             return Ok(Folded { recall: found, ..Folded::default() });
         }
-        let (arrangement, recorded) = member.foreseen(conversation, &known, now)?;
-        let folded =
-            laid_out(&memory, member, conversation, body, (known.node, &recorded), arrangement);
+        let (arrangement, standing) = member.foreseen(conversation, &known, now)?;
+        let folded = laid_out(&memory, member, conversation, &standing, arrangement);
         Ok(Folded { recall: found.or(folded.recall), ..folded })
     }
 }

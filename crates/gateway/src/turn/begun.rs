@@ -1,8 +1,9 @@
 //! A turn that a client may break off: what it keeps of the answer stands behind what it did not see.
 
 use super::edits::{elements, members, string};
-use super::parked::{Said, is_thought};
+use super::parked::is_thought;
 use crate::Api;
+use crate::client_message::Facts;
 use foldback::ParkedName;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -25,11 +26,12 @@ struct Round {
 }
 
 /// Under which name the turn is parked that answers each message: what it says, and how often it was said before.
-pub(super) fn names(said: &[Said]) -> Vec<ParkedName> {
+pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
     let mut counts: HashMap<blake3::Hash, u64> = HashMap::new();
     let mut names = Vec::with_capacity(said.len());
+    let fresh = blake3::Hasher::new_derive_key("foldback 2026-11-23 begun turns");
     for one in said {
-        let mut hasher = blake3::Hasher::new_derive_key("foldback 2026-11-23 begun turns");
+        let mut hasher = fresh.clone();
         let count = counts.entry(one.digest).or_default();
         hasher.update(one.digest.as_bytes()).update(&count.to_le_bytes());
         *count += 1;

@@ -4,6 +4,7 @@ use super::edits::{Edits, elements, members};
 use super::responses::is_call;
 use crate::Api;
 use crate::client_message::is_models;
+use crate::conversation::name_of;
 use foldback::MemoryTool;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,31 +25,37 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
+/// What of a request tells whether tools of ours can be declared in it.
+pub(crate) struct Declaring<'b> {
+    /// Each says that it goes on from what the provider keeps.
+    pub(crate) kept: [Option<&'b RawValue>; 3],
+    /// How many answers it wants.
+    pub(crate) n: Option<&'b RawValue>,
+    /// Whether the provider is to keep the answer.
+    pub(crate) store: Option<&'b RawValue>,
+    /// Whether what the model said is among its messages.
+    pub(crate) has_answers: bool,
+}
+
 /// The body with tools of the memory behind the client's own, and the names by which the model calls them. `None` of
 /// a body that has no tools, wants several answers, or goes on from what the provider keeps.
 pub(super) fn declare(api: Api, body: &str, tools: &[MemoryTool]) -> Option<(String, Vec<String>)> {
     let request = members(body)?;
-    let is_kept = ["previous_response_id", "conversation", "background"];
-    if is_kept.iter().any(|key| request.get(*key).is_some_and(|value| !is_unset(value)))
-        || request.get("n").is_some_and(|n| n.get() != "1")
-    {
+    let get = |key| request.get(key).copied();
+    let input = get("input").filter(|_| api == Api::Responses);
+    let input = input.and_then(|input| elements(input.get())).unwrap_or_default();
+    let declaring = Declaring {
+        kept: ["previous_response_id", "conversation", "background"].map(get),
+        n: get("n"),
+        store: get("store"),
+        has_answers: input.iter().any(|item| is_models(item)),
+    };
+    let first = || tools_in(input.first()?.get());
+    let own = get("tools").filter(|tools| tools.get() != "null").or_else(first)?;
+    let taken = elements(own.get()).filter(|tools| !tools.is_empty())?;
+    if !declaring.is_possible(api) {
         return None;
     }
-    // A client that does not send what the model said may go on from the answer's name alone, which stands for less
-    // than was said.
-    if api == Api::Responses && request.get("store").is_none_or(|store| store.get() != "false") {
-        let input = elements(request.get("input")?.get())?;
-        input.into_iter().find(|item| is_models(item))?;
-    }
-    // Some models of Codex are given their tools as the first item.
-    let first = || {
-        let first = elements(request.get("input")?.get())?.first().copied()?;
-        let item = members(first.get())?;
-        item.get("type").filter(|kind| kind.get() == "\"additional_tools\"")?;
-        item.get("tools").copied()
-    };
-    let own = request.get("tools").copied().or_else(first)?;
-    let taken = elements(own.get()).filter(|tools| !tools.is_empty())?;
     let taken: Vec<String> = taken.into_iter().filter_map(name_of).collect();
     let (mut names, mut added) = (Vec::new(), Vec::new());
     for tool in tools {
@@ -63,14 +70,25 @@ pub(super) fn declare(api: Api, body: &str, tools: &[MemoryTool]) -> Option<(Str
     Some((edits.finish(), names))
 }
 
-fn is_unset(value: &RawValue) -> bool {
-    matches!(value.get(), "null" | "false")
+impl Declaring<'_> {
+    /// Whether requests can go on from what the client does not see.
+    pub(crate) fn is_possible(&self, api: Api) -> bool {
+        let is_set = |value: &&RawValue| !matches!(value.get(), "null" | "false");
+        // A client that does not send what the model said may go on from the answer's name alone, which stands for
+        // less than was said.
+        let is_sent = api != Api::Responses
+            || self.store.is_some_and(|store| store.get() == "false")
+            || self.has_answers;
+        let is_one = self.n.is_none_or(|n| matches!(n.get(), "1" | "null"));
+        is_one && is_sent && !self.kept.iter().flatten().any(is_set)
+    }
 }
 
-fn name_of(tool: &RawValue) -> Option<String> {
-    let tool: Value = serde_json::from_str(tool.get()).ok()?;
-    let name = tool.get("name").or_else(|| tool.pointer("/function/name"))?;
-    name.as_str().map(str::to_owned)
+/// The tools that an item of the Responses API declares: some models of Codex are given theirs as the first item.
+pub(crate) fn tools_in(item: &str) -> Option<&RawValue> {
+    let item = members(item)?;
+    item.get("type").filter(|kind| kind.get() == "\"additional_tools\"")?;
+    item.get("tools").copied()
 }
 
 fn definition(api: Api, name: &str, tool: &MemoryTool) -> Option<Value> {

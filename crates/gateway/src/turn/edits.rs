@@ -73,7 +73,7 @@ pub(super) fn members(text: &str) -> Option<Members<'_>> {
 }
 
 /// The elements of a list; `None` of anything else.
-pub(super) fn elements(text: &str) -> Option<Vec<&RawValue>> {
+pub(crate) fn elements(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 

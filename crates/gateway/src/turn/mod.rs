@@ -14,9 +14,13 @@ mod told;
 mod whole;
 mod wire;
 
-pub(crate) use calls::LOAD;
+pub(crate) use calls::{Declaring, LOAD, tools_in};
+pub(crate) use edits::elements;
 
+use crate::client_message::Facts;
+use crate::fold::Sent;
 use crate::headers::{passed, text};
+use crate::recorder_thread::Recalling;
 use crate::usage::Usage;
 use crate::{Api, Log};
 use axum::body::Body;
@@ -26,11 +30,10 @@ use calls::declare;
 use foldback::{Memory, MemoryTool};
 use foldback_core::TodoId;
 use futures::future::BoxFuture;
-use parked::{Said, messages_of, put_back};
+use parked::{parked_for, put_back};
 use parking_lot::Mutex;
 use player::Player;
 use rounds::Rounds;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a turn looks things up in, and where it keeps what the client does not see.
@@ -40,7 +43,7 @@ pub(crate) struct Recall {
     /// The names of our tools, as they are declared.
     tools: Vec<String>,
     /// What the client has sent.
-    said: Vec<Said>,
+    said: Vec<Facts>,
     billed: Billed,
     log: Log,
 }
@@ -51,11 +54,6 @@ pub(crate) type Billed = Arc<Mutex<Vec<Usage>>>;
 /// The tools that a model is given to look things up with: the same from the first request on that declares any, also
 /// after a restart, for tools stand in front of everything that is cached.
 const TOOLS: [&str; 2] = ["search_block", "load"];
-
-/// Whether tools of ours can be declared in a request.
-pub(crate) fn can_declare(api: Api, body: &str) -> bool {
-    declare(api, body, &[]).is_some()
-}
 
 /// Sends a body to the provider.
 pub(crate) type Ask = Arc<
@@ -87,42 +85,43 @@ pub(crate) async fn play(
     Ok(responded(status, headers, Body::from_stream(body)))
 }
 
-/// What of a request has to be known before it is played.
+/// Where a turn is played.
 pub(crate) struct Place {
     pub(crate) memory: Memory,
-    pub(crate) todo: TodoId,
     pub(crate) billed: Billed,
     pub(crate) log: Log,
 }
 
 /// The body with what stands in it unseen by the client, and our tools declared; `None` where it goes as it came. It
-/// reads the store. A `part` of the client's body stands for it where there is one, with the places of its messages.
+/// reads the store. A `part` of the client's body stands for it where there is one.
 pub(crate) fn prepare(
     api: Api,
-    body: &str,
-    part: Option<(String, Vec<Option<usize>>)>,
+    recalling: &Recalling,
+    part: Option<&Sent>,
     place: Place,
 ) -> Option<(String, Recall)> {
-    let Place { memory, todo, billed, log } = place;
-    let messages = messages_of(api, body)?;
-    let said: Vec<_> = messages.iter().map(|(_, said)| *said).collect();
-    let (body, messages) = match part {
-        None => (Cow::Borrowed(body), (0..).map(Some).zip(messages).collect::<Vec<_>>()),
-        Some((part, places)) => {
-            let messages = messages_of(api, &part)?;
-            (Cow::Owned(part), places.into_iter().zip(messages).collect())
-        }
+    let Place { memory, billed, log } = place;
+    let Recalling { todo, body, said } = recalling;
+    let parked = parked_for(said, &memory, todo);
+    let parked = parked.map_err(|error| {
+        log(&format!("what was looked up before is not put back: {error}"));
+    });
+    let (body, places) = match part {
+        None => (body.as_str(), None),
+        Some(part) => (part.body.as_str(), Some(part.places.as_slice())),
     };
-    let body = match put_back(api, &body, &messages, &said, (&memory, &todo)) {
-        Ok(body) => body?,
-        Err(error) => {
-            log(&format!("what was looked up before is not put back: {error}"));
-            return None;
+    let whole;
+    let body = match parked.ok()?? {
+        parked if parked.is_empty() => body,
+        parked => {
+            whole = put_back(api, body, places, parked)?;
+            &whole
         }
     };
     let tools: Vec<_> =
         MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
-    let (body, tools) = declare(api, &body, &tools)?;
+    let (body, tools) = declare(api, body, &tools)?;
+    let (todo, said) = (todo.clone(), said.clone());
     Some((body, Recall { memory, todo, tools, said, billed, log }))
 }
 

@@ -1,15 +1,15 @@
 //! What a client knows nothing of, put back where it stood.
 
 use super::begun::{self, Begun};
-use super::edits::{Edits, Members, elements, members, string};
+use super::edits::{Edits, elements, members, string};
 use crate::Api;
-use crate::client_message::{ClientMessage, groups, is_models};
+use crate::client_message::{Facts, ranges};
 use foldback::{Error, Memory, ParkedName};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// What stands in requests in place of one message of the client.
@@ -29,29 +29,14 @@ pub(super) struct Answered {
     pub(super) ours: Option<Box<RawValue>>,
 }
 
-/// What a message of a client is known by.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Said {
-    pub(super) digest: blake3::Hash,
-    has_calls: bool,
-    /// Whether a model said it.
-    pub(super) is_models: bool,
-}
-
-impl Said {
-    pub(super) fn of(message: &ClientMessage) -> Self {
-        let ClientMessage { digest, has_calls, is_models, .. } = *message;
-        Self { digest, has_calls, is_models }
-    }
-}
-
 /// Under which name something is parked for each message of a conversation: what it says, which holds the ids of its
 /// calls; of one that calls nothing, also what it answers; and how often that was said before.
-pub(super) fn names(said: &[Said]) -> Vec<ParkedName> {
+pub(super) fn names(said: &[Facts]) -> Vec<ParkedName> {
     let (mut before, mut counts) = (None, HashMap::new());
     let mut names = Vec::with_capacity(said.len());
+    let fresh = blake3::Hasher::new_derive_key("foldback 2026-11-23 parked messages");
     for one in said {
-        let mut hasher = blake3::Hasher::new_derive_key("foldback 2026-11-23 parked messages");
+        let mut hasher = fresh.clone();
         hasher.update(one.digest.as_bytes());
         if let Some(before) = before.replace(one.digest).filter(|_| !one.has_calls) {
             hasher.update(before.as_bytes());
@@ -64,80 +49,68 @@ pub(super) fn names(said: &[Said]) -> Vec<ParkedName> {
     names
 }
 
-/// A message of a request: the elements of the list that it is made of, and what it is known by.
-pub(super) type Message = (Range<usize>, Said);
-
-/// The messages of a request, each with the elements of its list that it is made of.
-pub(super) fn messages_of(api: Api, body: &str) -> Option<Vec<Message>> {
-    let request = members(body)?;
-    let list = list_of(api, &request)?;
-    let each = |n: usize| n..n + 1;
-    let ranges = match api {
-        Api::Responses => groups(&list),
-        _ => (0..list.len()).map(each).collect(),
-    };
-    let said = |range: Range<usize>| {
-        let parts: Vec<_> = list.get(range.clone())?.iter().map(|part| part.get()).collect();
-        let message = match parts.as_slice() {
-            [one] => (*one).to_owned(),
-            several => format!("[{}]", several.join(",")),
-        };
-        let message = RawValue::from_string(message).ok()?;
-        let mut said = Said::of(&ClientMessage::read(api, &message).ok()?);
-        // A thought alone is read as no message of the model's.
-        said.is_models |=
-            api == Api::Responses && list.get(range.start).is_some_and(|one| is_models(one));
-        Some((range, said))
-    };
-    ranges.into_iter().map(said).collect()
+/// What stands in the place of a message.
+pub(super) enum Stands {
+    Parked(Parked),
+    /// Where the client's message is the beginning of a turn that broke off.
+    Begun(Begun),
 }
 
-fn list_of<'b>(api: Api, request: &Members<'b>) -> Option<Vec<&'b RawValue>> {
-    let key = if api == Api::Responses { "input" } else { "messages" };
-    elements(request.get(key)?.get())
-}
-
-/// The body with everything that is parked for its messages in its place; `None` where it cannot be read. Of each
-/// message its place among all that the client `said` is known, unless the gateway has written it.
+/// What is parked for messages of a conversation, by their places; `None` where that cannot be read.
 ///
 /// # Errors
 /// When the store fails.
+pub(super) fn parked_for(
+    said: &[Facts],
+    memory: &Memory,
+    todo: &TodoId,
+) -> Result<Option<BTreeMap<usize, Stands>>, Error> {
+    let models = || said.iter().enumerate().filter(|(_, said)| said.is_given).map(|(n, _)| n);
+    let read = |names: Vec<ParkedName>, before: usize| {
+        let name = |n: usize| names.get(n.wrapping_sub(before)).copied().unwrap_or_default();
+        memory.parked(todo, &models().map(name).collect::<Vec<_>>())
+    };
+    // A message that is not the whole answer may still be its beginning; the turn is known by what it answers.
+    let (own, begun) = (read(names(said), 0)?, read(begun::names(said), 1)?);
+    let mut stands = BTreeMap::new();
+    for (n, both) in models().zip(own.into_iter().zip(begun)) {
+        let one = match both {
+            (Some(parked), _) => Parked::from_json(&parked).map(Stands::Parked),
+            (None, Some(begun)) => Begun::from_json(&begun).map(Stands::Begun),
+            (None, None) => continue,
+        };
+        let Some(one) = one else { return Ok(None) };
+        stands.insert(n, one);
+    }
+    Ok(Some(stands))
+}
+
+/// The body with everything that is parked for its messages in its place; `None` where it cannot be read. Of each of
+/// its messages there is the place among all that the client said, unless the gateway has written it; without such
+/// `places` the body is the client's own.
 pub(super) fn put_back(
     api: Api,
     body: &str,
-    messages: &[(Option<usize>, Message)],
-    said: &[Said],
-    (memory, todo): (&Memory, &TodoId),
-) -> Result<Option<String>, Error> {
-    let (own, begun) = (names(said), begun::names(said));
-    let placed = || messages.iter().filter_map(|(place, message)| Some(((*place)?, message)));
-    let models = || placed().filter(|(_, (_, said))| said.is_models);
-    let name = |names: &[ParkedName], n: usize| names.get(n).copied().unwrap_or_default();
-    let names: Vec<_> = models().map(|(n, _)| name(&own, n)).collect();
-    let parked = memory.parked(todo, &names)?;
-    // A message that is not the whole answer may still be its beginning; the turn is known by what it answers.
-    let names: Vec<_> = models().map(|(n, _)| name(&begun, n.wrapping_sub(1))).collect();
-    let begun = memory.parked(todo, &names)?;
-    let put = || {
-        let request = members(body)?;
-        let list = list_of(api, &request)?;
-        let mut edits = Edits::new(body);
-        for (((_, (range, _)), parked), begun) in models().zip(&parked).zip(&begun) {
-            let parked = match (parked, begun) {
-                (Some(parked), _) => Parked::from_json(parked)?,
-                (None, Some(begun)) => {
-                    match Begun::from_json(begun)?.around(api, list.get(range.clone())?) {
-                        Some(messages) => Parked::new(&messages, Vec::new()),
-                        None => continue,
-                    }
-                }
-                (None, None) => continue,
-            };
-            parked.put_into(api, &mut edits, &list, range)?;
-        }
-        Some(edits.finish())
-    };
-    Ok(put())
+    places: Option<&[Option<usize>]>,
+    mut parked: BTreeMap<usize, Stands>,
+) -> Option<String> {
+    let request = members(body)?;
+    let list =
+        elements(request.get(if api == Api::Responses { "input" } else { "messages" })?.get())?;
+    let mut edits = Edits::new(body);
+    for (n, range) in ranges(api, &list).into_iter().enumerate() {
+        let place = places.map_or(Some(n), |places| *places.get(n)?);
+        let parked = match place.and_then(|place| parked.remove(&place)) {
+            Some(Stands::Parked(parked)) => parked,
+            Some(Stands::Begun(begun)) => match begun.around(api, list.get(range.clone())?) {
+                Some(messages) => Parked::new(&messages, Vec::new()),
+                None => continue,
+            },
+            None => continue,
+        };
+        parked.put_into(api, &mut edits, &list, &range)?;
+    }
+    Some(edits.finish())
 }
 
 impl Parked {

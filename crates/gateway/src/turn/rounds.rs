@@ -4,9 +4,9 @@ use super::Recall;
 use super::begun::{self, Begun};
 use super::calls::{Call, answered, as_messages, calls, sent_back, without};
 use super::edits::{Edits, members};
-use super::parked::{Answered, Parked, Said, names};
+use super::parked::{Answered, Parked, names};
 use crate::Api;
-use crate::client_message::ClientMessage;
+use crate::client_message::Facts;
 use crate::model_answer::message_of;
 use crate::usage::Usage;
 use bytes::Bytes;
@@ -100,13 +100,13 @@ impl Rounds {
     /// Where that fails, the client goes on with what it knows.
     pub(super) fn park(&self, parked: &Parked, answer: &str) {
         let message = message_of(self.api, answer);
-        let read = message.and_then(|message| ClientMessage::read(self.api, &message).ok());
+        let read = message.and_then(|message| Facts::of(self.api, message.get()).ok());
         let Some(message) = read else {
             (self.recall.log)("what was looked up in a turn is not kept: its answer broke off");
             return;
         };
         let mut said = self.recall.said.clone();
-        said.push(Said::of(&message));
+        said.push(message);
         let names = names(&said);
         let Some(name) = names.last() else { return };
         self.keep(name, &parked.to_json());

@@ -1,0 +1,127 @@
+//! Requests, read as far as they are new.
+
+use crate::Api;
+use crate::body::unpacked;
+use crate::client_message::{ClientMessage, Digests};
+use crate::conversation::Conversation;
+use crate::exchange::Asked;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// So many bodies are at hand, and so many bytes of them.
+const MOST: (usize, usize) = (64, 64 << 20);
+
+/// A body of fewer bytes is read as quickly as it is compared.
+const SHORTEST: usize = 16 << 10;
+
+/// So many bytes are compared at once.
+const STEP: usize = 4 << 10;
+
+/// Reads requests. Each request of a conversation begins as the one before it: what two bodies begin with is not read
+/// again.
+pub(crate) struct Reader {
+    secret: [u8; 32],
+    digests: Digests,
+    /// What was read lately, the latest last.
+    lately: VecDeque<Seen>,
+}
+
+/// A body that was read.
+struct Seen {
+    api: Api,
+    body: Arc<String>,
+    messages: Vec<ClientMessage>,
+}
+
+impl Reader {
+    pub(crate) fn new(secret: [u8; 32]) -> Self {
+        Self { secret, digests: Digests::default(), lately: VecDeque::new() }
+    }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When it is of no known shape: a sentence without its full stop.
+    pub(crate) fn read(&mut self, asked: &Asked) -> Result<Conversation, String> {
+        const PACKED: &str = "its body is packed in an unknown way, or no text";
+        let came = asked.came();
+        let bytes = &*unpacked(&asked.headers, &came).ok_or(PACKED)?;
+        let alike = self.alike(asked.api, bytes);
+        let seen = alike.and_then(|(n, common)| Some((self.lately.get(n)?, common)));
+        let (body, known) = match seen {
+            Some((seen, common)) => seen.begun(bytes, common),
+            None => (str::from_utf8(bytes).ok().map(str::to_owned).map(Arc::new), Vec::new()),
+        };
+        let body = body.ok_or(PACKED)?;
+        let digests = &mut self.digests;
+        let mut read = Conversation::read(asked, &body, &known, &self.secret, digests);
+        if read.is_err() && !known.is_empty() {
+            // The error is to name the place in the body.
+            read = Conversation::read(asked, &body, &[], &self.secret, digests);
+        }
+        let read = read?;
+        // Of a conversation that goes on, the latest is enough; one that only begins alike stays at hand.
+        let before = alike.map(|(n, _)| n);
+        let goes_on = |seen: &&Seen| 2 * known.len() > seen.messages.len();
+        if let Some(n) = before.filter(|n| self.lately.get(*n).as_ref().is_some_and(goes_on)) {
+            self.lately.remove(n);
+        }
+        self.keep(asked.api, &read);
+        Ok(read)
+    }
+
+    /// Adds what a model answered to a request.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn hear(&mut self, read: &mut Conversation, answer: &str) -> Result<(), String> {
+        read.hear(answer, &mut self.digests)
+    }
+
+    /// Of what was read lately, the body that has most in common with this one, and how much that is.
+    fn alike(&self, api: Api, bytes: &[u8]) -> Option<(usize, usize)> {
+        let of_api = self.lately.iter().enumerate().filter(|(_, seen)| seen.api == api);
+        let common = of_api.map(|(n, seen)| (n, common(seen.body.as_bytes(), bytes)));
+        common.max_by_key(|(_, common)| *common)
+    }
+
+    fn keep(&mut self, api: Api, read: &Conversation) {
+        if read.body.len() < SHORTEST || read.messages.is_empty() {
+            return;
+        }
+        let (body, messages) = (Arc::clone(&read.body), read.messages.clone());
+        self.lately.push_back(Seen { api, body, messages });
+        let bytes =
+            |lately: &VecDeque<Seen>| lately.iter().map(|seen| seen.body.len()).sum::<usize>();
+        while self.lately.len() > MOST.0 || bytes(&self.lately) > MOST.1 {
+            self.lately.pop_front();
+        }
+    }
+}
+
+impl Seen {
+    /// A body of which so many bytes are the same, as text, and those of its messages that are known. `None` where it
+    /// is no text.
+    fn begun(&self, bytes: &[u8], common: usize) -> (Option<Arc<String>>, Vec<ClientMessage>) {
+        let same = self.body.floor_char_boundary(common);
+        let (same, new) = (self.body.get(..same), bytes.get(same..));
+        let new = new.and_then(|new| str::from_utf8(new).ok());
+        let body = same.zip(new).map(|(same, new)| Arc::new([same, new].concat()));
+        let Some(body) = body else { return (None, Vec::new()) };
+        // What stands behind a message tells where it ends and whether others belong to it.
+        let known = self.messages.iter().take_while(|message| message.place.end < common);
+        let known = known.map(|message| message.moved(&self.body, &body)).collect();
+        (Some(body), known)
+    }
+}
+
+/// How many bytes two texts begin with alike.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let steps = a.chunks(STEP).zip(b.chunks(STEP));
+    let same = STEP * steps.take_while(|(a, b)| a == b).count();
+    let rest = a.iter().skip(same).zip(b.iter().skip(same));
+    same.min(a.len()).min(b.len()) + rest.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests;
