@@ -172,6 +172,12 @@ impl From<ReferenceAgentError> for CliError {
     }
 }
 
+impl From<foldback_kv::Error> for CliError {
+    fn from(error: foldback_kv::Error) -> Self {
+        Self::Memory(error.into())
+    }
+}
+
 impl From<foldback_backend_store::Error> for CliError {
     fn from(error: foldback_backend_store::Error) -> Self {
         Self::Memory(error.into())

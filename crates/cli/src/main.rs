@@ -19,6 +19,7 @@ mod settings;
 mod sources;
 mod store;
 mod walk;
+mod watch;
 
 use clap::Parser;
 use cli::Cli;

@@ -2,14 +2,17 @@
 
 mod folder;
 mod naming;
+mod opencode;
 mod survey;
 
+pub(crate) use folder::{files_in, stem};
+pub(crate) use opencode::{Database, is_database};
 pub(crate) use survey::Survey;
 
 use crate::error::CliError;
 use foldback_core::TodoId;
 use foldback_transcript::{Conversation, Conversations, Error as InputError, Limits};
-use folder::{ENDINGS, stem, walk};
+use folder::{ENDINGS, walk};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +137,12 @@ impl Input {
 
     fn conversations(&self) -> Box<dyn Iterator<Item = Result<Sourced, CliError>> + '_> {
         let opened = match self {
+            Self::File { path, .. } if is_database(path) => {
+                return match Database::open(path) {
+                    Ok(sessions) => Box::new(sessions),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                };
+            }
             Self::File { path, .. } => Conversations::from_file(path, Limits::default()),
             Self::Held { name, bytes } => {
                 Conversations::from_reader(name.as_str(), bytes.as_slice(), Limits::default())

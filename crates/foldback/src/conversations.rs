@@ -1,7 +1,9 @@
 //! Whole conversations in and out.
 
+mod follow;
 mod info;
 
+pub use follow::Followed;
 pub use info::TodoInfo;
 pub(crate) use info::origin_of;
 

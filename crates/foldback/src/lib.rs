@@ -74,7 +74,7 @@ mod error;
 mod open_block;
 mod options;
 
-pub use conversations::{Conversations, TodoInfo};
+pub use conversations::{Conversations, Followed, TodoInfo};
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
 };

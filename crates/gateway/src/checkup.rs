@@ -112,6 +112,29 @@ impl Check {
     }
 }
 
+/// A gateway that runs elsewhere, as far as it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Running {
+    /// Its address, without a version.
+    pub url: String,
+    /// The name of the store that it records into, where it does.
+    pub store: Option<String>,
+}
+
+impl Running {
+    /// The gateway at an address.
+    ///
+    /// # Errors
+    /// When none answers there, or it wants another token: a sentence without its full stop.
+    pub async fn at(url: &str, token: Option<&str>) -> Result<Self, String> {
+        let health = health(url, token).await?;
+        let store = health.get("store").and_then(Value::as_str).map(str::to_owned);
+        let is_recording = health.get("recording").and_then(Value::as_bool) == Some(true);
+        Ok(Self { url: bare(url).to_owned(), store: store.filter(|_| is_recording) })
+    }
+}
+
 /// What a gateway says of itself.
 async fn health(url: &str, token: Option<&str>) -> Result<Value, String> {
     let base = bare(url);

@@ -2,6 +2,7 @@
 
 use crate::{GatewayError, Upstream};
 use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
+use foldback_core::TodoId;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct GatewayConfig {
     pub fail_closed: bool,
     /// What clients must send as `x-foldback-token`. An address that other machines reach needs one.
     pub token: Option<String>,
+    /// The todo that a conversation is recorded in where its client names none. Sub-agents have todos of their own.
+    pub todo: Option<TodoId>,
     /// The folder that clients work in, where it is one: `foldback mcp` and searches know a conversation by it.
     pub folder: Option<String>,
     /// Takes a line for each thing that could not be done as it should be.
@@ -58,6 +61,7 @@ impl GatewayConfig {
             check_every: 0,
             fail_closed: false,
             token: None,
+            todo: None,
             folder: None,
             log: Arc::new(|_| {}),
         })
@@ -116,6 +120,13 @@ impl Keeping {
             blake3::derive_key("foldback 2026-11-23 mark of a server's tools", &memory.secret());
         let digest = blake3::Hash::from(key).to_hex();
         format!("({})", digest.get(..8).unwrap_or_default())
+    }
+
+    /// A name of this store that says nothing of where it is: by it two programs see that they have the same one.
+    #[must_use]
+    pub fn store_name(memory: &Memory) -> String {
+        let key = blake3::derive_key("foldback 2026-11-23 name of a store", &memory.secret());
+        blake3::Hash::from(key).to_hex().chars().take(16).collect()
     }
 
     /// What a store is opened with for a gateway: blocks leave when that is cheaper than reading them again, and

@@ -173,11 +173,12 @@ impl Conversation {
         let mut names: Vec<_> = names.collect();
         names.sort();
         let agent = blake3::hash(names.join("\n").as_bytes());
+        let sender = asked.sender.clone().or_in(&read.hints, secret);
         Ok(Self {
             api,
             body: Arc::clone(body),
             class,
-            sender: asked.sender.clone().or_in(&read.hints, secret),
+            sender: if class == Class::SubAgent { sender.of_sub_agent() } else { sender },
             instructions: read.system.or(read.instructions).and_then(standing),
             asked: messages.len(),
             messages,

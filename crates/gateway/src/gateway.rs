@@ -3,6 +3,7 @@
 use crate::config::Reach;
 use crate::forward::forward;
 use crate::guard::Guard;
+use crate::identity::TODO;
 use crate::metrics::metrics;
 use crate::refusal::refusal;
 use crate::{Api, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
@@ -117,7 +118,11 @@ impl Gateway {
     }
 }
 
-async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
+async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response<Body> {
+    let todo = door.gateway.config.todo.as_ref();
+    if let Some(todo) = todo.and_then(|todo| HeaderValue::from_str(todo.as_str()).ok()) {
+        request.headers_mut().entry(TODO).or_insert(todo);
+    }
     let (uri, headers) = (request.uri(), request.headers());
     let api = Api::of(request.method(), uri.path(), headers);
     if let Some(why) = door.guard.refuses(uri, headers) {
@@ -164,6 +169,10 @@ async fn health(gateway: &Gateway, writes: bool) -> Response<Body> {
     let body = serde_json::json!({
         "gateway": "foldback",
         "version": env!("CARGO_PKG_VERSION"),
+        "store": match &gateway.config.keeping {
+            Keeping::On(memory) => Some(Keeping::store_name(memory)),
+            _ => None,
+        },
         "anthropic": gateway.config.anthropic.to_string(),
         "openai": gateway.config.openai.to_string(),
         "recording": !matches!(gateway.config.keeping, Keeping::Off) && trouble.is_none(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 /// The header that carries the token.
-pub(crate) const TOKEN: &str = "x-foldback-token";
+pub const TOKEN: &str = "x-foldback-token";
 
 /// Who may ask: programs of this machine, and those that know the token. A page in a browser can reach this
 /// machine too, under a name of its own; its requests say so in `Host` and `Origin`.

@@ -14,7 +14,7 @@ pub(crate) const SESSION: [&str; 4] =
 pub(crate) const AGENT: [&str; 3] = ["x-foldback-agent", "x-claude-code-agent-id", "thread-id"];
 
 /// The header that names the todo.
-pub(crate) const TODO: &str = "x-foldback-todo";
+pub const TODO: &str = "x-foldback-todo";
 
 /// Headers that name a client's account, or carry its key. An account comes first: it stays when tokens are renewed.
 const CREDENTIALS: [&str; 4] = ["chatgpt-account-id", "authorization", "x-api-key", "api-key"];
@@ -59,6 +59,11 @@ impl Sender {
         let account = account.map(|account| blake3::keyed_hash(secret, account.as_bytes()));
         self.credential = account.or(self.credential);
         self
+    }
+
+    /// The same, where it works for another agent: the todo that is named is that one's.
+    pub(crate) fn of_sub_agent(self) -> Self {
+        Self { todo: None, ..self }
     }
 
     /// A digest of its session and its agent; `None` where it names no session.

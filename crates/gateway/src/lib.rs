@@ -8,7 +8,7 @@
 //! - [`Upstream`] is a provider's address, and where a request goes.
 //! - [`Recorder`] keeps what was said, in a thread of its own: a client waits for it only where something may be left
 //!   out of its request.
-//! - [`self_test`] and [`Check`] say whether all that works here.
+//! - [`self_test`] and [`Check`] say whether all that works here, and [`Running`] what one says that runs elsewhere.
 //! - [`Ledger`] says what each request cost, and what it would have cost whole.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
 //! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it.
@@ -61,10 +61,12 @@ mod usage;
 
 pub use api::Api;
 pub use branches::Branches;
-pub use checkup::Check;
+pub use checkup::{Check, Running};
 pub use config::{GatewayConfig, Keeping, Log, RecallBy};
 pub use error::GatewayError;
 pub use gateway::Gateway;
+pub use guard::TOKEN;
+pub use identity::TODO;
 pub use ledger::{Bill, Checked, Entry, Ledger, Recalls, Sums};
 pub use recorder::Recorder;
 pub use replay::Replay;

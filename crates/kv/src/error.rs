@@ -45,6 +45,14 @@ pub enum Error {
         /// The engine's words.
         detail: String,
     },
+    /// Another program's file could not be read.
+    #[error("{} could not be read as an SQLite database: {detail}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The engine's words.
+        detail: String,
+    },
     /// A key has a number that no store can hold.
     #[error(
         "the key {space} {todo}/{n} is out of range: the todo must be below {}, the number below {}",

@@ -18,6 +18,9 @@
 //! [`Todo`], so that no record can be read without the todo's id, and it gives out and retires the
 //! numbers in the same transactions as any writer. Its own records are all that it reads.
 //!
+//! [`ForeignFile`] is beside all that: it reads the SQLite file of another program, because SQLite enters here and
+//! nowhere else.
+//!
 //! The nouns are [`Kv`], [`Key`] and [`Batch`]; [`open`] chooses the engine, and [`retry`] repeats a write
 //! that came second.
 //!
@@ -62,6 +65,8 @@ mod lock;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod record;
 
+#[cfg(feature = "sqlite")]
+mod foreign;
 mod memory;
 #[cfg(feature = "sled")]
 mod sled;
@@ -72,6 +77,8 @@ pub use crate::batch::{Batch, Delete, Expect, MAX_VALUE_BYTES};
 pub use crate::engine::{Engine, Mode};
 pub use crate::error::Error;
 pub use crate::finding::Finding;
+#[cfg(feature = "sqlite")]
+pub use crate::foreign::ForeignFile;
 pub use crate::key::{Key, Space};
 pub use crate::kv::Kv;
 pub use crate::memory::memory;

@@ -1,8 +1,9 @@
 //! One recorded conversation.
 
 use crate::object::{push_one_line, push_string};
-use crate::{Envelope, Finding, finding};
-use foldback_core::Message;
+use crate::record::object_of;
+use crate::{Envelope, Finding, Format, finding};
+use foldback_core::{Message, Role};
 
 /// A conversation: its messages, and the exact text of everything around them.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +75,35 @@ impl Conversation {
         out
     }
 
+    /// How many of its first messages stay as they are while its log grows: those before a response that is not
+    /// finished, and of those behind the last response the results of its calls, until all are there.
+    #[must_use]
+    pub fn settled(&self) -> usize {
+        let all = self.messages.len();
+        let grows =
+            [Format::ClaudeCodeLog, Format::CodexLog, Format::LangChain, Format::OpenCodeSession];
+        if !grows.contains(&self.envelope.format()) {
+            return all;
+        }
+        let open = self.fact("unfinished_response").and_then(|line| line.parse().ok());
+        let is_open = |message: &Message| open.is_some() && line_of(message) == open;
+        let end = open.and_then(|_| self.messages.iter().rposition(is_open)).unwrap_or(all);
+        let said = self.messages.get(..end).unwrap_or_default();
+        let Some(last) = said.iter().rposition(|message| *message.role() == Role::Assistant) else {
+            return end;
+        };
+        let calls = said.get(last).map_or(0, |message| message.tool_calls().len());
+        let behind = said.get(last + 1..).unwrap_or_default();
+        let results = behind.iter().take_while(|message| *message.role() == Role::Tool).count();
+        if results < calls { last + 1 + results } else { end }
+    }
+
+    /// What is stated of the file or session that it was converted from, as JSON.
+    pub(crate) fn fact(&self, key: &str) -> Option<String> {
+        let source = self.envelope.get("source")?;
+        Some(object_of(&source)?.get(key)?.get().to_owned())
+    }
+
     /// What is odd about the conversation, in the order of its messages: each with what a view of
     /// it does about that. An empty list says that it is a valid request as it stands but for the
     /// place of its instructions.
@@ -81,6 +111,11 @@ impl Conversation {
     pub fn check(&self) -> Vec<Finding> {
         finding::check(&self.messages, &self.envelope)
     }
+}
+
+/// The line of its log on which a converted message begins.
+pub(crate) fn line_of(message: &Message) -> Option<u64> {
+    object_of(message.json())?.object("source")?.get("line")?.get().parse().ok()
 }
 
 /// The id in a JSON value: a string, or a number as it is written.

@@ -2,12 +2,12 @@
 
 use crate::conversion::Conversion;
 use crate::draft::{list_of, quoted};
-use crate::format::{self, Context, Fit, LOGS, Log, describe_bytes};
+use crate::format::{self, Context, Log, describe_bytes};
 use crate::input::{Input, Line};
-use crate::record::{Record, json_of, object_of};
-use crate::scan::{check_depth, scan};
+use crate::looks::{Looks, is_begun, lines_of, text_of, what_is};
+use crate::record::{Record, json_of};
+use crate::scan::check_depth;
 use crate::{Conversation, Error, Limits, Place, agent_meta};
-use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
@@ -31,6 +31,10 @@ pub struct Conversations<'a> {
     ready: VecDeque<Ready>,
     /// What stands beside the file of an agent.
     meta: Option<String>,
+    /// The format whose lines belong together, where it is one.
+    log: Option<&'static Log>,
+    /// Whether the input is one JSON value over several lines.
+    is_one_value: bool,
 }
 
 /// A conversation, or a damaged line, and where it begins.
@@ -51,15 +55,6 @@ enum State {
 enum Nature {
     Lines(State),
     Log(&'static Log),
-}
-
-/// What one line looks like.
-enum Looks {
-    Log(&'static Log),
-    /// What stands in such a log beside its messages.
-    BesideLog(&'static Log),
-    Conversation,
-    Foreign,
 }
 
 /// So many lines are looked at to tell what an input is.
@@ -92,8 +87,35 @@ impl<'a> Conversations<'a> {
         limits: Limits,
     ) -> Result<Self, Error> {
         let input = Input::open(name.into(), Box::new(reader), limits)?;
-        let (seen, ready) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { input, state: State::Fresh, line: 0, seen, ready, meta: None })
+        let (seen, ready, state) = (VecDeque::new(), VecDeque::new(), State::Fresh);
+        let (meta, log, is_one_value) = (None, None, false);
+        Ok(Self { input, state, line: 0, seen, ready, meta, log, is_one_value })
+    }
+
+    /// The same with what stands beside the file of an agent.
+    pub(crate) fn with_meta(self, meta: Option<String>) -> Self {
+        Self { meta, ..self }
+    }
+
+    /// The same, where the input is the rest of a file, behind so many bytes and lines.
+    pub(crate) fn behind(mut self, bytes: u64, lines: u64) -> Self {
+        self.input.stands_behind(bytes, lines);
+        self
+    }
+
+    /// The input, as far as it was read.
+    pub(crate) fn input(&self) -> &Input<'a> {
+        &self.input
+    }
+
+    /// The format whose lines belong together, where the input was found to be of one.
+    pub(crate) fn log(&self) -> Option<&'static Log> {
+        self.log
+    }
+
+    /// Whether the input was found to be one JSON value over several lines.
+    pub(crate) fn is_one_value(&self) -> bool {
+        self.is_one_value
     }
 
     /// The line on which the conversation given last begins, counted from 1; 0 before the first.
@@ -147,7 +169,10 @@ impl<'a> Conversations<'a> {
         }
         match self.look()? {
             Nature::Lines(state) => self.state = state,
-            Nature::Log(log) => self.read_log(log)?,
+            Nature::Log(log) => {
+                self.log = Some(log);
+                self.read_log(log)?;
+            }
         }
         Ok(())
     }
@@ -174,6 +199,7 @@ impl<'a> Conversations<'a> {
                     self.seen.extend(lines);
                     continue;
                 }
+                self.is_one_value = true;
             }
             let found = match json_of(&line, &self.place(line.number), self.input.limits()) {
                 Ok(text) => Some(what_is(text, first)),
@@ -294,8 +320,7 @@ impl Conversations<'static> {
         let path = path.as_ref();
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| Error::Io { file: name.clone(), source })?;
-        let conversations = Self::from_reader(name, file, limits)?;
-        Ok(Self { meta: agent_meta::beside(path, &limits), ..conversations })
+        Ok(Self::from_reader(name, file, limits)?.with_meta(agent_meta::beside(path, &limits)))
     }
 }
 
@@ -320,66 +345,5 @@ fn state_reading(damaged: &[u64], unfinished: Option<&Line>, conversion: &mut Co
     if let Some(line) = unfinished {
         let text = quoted(&String::from_utf8_lossy(&line.bytes));
         conversion.fact("unfinished", &format!("{{\"line\":{},\"text\":{text}}}", line.number));
-    }
-}
-
-/// What a JSON text looks like; the flag says that it is the first of its input.
-fn what_is(text: &str, first: bool) -> Looks {
-    if let Some(object) = object_of(text).filter(|object| !format::holds_messages(object)) {
-        let fits = |fit: Fit| LOGS.iter().find(|log| (log.fit)(&object, first) == fit);
-        if let Some(log) = fits(Fit::Yes) {
-            return Looks::Log(log);
-        }
-        if let Some(log) = fits(Fit::Maybe) {
-            return Looks::BesideLog(log);
-        }
-    }
-    if format::knows(text) { Looks::Conversation } else { Looks::Foreign }
-}
-
-/// Whether a line is the beginning of a JSON value that goes on behind it.
-fn is_begun(line: &Line) -> bool {
-    let begin = line.bytes.trim_ascii_start().first();
-    matches!(begin, Some(b'{' | b'[')) && !scan(&line.bytes).complete
-}
-
-/// The lines of a text that looked like one JSON value, because its first line is cut off, and is
-/// none: its second line is a whole object, or one behind that is of a known format.
-fn lines_of(text: &Line) -> Option<Vec<Line>> {
-    let is_json = |bytes: &[u8]| serde_json::from_slice::<&RawValue>(bytes).is_ok();
-    if is_json(&text.bytes) {
-        return None;
-    }
-    let mut lines = Vec::new();
-    let (mut number, mut offset) = (text.number, text.offset);
-    for bytes in text.bytes.split_inclusive(|byte| *byte == b'\n') {
-        if !bytes.trim_ascii().is_empty() {
-            lines.push(Line { number, offset, bytes: bytes.to_vec() });
-        }
-        number += 1;
-        offset += bytes.len() as u64;
-    }
-    let mut behind = lines.iter().enumerate().skip(1);
-    let are_lines = behind.any(|(at, line)| {
-        let bytes = line.bytes.trim_ascii();
-        let is_known = || {
-            let text = std::str::from_utf8(bytes);
-            text.is_ok_and(|text| !matches!(what_is(text, false), Looks::Foreign))
-        };
-        bytes.starts_with(b"{") && is_json(bytes) && (at == 1 || is_known())
-    });
-    are_lines.then_some(lines)
-}
-
-/// The text of a line, without the white space around it.
-pub(crate) fn text_of<'l>(line: &'l Line, place: &Place) -> Result<&'l str, Error> {
-    match std::str::from_utf8(&line.bytes) {
-        Ok(text) => Ok(text.trim_matches([' ', '\t', '\r', '\n'])),
-        Err(error) => {
-            let good = error.valid_up_to();
-            let breaks = line.bytes.iter().take(good).filter(|b| **b == b'\n').count() as u64;
-            let place = Place { file: place.file.clone(), line: place.line + breaks };
-            Err(Error::Utf8 { place, offset: line.offset + good as u64 })
-        }
     }
 }

@@ -69,6 +69,15 @@ impl<'a> Input<'a> {
         &self.limits
     }
 
+    /// Counts lines and bytes from here on, as of a text behind so many.
+    pub(crate) fn stands_behind(&mut self, bytes: u64, lines: u64) {
+        (self.bytes, self.lines) = (self.bytes + bytes, self.lines + lines);
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.reader.get_ref(), Unpacked::Zstd { .. })
+    }
+
     /// How many lines were given out or passed over.
     pub(crate) fn lines(&self) -> u64 {
         self.lines

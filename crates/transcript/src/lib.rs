@@ -9,8 +9,8 @@
 //! [...]}` per line), bare chat-completions arrays and chat-completions bodies.
 //!
 //! Converted: Anthropic Messages bodies and lists of their messages; bodies inside lines of logs and
-//! batches, with the answer as the last message; session logs of Claude Code and Codex; messages of
-//! LangChain and LangGraph. What a message of ours has no place for stands under its key `source`,
+//! batches, with the answer as the last message; session logs of Claude Code and Codex; sessions of
+//! OpenCode; messages of LangChain and LangGraph. What a message of ours has no place for stands under its key `source`,
 //! and whatever is no message under the conversation's, so that nothing is lost and foldback JSON
 //! Lines hold it all. [`anthropic`] writes request bodies; one that was read is written as it was.
 //!
@@ -39,6 +39,8 @@
 //! nobody answered, times that run backwards) is stated by [`Conversation::check`]; the repairs
 //! belong to whoever makes a request of it. It knows no todo and no token count.
 //!
+//! [`Growing`] reads a file while another program writes it, and gives what is new.
+//!
 //! White space around a conversation is not part of it: a byte order mark, the newline or CRLF
 //! behind a line and blank lines are passed over. White space inside it is kept.
 //!
@@ -62,8 +64,10 @@ mod envelope;
 mod error;
 mod finding;
 mod format;
+mod growing;
 mod input;
 mod limits;
+mod looks;
 mod message_line;
 mod object;
 mod options;
@@ -77,6 +81,7 @@ pub use envelope::Envelope;
 pub use error::{Error, Place};
 pub use finding::{Finding, FindingKind};
 pub use format::{Format, anthropic, chat, responses};
+pub use growing::{Growing, Grown};
 pub use limits::Limits;
 pub use message_line::{MessageLines, read_message_line};
 pub use options::Options;

@@ -1,7 +1,7 @@
 //! JSON Lines of single messages, as they are recorded one by one.
 
-use crate::conversations::text_of;
 use crate::input::Input;
+use crate::looks::text_of;
 use crate::object::Object;
 use crate::scan::{check_depth, json_error};
 use crate::{Error, Limits, Place};

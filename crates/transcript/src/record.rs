@@ -1,7 +1,7 @@
 //! Lines of an input whose lines belong together.
 
-use crate::conversations::text_of;
 use crate::input::Line;
+use crate::looks::text_of;
 use crate::object::Object;
 use crate::scan::{check_depth, json_error};
 use crate::{Error, Limits, Place};
@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 /// One line of a session log, or the whole of a log that is one JSON value: valid JSON, without the
 /// white space around it.
+#[derive(Clone)]
 pub(crate) struct Record {
     /// Which line it begins with, counted from 1.
     pub(crate) line: u64,

@@ -5,6 +5,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
 use crate::sources::{Sourced, Sources, Survey};
 use crate::store;
+use crate::watch::{Batch, Watch};
 use clap::Args;
 use foldback::ErrorKind;
 use foldback_core::{Recorded, TodoId, thousands};
@@ -23,20 +24,29 @@ use std::path::PathBuf;
 ///
 /// Formats are told from the content: foldback JSON Lines; chat-completions arrays and bodies;
 /// Anthropic Messages bodies and lists of messages; either body inside a line of a log or batch;
-/// session logs of Claude Code and Codex; messages of LangChain and LangGraph. Whatever has no place
+/// session logs of Claude Code and Codex; sessions of OpenCode, in its database (opencode.db) or as `opencode export`
+/// prints them; messages of LangChain and LangGraph. Whatever has no place
 /// in a message is kept under "source", and comes back with an export.
 ///
 /// Of a folder, folders named tool-results and files named *.meta.json, which belong to session logs,
 /// are passed over; so, with a note, are files that hold no conversation, and packed files that stand
 /// beside the plain ones.
 ///
+/// With --watch, what is there is recorded, and then what other programs write, until Ctrl-C: each message once,
+/// whatever becomes of the files. A line counts once it is ended, and a response once the log says that it is. A
+/// conversation that went back to an earlier point, or was written anew behind the same beginning, goes on in its
+/// todo, behind all that stands there. One that begins otherwise than its todo goes into a todo of its name and a
+/// number. What cannot be read is told and passed over. Blocks close as they do while an agent works; `foldback
+/// import` closes the last one.
+///
 /// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",
 /// "blocks"}; `recorded` counts the messages written now, `held` those that were there before,
-/// `blocks` the blocks closed now.
+/// `blocks` the blocks closed now. With --watch, a line each time that messages were written.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback import examples/coding-session.jsonl
   foldback import --todo release-7 chat.json
+  foldback import --watch ~/.claude/projects ~/.codex/sessions
   zcat old.jsonl.gz | foldback import -")]
 pub(crate) struct Import {
     /// Files of conversations or session logs, plain or .zst, folders of such files, or - for
@@ -52,6 +62,10 @@ pub(crate) struct Import {
     /// conversations whose todo holds something else, and go on behind them
     #[arg(long)]
     lenient: bool,
+
+    /// Go on recording what is written to the files, and to new ones of the folders, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["todo", "lenient"])]
+    watch: bool,
 }
 
 #[derive(Serialize)]
@@ -66,6 +80,9 @@ struct ImportJson<'a> {
 
 impl Import {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if self.watch {
+            return watch(self.files, globals, out);
+        }
         let out = &out.finishing();
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
         let survey = sources.survey(out)?;
@@ -115,6 +132,25 @@ impl Import {
     }
 }
 
+/// Records what is written to files, until Ctrl-C.
+fn watch(files: Vec<PathBuf>, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+    for file in &files {
+        let is_named = file.as_os_str() != "-";
+        let found = is_named.then(|| std::fs::metadata(file)).transpose().map_err(|source| {
+            CliError::Io { what: format!("{} could not be read", file.display()), source }
+        })?;
+        if !found.is_some_and(|found| found.is_file() || found.is_dir()) {
+            return Err(CliError::Usage(format!(
+                "{} can be read only once; --watch expects files and folders",
+                file.display()
+            )));
+        }
+    }
+    let memory = store::open_for_writing(globals, out)?;
+    Watch::new(files, &memory, out).run(&|batch| print(out, &ImportJson::of_batch(batch)))?;
+    Ok(Outcome::Done)
+}
+
 /// Whether a conversation that its todo does not take is passed over. A log that was still being
 /// written when it was recorded is nobody's fault.
 pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
@@ -144,11 +180,16 @@ fn next_step(
 }
 
 impl<'a> ImportJson<'a> {
-    fn of(todo: &'a TodoId, sourced: &'a Sourced, recorded: &[Recorded]) -> Self {
+    fn of(todo: &'a TodoId, sourced: &'a Sourced, recorded: &'a [Recorded]) -> Self {
         let conversation = &sourced.conversation;
-        let messages = conversation.messages.len() as u64;
+        let (id, messages) = (conversation.id.as_deref(), conversation.messages.len() as u64);
+        Self::of_batch(&Batch { id, todo, messages, recorded })
+    }
+
+    fn of_batch(batch: &Batch<'a>) -> Self {
+        let Batch { id, todo, messages, recorded } = *batch;
         Self {
-            id: conversation.id.as_deref(),
+            id,
             todo_id: todo,
             messages,
             recorded: recorded.len() as u64,

@@ -2,11 +2,13 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::gateway::{Client, Hosted, Providers, Recall, RecallArg, runtime};
+use crate::gateway::{Client, Hosted, Pointer, Providers, Recall, RecallArg, runtime};
 use crate::output::{Output, text};
 use crate::run::{Heard, Signals};
+use crate::store;
 use clap::Args;
-use foldback_gateway::{GatewayConfig, Keeping, Log};
+use foldback_core::TodoId;
+use foldback_gateway::{GatewayConfig, Keeping, Log, Running, TODO, TOKEN};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -24,16 +26,32 @@ use tokio::signal::unix::{SignalKind, signal};
 /// name; any other program finds the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. Where these
 /// are set already, that is where the gateway passes requests on to.
 ///
+/// With --gateway it uses one that runs already, which keeps its own store, providers and way of recalling; a note says
+/// where that is not the store that other commands look in.
+///
 /// Options of foldback stand before the program's name; everything behind it is the program's.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback wrap claude
   foldback wrap codex exec \"what does this repository do?\"
+  foldback wrap --todo release-7 claude
+  foldback wrap --gateway http://127.0.0.1:8377 claude
   foldback wrap --openai-url http://127.0.0.1:8080/v1 aider --model openai/qwen3
   foldback wrap python my_agent.py")]
 pub(crate) struct Wrap {
     #[command(flatten)]
     providers: Providers,
+
+    /// Use the gateway that runs there [token: FOLDBACK_GATEWAY_TOKEN]
+    #[arg(long, value_name = "URL", conflicts_with_all = [
+        "anthropic_url", "openai_url", "no_record", "record", "recall", "fail_closed",
+    ])]
+    gateway: Option<String>,
+
+    /// The todo that the conversation is recorded in, in place of one that is named after the program; sub-agents have
+    /// todos of their own
+    #[arg(long, value_name = "ID")]
+    todo: Option<TodoId>,
 
     /// The program, and what it is started with
     #[arg(
@@ -47,6 +65,9 @@ pub(crate) struct Wrap {
 
 impl Wrap {
     pub(crate) fn run(mut self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        if let Some(url) = self.gateway.take() {
+            return self.beside(&url, globals, out);
+        }
         let lines = Arc::new(Mutex::new(Vec::<String>::new()));
         let taken = Arc::clone(&lines);
         // The terminal is the program's until it ends.
@@ -57,6 +78,7 @@ impl Wrap {
         let by_client = if client.has_tools() { RecallArg::Mcp } else { RecallArg::Stream };
         let recall = *self.providers.recall.get_or_insert(by_client);
         let mut config = self.providers.config(globals, out, log)?;
+        config.todo = self.todo.take();
         config.folder = std::env::current_dir().ok().map(|dir| dir.display().to_string());
         let ended = runtime()?.block_on(self.wrapped(&name, client, recall, config, out));
         for line in lines.lock().iter() {
@@ -109,22 +131,10 @@ impl Wrap {
             }
             None => None,
         };
-        let variable = |name: &str| std::env::var(name).ok();
+        let url = hosted.url();
         let address = recall.as_ref().map(|recall| recall.url.as_str());
-        let launch = client.launch(&hosted.url(), address, variable).map_err(CliError::Usage)?;
-        let started = Command::new(name)
-            .args(launch.arguments)
-            .args(self.program.iter().skip(1))
-            .envs(launch.environment)
-            .kill_on_drop(true)
-            .spawn();
-        let status = match started {
-            Ok(mut child) => {
-                let waited = waited(&mut child, &mut signals).await;
-                waited.map_err(|source| (format!("waiting for {}", name.display()), source))
-            }
-            Err(source) => Err((format!("starting {}", name.display()), source)),
-        };
+        let pointer = Pointer { url: &url, recall: address, headers: &[] };
+        let status = self.ended(name, client, &pointer, &mut signals).await;
         if let Some(recall) = recall {
             recall.end().await;
         }
@@ -143,9 +153,72 @@ impl Wrap {
                 text::short(whole),
             ));
         }
-        let status = status.map_err(|(what, source)| CliError::Io { what, source })?;
-        Ok(Outcome::Program(code_of(status)))
+        Ok(Outcome::Program(code_of(status?)))
     }
+
+    /// Runs the program with a gateway that runs elsewhere.
+    fn beside(self, url: &str, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let token = std::env::var("FOLDBACK_GATEWAY_TOKEN").ok().filter(|token| !token.is_empty());
+        let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
+        runtime()?.block_on(async {
+            let mut signals = Signals::open();
+            let found = Running::at(url, token.as_deref()).await;
+            let gateway = found.map_err(CliError::NotFound)?;
+            tell_of_store(&gateway, globals, out)?;
+            let todo = self.todo.as_ref().map(|todo| (TODO, todo.to_string()));
+            let headers: Vec<_> =
+                todo.into_iter().chain(token.map(|token| (TOKEN, token))).collect();
+            let pointer = Pointer { url: &gateway.url, recall: None, headers: &headers };
+            let status = self.ended(&name, Client::of(&name), &pointer, &mut signals).await?;
+            Ok(Outcome::Program(code_of(status)))
+        })
+    }
+
+    /// Starts the program, and waits for its end.
+    async fn ended(
+        &self,
+        name: &Path,
+        client: Client,
+        pointer: &Pointer<'_>,
+        signals: &mut Signals,
+    ) -> Result<ExitStatus, CliError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let launch = client.launch(pointer, variable).map_err(CliError::Usage)?;
+        let started = Command::new(name)
+            .args(launch.arguments)
+            .args(self.program.iter().skip(1))
+            .envs(launch.environment)
+            .kill_on_drop(true)
+            .spawn();
+        let failed = |what: &str, source| CliError::Io {
+            what: format!("{what} {}", name.display()),
+            source,
+        };
+        let mut child = started.map_err(|source| failed("starting", source))?;
+        waited(&mut child, signals).await.map_err(|source| failed("waiting for", source))
+    }
+}
+
+/// Says where what passes through a gateway is not found in the store that this command would use.
+fn tell_of_store(gateway: &Running, globals: &Globals, out: &Output) -> Result<(), CliError> {
+    let Some(theirs) = &gateway.store else {
+        out.note(format_args!("the gateway at {} records nothing", gateway.url));
+        return Ok(());
+    };
+    let own = match store::open_for_reading(globals) {
+        Ok(memory) => Some(Keeping::store_name(&memory)),
+        Err(CliError::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    if own.as_ref() != Some(theirs) {
+        let dir = store::folder(globals)?;
+        out.note(format_args!(
+            "the gateway at {} records into another store than {}; --store names the one to look in",
+            gateway.url,
+            dir.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Waits for the program. At a terminal Ctrl-C reaches it by itself, for it is in the foreground too; any other

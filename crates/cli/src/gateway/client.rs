@@ -1,7 +1,7 @@
 //! The clients that are known, and how each is pointed at a gateway.
 
 use super::recall::SERVER;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -20,6 +20,19 @@ pub(crate) enum Client {
 
 /// Settings of OpenCode, as JSON.
 const OPENCODE: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// Headers that Claude Code sends with each request, a line for each.
+const CLAUDE_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
+
+/// Where a program finds a gateway, and what it tells it.
+pub(crate) struct Pointer<'a> {
+    /// The gateway's address.
+    pub(crate) url: &'a str,
+    /// The address of the server of the memory's tools, where the program is given one.
+    pub(crate) recall: Option<&'a str>,
+    /// What is sent with each request.
+    pub(crate) headers: &'a [(&'static str, String)],
+}
 
 /// What a program is started with.
 pub(crate) struct Launch {
@@ -45,14 +58,19 @@ impl Client {
         matches!(self, Self::ClaudeCode | Self::OpenCode)
     }
 
-    /// How it is started so that it asks the gateway at `url`, and has the tools of the server at `recall`. `variable`
-    /// reads the environment.
+    /// How it is started so that it asks the gateway. `variable` reads the environment.
     pub(crate) fn launch(
         self,
-        url: &str,
-        recall: Option<&str>,
+        pointer: &Pointer<'_>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Launch, String> {
+        let Pointer { url, recall, headers } = *pointer;
+        if let (Some((name, _)), Self::Codex | Self::Other) = (headers.first(), self) {
+            return Err(format!(
+                "{name} would have to be sent with each request, and this program is not known to send headers of ours; \
+                 expected was Claude Code or OpenCode, or no --gateway: a gateway of its own needs none"
+            ));
+        }
         let with_version = format!("{url}/v1");
         let mut launch = Launch {
             arguments: Vec::new(),
@@ -70,6 +88,12 @@ impl Client {
         }
         match self {
             Self::ClaudeCode => {
+                if !headers.is_empty() {
+                    let own = variable(CLAUDE_HEADERS).filter(|own| !own.trim().is_empty());
+                    let ours = headers.iter().map(|(name, value)| format!("{name}: {value}"));
+                    let all: Vec<_> = own.into_iter().chain(ours).collect();
+                    launch.environment.push((CLAUDE_HEADERS, all.join("\n")));
+                }
                 if let Some(recall) = recall {
                     launch.arguments.extend(claude_code());
                     launch.environment.push((RECALL, recall.to_owned()));
@@ -80,7 +104,9 @@ impl Client {
                     vec!["-c".into(), format!("openai_base_url={}", json!(with_version)).into()];
             }
             Self::OpenCode => {
-                let settings = opencode(variable(OPENCODE).as_deref(), &with_version, recall)?;
+                let own = variable(OPENCODE);
+                let pointer = Pointer { url: &with_version, ..*pointer };
+                let settings = opencode(own.as_deref(), &pointer)?;
                 launch.environment.push((OPENCODE, settings));
                 // It wants the version in either address.
                 launch.environment.push(("ANTHROPIC_BASE_URL", with_version));
@@ -106,38 +132,49 @@ fn claude_code() -> [OsString; 2] {
 
 /// OpenCode's settings with the address for both providers. All else that the user has set stays; an address of the
 /// user's would be lost, and a key sent elsewhere, so it is refused.
-fn opencode(own: Option<&str>, url: &str, recall: Option<&str>) -> Result<String, String> {
+fn opencode(own: Option<&str>, pointer: &Pointer<'_>) -> Result<String, String> {
+    let Pointer { url, recall, headers } = *pointer;
     let own = own.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
     let mut settings: Value =
         serde_json::from_str(own).map_err(|error| format!("{OPENCODE} holds no JSON: {error}"))?;
     for provider in ["anthropic", "openai"] {
-        let mut at = &mut settings;
-        for key in ["provider", provider, "options", "baseURL"] {
-            let object = at.as_object_mut();
-            let object =
-                object.ok_or_else(|| format!("{OPENCODE} has no object around {key:?}"))?;
-            at = object.entry(key).or_insert_with(|| json!({}));
-        }
-        if at.as_str().is_some_and(|own| own != url) {
+        let options = object_at(&mut settings, &["provider", provider, "options"])?;
+        let address = options.insert("baseURL".to_owned(), json!(url));
+        if address.is_some_and(|own| own != *url) {
             return Err(format!(
                 "{OPENCODE} names an address for {provider}; expected was none: name it with \
                  --anthropic-url or --openai-url, and requests are passed on to there"
             ));
         }
-        *at = json!(url);
+        if !headers.is_empty() {
+            let own = object_at(&mut settings, &["provider", provider, "options", "headers"])?;
+            own.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
+        }
     }
-    if let (Some(recall), Some(settings)) = (recall, settings.as_object_mut()) {
-        let servers = settings.entry("mcp").or_insert_with(|| json!({})).as_object_mut();
-        let servers = servers.ok_or_else(|| format!("{OPENCODE} has no object under \"mcp\""))?;
-        servers
-            .insert(SERVER.to_owned(), json!({ "type": "remote", "url": recall, "enabled": true }));
+    if let Some(recall) = recall {
+        let server = json!({ "type": "remote", "url": recall, "enabled": true });
+        object_at(&mut settings, &["mcp"])?.insert(SERVER.to_owned(), server);
     }
     Ok(settings.to_string())
 }
 
+/// The object under keys of OpenCode's settings, each in the one before; made where it is missing.
+fn object_at<'s>(
+    settings: &'s mut Value,
+    keys: &[&str],
+) -> Result<&'s mut Map<String, Value>, String> {
+    let wrong = |key: &str| format!("{OPENCODE} has no object around or under {key:?}");
+    let mut at = settings;
+    for key in keys {
+        let object = at.as_object_mut().ok_or_else(|| wrong(key))?;
+        at = object.entry(*key).or_insert_with(|| json!({}));
+    }
+    at.as_object_mut().ok_or_else(|| wrong(keys.last().copied().unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Client, opencode};
+    use super::{CLAUDE_HEADERS, Client, Pointer, opencode};
     use std::path::Path;
 
     #[test]
@@ -148,17 +185,35 @@ mod tests {
         assert_eq!(Client::of(Path::new("aider")), Client::Other);
     }
 
+    const NOTHING: Pointer<'_> =
+        Pointer { url: "http://127.0.0.1:1/v1", recall: None, headers: &[] };
+
     #[test]
     fn gw17_settings_of_the_user_stay() {
         let own = r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k"}}}}"#;
-        let settings = opencode(Some(own), "http://127.0.0.1:1/v1", None).unwrap();
+        let settings = opencode(Some(own), &NOTHING).unwrap();
         assert_eq!(
             settings,
             r#"{"theme":"dark","provider":{"openai":{"options":{"apiKey":"k","baseURL":"http://127.0.0.1:1/v1"}},"anthropic":{"options":{"baseURL":"http://127.0.0.1:1/v1"}}}}"#
         );
         let other = r#"{"provider":{"openai":{"options":{"baseURL":"https://mine/v1"}}}}"#;
-        assert!(opencode(Some(other), "u", None).unwrap_err().contains("--openai-url"));
-        assert!(opencode(Some("[1]"), "u", None).unwrap_err().contains("provider"));
-        assert!(opencode(Some("{"), "u", None).unwrap_err().contains("no JSON"));
+        assert!(opencode(Some(other), &NOTHING).unwrap_err().contains("--openai-url"));
+        assert!(opencode(Some("[1]"), &NOTHING).unwrap_err().contains("provider"));
+        assert!(opencode(Some("{"), &NOTHING).unwrap_err().contains("no JSON"));
+    }
+
+    #[test]
+    fn gw17_headers_stand_beside_those_of_the_user() {
+        let headers = [("x-foldback-todo", "quay".to_owned())];
+        let pointer = Pointer { headers: &headers, ..NOTHING };
+        let own = r#"{"provider":{"openai":{"options":{"headers":{"x-own":"1"}}}}}"#;
+        let settings = opencode(Some(own), &pointer).unwrap();
+        assert!(settings.contains(r#""headers":{"x-own":"1","x-foldback-todo":"quay"}"#));
+        let own = |name: &str| (name == CLAUDE_HEADERS).then(|| "x-own: 1".to_owned());
+        let launch = Client::ClaudeCode.launch(&pointer, own).unwrap();
+        let sent = launch.environment.iter().find(|(name, _)| *name == CLAUDE_HEADERS);
+        assert_eq!(sent.unwrap().1, "x-own: 1\nx-foldback-todo: quay");
+        let refused = Client::Codex.launch(&pointer, |_| None).err().unwrap();
+        assert!(refused.contains("x-foldback-todo") && refused.contains("--gateway"), "{refused}");
     }
 }

@@ -113,7 +113,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// What a gateway runs on.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|source| CliError::Io { what: "starting a gateway".to_owned(), source })
+    runtime.map_err(|source| CliError::Io { what: "starting threads".to_owned(), source })
 }
 
 /// A gateway that is being served.

@@ -4,6 +4,6 @@ mod client;
 mod hosted;
 mod recall;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Pointer};
 pub(crate) use hosted::{Hosted, Providers, RecallArg, notes, runtime};
 pub(crate) use recall::Recall;

@@ -3,7 +3,7 @@
 use super::{Input, cannot_read};
 use crate::error::CliError;
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Endings of files that are taken from a folder.
 pub(super) const ENDINGS: [&str; 4] = [".jsonl", ".json", ".jsonl.zst", ".json.zst"];
@@ -26,6 +26,21 @@ pub(super) fn walk(
     let entries = entries(dir).map_err(|source| cannot_read(dir, source))?;
     add(entries, DEPTH, inputs, notes);
     Ok(())
+}
+
+/// The file of this path, or those of the folder; none where there is neither.
+pub(crate) fn files_in(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let (mut inputs, mut notes) = (Vec::new(), Vec::new());
+    // A folder that is not there may come back.
+    let _ = walk(path, &mut inputs, &mut notes);
+    let file = |input| match input {
+        Input::File { path, .. } => Some(path),
+        Input::Closed(_) | Input::Held { .. } => None,
+    };
+    inputs.into_iter().filter_map(file).collect()
 }
 
 fn entries(dir: &Path) -> std::io::Result<Vec<DirEntry>> {
@@ -64,7 +79,7 @@ fn add(entries: Vec<DirEntry>, depth: usize, inputs: &mut Vec<Input>, notes: &mu
 }
 
 /// The name of a file without folder and endings.
-pub(super) fn stem(file: &str) -> String {
+pub(crate) fn stem(file: &str) -> String {
     let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_else(|| file.to_owned());
     let ending =

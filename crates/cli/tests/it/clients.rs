@@ -4,9 +4,11 @@
 
 use crate::gateway::wrapping;
 use crate::shell::{Ran, Shell};
+use crate::wrap_beside::Running;
 use foldback_testkit::upstream::{Answer, Said, Seen, Upstream};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 
@@ -98,6 +100,18 @@ fn wrapped_with(
     let provider = runtime.block_on(Upstream::start(script));
     let mut command = wrapping(shell, &provider);
     command.args(options);
+    let ran = started(shell, command, program, args, env);
+    (ran, provider.seen())
+}
+
+/// Runs a client by a command that wraps it.
+fn started(
+    shell: &Shell,
+    mut command: Command,
+    program: &PathBuf,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> Ran {
     let work = shell.path("work");
     command.current_dir(&work).env("PWD", &work).env("HOME", shell.path("home"));
     command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME").env_remove("XDG_STATE_HOME");
@@ -106,8 +120,7 @@ fn wrapped_with(
     }
     command.envs(env.iter().copied());
     command.arg(program).args(args).stdin(std::process::Stdio::null());
-    let ran = Ran::of(command.output().unwrap());
-    (ran, provider.seen())
+    Ran::of(command.output().unwrap())
 }
 
 /// So many files are read before something is asked that stood in the third.
@@ -228,6 +241,114 @@ fn gw17_opencode_is_wrapped() {
     assert_eq!(answered(&shell).len(), 1, "{:?} {ran:?}", shell.todos());
     // GW6: it has asked for a title as well.
     assert_eq!((seen.len(), shell.todos().len()), (3, 1), "{:?}", shell.todos());
+}
+
+/// GW17: with a gateway that runs, what names the todo and opens the gateway is sent with each request.
+#[test]
+fn gw17_clients_send_what_a_running_gateway_is_told() {
+    let claude = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
+    let opencode = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
+    let question = "Which port is it? Read a.txt.";
+    for (name, args, env) in [
+        ("bin/claude", vec!["-p", question, "--allowedTools", "Read"], &claude[..]),
+        ("bin/opencode", vec!["run", "-m", "anthropic/claude-sonnet-4-5", question], &opencode),
+    ] {
+        let Some(program) = client(name) else { continue };
+        let shell = Shell::new();
+        shell.folders(&["home", "work"]);
+        let file = shell.write("work/a.txt", "The port is 7001.\n");
+        let runtime = Runtime::new().unwrap();
+        let provider = runtime.block_on(Upstream::start(reading(&file)));
+        let gateway = Running::begin(&shell, &provider, &["--token", "t-canary"]);
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.store()).env("FOLDBACK_GATEWAY_TOKEN", "t-canary");
+        command.args(["wrap", "--gateway", &gateway.url, "--todo", "harbour"]);
+        let ran = started(&shell, command, &program, &args, env);
+        assert_eq!(ran.code, 0, "{name}: {ran:?}");
+        assert!(ran.text().contains("The port is 7001."), "{name}: {ran:?}");
+        gateway.end();
+        assert_eq!(shell.todos(), ["harbour"], "{name}");
+        assert_eq!(answered(&shell).len(), 1, "{name}");
+        let passed = |name: &str| provider.seen().iter().any(|seen| seen.header(name).is_some());
+        assert!(!passed("x-foldback-token") && !passed("x-foldback-todo"), "{name}");
+    }
+}
+
+/// How a client's instructions for a summary of its own begin.
+const SUMMARIES: [&str; 2] =
+    ["CRITICAL: Respond with TEXT ONLY", "You are a context summarization agent"];
+
+/// GW17: a client judges how full its window is by what was billed. What was left out is not billed, so it does not
+/// sum up a conversation that is larger than the window; with nothing left out it does.
+#[test]
+fn gw17_clients_do_not_compact_what_is_folded() {
+    let claude = [
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CODE_DISABLE_THINKING", "1"),
+        // Where nobody says how large its window is, it waits for the provider's refusal.
+        ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "200k"),
+    ];
+    let opencode = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
+    let model = "claude-haiku-4-5";
+    let named = format!("anthropic/{model}");
+    for (name, args, env) in [
+        (
+            "bin/claude",
+            vec!["-p", "Read all files.", "--allowedTools", "Read", "--model", model],
+            &claude[..],
+        ),
+        ("bin/opencode", vec!["run", "-m", &named, "Read all files."], &opencode),
+    ] {
+        let Some(program) = client(name) else { continue };
+        for (options, compacts) in [(&["--recall", "off"][..], true), (&[], false)] {
+            let shell = Shell::new();
+            shell.folders(&["home", "work"]);
+            for n in 0..FILES {
+                let line =
+                    |m: usize| format!("{n}.{m}: the line {} says nothing of value\n", m * 7);
+                shell.write(&format!("work/f{n}.txt"), (0..600).map(line).collect::<String>());
+            }
+            let reads = forgetting(shell.path("work"));
+            let script = move |seen: &Seen| match is_summary(seen) {
+                true => Answer::Said(Said::text("<summary>The files say nothing.</summary>")),
+                false => reads(seen),
+            };
+            let (ran, seen) = wrapped_with(&shell, &program, &args, env, options, script);
+            assert_eq!(ran.code, 0, "{name}: {ran:?}");
+            let sizes: Vec<_> = seen.iter().map(|seen| seen.body.len()).collect();
+            assert_eq!(seen.iter().any(is_summary), compacts, "{name} {options:?}: {sizes:?}");
+        }
+    }
+}
+
+fn is_summary(seen: &Seen) -> bool {
+    let body = String::from_utf8_lossy(&seen.body);
+    SUMMARIES.iter().any(|begin| body.contains(begin))
+}
+
+/// RC6: the database of the released OpenCode is read, and what it wrote meanwhile comes behind.
+#[test]
+fn rc6_opencode_s_own_database_is_imported() {
+    let Some(opencode) = client("bin/opencode") else { return };
+    let (shell, own) = (Shell::new(), Shell::new());
+    let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
+    let model = ["-m", "anthropic/claude-sonnet-4-5"];
+    let mut held = 0;
+    for how in [&["run"][..], &["run", "--continue"]] {
+        let args = [how, &model, &["Which port is it? Read a.txt."]].concat();
+        let (ran, _) = wrapped(&shell, &opencode, &args, &env);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let file = shell.path("home/.local/share/opencode/opencode.db");
+        let imported = own.json(&["import", file.to_str().unwrap()]);
+        assert_eq!(imported["held"], held, "{imported}");
+        held += imported["recorded"].as_u64().unwrap();
+        let id = imported["todo_id"].as_str().unwrap();
+        let export = own.json(&["export", "--todo", id]);
+        let said: Vec<_> = export["messages"].as_array().unwrap().iter().collect();
+        assert_eq!(said.last().unwrap()["content"], "The port is 7001.", "{export}");
+        assert!(said.iter().any(|message| message["role"] == "tool"), "{export}");
+    }
+    assert!(held >= 6, "{held}");
 }
 
 /// GW2, GW17: Codex, which speaks Responses.

@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use tokio::runtime::Runtime;
 
 /// A provider that answers every question alike.
-fn provider(runtime: &Runtime) -> Upstream {
+pub(crate) fn provider(runtime: &Runtime) -> Upstream {
     runtime.block_on(Upstream::start(|_| Answer::Said(Said::text("It is berth 七."))))
 }
 
 /// Whether the client of these tests is on this machine.
-fn has_curl() -> bool {
+pub(crate) fn has_curl() -> bool {
     let is_here = Command::new("curl").arg("--version").output().is_ok();
     if !is_here {
         println!("SKIPPED: curl is not here");
@@ -22,7 +22,7 @@ fn has_curl() -> bool {
 }
 
 /// A client in a line of shell: asks the address in a variable.
-fn asking(variable: &str, path: &str, question: &str) -> String {
+pub(crate) fn asking(variable: &str, path: &str, question: &str) -> String {
     let body = json!({
         "model": "m",
         "max_tokens": 9,
@@ -42,11 +42,11 @@ pub(crate) fn wrapping(shell: &Shell, provider: &Upstream) -> Command {
     command
 }
 
-fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran {
+pub(crate) fn wrapped(shell: &Shell, provider: &Upstream, args: &[&str]) -> Ran {
     Ran::of(wrapping(shell, provider).args(args).output().unwrap())
 }
 
-fn exported(shell: &Shell, todo: &str) -> Value {
+pub(crate) fn exported(shell: &Shell, todo: &str) -> Value {
     serde_json::from_str(shell.ok(&["export", "--todo", todo]).text()).unwrap()
 }
 

@@ -152,6 +152,25 @@ async fn gw3_gw6_sessions_agents_and_keys_are_kept_apart() {
     }
 }
 
+/// GW17: a todo that a client names is its own; the agents that it starts have others.
+#[tokio::test]
+async fn gw17_agents_of_a_named_conversation_have_todos_of_their_own() {
+    let world = World::new(counting()).await;
+    let asked = body(json!([{ "role": "user", "content": "hello" }]));
+    for agent in [None, Some("a1"), Some("a2"), None] {
+        let mut request = world.messages(&asked).header("x-foldback-todo", "quay-7");
+        request = request.header("x-claude-code-session-id", "s1");
+        if let Some(agent) = agent {
+            request = request.header("x-claude-code-agent-id", agent);
+        }
+        assert!(request.send().await.unwrap().bytes().await.is_ok());
+    }
+    let (memory, _) = world.end().await;
+    let todos = todos(&memory);
+    assert_eq!((todos.len(), todos[0].as_str()), (3, "quay-7"), "{todos:?}");
+    assert!(todos[1..].iter().all(|todo| !todo.as_str().starts_with("quay-7")), "{todos:?}");
+}
+
 /// GW3: conversations of clients that name no session, in parallel, with equal instructions, equal openings and equal
 /// answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

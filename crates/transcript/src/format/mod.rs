@@ -10,6 +10,7 @@ mod foldback_line;
 mod foreign;
 mod langchain;
 pub(crate) mod lines;
+mod opencode;
 mod pairs;
 pub mod responses;
 mod wrapper;
@@ -51,6 +52,9 @@ pub enum Format {
     LangChain,
     /// Items of OpenAI's Responses API.
     ResponsesBody,
+    /// A session of OpenCode.
+    #[serde(rename = "opencode_session")]
+    OpenCodeSession,
 }
 
 impl Format {
@@ -66,6 +70,7 @@ impl Format {
             Self::CodexLog => "codex_log",
             Self::LangChain => "lang_chain",
             Self::ResponsesBody => "responses_body",
+            Self::OpenCodeSession => "opencode_session",
         }
     }
 }
@@ -81,6 +86,7 @@ impl fmt::Display for Format {
             Self::CodexLog => "a session log of Codex",
             Self::LangChain => "a list of LangChain messages",
             Self::ResponsesBody => "items of the Responses API",
+            Self::OpenCodeSession => "a session of OpenCode",
         })
     }
 }
@@ -89,7 +95,7 @@ impl fmt::Display for Format {
 pub(crate) const TRIED: &str = "Tried were foldback JSON Lines ({\"id\": ..., \"messages\": [...]} \
     on each line), a bare chat-completions array ([{\"role\": ..., \"content\": ...}, ...]), a \
     chat-completions body ({\"model\": ..., \"messages\": [...]}), an Anthropic Messages body, \
-    session logs of Claude Code and Codex, and LangChain messages";
+    session logs of Claude Code and Codex, sessions of OpenCode, and LangChain messages";
 
 /// A format whose lines belong together.
 pub(crate) struct Log {
@@ -97,6 +103,8 @@ pub(crate) struct Log {
     pub(crate) fit: fn(&Object<'_>, bool) -> Fit,
     /// Reads all the records of an input.
     pub(crate) read: ReadLog,
+    /// Whether a record says something that holds for those behind it, up to the next such record.
+    pub(crate) holds_on: fn(&Record) -> bool,
 }
 
 /// Reads all the records of an input into conversations whose messages wait to be made. Those that
@@ -116,9 +124,9 @@ pub(crate) enum Fit {
 
 /// The formats whose lines belong together, in the order in which they are tried.
 pub(crate) const LOGS: &[Log] = &[
-    Log { fit: codex::fit, read: codex::read },
-    Log { fit: claude_code::fit, read: claude_code::read },
-    Log { fit: langchain::fit, read: langchain::read },
+    Log { fit: codex::fit, read: codex::read, holds_on: codex::holds_on },
+    Log { fit: claude_code::fit, read: claude_code::read, holds_on: |_| false },
+    Log { fit: langchain::fit, read: langchain::read, holds_on: |_| false },
 ];
 
 /// Where a text comes from, and how much of it is taken.
@@ -160,6 +168,7 @@ enum Shape<'a> {
     ChatArray(Vec<&'a RawValue>),
     AnthropicBody(Wrapped<'a>),
     AnthropicArray(Vec<&'a RawValue>),
+    OpenCodeSession(Object<'a>),
     LangChainBody(Object<'a>),
     LangChainArray(Vec<&'a RawValue>),
     /// A chat-completions body inside something else.
@@ -188,6 +197,8 @@ impl<'a> Shape<'a> {
     fn of_object(object: Object<'a>) -> Self {
         if foldback_line::is_converted(&object) {
             Self::FoldbackLine(object)
+        } else if opencode::fits(&object) {
+            Self::OpenCodeSession(object)
         } else if langchain::fits_body(&object) {
             Self::LangChainBody(object)
         } else if let Some(wrapped) = Wrapped::of(&object) {
@@ -238,6 +249,7 @@ pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Conversation, Err
         Shape::ChatArray(items) => chat::read_array(text, &items, context),
         Shape::AnthropicBody(body) => anthropic_body::read_body(text, &body, context),
         Shape::AnthropicArray(items) => anthropic_body::read_array(text, &items, context),
+        Shape::OpenCodeSession(session) => opencode::read(text, &session, context),
         Shape::LangChainBody(body) => langchain::read_body(text, &body, context),
         Shape::LangChainArray(items) => langchain::read_array(text, &items, context),
         Shape::WrappedChat(body) => wrapper::read_chat(text, &body, context),

@@ -31,6 +31,14 @@ pub(crate) fn fit(object: &Object<'_>, first: bool) -> Fit {
     if is_wrapped || is_header || is_state || entry::is_whole(object) { Fit::Yes } else { Fit::No }
 }
 
+/// Whether a record names the model and the settings of what follows.
+pub(crate) fn holds_on(record: &Record) -> bool {
+    const KIND: &str = "turn_context";
+    // Looking for the name first spares most records a parse.
+    record.text.contains(KIND)
+        && record.object().is_some_and(|object| object.text("type").as_deref() == Some(KIND))
+}
+
 /// What items of the Responses API say, as messages on their way to ours.
 ///
 /// # Errors

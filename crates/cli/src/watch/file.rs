@@ -1,0 +1,277 @@
+//! One file that is followed.
+
+use super::{Report, SHARE};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::sources::{Database, Sourced, is_database, stem};
+use foldback::{ErrorKind, Followed, Memory};
+use foldback_core::{Recorded, TodoId};
+use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+/// Messages of one conversation that were recorded together.
+pub(crate) struct Batch<'a> {
+    /// The conversation's own id.
+    pub(crate) id: Option<&'a str>,
+    pub(crate) todo: &'a TodoId,
+    /// How many messages the conversation has by now.
+    pub(crate) messages: u64,
+    pub(crate) recorded: &'a [Recorded],
+}
+
+/// A file, and what was recorded of it.
+pub(super) struct WatchedFile {
+    path: PathBuf,
+    content: Content,
+    /// As it was when it was read last.
+    stamp: Option<[Stamp; 2]>,
+    /// Reading it again waits until then.
+    not_before: Instant,
+    /// When it was last found to have grown, while its last lines are held.
+    grew: Option<Instant>,
+    reader: Reader,
+}
+
+/// The length of a file and when it was written to; `None` where there is none.
+type Stamp = Option<(u64, Option<SystemTime>)>;
+
+/// What a file holds.
+enum Content {
+    Lines(Box<Growing>),
+    /// OpenCode's sessions, and how each stood when it was read last.
+    Sessions(HashMap<String, String>),
+}
+
+/// What becomes of what a file holds.
+struct Reader {
+    file: String,
+    /// Where its first conversation is recorded.
+    first: Option<Place>,
+    /// What was said of damage.
+    told: HashSet<String>,
+}
+
+/// Where a conversation is recorded.
+#[derive(Clone)]
+struct Place {
+    id: Option<String>,
+    followed: Followed,
+    /// How many messages the conversation has.
+    messages: u64,
+}
+
+impl WatchedFile {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            content: match is_database(path) {
+                true => Content::Sessions(HashMap::new()),
+                false => Content::Lines(Box::new(Growing::new(path, Limits::default()))),
+            },
+            stamp: None,
+            not_before: Instant::now(),
+            grew: None,
+            reader: Reader { file: path.display().to_string(), first: None, told: HashSet::new() },
+        }
+    }
+
+    /// When it was last found to have grown, while its last lines are held.
+    pub(super) fn grew(&self) -> Option<Instant> {
+        self.grew
+    }
+
+    /// Holds its last lines no longer.
+    pub(super) fn rest(&mut self) {
+        self.grew = None;
+        if let Content::Lines(growing) = &mut self.content {
+            growing.rest();
+        }
+    }
+
+    /// Takes what was written since the last look.
+    pub(super) fn look(
+        &mut self,
+        memory: &Memory,
+        out: &Output,
+        report: &Report<'_>,
+    ) -> Result<(), CliError> {
+        let stamp = Some([stamp_of(&self.path), stamp_of(&log_of(&self.path))]);
+        if stamp == self.stamp || Instant::now() < self.not_before {
+            return Ok(());
+        }
+        self.grew = self.stamp.map(|_| Instant::now());
+        self.stamp = stamp;
+        self.read(memory, out, report)
+    }
+
+    /// Brings up to date what stands around the messages.
+    pub(super) fn end(
+        &mut self,
+        memory: &Memory,
+        out: &Output,
+        report: &Report<'_>,
+    ) -> Result<(), CliError> {
+        match &mut self.content {
+            Content::Lines(growing) if growing.is_behind() => growing.forget(),
+            _ => return Ok(()),
+        }
+        self.read(memory, out, report)
+    }
+
+    /// Has it read again the next time.
+    fn forget(&mut self) {
+        self.stamp = None;
+        match &mut self.content {
+            Content::Lines(growing) => growing.forget(),
+            Content::Sessions(seen) => seen.clear(),
+        }
+    }
+
+    fn read(&mut self, memory: &Memory, out: &Output, report: &Report<'_>) -> Result<(), CliError> {
+        let began = Instant::now();
+        let (reader, mut places) = (&mut self.reader, Vec::new());
+        let read = match &mut self.content {
+            Content::Sessions(seen) => {
+                let changed = Database::open(&self.path).and_then(|all| all.changed(seen));
+                let failed = |error: CliError| CliError::Usage(error.sentence());
+                changed.map_err(failed).and_then(|mut changed| {
+                    changed.try_for_each(|sourced| {
+                        let Sourced { conversation, line, .. } = sourced.map_err(failed)?;
+                        reader.follow(memory, out, report, &conversation, line, &mut Vec::new())
+                    })
+                })
+            }
+            Content::Lines(growing) => growing.read(|grown| match grown {
+                Grown::Conversation(conversation, line) => {
+                    reader.follow(memory, out, report, &conversation, line, &mut places)
+                }
+                Grown::Messages(messages) => {
+                    let Some(place) = &mut reader.first else { return Ok(()) };
+                    let recorded =
+                        memory.conversations().follow_on(&mut place.followed, &messages)?;
+                    place.messages += messages.len() as u64;
+                    place.report(&recorded, report)
+                }
+                Grown::Damage(error) => {
+                    reader.tell(out, &error);
+                    Ok(())
+                }
+            }),
+        };
+        self.not_before = Instant::now() + began.elapsed() * SHARE;
+        match read {
+            // Somebody else writes to the store; the next look takes it all.
+            Err(CliError::Memory(error))
+                if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Locked) =>
+            {
+                self.forget();
+                Ok(())
+            }
+            // Its program may be writing it.
+            Err(CliError::Usage(why)) => {
+                self.forget();
+                self.reader.say(out, format!("skipped: {why}"));
+                Ok(())
+            }
+            // One file that cannot be read keeps nobody from the others.
+            Err(CliError::Input(error)) => {
+                self.reader.tell(out, &error);
+                Ok(())
+            }
+            read => read,
+        }
+    }
+}
+
+fn stamp_of(path: &Path) -> Stamp {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.len(), meta.modified().ok()))
+}
+
+/// Where what was written to a database stands first.
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.to_owned().into_os_string();
+    log.push("-wal");
+    log.into()
+}
+
+impl Reader {
+    /// Records what is new of a conversation. `places` are those of the conversations before it.
+    fn follow(
+        &mut self,
+        memory: &Memory,
+        out: &Output,
+        report: &Report<'_>,
+        conversation: &Conversation,
+        line: u64,
+        places: &mut Vec<Place>,
+    ) -> Result<(), CliError> {
+        let settled = conversation.settled();
+        let name = match &conversation.id {
+            Some(id) => id.clone(),
+            None if line <= 1 => stem(&self.file),
+            None => format!("{}-{line}", stem(&self.file)),
+        };
+        // What a branch has left may have been recorded before it was left.
+        let is_branch = |place: &&Place| {
+            let id = place.id.as_deref().and_then(|id| name.strip_prefix(id));
+            id.is_some_and(|rest| rest.starts_with("-branch-"))
+        };
+        let trunk = places.iter().find(is_branch).map(|place| place.followed.todo().clone());
+        let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
+        for name in std::iter::once(name.clone()).chain(numbered) {
+            let todo = TodoId::from_foreign(&name);
+            let conversations = memory.conversations();
+            let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref())?;
+            let Some((followed, recorded)) = followed else { continue };
+            let id = conversation.id.clone();
+            let place = Place { id, followed, messages: settled as u64 };
+            if !recorded.is_empty() && conversation.id.as_deref() != Some(todo.as_str()) {
+                self.say(out, format!("{name:?} of {} goes into the todo {todo}", self.file));
+            }
+            place.report(&recorded, report)?;
+            if places.is_empty() {
+                self.first = Some(place.clone());
+            }
+            places.push(place);
+            break;
+        }
+        Ok(())
+    }
+
+    /// Says what is damaged. That a file is no conversation at all is said once, whatever it holds.
+    fn tell(&mut self, out: &Output, error: &InputError) {
+        match error {
+            InputError::Unknown { .. } if self.told.contains(OTHER) => {}
+            InputError::Unknown { .. } => {
+                self.told.insert(OTHER.to_owned());
+                self.say(out, format!("skipped: {error}"));
+            }
+            _ => self.say(out, format!("skipped: {error}")),
+        }
+    }
+
+    /// Says something, once.
+    fn say(&mut self, out: &Output, note: String) {
+        if !self.told.contains(&note) {
+            out.note(&note);
+            self.told.insert(note);
+        }
+    }
+}
+
+/// Stands for all that was said of a file that is no conversation.
+const OTHER: &str = "other";
+
+impl Place {
+    fn report(&self, recorded: &[Recorded], report: &Report<'_>) -> Result<(), CliError> {
+        if recorded.is_empty() {
+            return Ok(());
+        }
+        let Self { id, followed, messages } = self;
+        let (id, todo) = (id.as_deref(), followed.todo());
+        report(&Batch { id, todo, messages: *messages, recorded })
+    }
+}

@@ -1,0 +1,262 @@
+//! Sessions of OpenCode, as `opencode export` writes them: `{"info", "messages": [{"info", "parts"}]}`.
+//!
+//! A message of the assistant holds one step or several, and each call together with its result: each step becomes a
+//! message of the model, and the results of its calls stand behind it. What OpenCode says of a message later on
+//! (summaries, pruned results) is kept beside the messages, so that those stay as they are.
+
+use super::anthropic_blocks::members_but;
+use super::lines::Lines;
+use super::{Context, Format};
+use crate::conversion::Conversion;
+use crate::draft::{Draft, list_of, push_member, quoted};
+use crate::object::Object;
+use crate::{Conversation, Error};
+use foldback_core::Timestamp;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Whether an object is such a session.
+pub(super) fn fits(object: &Object<'_>) -> bool {
+    let is_message = |message: &&RawValue| {
+        Object::of(message)
+            .is_some_and(|m| m.object("info").is_some() && m.array("parts").is_some())
+    };
+    object.object("info").is_some_and(|info| info.has("id"))
+        && object.array("messages").is_some_and(|messages| messages.iter().all(is_message))
+}
+
+/// Reads a session. Messages that the person took back stand beside the others.
+pub(super) fn read(
+    text: &str,
+    session: &Object<'_>,
+    context: Context<'_>,
+) -> Result<Conversation, Error> {
+    let none = || Object(Vec::new());
+    let info = session.object("info").unwrap_or_else(none);
+    let named = |keys: [&str; 2]| keys.into_iter().find_map(|key| info.text(key));
+    let mut conversion =
+        Conversion::new(Format::OpenCodeSession, info.text("id").map(Cow::into_owned));
+    for (key, value) in
+        [("cwd", info.text("directory")), ("parent_session", named(["parentID", "parent_id"]))]
+    {
+        if let Some(value) = value {
+            conversion.fact_text(key, &value);
+        }
+    }
+    conversion.fact("session", &members_but(session, &["messages"]));
+    let taken_back = info.object("revert").and_then(|revert| revert.text("messageID"));
+    let mut lines = Lines::new(text, context.place.line);
+    let (mut is_taken_back, mut open, mut seen) = (false, None, BTreeMap::new());
+    for raw in session.array("messages").unwrap_or_default() {
+        let line = lines.of(raw.get());
+        let message = Object::of(raw).unwrap_or_else(none);
+        let info = message.object("info").unwrap_or_else(none);
+        let role = info.text("role").unwrap_or(Cow::Borrowed("no role"));
+        *seen.entry(role.clone().into_owned()).or_default() += 1;
+        is_taken_back |= taken_back.is_some() && info.text("id") == taken_back;
+        if is_taken_back {
+            conversion.record("reverted", line, raw.get());
+            continue;
+        }
+        let parts = message.array("parts").unwrap_or_default();
+        let parts: Vec<_> = parts.into_iter().filter_map(Object::of).collect();
+        let (drafts, is_open) = match role.as_ref() {
+            "user" => (user(&info, &parts, line), false),
+            "assistant" => assistant(&info, &parts, line),
+            _ => (Vec::new(), false),
+        };
+        open = (is_open && !drafts.is_empty()).then_some(line);
+        for draft in drafts {
+            conversion.push(draft, context)?;
+        }
+        conversion.record(&role, line, &rest_of(&message, &parts));
+    }
+    if conversion.is_empty() {
+        return Err(context.no_messages(Format::OpenCodeSession, &seen));
+    }
+    conversion.unfinished_response(open);
+    Ok(conversion.finish())
+}
+
+/// What a person, or the client in the person's name, has said: none where that is nothing.
+fn user(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> Vec<Draft> {
+    let mut draft = begin("user", info, line);
+    let mut own = false;
+    let mut texts = Vec::new();
+    for part in parts {
+        match part.text("type").as_deref() {
+            Some("text") => {
+                let Some(text) = part.get("text").filter(|text| text.get().starts_with('"')) else {
+                    continue;
+                };
+                own |= !is_true(part, "synthetic");
+                texts.push(text.get());
+                draft.part(&format!("{{\"type\":\"text\",\"text\":{}}}", text.get()));
+            }
+            Some("file") if part.text("mime").is_some_and(|mime| mime.starts_with("image/")) => {
+                own = true;
+                if let Some(url) = part.get("url") {
+                    draft.part(&format!(
+                        "{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}",
+                        url.get()
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    if draft.is_empty() {
+        return Vec::new();
+    }
+    if let ([text], true) = (texts.as_slice(), parts.len() == 1) {
+        draft.content(text);
+    }
+    if !own {
+        draft.keep("injected", "true");
+    }
+    vec![draft]
+}
+
+/// What the model said, step by step, with the results of its calls; and whether it may say more.
+fn assistant(info: &Object<'_>, parts: &[Object<'_>], line: u64) -> (Vec<Draft>, bool) {
+    let mut all = Vec::new();
+    let mut step = Step::new(info, line);
+    for part in parts {
+        match part.text("type").as_deref() {
+            Some("step-start") => std::mem::replace(&mut step, Step::new(info, line)).end(&mut all),
+            Some("text") => step.say(part),
+            Some("reasoning") => {
+                step.reasoning.extend(part.get("text").map(|text| text.get().to_owned()));
+            }
+            Some("tool") => step.call(part, info, line),
+            Some("step-finish") => step.count(part),
+            _ => {}
+        }
+    }
+    let calls_wait = step.waits;
+    step.end(&mut all);
+    let ended = info.object("time").is_some_and(|time| time.has("completed")) || info.has("error");
+    (all, calls_wait || !ended)
+}
+
+/// One answer of the model.
+struct Step {
+    draft: Draft,
+    texts: Vec<String>,
+    reasoning: Vec<String>,
+    results: Vec<Draft>,
+    /// Whether a call has no result.
+    waits: bool,
+}
+
+impl Step {
+    fn new(info: &Object<'_>, line: u64) -> Self {
+        let mut draft = begin("assistant", info, line);
+        if let Some(model) = info.get("modelID") {
+            draft.keep("model", model.get());
+        }
+        Self { draft, texts: Vec::new(), reasoning: Vec::new(), results: Vec::new(), waits: false }
+    }
+
+    fn say(&mut self, part: &Object<'_>) {
+        self.texts.extend(part.get("text").map(|text| text.get().to_owned()));
+    }
+
+    fn call(&mut self, part: &Object<'_>, info: &Object<'_>, line: u64) {
+        let text = |key: &str| part.text(key).unwrap_or_default();
+        let Some(state) = part.object("state") else { return };
+        let input = state.get("input").map_or("{}", RawValue::get);
+        self.draft.call(&text("callID"), &text("tool"), input);
+        let (key, is_error) = match state.text("status").as_deref() {
+            Some("completed") => ("output", false),
+            Some("error") => ("error", true),
+            _ => {
+                self.waits = true;
+                return;
+            }
+        };
+        let mut result = begin("tool", info, line);
+        result.answers(&text("callID"));
+        result.content(state.get(key).map_or("\"\"", RawValue::get));
+        if is_error {
+            result.field("is_error", "true");
+        }
+        self.results.push(result);
+    }
+
+    /// Takes what the step cost.
+    fn count(&mut self, part: &Object<'_>) {
+        let Some(tokens) = part.object("tokens") else { return };
+        let cache = tokens.object("cache");
+        let number = |of: Option<&Object<'_>>, key: &str| {
+            of.and_then(|of| of.get(key)?.get().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let prompt = number(Some(&tokens), "input")
+            + number(cache.as_ref(), "read")
+            + number(cache.as_ref(), "write");
+        let completion = number(Some(&tokens), "output") + number(Some(&tokens), "reasoning");
+        self.draft.keep("usage", &members_but(&tokens, &[]));
+        self.draft.keep("prompt_tokens", &prompt.to_string());
+        self.draft.keep("completion_tokens", &completion.to_string());
+    }
+
+    fn end(mut self, all: &mut Vec<Draft>) {
+        match self.texts.as_slice() {
+            [] => {}
+            [text] => self.draft.content(text),
+            texts => texts.iter().for_each(|text| {
+                self.draft.part(&format!("{{\"type\":\"text\",\"text\":{text}}}"));
+            }),
+        }
+        if self.draft.is_empty() {
+            return;
+        }
+        if !self.reasoning.is_empty() {
+            self.draft.keep("reasoning", &list_of(&self.reasoning));
+        }
+        all.push(self.draft);
+        all.append(&mut self.results);
+    }
+}
+
+/// A message with the time and the id of the one that it comes from.
+fn begin(role: &str, info: &Object<'_>, line: u64) -> Draft {
+    let mut draft = Draft::new(role, line);
+    let at = info.object("time").and_then(|time| time.get("created")?.get().parse().ok());
+    if let Some(at) = at {
+        draft.field("timestamp", &quoted(&Timestamp(at).to_rfc3339()));
+    }
+    if let Some(id) = info.text("id") {
+        draft.keep_text("message", &id);
+    }
+    draft
+}
+
+/// What a message says beside what was taken into messages.
+fn rest_of(message: &Object<'_>, parts: &[Object<'_>]) -> String {
+    let parts: Vec<_> = parts.iter().map(rest_of_part).collect();
+    let mut rest = members_but(message, &["parts"]);
+    rest.pop();
+    push_member("parts", &list_of(&parts), &mut rest);
+    rest + "}"
+}
+
+fn rest_of_part(part: &Object<'_>) -> String {
+    match part.text("type").as_deref() {
+        Some("text" | "reasoning") => members_but(part, &["text"]),
+        Some("tool") => {
+            let state = part.object("state");
+            let state = state.map(|state| members_but(&state, &["input", "output", "error"]));
+            let mut rest = members_but(part, &["state"]);
+            rest.pop();
+            push_member("state", state.as_deref().unwrap_or("null"), &mut rest);
+            rest + "}"
+        }
+        _ => members_but(part, &[]),
+    }
+}
+
+fn is_true(object: &Object<'_>, key: &str) -> bool {
+    object.get(key).is_some_and(|value| value.get() == "true")
+}

@@ -1,0 +1,96 @@
+//! Sessions of OpenCode, as `opencode export` writes them.
+
+use crate::converted::source;
+use foldback_core::Role;
+use foldback_transcript::{Conversation, Format, read_bytes};
+
+const EXPORT: &str = r#"{
+  "info": {"id": "ses_1", "directory": "/work", "title": "第一", "parentID": "ses_0", "revert": null},
+  "messages": [
+    {"info": {"id": "msg_1", "role": "user", "time": {"created": 1764000000000}, "agent": "build"},
+     "parts": [{"id": "p1", "type": "text", "text": "Which port?\n哪个"}]},
+    {"info": {"id": "msg_2", "role": "assistant", "time": {"created": 1764000001000, "completed": 1764000002000}, "modelID": "m", "cost": 0.5},
+     "parts": [
+       {"id": "p2", "type": "step-start"},
+       {"id": "p3", "type": "reasoning", "text": "I should look."},
+       {"id": "p4", "type": "text", "text": "I look."},
+       {"id": "p5", "type": "tool", "callID": "c1", "tool": "read", "state": {"status": "completed", "input": {"filePath": "a.txt"}, "output": "7001", "title": "a.txt", "time": {"compacted": 9}}},
+       {"id": "p6", "type": "tool", "callID": "c2", "tool": "read", "state": {"status": "error", "input": {}, "error": "no such file"}},
+       {"id": "p7", "type": "step-finish", "reason": "tool-calls", "tokens": {"input": 5, "output": 7, "reasoning": 1, "cache": {"read": 100, "write": 20}}},
+       {"id": "p8", "type": "step-start"},
+       {"id": "p9", "type": "text", "text": "It is 7001."},
+       {"id": "pa", "type": "patch", "hash": "x", "files": []}]},
+    {"info": {"id": "msg_3", "role": "user"}, "parts": [{"id": "pb", "type": "compaction", "auto": true}]},
+    {"info": {"id": "msg_4", "role": "user"}, "parts": [
+       {"id": "pc", "type": "text", "text": "Called the Read tool", "synthetic": true}]},
+    {"info": {"id": "msg_5", "role": "assistant", "time": {"created": 1764000003000}}, "parts": [
+       {"id": "pd", "type": "tool", "callID": "c3", "tool": "bash", "state": {"status": "running", "input": {"command": "ls"}}}]}
+  ]
+}"#;
+
+fn read(text: &str) -> Conversation {
+    read_bytes(text.as_bytes()).unwrap().next().unwrap().unwrap()
+}
+
+#[test]
+fn a_session_becomes_messages_with_calls_and_results() {
+    let session = read(EXPORT);
+    assert_eq!(session.envelope.format(), Format::OpenCodeSession);
+    assert_eq!(session.id.as_deref(), Some("ses_1"));
+    let said: Vec<_> =
+        session.messages.iter().map(|m| (m.role().clone(), m.text().into_owned())).collect();
+    let expected = [
+        (Role::User, "Which port?\n哪个"),
+        (Role::Assistant, "I look."),
+        (Role::Tool, "7001"),
+        (Role::Tool, "no such file"),
+        (Role::Assistant, "It is 7001."),
+        (Role::User, "Called the Read tool"),
+        (Role::Assistant, ""),
+    ];
+    assert_eq!(said, expected.map(|(role, text)| (role, text.to_owned())));
+    let calls: Vec<_> = session.messages[1].tool_calls().iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(calls, ["read", "read"]);
+    assert_eq!(session.messages[2].tool_call_id().unwrap().as_str(), "c1");
+    let json = session.messages[1].json();
+    assert!(json.contains("\"prompt_tokens\":125,\"completion_tokens\":8"), "{json}");
+    assert_eq!(session.messages[0].timestamp().unwrap().0, 1_764_000_000_000);
+    assert!(session.messages[5].json().contains("\"injected\":true"));
+    let facts = source(&session);
+    assert_eq!((&facts["cwd"], &facts["parent_session"]), (&"/work".into(), &"ses_0".into()));
+    // The last answer is not at its end, and its call has no result.
+    assert_eq!(session.settled(), 6);
+}
+
+/// What OpenCode writes down of a message later on does not change the messages.
+#[test]
+fn messages_stay_as_they_are_while_a_session_goes_on() {
+    let session = read(EXPORT);
+    let later = EXPORT
+        .replace("\"agent\": \"build\"", "\"agent\": \"build\", \"summary\": {\"diffs\": []}")
+        .replace("\"compacted\": 9", "\"compacted\": 12")
+        .replace("\"cost\": 0.5", "\"cost\": 0.7");
+    assert_eq!(read(&later).messages, session.messages);
+    assert_ne!(read(&later).envelope, session.envelope);
+}
+
+#[test]
+fn what_the_person_took_back_is_no_part_of_the_conversation() {
+    let back = EXPORT.replace("\"revert\": null", "\"revert\": {\"messageID\": \"msg_3\"}");
+    let session = read(&back);
+    assert_eq!(session.messages, read(EXPORT).messages[..5]);
+    assert!(
+        session
+            .envelope
+            .get("source")
+            .unwrap()
+            .contains("\"counts\":{\"assistant\":1,\"reverted\":3")
+    );
+}
+
+#[test]
+fn a_session_without_messages_is_named() {
+    let error = read_bytes(br#"{"info":{"id":"s"},"messages":[]}"#).unwrap().next().unwrap();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("a session of OpenCode that holds no message"), "{error}");
+}
