@@ -5,9 +5,14 @@ use crate::CacheAware;
 use foldback_core::SeqNo;
 use serde::{Deserialize, Serialize};
 
-/// By so much what is spent may exceed the cost of keeping everything: two per cent, less what the
-/// estimate of tokens may be off by.
-const EXCESS: f64 = 0.019;
+/// By so much what is spent may exceed the cost of keeping everything.
+const EXCESS: f64 = 0.02;
+
+/// So much of that is left free where all tokens are estimated, for what the estimates may be off by.
+const UNCOUNTED: f64 = 0.001;
+
+/// By so much what a fold writes may be more than it is estimated at, where the rest was counted.
+const DOUBT: f64 = 0.05;
 
 /// Which recall tools a prompt declares. It only ever becomes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,10 +121,23 @@ impl Account {
         Bill { stable: front(self.history), suffix: 0, shared: front(self.sent) }
     }
 
-    /// Whether the next call may cost so much.
-    pub(crate) fn affords(&self, cost: f64, settings: &CacheAware) -> bool {
+    /// Whether the next call may be billed so.
+    pub(crate) fn affords(&self, bill: Bill, settings: &CacheAware) -> bool {
         let full = self.full + thousandths(self.full_bill().cost(settings));
-        (self.spent + thousandths(cost)) as f64 <= (1.0 + EXCESS) * full as f64
+        let new = settings.prices.write * bill.stable.saturating_sub(bill.shared) as f64;
+        let (excess, doubt) = match self.counted.is_empty() {
+            true => (EXCESS - UNCOUNTED, 0.0),
+            false => (EXCESS, DOUBT * new),
+        };
+        let spent = self.spent + thousandths(bill.cost(settings) + doubt);
+        spent as f64 <= (1.0 + excess) * full as f64
+    }
+
+    /// The tokens of a prefix that is cached where it is long enough: that has to be sure where it is known what was
+    /// counted, for the rest of it is estimated.
+    pub(crate) fn surely_cached(&self, tokens: u64, settings: &CacheAware) -> u64 {
+        let is_sure = self.counted.is_empty() || tokens >= settings.least_cached * 11 / 10;
+        if is_sure { tokens } else { 0 }
     }
 
     /// Whether the rent, this one included, has come to the price.

@@ -55,6 +55,11 @@ impl Step {
 }
 
 impl Counted {
+    /// Whether no prompt was counted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
     /// The tokens of a message that is estimated at so many: of one that was not counted, as those that were.
     pub(crate) fn of(&self, seq: SeqNo, estimate: u64) -> u64 {
         let ratio = match self.steps.partition_point(|step| step.from <= seq).checked_sub(1) {
@@ -89,7 +94,7 @@ impl Counted {
         let from = self.next;
         let grown = billed.tokens.checked_sub(self.total).filter(|_| !self.has_moved);
         match grown {
-            _ if self.total == 0 => {
+            _ if self.is_empty() => {
                 self.front = billed.front.saturating_sub(own);
                 let tokens = billed.tokens.saturating_sub(billed.front.max(own));
                 self.push(Step { from, estimate, tokens });

@@ -70,7 +70,8 @@ impl CacheAwarePolicy {
         let now = self.pinned.iter().chain(&self.ledger);
         let same = now.zip(was).take_while(|(now, was)| now.message() == *was);
         let same = same.map(|(now, _)| now.estimate()).sum::<u64>();
-        self.account.cached = self.account.cached.min(front + same);
+        let cached = self.account.cached.min(front + same);
+        self.account.cached = self.account.surely_cached(cached, &self.settings);
     }
 
     /// What the ledger says about the calls of messages that leave: those that stand neither in it nor

@@ -51,7 +51,7 @@ impl CacheAwarePolicy {
             let pays = net > 0.0
                 && split.messages + visible(open) >= settings.messages_min
                 && (is_due || bill.stable >= settings.tokens_min())
-                && (price <= 0.0 || account.affords(bill.cost(settings), settings));
+                && (price <= 0.0 || account.affords(bill, settings));
             // Above the high mark, until it fits every block more is better.
             let (net, wanted) = if over && !fits { (f64::MIN, true) } else { (net, over || pays) };
             if wanted && best.is_none_or(|(most, _)| net > most || most == f64::MIN) {
@@ -118,6 +118,7 @@ impl Prefix {
             }
         };
         let shared = (cached + split.pins).min(policy.account.cached);
+        let shared = policy.account.surely_cached(shared, &policy.settings);
         let messages = split.tokens.saturating_sub(self.suffix);
         Bill { stable: self.front + split.pins + ledger + messages, suffix: self.suffix, shared }
     }

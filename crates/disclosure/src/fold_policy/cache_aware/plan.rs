@@ -53,8 +53,9 @@ impl CacheAwarePolicy {
             let declared = self.at_least_load(plan.declared);
             let folded = Plan { cut: fold.cut, declared, rent: 0.0, moves: true, ..plan };
             // Exactly, where the fold was chosen by an estimate.
-            let cost = self.bill_after(contents, folded).cost(settings);
-            if over || cost <= stay.cost(settings) || account.affords(cost, settings) {
+            let bill = self.bill_after(contents, folded);
+            let is_cheaper = bill.cost(settings) <= stay.cost(settings);
+            if over || is_cheaper || account.affords(bill, settings) {
                 return folded;
             }
         }
@@ -78,7 +79,7 @@ impl CacheAwarePolicy {
         let is_new = account.cached < settings.least_cached * 9 / 10;
         // Or what becomes light with it, or is shown once, pays for it at once.
         let is_free = bill.stable >= settings.tokens_min() && cost <= stay.cost(settings);
-        match is_free || (is_new && account.affords(cost, settings)) {
+        match is_free || (is_new && account.affords(bill, settings)) {
             true => (early, bill),
             false => (plan, stay),
         }
