@@ -69,7 +69,7 @@ impl Asked {
         String::from_utf8(unpacked(&self.headers, &self.came())?.into_owned()).ok()
     }
 
-    /// What was read of it, for whoever reads it next.
+    /// Keeps what was read of it, for the next who needs it.
     pub(crate) fn hold(&self, read: Box<Conversation>) {
         *self.body.lock() = AskedBody { bytes: Bytes::new(), read: Some(read) };
     }

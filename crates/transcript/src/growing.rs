@@ -42,7 +42,8 @@ struct Known {
     offset: u64,
     /// How many lines that is.
     lines: u64,
-    /// The last bytes before that, by which the file is known again.
+    /// The first bytes, and the last ones before the offset, by which the file is known again.
+    first: Vec<u8>,
     last: Vec<u8>,
     /// How far it was read when it was read from its beginning.
     whole: u64,
@@ -59,8 +60,8 @@ enum Nature {
     Whole,
 }
 
-/// By so many bytes a file is known again.
-const LAST: u64 = 512;
+/// By so many bytes at its beginning, and so many before what is new, a file is known again.
+const KNOWN_BY: u64 = 512;
 
 /// A log is not read from its beginning before it has grown by so much.
 const LEAST_GROWTH: u64 = 1 << 20;
@@ -247,20 +248,23 @@ impl Growing {
             Some(log) => Nature::Log(end.and_then(|end| {
                 file.seek(SeekFrom::Start(0)).ok()?;
                 let source = Source { log, name: self.name(), limits: self.limits, meta };
-                Window::of(source, &mut file.take(offset), &end)
+                Window::of(source, &mut (&file).take(offset), &end)
             })),
         };
-        Ok(Some(Known { offset, lines, last, whole: offset, nature }))
+        let begin = bytes_before(&mut file, offset.min(KNOWN_BY), KNOWN_BY).map_err(failed)?;
+        Ok(begin.map(|first| Known { offset, lines, first, last, whole: offset, nature }))
     }
 }
 
 impl Known {
-    /// Whether the file still holds what was read of it, as far as its size and the last bytes tell.
+    /// Whether the file still holds what was read of it, as far as its size, the first and the last bytes tell.
     fn stands_in(&self, file: &mut File, len: u64) -> io::Result<bool> {
         if len < self.offset {
             return Ok(false);
         }
-        Ok(bytes_before(file, self.offset, self.last.len() as u64)? == Some(self.last.clone()))
+        let (first, last) = (self.first.len() as u64, self.last.len() as u64);
+        Ok(bytes_before(file, first, first)?.as_ref() == Some(&self.first)
+            && bytes_before(file, self.offset, last)?.as_ref() == Some(&self.last))
     }
 
     /// What stands behind it.
@@ -276,7 +280,7 @@ impl Known {
         self.offset += lines.len() as u64;
         self.lines += line_breaks(lines);
         self.last.extend_from_slice(lines);
-        self.last.drain(..self.last.len().saturating_sub(LAST as usize));
+        self.last.drain(..self.last.len().saturating_sub(KNOWN_BY as usize));
     }
 }
 
@@ -292,7 +296,7 @@ fn end_of_lines(file: &mut File, len: u64) -> io::Result<Option<(u64, Vec<u8>)>>
         let Some(text) = bytes_before(file, to, STEP)? else { return Ok(None) };
         if let Some(at) = text.iter().rposition(|byte| *byte == b'\n') {
             let end = to - text.len() as u64 + at as u64 + 1;
-            return Ok(bytes_before(file, end, LAST)?.map(|last| (end, last)));
+            return Ok(bytes_before(file, end, KNOWN_BY)?.map(|last| (end, last)));
         }
         to -= text.len() as u64;
     }

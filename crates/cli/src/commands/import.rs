@@ -36,7 +36,7 @@ use std::path::PathBuf;
 /// whatever becomes of the files. A line counts once it is ended, and a response once the log says that it is. A
 /// conversation that went back to an earlier point, or was written anew behind the same beginning, goes on in its
 /// todo, behind all that stands there. One that begins otherwise than its todo goes into a todo of its name and a
-/// number. What cannot be read is told and passed over. Blocks close as they do while an agent works; `foldback
+/// number. What cannot be read is named and passed over. Blocks close as they do while an agent works; `foldback
 /// import` closes the last one.
 ///
 /// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held",

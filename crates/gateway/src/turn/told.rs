@@ -1,4 +1,4 @@
-//! The usage that a client is told.
+//! The usage that a client sees.
 
 use super::edits::{Edits, members};
 use crate::Api;

@@ -97,7 +97,7 @@ impl Heard {
         self.usage.take(api, event);
     }
 
-    /// An answer's words on its usage, as the client is told them.
+    /// An answer's words on its usage, as the client sees them.
     pub(super) fn told(&self, api: Api, words: &str) -> String {
         told(api, words, &self.usage, &self.billed)
     }
