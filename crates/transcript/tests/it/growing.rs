@@ -261,7 +261,7 @@ fn rc6_lines_of_conversations_are_read_as_they_come() {
         let read: Result<(), Error> = growing.read(|grown| {
             match grown {
                 Grown::Conversation(conversation, line) => {
-                    ids.push((conversation.id.unwrap(), line))
+                    ids.push((conversation.id.unwrap(), line));
                 }
                 Grown::Messages(_) => panic!("lines of their own are no log"),
                 Grown::Damage(error) => panic!("{error}"),

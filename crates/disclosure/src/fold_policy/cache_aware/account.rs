@@ -57,12 +57,12 @@ pub(crate) struct Account {
     #[serde(default)]
     pub(crate) counted: Counted,
     /// The last call, until it is billed.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     charged: Option<Charged>,
 }
 
 /// A call as it was charged: by estimates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charged {
     bill: Bill,
     /// What it cost.
@@ -80,7 +80,7 @@ pub(crate) struct Charged {
 
 /// A prompt as its price is made: its stable tokens, those behind them, and how many of the stable
 /// ones the cache holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bill {
     pub(crate) stable: u64,
     pub(crate) suffix: u64,
