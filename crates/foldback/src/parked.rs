@@ -39,6 +39,14 @@ impl Memory {
         })
     }
 
+    /// Whether anything is parked beside a todo.
+    ///
+    /// # Errors
+    /// When there is no such todo, or the store fails.
+    pub fn has_parked(&self, todo: &TodoId) -> Result<bool, Error> {
+        Ok(self.shared.kv.last(Space::Parked, self.find(todo)?.no())?.is_some())
+    }
+
     /// What was parked beside a todo, for each of these names.
     ///
     /// # Errors
@@ -49,9 +57,6 @@ impl Memory {
         names: &[ParkedName],
     ) -> Result<Vec<Option<String>>, Error> {
         let no = self.find(todo)?.no();
-        if self.shared.kv.last(Space::Parked, no)?.is_none() {
-            return Ok(vec![None; names.len()]);
-        }
         names.iter().map(|name| Ok(self.slot(no, name)?.1)).collect()
     }
 
@@ -91,11 +96,13 @@ mod tests {
         assert_eq!(memory.park(&todo, &first, "a").unwrap_err().kind(), ErrorKind::NotFound);
         memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
         assert_eq!(memory.parked(&todo, &[first]).unwrap(), [None]);
+        assert!(!memory.has_parked(&todo).unwrap());
         for (name, text) in [(first, "a"), (second, "b"), (first, "港")] {
             memory.park(&todo, &name, text).unwrap();
         }
         let found = memory.parked(&todo, &[second, [0; 32], first]).unwrap();
         assert_eq!(found, [Some("b".to_owned()), None, Some("港".to_owned())]);
+        assert!(memory.has_parked(&todo).unwrap());
         memory.maintenance().forget(&todo).unwrap();
         memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
         assert_eq!(memory.parked(&todo, &[first]).unwrap(), [None]);

@@ -141,16 +141,26 @@ impl Branches {
     /// Follows a conversation on, behind what is known of it.
     pub(crate) fn go_on(&self, mut known: Known, digests: &[blake3::Hash]) -> Known {
         for digest in digests {
-            let Some(n) = self.by_digest.get(&(known.node, *digest)) else { break };
-            let Some(node) = self.nodes.get(*n as usize) else { break };
+            let Some(n) = self.child(known.node, digest) else { break };
+            let Some(node) = self.nodes.get(n as usize) else { break };
             known = Known {
                 messages: known.messages + 1,
-                node: Some(*n),
+                node: Some(n),
                 is_tip: !node.has_children,
                 is_answered: known.is_answered || node.mark.answer.is_some(),
             };
         }
         known
+    }
+
+    /// The message behind another that says this: mostly the next one.
+    fn child(&self, parent: Option<u32>, digest: &blake3::Hash) -> Option<u32> {
+        let next = parent.map_or(0, |parent| parent + 1);
+        let is_it = |node: &Node| node.parent == parent && node.mark.digest == *digest;
+        match self.nodes.get(next as usize).is_some_and(is_it) {
+            true => Some(next),
+            false => self.by_digest.get(&(parent, *digest)).copied(),
+        }
     }
 
     /// Adds a message and gives its number.

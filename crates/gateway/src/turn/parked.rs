@@ -65,6 +65,9 @@ pub(super) fn parked_for(
     memory: &Memory,
     todo: &TodoId,
 ) -> Result<Option<BTreeMap<usize, Stands>>, Error> {
+    if !memory.has_parked(todo)? {
+        return Ok(Some(BTreeMap::new()));
+    }
     let models = || said.iter().enumerate().filter(|(_, said)| said.is_given).map(|(n, _)| n);
     let read = |names: Vec<ParkedName>, before: usize| {
         let name = |n: usize| names.get(n.wrapping_sub(before)).copied().unwrap_or_default();
