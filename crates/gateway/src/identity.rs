@@ -4,6 +4,7 @@ use crate::headers::text;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Headers by which clients name their session, the first that is there: foldback's own for programs that have
 /// none, then those of Claude Code, Codex and OpenCode.
@@ -71,6 +72,18 @@ impl Sender {
         // No header holds a line break.
         let named = [self.session.as_deref()?, self.agent.as_deref().unwrap_or_default()];
         Some(blake3::keyed_hash(secret, named.join("\n").as_bytes()))
+    }
+
+    /// A number that all requests of a conversation have in common: made from its todo, or its session and agent, as the
+    /// headers name them, otherwise from the sender's key.
+    pub(crate) fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match (&self.todo, &self.session) {
+            (Some(todo), _) => todo.hash(&mut hasher),
+            (None, Some(session)) => (session, &self.agent).hash(&mut hasher),
+            (None, None) => self.credential.as_ref().map(blake3::Hash::as_bytes).hash(&mut hasher),
+        }
+        hasher.finish()
     }
 
     /// How it is known which conversation a request belongs to.

@@ -6,7 +6,7 @@
 //!
 //! - [`Gateway`] answers clients; [`GatewayConfig`] says which providers stand behind it.
 //! - [`Upstream`] is a provider's address, and where a request goes.
-//! - [`Recorder`] keeps what was said, in a thread of its own: a client waits for it only where something may be left
+//! - [`Recorder`] keeps what was said, in threads of its own: a client waits for it only where something may be left
 //!   out of its request.
 //! - [`self_test`] and [`Check`] say whether all that works here, and [`Running`] what one says that runs elsewhere.
 //! - [`Ledger`] says what each request cost, and what it would have cost whole.

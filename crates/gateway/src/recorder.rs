@@ -19,22 +19,26 @@ use tokio::sync::oneshot;
 /// conversation holds it again.
 const MOST_WAITING: usize = 256 << 20;
 
+/// So many threads record. What one conversation has to wait for holds up those alone that share a thread with it.
+const THREADS: usize = 4;
+
 /// So long a request waits for what is sent in its place.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// After so long it is tried again whether the trouble is over, where nothing may pass that is not recorded.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Keeps what was said, in a thread of its own. Whatever becomes of it, a client waits only for what is sent in place of its request.
+/// Keeps what was said, in threads of its own: all of one conversation in the same, in the order in which it came.
+/// Whatever becomes of it, a client waits only for what is sent in place of its request.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// `None` where nothing is recorded.
-    queue: Mutex<Option<mpsc::Sender<Job>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// What each thread has to do; none where nothing is recorded.
+    queues: Mutex<Vec<mpsc::Sender<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     state: Arc<State>,
     session: Arc<SessionTodos>,
     ledger: Ledger,
@@ -44,7 +48,7 @@ struct Shared {
     secret: [u8; 32],
 }
 
-/// What the thread is to do.
+/// What a thread is to do.
 enum Job {
     Keep(Exchange),
     /// The answer is what is sent.
@@ -63,9 +67,18 @@ impl Job {
             }
         }
     }
+
+    fn asked(&self) -> &Asked {
+        match self {
+            Self::Keep(Exchange { asked, .. })
+            | Self::Fold(asked, _)
+            | Self::Foresee(asked, _)
+            | Self::LeaveAlone(asked) => asked,
+        }
+    }
 }
 
-/// What the thread says of itself.
+/// What the threads say of themselves.
 struct State {
     trouble: Mutex<Option<(Instant, String)>>,
     waiting: AtomicUsize,
@@ -76,8 +89,8 @@ impl Recorder {
     /// One that keeps nothing.
     pub(crate) fn off(log: &Log) -> Self {
         let shared = Shared {
-            queue: Mutex::default(),
-            thread: Mutex::default(),
+            queues: Mutex::default(),
+            threads: Mutex::default(),
             state: State::new(log),
             session: Arc::default(),
             ledger: Ledger::new(None, log),
@@ -103,26 +116,30 @@ impl Recorder {
         log: &Log,
     ) -> Result<Self, GatewayError> {
         let secret = blake3::derive_key("foldback 2026-11-23 gateway digests", &memory.secret());
-        let (queue, jobs) = mpsc::channel();
-        let state = State::new(log);
-        let (seen, session) = (Arc::clone(&state), Arc::<SessionTodos>::default());
-        let mut keeper = Keeper::new(
-            memory.clone(),
-            secret,
-            folder,
-            reach,
-            Arc::clone(&session),
-            ledger.clone(),
-        );
-        let thread =
-            std::thread::Builder::new().name("gateway-recorder".to_owned()).spawn(move || {
+        let (state, session) = (State::new(log), Arc::<SessionTodos>::default());
+        let (mut queues, mut threads) = (Vec::new(), Vec::new());
+        for n in 0..THREADS {
+            let (queue, jobs) = mpsc::channel();
+            let mut keeper = Keeper::new(
+                memory.clone(),
+                secret,
+                folder.clone(),
+                reach.clone(),
+                Arc::clone(&session),
+                ledger.clone(),
+            );
+            let seen = Arc::clone(&state);
+            let thread = std::thread::Builder::new().name(format!("gateway-recorder-{n}"));
+            threads.push(thread.spawn(move || {
                 for job in jobs {
                     seen.carry_out(&mut keeper, job);
                 }
-            })?;
-        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+            })?);
+            queues.push(queue);
+        }
+        let (queues, threads) = (Mutex::new(queues), Mutex::new(threads));
         let memory = Some(memory);
-        let shared = Shared { queue, thread, state, session, ledger, memory, secret };
+        let shared = Shared { queues, threads, state, session, ledger, memory, secret };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -140,7 +157,7 @@ impl Recorder {
 
     /// As [`trouble`](Self::trouble), as long as it is so new that trying again would hardly help.
     pub(crate) fn fresh_trouble(&self) -> Option<String> {
-        let is_off = self.shared.queue.lock().is_none();
+        let is_off = self.shared.queues.lock().is_empty();
         let trouble = self.shared.state.trouble.lock();
         let is_fresh = |at: &Instant| is_off || at.elapsed() < AGAIN;
         trouble.as_ref().filter(|(at, _)| is_fresh(at)).map(|(_, why)| why.clone())
@@ -170,7 +187,7 @@ impl Recorder {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Option<Asked> {
-        let is_open = api.has_conversation() && self.shared.queue.lock().is_some();
+        let is_open = api.has_conversation() && !self.shared.queues.lock().is_empty();
         let memory = self.shared.memory.as_ref().filter(|_| is_open)?;
         Some(Asked::new(memory.now(), api, path, headers, body, self.secret()))
     }
@@ -218,7 +235,10 @@ impl Recorder {
             state.set_trouble("more is said than can be recorded".to_owned());
             return;
         }
-        if let Some(queue) = &*self.shared.queue.lock() {
+        let number = job.asked().sender.number();
+        let queues = self.shared.queues.lock();
+        let queue = usize::try_from(number % THREADS as u64).ok().and_then(|n| queues.get(n));
+        if let Some(queue) = queue {
             state.waiting.fetch_add(bytes, Ordering::Relaxed);
             if queue.send(job).is_err() {
                 state.waiting.fetch_sub(bytes, Ordering::Relaxed);
@@ -229,9 +249,9 @@ impl Recorder {
 
     /// Waits until everything that was taken is recorded, and takes no more.
     pub async fn finish(&self) {
-        drop(self.shared.queue.lock().take());
-        let thread = self.shared.thread.lock().take();
-        if let Some(thread) = thread {
+        self.shared.queues.lock().clear();
+        let threads = std::mem::take(&mut *self.shared.threads.lock());
+        for thread in threads {
             let joined = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
             if !joined.unwrap_or_default() {
                 self.shared.state.set_trouble("the recorder has ended".to_owned());

@@ -3,7 +3,10 @@
 use crate::world::{World, body, counting, exports, todos};
 use foldback_testkit::upstream::{Answer, Raw, Said};
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
 fn texts(messages: &[String]) -> Vec<Value> {
     messages.iter().map(|message| serde_json::from_str(message).unwrap()).collect()
@@ -370,4 +373,36 @@ async fn gw12_a_gateway_that_is_started_again_goes_on_where_it_was() {
     // The client has not sent the last answer yet.
     let (_, sent) = messages.split_last().unwrap();
     assert_eq!(texts(&exports(&memory, &todos[0])[0])[..sent.len()], *sent);
+}
+
+/// GW14: a conversation that keeps its recorder waiting does not keep the others waiting.
+#[tokio::test]
+async fn gw14_one_conversation_does_not_wait_for_another() {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let world = World::with(counting(), |config| {
+        config.log = Arc::new(move |line| {
+            if line.contains("a request is not recorded") {
+                let _ = released.lock().recv();
+            }
+        });
+    })
+    .await;
+    let stuck = world.messages(&body(json!("none"))).header("x-foldback-todo", "stuck");
+    assert!(stuck.send().await.unwrap().bytes().await.is_ok());
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for name in names {
+        let asked = body(json!([{ "role": "user", "content": name }]));
+        let asked = world.messages(&asked).header("x-foldback-todo", name);
+        assert!(asked.send().await.unwrap().bytes().await.is_ok());
+    }
+    let recorded = async {
+        while todos(&world.memory).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), recorded).await.unwrap();
+    drop(release);
+    let (memory, _) = world.end().await;
+    assert_eq!(todos(&memory).len(), names.len());
 }
