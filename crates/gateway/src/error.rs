@@ -42,6 +42,14 @@ pub enum GatewayError {
         /// What is wrong with it.
         what: String,
     },
+    /// A proxy that was tried, and failed.
+    #[error("the proxy at {url} {what}")]
+    Proxy {
+        /// Where it is.
+        url: String,
+        /// What it did.
+        what: String,
+    },
     /// An exchange that could not be played again.
     #[error("an exchange could not be played again: {0}")]
     Replay(String),

@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::serve::ListenerExt as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -104,6 +105,8 @@ impl Gateway {
         let guard = Guard::new(address, self.config.token.as_deref());
         let door = Arc::new(Door { gateway: self, guard });
         let router = Router::new().fallback(answer).with_state(door);
+        // A piece of an answer does not wait until the one before is acknowledged.
+        let listener = listener.tap_io(|client| drop(client.set_nodelay(true)));
         axum::serve(listener, router).with_graceful_shutdown(stop).await?;
         recorder.finish().await;
         if let Some(traffic) = traffic {

@@ -11,7 +11,8 @@
 //! - [`self_test`] and [`Check`] say whether all that works here, and [`Running`] what one says that runs elsewhere.
 //! - [`Ledger`] says what each request cost, and what it would have cost whole.
 //! - [`Traffic`] keeps each exchange as it passed, where that is wanted.
-//! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it.
+//! - [`Taped`] is an exchange that was kept, and [`Replay`] says what a gateway would have sent of it;
+//!   [`ProxyTrial`] says it of somebody else's proxy.
 //! - [`Branches`] is what a store holds of one client's conversation: a tree, because clients rewind, edit,
 //!   fork and compact.
 //!
@@ -40,6 +41,7 @@ mod ledger;
 mod member;
 mod metrics;
 mod model_answer;
+mod proxy_trial;
 mod reader;
 mod recorder;
 mod recorder_thread;
@@ -68,6 +70,7 @@ pub use gateway::Gateway;
 pub use guard::TOKEN;
 pub use identity::TODO;
 pub use ledger::{Bill, Checked, Entry, Ledger, Recalls, Sums};
+pub use proxy_trial::ProxyTrial;
 pub use recorder::Recorder;
 pub use replay::Replay;
 pub use self_test::self_test;

@@ -15,14 +15,17 @@ use crate::{Ledger, RecallBy, SessionTodos};
 use foldback::{Arrangement, Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
 use foldback_providers::CacheTerms;
+use lru::LruCache;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// A conversation of fewer bytes is sent as it is.
 pub(crate) const SHORTEST: usize = 24 << 10;
 
-/// So many messages of clients are held in memory; the store has them all.
-const MOST_HELD: usize = 200_000;
+/// So many families, and so many messages of clients, are held in memory at most; the store has them all.
+const MOST_FAMILIES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const MOST_HELD: usize = 50_000;
 
 /// How often a conversation is placed, where others write to it too.
 const TRIES: usize = 4;
@@ -32,7 +35,8 @@ pub(crate) struct Keeper {
     memory: Memory,
     secret: [u8; 32],
     folder: Option<String>,
-    families: HashMap<String, Family>,
+    /// Those that were seen last.
+    families: LruCache<String, Family>,
     reader: Reader,
     session: Arc<SessionTodos>,
     /// Whether the model may look things up, for each todo since it was first seen here: tools that come later would
@@ -87,15 +91,14 @@ impl Keeper {
         session: Arc<SessionTodos>,
         ledger: Ledger,
     ) -> Self {
-        let (families, reader, recalls) = (HashMap::new(), Reader::new(secret), HashMap::new());
         Self {
             memory,
             secret,
             folder,
-            families,
-            reader,
+            families: LruCache::new(MOST_FAMILIES),
+            reader: Reader::new(secret),
             session,
-            recalls,
+            recalls: HashMap::new(),
             reach,
             ledger,
             cache: None,
@@ -226,13 +229,13 @@ impl Keeper {
         for _ in 0..TRIES {
             let error = match step(self, &name, conversation) {
                 Ok(done) => {
-                    self.make_room(&name);
+                    self.make_room();
                     return Ok(done);
                 }
                 Err(error) => error,
             };
             // What is there is read again.
-            self.families.remove(&name);
+            self.families.pop(&name);
             // Somebody else wrote to the same todo, or has forgotten it.
             if !matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) {
                 return Err(Unkept::Store(error.to_string()));
@@ -246,7 +249,7 @@ impl Keeper {
     fn found(&mut self, name: &str, conversation: &Conversation) -> Result<Option<TodoId>, Error> {
         self.open(name, conversation)?;
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
-        let family = self.families.get(name);
+        let family = self.families.peek(name);
         let place = family.and_then(|family| family.find(&digests, conversation.agent.as_ref()));
         let member = family.zip(place).and_then(|(family, (n, _))| family.members.get(n));
         let Some(session) = member.map(|member| &member.session) else { return Ok(None) };
@@ -267,14 +270,14 @@ impl Keeper {
 
     /// Reads from the store what it holds of a family, unless it is known.
     fn open(&mut self, name: &str, conversation: &Conversation) -> Result<(), Error> {
-        if !self.families.contains_key(name) {
+        if !self.families.contains(name) {
             let known_by = conversation.sender.known_by();
             let origin = Origin {
                 source: Some(conversation.sender.client.clone()),
                 folder: self.folder.clone(),
             };
             let family = Family::open(&self.memory, name.to_owned(), known_by, origin)?;
-            self.families.insert(name.to_owned(), family);
+            self.families.put(name.to_owned(), family);
         }
         Ok(())
     }
@@ -319,12 +322,11 @@ impl Keeper {
         Ok(laid_out(&memory, member, conversation, &standing, arrangement))
     }
 
-    /// Forgets families until there is room, but not this one.
-    fn make_room(&mut self, kept: &str) {
-        let held =
-            |families: &HashMap<String, Family>| families.values().map(Family::len).sum::<usize>();
-        if held(&self.families) > MOST_HELD {
-            self.families.retain(|name, _| name == kept);
+    /// Forgets families until there is room, but not the one that was seen last.
+    fn make_room(&mut self) {
+        let mut held: usize = self.families.iter().map(|(_, family)| family.len()).sum();
+        while held > MOST_HELD && self.families.len() > 1 {
+            held -= self.families.pop_lru().map_or(held, |(_, family)| family.len());
         }
     }
 }

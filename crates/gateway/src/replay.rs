@@ -5,7 +5,7 @@ use crate::exchange::{Asked, Exchange, Instead};
 use crate::recorder_thread::{Keeper, Unkept};
 use crate::usage::Usage;
 use crate::{GatewayError, Keeping, Ledger, Log, RecallBy, Taped, Tokens};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use foldback::{KNOWN_SECRET, Memory, Options};
 use foldback_core::Timestamp;
@@ -60,10 +60,7 @@ impl Replay {
     ) -> Result<Option<String>, GatewayError> {
         let at = Timestamp(i64::try_from(exchange.at).unwrap_or(i64::MAX));
         self.now.store(at.0, Ordering::Relaxed);
-        let header = |(name, value): (&std::borrow::Cow<'_, str>, &std::borrow::Cow<'_, str>)| {
-            Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?))
-        };
-        let headers: HeaderMap = exchange.headers.iter().filter_map(header).collect();
+        let headers = exchange.header_map();
         let body = Bytes::copy_from_slice(exchange.request.as_bytes());
         let asked = Asked::new(at, exchange.api, &exchange.path, &headers, &body, &KNOWN_SECRET);
         let folded = passed(self.keeper.fold(&asked))?.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! An exchange as it stands in its file.
 
 use crate::{Api, GatewayError};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,6 +32,15 @@ pub struct Taped<'x> {
     pub first_ms: Option<u64>,
     /// Milliseconds from the request's end to the answer's last byte.
     pub last_ms: Option<u64>,
+}
+
+impl Taped<'_> {
+    /// Its headers, as requests have them.
+    pub(crate) fn header_map(&self) -> HeaderMap {
+        let headers = self.headers.iter();
+        let header = headers.map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
+        header.flatten().collect::<HeaderMap>()
+    }
 }
 
 impl Taped<'static> {

@@ -1,6 +1,7 @@
 //! A server on standard input and output, and one over HTTP that this machine alone can reach.
 
 use crate::{MemoryServer, ServeError};
+use axum::serve::ListenerExt as _;
 use rmcp::ServiceExt as _;
 use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::transport::stdio_pipes;
@@ -94,7 +95,8 @@ impl HttpServer {
             // Streams that stay open would keep it waiting.
             ending.cancel();
         };
-        let served = axum::serve(self.listener, router).with_graceful_shutdown(ended).await;
+        let listener = self.listener.tap_io(|client| drop(client.set_nodelay(true)));
+        let served = axum::serve(listener, router).with_graceful_shutdown(ended).await;
         served.map_err(|error| ServeError::Ended(error.to_string()))
     }
 }

@@ -20,10 +20,14 @@ pub struct Bill {
     pub gateway: Billed,
     /// With the provider's own clearing of old results.
     pub clearing: Billed,
+    /// Through another proxy, where one is tried.
+    pub proxy: Option<Billed>,
     /// By which share the gateway is cheaper in the end.
     pub saved: f64,
     /// By which share the clearing is.
     pub saved_by_clearing: f64,
+    /// By which share the other proxy is.
+    pub saved_by_proxy: Option<f64>,
     /// By which share the gateway was dearer, behind the request where that was most.
     pub dearer: f64,
     /// The number of that request, from 1; 0 where it was dearer behind none.
@@ -50,13 +54,18 @@ pub(crate) struct Run {
     direct: ProviderCache,
     gateway: ProviderCache,
     clearing: ProviderCache,
+    proxy: Option<ProviderCache>,
     requests: u64,
     dearer: f64,
     dearest_at: u64,
 }
 
 impl Run {
-    pub(crate) fn new(terms: CacheTerms, pause: Option<Duration>) -> Result<Self, BenchError> {
+    pub(crate) fn new(
+        terms: CacheTerms,
+        pause: Option<Duration>,
+        is_proxied: bool,
+    ) -> Result<Self, BenchError> {
         let setting = Setting {
             read: terms.prices.read,
             write: terms.prices.write,
@@ -66,8 +75,8 @@ impl Run {
         let cache = || ProviderCache::new(terms);
         let (direct, gateway, clearing) = (cache(), cache(), cache());
         let replay = Replay::new(terms)?;
-        let (requests, dearer, dearest_at) = (0, 0.0, 0);
-        Ok(Self { setting, replay, direct, gateway, clearing, requests, dearer, dearest_at })
+        let (proxy, requests, dearer, dearest_at) = (is_proxied.then(cache), 0, 0.0, 0);
+        Ok(Self { setting, replay, direct, gateway, clearing, proxy, requests, dearer, dearest_at })
     }
 
     /// Sends a request as the client does. Gives its tokens.
@@ -80,6 +89,21 @@ impl Run {
         let at = self.time(exchange);
         let (read, written, plain) = self.direct.take(body, at, &mut |text| counts.text(text));
         read + written + plain
+    }
+
+    /// Takes what another proxy sends of the same request.
+    pub(crate) fn proxied(
+        &mut self,
+        exchange: &Taped<'_>,
+        body: &Value,
+        counts: &mut Counts,
+    ) -> Tokens {
+        let at = self.time(exchange);
+        let proxy = self.proxy.as_mut();
+        let taken = proxy.map(|proxy| proxy.take(body, at, &mut |text| counts.text(text)));
+        taken.map_or_else(Tokens::default, |(read, written, plain)| {
+            Tokens::new(read, written, plain)
+        })
     }
 
     /// Sends the same request in the other ways.
@@ -127,13 +151,16 @@ impl Run {
     pub(crate) fn bill(self) -> Bill {
         let [direct, gateway, clearing] =
             [self.direct, self.gateway, self.clearing].map(|cache| cache.billed());
+        let proxy = self.proxy.map(|cache| cache.billed());
         Bill {
             setting: self.setting,
             saved: share_saved(direct, gateway),
             saved_by_clearing: share_saved(direct, clearing),
+            saved_by_proxy: proxy.map(|proxy| share_saved(direct, proxy)),
             direct,
             gateway,
             clearing,
+            proxy,
             dearer: self.dearer,
             dearest_at: self.dearest_at,
         }

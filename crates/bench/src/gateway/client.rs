@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What stands in front of the recorded instructions, as clients have words of their own there.
 const STANDING: &str = "You are an agent that works with tools.";
 
+/// The model that is asked. What it costs is in the terms.
+const MODEL: &str = "claude-sonnet-4-5";
+
 /// A client that sends a recorded conversation: a request for each answer of the model, with everything that was said
 /// before, and marks for the cache where Claude Code sets them.
 pub(crate) struct Client {
@@ -56,14 +59,24 @@ impl Client {
         let last = messages.last_mut().and_then(|last| last.get_mut("content")?.as_array_mut());
         mark(last.and_then(|content| content.last_mut()));
         let request = json!({
-            "model": "claude",
+            "model": MODEL,
             "max_tokens": 32_000,
             "system": self.system,
             "tools": self.tools,
             "messages": messages,
         });
         let content = self.messages.get(at).and_then(|message| message.get("content"));
-        let answer = json!({ "type": "message", "role": "assistant", "content": content });
+        let calls = content.and_then(Value::as_array).into_iter().flatten();
+        let stop = calls.last().filter(|last| last["type"] == "tool_use").map(|_| "tool_use");
+        let answer = json!({
+            "id": format!("msg_{at}"),
+            "type": "message",
+            "role": "assistant",
+            "model": MODEL,
+            "content": content,
+            "stop_reason": stop.unwrap_or("end_turn"),
+            "stop_sequence": null,
+        });
         let headers = [("user-agent", "claude-cli/2"), ("x-claude-code-session-id", &self.id)];
         let headers = headers.map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)));
         Taped {

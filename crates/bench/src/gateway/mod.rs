@@ -4,7 +4,8 @@
 //! client of Anthropic's API would send it, with a request for each answer of the model. Each request is billed three
 //! times by a provider that caches what it is sent
 //! ([`ProviderCache`](foldback_providers::ProviderCache)): as the client sends it, as the gateway sends it, and as the
-//! provider's own clearing of old results (`clear_tool_uses_20250919`) leaves it. Tokens are counted with o200k. Both
+//! provider's own clearing of old results (`clear_tool_uses_20250919`) leaves it. Where another proxy is named, each is sent through that, too, and billed as
+//! it reaches the provider. Tokens are counted with o200k. Both
 //! ways declare the memory's tool, and what a model would load with it is not part of a recording.
 
 mod bill;
@@ -24,6 +25,7 @@ use crate::{BenchError, Counts};
 use bill::Run;
 use clearing::{TRIGGER, cleared};
 use foldback_core::Prices;
+use foldback_gateway::{ProxyTrial, Taped, Tokens};
 use foldback_providers::CacheTerms;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -31,13 +33,14 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// On which terms, and in which rhythm.
-#[derive(Clone, Debug)]
 pub struct Config {
     /// The terms of the provider's cache.
     pub terms: Vec<CacheTerms>,
     /// So long a client waits between two requests; where there is none, exchanges keep the times at which they
     /// passed, and recordings are played in [two rhythms](Self::RHYTHMS).
     pub pauses: Vec<Duration>,
+    /// Another proxy, through which each conversation is played, too.
+    pub proxy: Option<ProxyTrial>,
 }
 
 impl Config {
@@ -56,7 +59,7 @@ impl Default for Config {
         };
         let terms = [(0.1, 1.25, 300), (0.1, 2.0, 3_600), (0.05, 1.25, 300), (1.0, 1.0, 0)]
             .map(|(read, write, life)| terms(read, write, life));
-        Self { terms: terms.to_vec(), pauses: Vec::new() }
+        Self { terms: terms.to_vec(), pauses: Vec::new(), proxy: None }
     }
 }
 
@@ -115,7 +118,7 @@ impl Measured {
         let settings =
             pauses.iter().flat_map(|pause| config.terms.iter().map(|terms| (*terms, *pause)));
         let mut runs = settings
-            .map(|(terms, pause)| Run::new(terms, pause))
+            .map(|(terms, pause)| Run::new(terms, pause, config.proxy.is_some()))
             .collect::<Result<Vec<_>, BenchError>>()?;
         let (mut counts, mut tokens, mut requests) = (Counts::default(), 0, 0);
         for mut exchange in talk.exchanges() {
@@ -124,6 +127,9 @@ impl Measured {
             })?;
             let sizes = runs.iter_mut().map(|run| run.direct(&mut exchange, &body, &mut counts));
             let size = sizes.max().unwrap_or_default();
+            if let Some(proxy) = &config.proxy {
+                proxied(proxy, &exchange, &mut runs, &mut counts)?;
+            }
             let cleared = (size > TRIGGER).then(|| cleared(&body));
             for run in &mut runs {
                 run.others(&mut exchange, &body, cleared.as_ref(), &mut counts)?;
@@ -138,5 +144,28 @@ impl Measured {
             requests,
             bills: runs.into_iter().map(Run::bill).collect(),
         })
+    }
+}
+
+/// Sends a request through another proxy. Where a proxy goes by what it is billed, that is on the first terms.
+fn proxied(
+    proxy: &ProxyTrial,
+    exchange: &Taped<'_>,
+    runs: &mut [Run],
+    counts: &mut Counts,
+) -> Result<(), BenchError> {
+    let mut failed = None;
+    proxy.pass(exchange, |body| {
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|error| {
+            failed = Some(error);
+            Value::Null
+        });
+        let billed: Vec<Tokens> =
+            runs.iter_mut().map(|run| run.proxied(exchange, &body, counts)).collect();
+        billed.first().copied().unwrap_or_default()
+    })?;
+    match failed {
+        Some(error) => Err(BenchError::Input(format!("the proxy sends no JSON: {error}"))),
+        None => Ok(()),
     }
 }

@@ -31,11 +31,13 @@ impl Bills {
 fn bars(sums: &[Sum]) -> Bars {
     let bar = |sum: &Sum| Bar {
         name: format!("{}, {}", sum.setting.prices(), sum.setting.rhythm()),
-        values: vec![sum.direct, sum.gateway, sum.clearing],
+        values: [sum.direct, sum.gateway, sum.clearing].into_iter().chain(sum.proxy).collect(),
     };
+    let parts = ["direct", "gateway", "clearing"].into_iter();
+    let proxy = sums.first().and_then(|sum| sum.proxy.map(|_| "proxy"));
     Bars {
         label: "plain tokens".to_owned(),
-        parts: ["direct", "gateway", "clearing"].map(str::to_owned).to_vec(),
+        parts: parts.chain(proxy).map(str::to_owned).collect(),
         bars: sums.iter().map(bar).collect(),
         side_by_side: true,
     }

@@ -11,7 +11,11 @@ impl Bills {
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let mut sheets: Vec<Sheet> = Vec::new();
-        let numbers = ["direct", "saved", "median", "least", "dearest", "clearing", "median"];
+        let mut numbers =
+            vec!["direct", "saved", "median", "least", "dearest", "clearing", "median"];
+        if self.sums.iter().any(|sum| sum.proxy.is_some()) {
+            numbers.extend(["proxy", "median"]);
+        }
         let mut before = None;
         for sum in &self.sums {
             if before.replace((sum.group, sum.is_long)) != Some((sum.group, sum.is_long)) {
@@ -27,8 +31,9 @@ impl Bills {
                 sum.saved_by_clearing,
                 sum.median_by_clearing,
             ];
+            let by_proxy = sum.saved_by_proxy.into_iter().chain(sum.median_by_proxy);
             if let Some(sheet) = sheets.last_mut() {
-                sheet.row(names.into_iter().chain(shares.map(percent)));
+                sheet.row(names.into_iter().chain(shares.into_iter().chain(by_proxy).map(percent)));
             }
         }
         sheets.push(self.dearest());
@@ -80,8 +85,10 @@ impl Bills {
             "direct",
             "gateway",
             "clearing",
+            "proxy",
             "saved",
             "saved_by_clearing",
+            "saved_by_proxy",
             "dearer",
             "dearest_at",
         ];
@@ -99,11 +106,18 @@ impl Bills {
                     setting.life.to_string(),
                     pause,
                 ];
-                let costs = [bill.direct, bill.gateway, bill.clearing]
-                    .map(|billed| billed.cost.to_string());
-                let shares = [bill.saved, bill.saved_by_clearing, bill.dearer]
-                    .map(|share| share.to_string());
-                let rest = costs.into_iter().chain(shares).chain([bill.dearest_at.to_string()]);
+                let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
+                let costs =
+                    [Some(bill.direct), Some(bill.gateway), Some(bill.clearing), bill.proxy]
+                        .map(|billed| text(billed.map(|billed| billed.cost)));
+                let shares = [
+                    Some(bill.saved),
+                    Some(bill.saved_by_clearing),
+                    bill.saved_by_proxy,
+                    Some(bill.dearer),
+                ];
+                let rest = costs.into_iter().chain(shares.map(text));
+                let rest = rest.chain([bill.dearest_at.to_string()]);
                 sheet.row(names.into_iter().chain(numbers).chain(rest));
             }
         }

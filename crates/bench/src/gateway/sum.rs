@@ -26,6 +26,8 @@ pub struct Sum {
     pub gateway: f64,
     /// What they cost with the provider's own clearing.
     pub clearing: f64,
+    /// What they cost through another proxy, where one is tried.
+    pub proxy: Option<f64>,
     /// By which share the gateway is cheaper, in sum.
     pub saved: f64,
     /// The median of that over the conversations.
@@ -36,6 +38,10 @@ pub struct Sum {
     pub saved_by_clearing: f64,
     /// The median of that over the conversations.
     pub median_by_clearing: f64,
+    /// By which share the other proxy is cheaper, in sum.
+    pub saved_by_proxy: Option<f64>,
+    /// The median of that over the conversations.
+    pub median_by_proxy: Option<f64>,
     /// By which share the gateway was dearer, behind the request of any of them where that was most.
     pub dearer: f64,
     /// The conversation of that request; `None` where it never was.
@@ -69,8 +75,8 @@ impl Sum {
         let bills =
             conversations.iter().flat_map(|one| one.bills.iter().map(|bill| (&one.id, bill)));
         let bills: Vec<_> = bills.filter(|(_, bill)| bill.setting == setting).collect();
-        let [mut saved, mut cleared] = [Vec::new(), Vec::new()];
-        let [mut direct, mut gateway, mut clearing] = [0.0; 3];
+        let [mut saved, mut cleared, mut by_proxy] = [const { Vec::new() }; 3];
+        let [mut direct, mut gateway, mut clearing, mut proxied] = [0.0; 4];
         let (mut dearer, mut dearest) = (0.0, None);
         for (id, bill) in &bills {
             saved.push(bill.saved);
@@ -78,12 +84,16 @@ impl Sum {
             direct += bill.direct.cost;
             gateway += bill.gateway.cost;
             clearing += bill.clearing.cost;
+            proxied += bill.proxy.map_or(0.0, |proxy| proxy.cost);
+            by_proxy.extend(bill.saved_by_proxy);
             if bill.dearer > dearer {
                 (dearer, dearest) = (bill.dearer, Some((*id).clone()));
             }
         }
         saved.sort_by(f64::total_cmp);
         cleared.sort_by(f64::total_cmp);
+        by_proxy.sort_by(f64::total_cmp);
+        let is_proxied = !by_proxy.is_empty();
         let share = |cost: f64| if direct > 0.0 { 1.0 - cost / direct } else { 0.0 };
         Self {
             group,
@@ -93,11 +103,14 @@ impl Sum {
             direct,
             gateway,
             clearing,
+            proxy: is_proxied.then_some(proxied),
             saved: share(gateway),
             median: quantile(&saved, 0.5),
             least: quantile(&saved, 0.0),
             saved_by_clearing: share(clearing),
             median_by_clearing: quantile(&cleared, 0.5),
+            saved_by_proxy: is_proxied.then(|| share(proxied)),
+            median_by_proxy: is_proxied.then(|| quantile(&by_proxy, 0.5)),
             dearer,
             dearest,
         }

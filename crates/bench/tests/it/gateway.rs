@@ -4,9 +4,11 @@ use foldback::{Conversation, Envelope};
 use foldback_bench::Case;
 use foldback_bench::gateway::{Bills, Config, Talk, measure};
 use foldback_core::{Message, Prices};
+use foldback_gateway::ProxyTrial;
 use foldback_providers::CacheTerms;
 use foldback_testkit::transcript;
 use std::fmt::Write as _;
+use std::net::TcpListener;
 use std::time::Duration;
 
 /// An agent that reads files of so many lines each.
@@ -38,7 +40,7 @@ fn measured(files: &[usize], config: &Config) -> Bills {
 fn gw8_gw19_a_long_conversation_costs_less_and_never_much_more() {
     let terms = vec![CacheTerms::default()];
     let pauses = Config::RHYTHMS.to_vec();
-    let bills = measured(&[100; 70], &Config { terms, pauses });
+    let bills = measured(&[100; 70], &Config { terms, pauses, proxy: None });
     let one = &bills.conversations[0];
     assert_eq!((one.requests, one.bills.len()), (71, 2));
     assert!(one.tokens > 100_000, "{}", one.tokens);
@@ -59,7 +61,11 @@ fn gw8_gw19_short_requests_are_charged_as_they_were_sent() {
     files[2] = 150;
     let bills = measured(
         &files,
-        &Config { terms: Config::default().terms, pauses: vec![Duration::from_secs(10)] },
+        &Config {
+            terms: Config::default().terms,
+            pauses: vec![Duration::from_secs(10)],
+            proxy: None,
+        },
     );
     let bills = &bills.conversations[0].bills;
     assert!(bills[0].saved > 0.0, "{bills:?}");
@@ -80,8 +86,10 @@ fn gw8_gw19_a_short_conversation_is_billed_as_it_is() {
     // Counted by hand: without a cache each request costs its tokens.
     let prices = Prices { read: 1.0, write: 1.0, plain: 1.0 };
     let terms = CacheTerms { prices, life: Duration::ZERO, ..CacheTerms::default() };
-    let bills =
-        measured(&[100; 3], &Config { terms: vec![terms], pauses: vec![Duration::from_secs(1)] });
+    let bills = measured(
+        &[100; 3],
+        &Config { terms: vec![terms], pauses: vec![Duration::from_secs(1)], proxy: None },
+    );
     let direct = bills.conversations[0].bills[0].direct;
     assert_eq!((direct.cost as u64, direct.requests), (direct.written + direct.plain, 4));
     assert_eq!(direct.read, 0);
@@ -101,8 +109,28 @@ fn where_no_model_speaks_nothing_is_played() {
 
 #[test]
 fn gw19_the_same_conversation_gives_the_same_figures() {
-    let config = Config { terms: vec![CacheTerms::default()], pauses: Vec::new() };
+    let config = Config { terms: vec![CacheTerms::default()], pauses: Vec::new(), proxy: None };
     let [one, two] = [0, 1].map(|_| measured(&[100; 20], &config));
     assert!(one.conversations[0].bills[1].saved > 0.1, "{one:?}");
     assert_eq!(format!("{one:?}"), format!("{two:?}"));
+}
+
+#[test]
+fn gw19_another_proxy_is_billed_as_it_reaches_the_provider() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A proxy that does nothing: the provider itself.
+    let proxy = ProxyTrial::new(&format!("http://{free}/"), free).unwrap();
+    let config = Config { proxy: Some(proxy), ..Config::default() };
+    let talks = ["one", "two"].map(|id| talk(id, reads(&[100; 5])).unwrap());
+    let bills = measure(&talks, &config, &|| ()).unwrap();
+    for bill in bills.conversations.iter().flat_map(|one| &one.bills) {
+        assert_eq!((bill.proxy, bill.saved_by_proxy), (Some(bill.direct), Some(0.0)));
+    }
+    let sum = &bills.sums[0];
+    assert_eq!((sum.proxy, sum.saved_by_proxy), (Some(sum.direct), Some(0.0)));
+    // One that has nobody behind it that could answer.
+    let proxy = ProxyTrial::new("http://127.0.0.1:9", "127.0.0.1:0".parse().unwrap()).unwrap();
+    let config = Config { proxy: Some(proxy), ..Config::default() };
+    let failed = measure(&talks, &config, &|| ()).unwrap_err().to_string();
+    assert!(failed.contains("the proxy at http://127.0.0.1:9 does not answer"), "{failed}");
 }

@@ -3,6 +3,7 @@
 use crate::shell::{Shell, line, quay};
 use foldback_testkit::transcript;
 use serde_json::{Value, json};
+use std::net::TcpListener;
 
 /// An exchange as a gateway keeps it: `n` questions and the answers before the last.
 fn exchange(session: Option<&str>, n: u64, status: u16) -> String {
@@ -108,4 +109,30 @@ fn gw19_what_cannot_be_played_is_named() {
         assert_eq!(ran.code, 2, "{ran:?}");
         assert!(ran.stderr.contains("expected two numbers from 0 to 1000000000"), "{ran:?}");
     }
+}
+
+#[test]
+fn gw19_another_proxy_is_measured_beside() {
+    let shell = Shell::new();
+    let file = shell.write("one.jsonl", line("quay", quay()));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    // A proxy that does nothing: the provider itself.
+    let url = format!("http://{free}");
+    let args = ["bench", "gateway", "--proxy", &url, "--provider", &free, &file];
+    let ran = shell.run_bare(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.text().contains("clearing  median  proxy  median"), "{ran:?}");
+    let found = shell.run_bare(&[&args[..], &["--json"]].concat()).json();
+    assert_eq!(bill(&found, 0, 0)["proxy"], bill(&found, 0, 0)["direct"]);
+    let ran = shell.run_bare(&[
+        "bench",
+        "gateway",
+        "--proxy",
+        "http://127.0.0.1:9",
+        "--provider",
+        &free,
+        &file,
+    ]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("the proxy at http://127.0.0.1:9 does not answer"), "{ran:?}");
 }

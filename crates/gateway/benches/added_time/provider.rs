@@ -4,6 +4,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::Response;
+use axum::serve::ListenerExt as _;
 use futures::stream;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ pub(crate) async fn provider(seen: mpsc::UnboundedSender<Seen>) -> String {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let listener = listener.tap_io(|client| client.set_nodelay(true).unwrap());
     tokio::spawn(async { axum::serve(listener, Router::new().fallback(answer)).await.unwrap() });
     url
 }

@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
+use axum::serve::ListenerExt as _;
 use foldback_core::Timestamp;
 pub use foldback_providers::{Billed, CacheTerms, ProviderCache};
 use futures::stream;
@@ -147,6 +148,7 @@ impl Upstream {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let listener = listener.tap_io(|client| drop(client.set_nodelay(true)));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async {
             axum::serve(listener, router).await.expect("a server that goes on");

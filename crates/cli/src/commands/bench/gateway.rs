@@ -5,11 +5,13 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::{Args, value_parser};
+use foldback_bench::BenchError;
 use foldback_bench::gateway::{Config, Talk, measure};
 use foldback_bench::savings::PRICE_MOST;
 use foldback_core::Prices;
-use foldback_gateway::Taped;
+use foldback_gateway::{ProxyTrial, Taped};
 use foldback_providers::CacheTerms;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -21,7 +23,8 @@ use std::time::Duration;
 /// A folder that `foldback gateway --record` wrote is played as it passed, session by session. Other files are
 /// recordings, which are played as a client of Anthropic's API sends them: a request for each answer of the model,
 /// with the whole conversation and with marks for the cache. Conversations in which no model speaks are left out.
-/// No provider is asked.
+/// No provider is asked. With --proxy each request is sent through another proxy, too, to a provider of a script on
+/// this machine, and billed as it arrives there.
 #[derive(Args)]
 #[command(after_long_help = "\
 Tokens are counted with o200k. A request's tokens up to the last mark for the cache (of OpenAI's APIs: all) are
@@ -32,12 +35,14 @@ not counted.
 JSON: {\"conversations\": [{\"id\", \"file\", \"group\", \"tokens\", \"requests\", \"bills\": [...]}], \"sums\"}; of each
 bill \"read\", \"write\", \"life\", \"pause\", \"direct\", \"gateway\" and \"clearing\" (each with \"requests\", \"read\",
 \"written\", \"plain\", \"cost\"), \"saved\", \"saved_by_clearing\", \"dearer\" and \"dearest_at\": by which share the
-gateway was dearer behind the request where that was most. Of each sum \"median\", \"least\" and \"dearest\", too;
+gateway was dearer behind the request where that was most; \"proxy\" and \"saved_by_proxy\" are null without
+--proxy. Of each sum \"median\", \"least\" and \"dearest\", too;
 \"is_long\" are those over conversations with a request of over 30,000 tokens.
 
 Examples:
   foldback bench gateway examples/coding-session.jsonl
-  foldback bench gateway --gap 60 --prices 0.1,2,3600 recordings/")]
+  foldback bench gateway --gap 60 --prices 0.1,2,3600 recordings/
+  foldback bench gateway --proxy http://127.0.0.1:8787 --provider 127.0.0.1:9797 examples/coding-session.jsonl")]
 pub(crate) struct Gateway {
     #[command(flatten)]
     inputs: Inputs,
@@ -54,6 +59,14 @@ pub(crate) struct Gateway {
     /// 0.1,1.25 and 0.1,2,3600 and 0.05,1.25 and 1,1
     #[arg(long, value_name = "READ,WRITE[,LIFE]", value_parser = terms)]
     prices: Vec<CacheTerms>,
+
+    /// Play the conversations through another proxy, too, whose provider is at --provider
+    #[arg(long, value_name = "URL", requires = "provider")]
+    proxy: Option<String>,
+
+    /// Where a provider is to listen that answers what was recorded: an address of this machine
+    #[arg(long, value_name = "ADDRESS", requires = "proxy")]
+    provider: Option<SocketAddr>,
 }
 
 impl Gateway {
@@ -62,6 +75,9 @@ impl Gateway {
         let mut config = Config { pauses, ..Config::default() };
         if !self.prices.is_empty() {
             config.terms = self.prices;
+        }
+        if let Some((url, provider)) = self.proxy.zip(self.provider) {
+            config.proxy = Some(ProxyTrial::new(&url, provider).map_err(BenchError::from)?);
         }
         let talks = talks(self.inputs, out)?;
         let progress = Mutex::new(out.progress("playing", talks.len() as u64));
