@@ -1,5 +1,6 @@
 //! The tools of a memory as the protocol declares them, and their answers as it sends them.
 
+use crate::scope::Scope;
 use crate::uri;
 use foldback::{Answer, MemoryTool};
 use foldback_core::{Reference, TodoId};
@@ -11,8 +12,8 @@ use std::sync::Arc;
 const LINKS: usize = 10;
 
 /// A tool with its schemas and all four hints. Its description ends with the mark, where there is one.
-pub(crate) fn declared(tool: &MemoryTool, mark: &str) -> Tool {
-    let description = match mark {
+pub(crate) fn declared(tool: &MemoryTool, scope: &Scope) -> Tool {
+    let description = match scope.mark.as_str() {
         "" => tool.description.to_owned(),
         mark => format!("{} {mark}", tool.description),
     };
@@ -21,15 +22,25 @@ pub(crate) fn declared(tool: &MemoryTool, mark: &str) -> Tool {
         .destructive(false)
         .idempotent(!tool.writes)
         .open_world(false);
-    Tool::new(tool.name, description, schema(&tool.parameters))
+    let declared = Tool::new(tool.name, description, schema(&tool.parameters))
         .with_title(tool.title)
-        .with_raw_output_schema(schema(tool.output))
-        .with_annotations(hints)
+        .with_annotations(hints);
+    match scope.is_session() {
+        true => declared,
+        false => declared.with_raw_output_schema(schema(tool.output)),
+    }
 }
 
 /// A schema, which is an object.
 fn schema(json: &str) -> Arc<JsonObject> {
     Arc::new(serde_json::from_str(json).unwrap_or_default())
+}
+
+/// An answer as a result that is its text alone.
+pub(crate) fn text(answer: &Answer) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(&*answer.text)]);
+    result.is_error = Some(answer.is_error);
+    result
 }
 
 /// An answer as a result: its text, the same structured, and links to what it shows. Short names are those
@@ -42,8 +53,8 @@ pub(crate) fn result(answer: &Answer, own: Option<&TodoId>) -> CallToolResult {
     });
     content
         .extend(named.take(LINKS).map(|reference| ContentBlock::resource_link(link(&reference))));
-    let mut result = CallToolResult::success(content);
-    result.is_error = Some(answer.is_error);
+    let mut result = text(answer);
+    result.content = content;
     result.structured_content = serde_json::from_str::<Value>(&answer.structured()).ok();
     result
 }

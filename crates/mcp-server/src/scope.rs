@@ -57,7 +57,8 @@ impl Scope {
     }
 
     /// Those of one session of a client, whose conversations another part of this program sees: what is named in
-    /// full is loaded from any of them, and everything else is asked of the likeliest.
+    /// full is loaded from any of them, and everything else is asked of the likeliest. Answers are texts alone: clients
+    /// would show the model the structured form in the text's place, as one line of escaped JSON.
     #[must_use]
     pub fn session(todos: Todos) -> Self {
         Self::of(Chosen::Session(todos))
@@ -85,6 +86,11 @@ impl Scope {
     #[must_use]
     pub fn with_mark(self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self }
+    }
+
+    /// Whether it speaks for a session.
+    pub(crate) fn is_session(&self) -> bool {
+        matches!(self.chosen, Chosen::Session(_))
     }
 
     /// Whether notes may be recorded.

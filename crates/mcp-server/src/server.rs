@@ -1,6 +1,6 @@
 //! A store as a server: what it answers to each request of a client.
 
-use crate::declared::{declared, result};
+use crate::declared::{declared, result, text};
 use crate::place::{Place, Roots};
 use crate::scope::Scope;
 use crate::store::Store;
@@ -128,12 +128,12 @@ impl ServerHandler for MemoryServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(
-            self.tools().map(|tool| declared(&tool, &self.scope.mark)).collect(),
+            self.tools().map(|tool| declared(&tool, &self.scope)).collect(),
         ))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools().find(|tool| tool.name == name).map(|tool| declared(&tool, &self.scope.mark))
+        self.tools().find(|tool| tool.name == name).map(|tool| declared(&tool, &self.scope))
     }
 
     async fn call_tool(
@@ -151,6 +151,7 @@ impl ServerHandler for MemoryServer {
         let arguments = serde_json::Value::Object(arguments).to_string();
         let responses = request.input_responses.as_ref();
         Ok(match self.reply(tool.name, arguments, responses, &context).await? {
+            Reply::Answer(answer, _) if self.scope.is_session() => text(&answer).into(),
             Reply::Answer(answer, todo) => result(&answer, todo.as_ref()).into(),
             Reply::Ask(request) => request.into(),
         })

@@ -85,6 +85,25 @@ async fn rc2_answers_are_structured_and_link_to_what_they_show() {
     assert_eq!(why, "there is no tool \"record\"; there are search_block, list_blocks, load");
 }
 
+/// GW18: what is answered to a session is its text alone, which its client shows the model as it is.
+#[tokio::test]
+async fn gw18_a_session_is_answered_in_text_alone() {
+    let memory = store(&["trip"]);
+    let scope = Scope::session(Arc::new(|_, _| vec![id("trip")]));
+    let mut wire = Wire::start(server(&memory, scope)).await;
+    let listed = wire.request("tools/list", json!({})).await["result"]["tools"].clone();
+    for tool in listed.as_array().unwrap() {
+        assert!(tool.get("outputSchema").is_none(), "{tool}");
+    }
+    for (reference, is_error) in [("b_trip_001", false), ("b_trip_009", true)] {
+        let answer = wire.call("load", json!({"ref": reference})).await;
+        assert_eq!(answer["isError"], is_error, "{answer}");
+        assert!(answer.get("structuredContent").is_none(), "{answer}");
+        assert_eq!(answer["content"].as_array().unwrap().len(), 1, "{answer}");
+        assert!(answer["content"][0]["text"].as_str().unwrap().contains(reference), "{answer}");
+    }
+}
+
 /// RC2: the cursor of a list is the argument of the next call.
 #[tokio::test]
 async fn rc2_a_list_goes_on_with_its_cursor() {
