@@ -31,6 +31,8 @@ pub(crate) struct Facts {
     pub(crate) is_models: bool,
     /// Whether it answers a call.
     pub(crate) is_result: bool,
+    /// Whether a person asks something in it, or another agent in a person's place.
+    pub(crate) is_asked: bool,
     /// Whether it calls a tool.
     pub(crate) has_calls: bool,
     /// Whether a model gave it, were it a thought alone.
@@ -152,12 +154,18 @@ impl Facts {
             digest: digest(&messages),
             is_models,
             is_result: messages.iter().any(|message| *message.role() == Role::Tool),
+            is_asked: messages.iter().any(is_asked),
             has_calls: messages.iter().any(|message| !message.tool_calls().is_empty()),
             is_given: is_models || api == Api::Responses && begins_as_models(json),
             is_marked: is_marked(json),
             is_long: lives_long(json),
         })
     }
+}
+
+/// Whether a message is a user's word.
+fn is_asked(message: &Message) -> bool {
+    *message.role() == Role::User && !message.content().is_blank()
 }
 
 /// Whether a text holds marks for the cache.

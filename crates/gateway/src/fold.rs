@@ -51,9 +51,10 @@ impl Fold<'_> {
         let (last, _) = shown.last_key_value()?;
         let first = shown.range(head..).next().map(|(place, _)| *place);
         let first = first.filter(|_| head > 0 && *last + 1 == asked.len())?;
+        let question = question_of(asked.get(..=first)?, head);
         let (mut sent, mut trail) = (Sending::new(conversation)?, Trail::default());
         for (place, message) in asked.iter().enumerate() {
-            if place == first {
+            if place == question.start {
                 for piece in &arrangement.pieces {
                     if let Piece::Written(message) = piece {
                         let text = message.text();
@@ -62,7 +63,7 @@ impl Fold<'_> {
                     }
                 }
             }
-            if place >= head && place < first {
+            if place >= head && place < first && !question.contains(&place) {
                 continue;
             }
             let standing = self.standing.get(place)?;
@@ -194,6 +195,27 @@ impl<'b> Sending<'b> {
         self.body.push(']');
         self.body.push_str(self.after);
         Sent { body: self.body, places: self.places, shown: shown.0 }
+    }
+}
+
+/// A question that is longer than this many bytes, with what stands beside it, leaves as any other message.
+const LONGEST_QUESTION: usize = 8 << 10;
+
+/// Where what the turn works at was asked, together with what stands beside it: a turn whose beginning left is shown
+/// behind it. The last of the messages is the first that is shown. Where it needs none, this is an empty range there.
+fn question_of(messages: &[ClientMessage], head: usize) -> Range<usize> {
+    let first = messages.len().saturating_sub(1);
+    let is_said = |message: &ClientMessage| message.is_models || message.is_result;
+    let asked = messages.iter().rposition(|message| message.is_asked && !message.is_result);
+    let Some(asked) = asked.filter(|asked| (head..first).contains(asked)) else {
+        return first..first;
+    };
+    let before = messages.iter().take(asked).rposition(is_said).map_or(0, |said| said + 1);
+    let behind = messages.iter().skip(asked).position(is_said).map_or(first, |said| asked + said);
+    let question = messages.get(before..behind).unwrap_or_default();
+    match question.iter().map(|message| message.json.len()).sum::<usize>() <= LONGEST_QUESTION {
+        true => before..behind,
+        false => first..first,
     }
 }
 

@@ -5,6 +5,7 @@ use foldback_gateway::{GatewayConfig, RecallBy, Replay, Taped};
 use foldback_providers::{Billed, CacheTerms, ModelConfig, Provider};
 use foldback_testkit::upstream::{Answer, Raw, Said, Seen, Upstream};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// An agent that calls a tool over and over, as clients send that: the whole conversation each time, with a mark on
@@ -257,6 +258,42 @@ async fn gw7_a_refused_part_is_sent_whole() {
     let (_, seen) = world.end().await;
     assert_eq!(seen.len(), 21, "one request was made twice");
     assert_eq!(seen[20].json()["messages"].as_array().unwrap().len(), 39);
+}
+
+/// GW7: a turn whose beginning left stands behind the question that it works at.
+/// A question that is too long leaves with the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw7_a_turn_keeps_its_question() {
+    for (length, stays) in [(0, true), (6_000, true), (9_000, false)] {
+        let done = AtomicBool::new(true);
+        let reads = reading(false);
+        let world = World::new(move |seen| match done.swap(false, Ordering::Relaxed) {
+            true => Answer::Said(Said::text("They are called f0 to f40.")),
+            false => reads(seen),
+        });
+        let (world, mut agent) = (world.await, Agent::new(false));
+        let text = |text: &str| json!([{ "type": "text", "text": text }]);
+        let question = format!("turn-0. Which port is it? {}", "Look well. ".repeat(length / 11));
+        for n in 0..40 {
+            let body = match n {
+                0 => agent.ask(text("turn-0. How are the files called?")),
+                1 => agent.ask(text(&question)),
+                n => agent.turn(n, 3_000),
+            };
+            let answer = world.messages(&body).send().await.unwrap();
+            agent.hear(&answer.json().await.unwrap());
+        }
+        let (_, seen) = world.end().await;
+        let folded = seen.iter().filter(|seen| seen.json().to_string().contains("[memory]"));
+        let sent: Vec<_> = folded.map(|seen| seen.json()["messages"].clone()).collect();
+        assert!(sent.len() > 20, "{length}: {}", sent.len());
+        // A long one stands in its place until its block leaves.
+        for messages in sent.iter().skip(if stays { 0 } else { sent.len() - 1 }) {
+            let messages = messages.as_array().unwrap();
+            let is_it = |message: &&Value| message.to_string().contains("Which port is it?");
+            assert_eq!(messages.iter().filter(is_it).count(), usize::from(stays), "{length}");
+        }
+    }
 }
 
 /// GW7: also by a gateway that is started again.
