@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// comes back one message late, and the model calls that it makes for its own ends are metered.
 pub struct Driven {
     context: Box<dyn ContextManager>,
+    budget: Budget,
     jobs: Vec<BackgroundJobDone>,
     side_calls: u64,
     side_output_tokens: u64,
@@ -22,7 +23,14 @@ impl Driven {
     /// Drives a context that holds nothing yet.
     #[must_use]
     pub fn new(context: Box<dyn ContextManager>) -> Self {
-        Self { context, jobs: Vec::new(), side_calls: 0, side_output_tokens: 0 }
+        let budget = Budget::default();
+        Self { context, budget, jobs: Vec::new(), side_calls: 0, side_output_tokens: 0 }
+    }
+
+    /// The same, with prompts of this size at most, where the policy can make them smaller.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget, ..self }
     }
 
     /// What a policy under measurement counts with: it acts on sizes that it estimates, as it would
@@ -55,7 +63,7 @@ impl Driven {
     /// The request to send to the model now.
     #[must_use]
     pub fn prompt(&self) -> Prompt {
-        self.context.prompt(&Budget::default())
+        self.context.prompt(&self.budget)
     }
 
     /// Runs a call of one of the policy's tools.

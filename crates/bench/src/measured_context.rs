@@ -5,8 +5,9 @@ use foldback::{CacheAware, FoldPolicy, KNOWN_SECRET, Memory, Options};
 use foldback_core::{ContextManager, Prices, Timestamp, TodoId};
 use foldback_policies::{Policy, Summaries};
 
-/// A context of a policy that holds nothing yet, for a provider with these prices. Same input, same
-/// figures: it has no clock and no secret of its own.
+/// A context of a policy that holds nothing yet, for a provider with these prices. The memory's is of
+/// these options, but for what folds its blocks, which the policy says. Same input, same figures: it has
+/// no clock and no secret of its own.
 ///
 /// # Errors
 /// When a memory cannot be made, or the prices are none.
@@ -15,20 +16,26 @@ pub fn measured_context(
     todo: TodoId,
     prices: Prices,
     summaries: &Summaries,
+    options: &Options,
 ) -> Result<Box<dyn ContextManager>, BenchError> {
+    let view = options.view.clone().unwrap_or_default();
     let view = match policy {
         Policy::Baseline(baseline) => {
             return Ok(baseline.start_with(todo, Driven::counters(), summaries));
         }
-        Policy::Foldback => policy.view(),
+        Policy::Foldback => view.with_fold_policy(FoldPolicy::Strict),
         Policy::CacheAware => {
-            let priced = CacheAware::default().with_prices(prices);
+            let marks = match *view.fold_policy() {
+                FoldPolicy::CacheAware(marks) => marks,
+                _ => CacheAware::default(),
+            };
+            let priced = marks.with_prices(prices);
             let priced = priced.map_err(|error| BenchError::Input(error.to_string()))?;
-            policy.view().with_fold_policy(FoldPolicy::CacheAware(priced))
+            view.with_fold_policy(FoldPolicy::CacheAware(priced))
         }
     };
     // A message without a time gets no time of today.
-    let options =
-        Options::default().with_view(view).with_clock(|| Timestamp(0)).with_secret(KNOWN_SECRET);
+    let options = options.clone().with_view(view);
+    let options = options.with_clock(|| Timestamp(0)).with_secret(KNOWN_SECRET);
     Ok(Box::new(Memory::in_memory(options)?.session(&todo)?))
 }

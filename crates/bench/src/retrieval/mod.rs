@@ -34,18 +34,27 @@ use std::time::Instant;
 /// A search that is timed asks for so many blocks.
 const TIMED_K: usize = 10;
 
-/// Asks the questions of conversations, with each of these embedders. The figures of the last one
-/// are the headline: its memory, words and meaning fused.
+/// Asks the questions of conversations, in memories of these options with each of these embedders. The
+/// figures of the last one are the headline: its memory, words and meaning fused.
 ///
 /// # Errors
 /// When the memory fails.
-pub fn measure(cases: &[Case], embedders: &[Arc<dyn Embedder>]) -> Result<Retrieval, BenchError> {
-    let answers: Result<Vec<_>, _> = cases.par_iter().map(|case| ask(case, embedders)).collect();
+pub fn measure(
+    cases: &[Case],
+    embedders: &[Arc<dyn Embedder>],
+    options: &Options,
+) -> Result<Retrieval, BenchError> {
+    let ask = |case| ask(case, embedders, options);
+    let answers: Result<Vec<_>, _> = cases.par_iter().map(ask).collect();
     Ok(Retrieval::of(&answers?, embedders.last().map_or("", |embedder| embedder.model_id())))
 }
 
 /// Asks the questions of one conversation in every way.
-fn ask(case: &Case, embedders: &[Arc<dyn Embedder>]) -> Result<CaseAnswers, BenchError> {
+fn ask(
+    case: &Case,
+    embedders: &[Arc<dyn Embedder>],
+    options: &Options,
+) -> Result<CaseAnswers, BenchError> {
     let (questions, left_out) = asked(case);
     let mut answers = CaseAnswers {
         file: case.file.clone(),
@@ -58,7 +67,7 @@ fn ask(case: &Case, embedders: &[Arc<dyn Embedder>]) -> Result<CaseAnswers, Benc
     }
     let sizes = Sizes::of(case);
     for embedder in embedders {
-        let asking = Asking { case, questions: &questions, embedder, sizes: &sizes };
+        let asking = Asking { case, questions: &questions, embedder, options, sizes: &sizes };
         answers.parts.extend(asking.all()?);
     }
     Ok(answers)
@@ -90,6 +99,7 @@ struct Asking<'a> {
     case: &'a Case,
     questions: &'a [Asked],
     embedder: &'a Arc<dyn Embedder>,
+    options: &'a Options,
     sizes: &'a Sizes,
 }
 
@@ -120,9 +130,8 @@ impl Asking<'_> {
 
     /// By the memory itself; and its blocks.
     fn memory(&self) -> Result<(Vec<Part>, Vec<RangeInclusive<usize>>), BenchError> {
-        let options =
-            Options::default().with_embedder(self.embedder.clone()).with_clock(|| Timestamp(0));
-        let memory = Memory::in_memory(options)?;
+        let options = self.options.clone().with_embedder(self.embedder.clone());
+        let memory = Memory::in_memory(options.with_clock(|| Timestamp(0)))?;
         let todo = TodoId::from_foreign(&self.case.id);
         // Without vectors the figures would be of something else.
         let search = |request: &SearchRequest<'_>| {

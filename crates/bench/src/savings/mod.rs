@@ -53,8 +53,9 @@ pub(crate) use sheets::percent;
 pub use targets::{Target, Worst};
 
 use crate::{BenchError, Case, Kind};
-use foldback_core::Prices;
-use foldback_policies::Policy;
+use foldback::Options;
+use foldback_core::{Budget, Prices};
+use foldback_policies::{Policy, Summaries};
 use rayon::prelude::*;
 use run::Subject;
 use serde::Serialize;
@@ -63,7 +64,7 @@ use serde::Serialize;
 pub const PRICE_MOST: f64 = 1e9;
 
 /// What is measured, and at which prices.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The prices of input tokens.
     pub prices: Prices,
@@ -72,11 +73,25 @@ pub struct Config {
     pub agent_tools: u64,
     /// The policies, in the order of the report.
     pub policies: Vec<Policy>,
+    /// How the memory cuts, offloads, finds and shows. What folds its blocks is the policy's.
+    pub options: Options,
+    /// How large a prompt may be, tools included. Policies that cannot make theirs smaller are counted with
+    /// what they would send.
+    pub budget: Budget,
+    /// How the policies of others write summaries.
+    pub summaries: Summaries,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { prices: Prices::default(), agent_tools: 0, policies: Policy::all() }
+        Self {
+            prices: Prices::default(),
+            agent_tools: 0,
+            policies: Policy::all(),
+            options: Options::default(),
+            budget: Budget::default(),
+            summaries: Summaries::default(),
+        }
     }
 }
 

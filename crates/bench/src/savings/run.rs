@@ -9,8 +9,8 @@ use super::values::Values;
 use super::{Config, Fate, Miss};
 use crate::means::Means;
 use crate::{BenchError, Calls, Case, Counts, Driven, Meter, measured_context};
-use foldback_core::{Message, Prices, Role, TodoId, ToolCall};
-use foldback_policies::{Policy, Summaries};
+use foldback_core::{Budget, Message, Role, TodoId, ToolCall};
+use foldback_policies::Policy;
 
 /// A conversation under measurement, and what its policies share.
 pub(crate) struct Subject<'a> {
@@ -20,7 +20,7 @@ pub(crate) struct Subject<'a> {
     /// The tokens of the agent's own tools: those that the recording declares, and those that are
     /// taken for granted.
     pub(crate) own_tools: u64,
-    pub(crate) prices: Prices,
+    pub(crate) config: &'a Config,
 }
 
 /// What came out.
@@ -37,13 +37,13 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// When its values are too many to be looked for at once.
-    pub(crate) fn new(case: &'a Case, config: &Config) -> Result<Self, BenchError> {
+    pub(crate) fn new(case: &'a Case, config: &'a Config) -> Result<Self, BenchError> {
         let mut counts = Counts::default();
         let tools = case.conversation.envelope.get("tools");
         let recorded = tools.map_or(0, |tools| counts.recorded_tools(&tools));
         let own_tools = recorded + config.agent_tools;
         let facts = Facts::of(&case.conversation.messages)?;
-        Ok(Self { case, facts, counts, own_tools, prices: config.prices })
+        Ok(Self { case, facts, counts, own_tools, config })
     }
 
     /// The tokens of the whole conversation, and of what the model wrote of it.
@@ -65,15 +65,14 @@ impl<'a> Subject<'a> {
         let messages = &self.case.conversation.messages;
         let todo = TodoId::from_foreign(&self.case.id);
         let calls = Calls::of(messages);
+        let Config { prices, summaries, options, budget, .. } = self.config;
+        let own_tools = usize::try_from(self.own_tools).unwrap_or(usize::MAX);
+        let left = Budget { tokens: budget.tokens.map(|most| most.saturating_sub(own_tools)) };
+        let context = measured_context(policy, todo, *prices, summaries, options)?;
         let mut run = Run {
             policy,
-            context: Driven::new(measured_context(
-                policy,
-                todo,
-                self.prices,
-                &Summaries::default(),
-            )?),
-            meter: Meter::new(self.prices).with_own_tools(self.own_tools),
+            context: Driven::new(context).within(left),
+            meter: Meter::new(*prices).with_own_tools(self.own_tools),
             reach: Reach::default(),
             figures: Figures::default(),
             curve: Vec::new(),

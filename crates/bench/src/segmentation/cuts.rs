@@ -2,8 +2,7 @@
 
 use crate::{BenchError, Case};
 use foldback::{Memory, Options};
-use foldback_core::{Embedder, Timestamp, TodoId};
-use std::sync::Arc;
+use foldback_core::{Timestamp, TodoId};
 
 /// Where the memory cut a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,11 +17,9 @@ pub(super) struct MemoryCuts {
 impl MemoryCuts {
     /// Records a conversation into a memory as an import does, message by message, and reads off
     /// its blocks.
-    pub(super) fn of(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Self, BenchError> {
+    pub(super) fn of(case: &Case, options: &Options) -> Result<Self, BenchError> {
         // Messages that carry no time get this one, so that no clock is part of a result.
-        let options =
-            Options::default().with_embedder(embedder.clone()).with_clock(|| Timestamp(0));
-        let memory = Memory::in_memory(options)?;
+        let memory = Memory::in_memory(options.clone().with_clock(|| Timestamp(0)))?;
         let todo = TodoId::from_foreign(&case.id);
         memory.conversations().import(&todo, &case.conversation)?;
         let mut cuts = Self::default();

@@ -16,21 +16,20 @@ pub use score::{Errors, Tally, window};
 
 use crate::{BenchError, Case};
 use cuts::{MemoryCuts, even};
-use foldback_core::Embedder;
+use foldback::Options;
 use rayon::prelude::*;
-use std::sync::Arc;
 use tiling::Tiling;
 
-/// Cuts conversations by a memory that uses this embedder, and judges where.
+/// Cuts conversations by a memory of these options, and judges where.
 ///
 /// # Errors
 /// When the memory fails.
-pub fn measure(cases: &[Case], embedder: &Arc<dyn Embedder>) -> Result<Segmentation, BenchError> {
-    let judged: Result<Vec<_>, _> = cases.par_iter().map(|case| judge(case, embedder)).collect();
+pub fn measure(cases: &[Case], options: &Options) -> Result<Segmentation, BenchError> {
+    let judged: Result<Vec<_>, _> = cases.par_iter().map(|case| judge(case, options)).collect();
     Ok(Segmentation::of(judged?))
 }
 
-fn judge(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Judged, BenchError> {
+fn judge(case: &Case, options: &Options) -> Result<Judged, BenchError> {
     let messages = &case.conversation.messages;
     let given = case.boundaries().unwrap_or_default();
     // Two messages hold no window, so that nothing can be said of them.
@@ -45,7 +44,7 @@ fn judge(case: &Case, embedder: &Arc<dyn Embedder>) -> Result<Judged, BenchError
         Some(_) => cutting(&tiling::cuts(messages, tiling)),
         None => Cutting::default(),
     };
-    let found = MemoryCuts::of(case, embedder)?;
+    let found = MemoryCuts::of(case, options)?;
     Ok(Judged {
         id: case.id.clone(),
         file: case.file.clone(),

@@ -1,6 +1,7 @@
 //! How recall is counted, on conversations whose evidence is known.
 
 use crate::cases::cases;
+use foldback::Options;
 use foldback::embedder::{StaticEmbedder, WordsOnly};
 use foldback_bench::retrieval::{Cuts, LeftOut, Retrieval, VectorsOf, measure};
 use foldback_blockstore::Ranking;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn measured(lines: &[Value], embedders: &[Arc<dyn Embedder>]) -> Retrieval {
-    measure(&cases(lines), embedders).unwrap()
+    measure(&cases(lines), embedders, &Options::default()).unwrap()
 }
 
 fn built_in() -> Vec<Arc<dyn Embedder>> {

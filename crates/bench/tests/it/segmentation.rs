@@ -1,17 +1,14 @@
 //! How cuts are judged, and what the memory cuts.
 
 use crate::cases::cases;
-use foldback::embedder::StaticEmbedder;
+use foldback::Options;
 use foldback_bench::Kind;
 use foldback_bench::segmentation::{Errors, Segmentation, Tally, measure, window};
-use foldback_core::Embedder;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 fn judged(lines: &[Value]) -> Segmentation {
-    let embedder: Arc<dyn Embedder> = Arc::new(StaticEmbedder::new());
-    measure(&cases(lines), &embedder).unwrap()
+    measure(&cases(lines), &Options::default()).unwrap()
 }
 
 /// The cuts of a text of marks: a `1` at place `i` parts the units `i` and `i + 1`.

@@ -4,7 +4,7 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
 use crate::output::{Output, style};
-use crate::settings::{Places, commented_file};
+use crate::settings::{Key, Places, Source, commented_file};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
@@ -42,17 +42,29 @@ Examples:
   foldback config --json | jq '.[] | select(.source != \"built-in\")'
   foldback config init";
 
+/// A setting in force.
 #[derive(Serialize)]
-struct Row {
-    key: String,
+pub(super) struct Row {
+    pub(super) key: String,
     value: Value,
-    source: String,
+    pub(super) source: String,
 }
 
 #[derive(Serialize)]
 struct File {
     path: PathBuf,
     read: bool,
+}
+
+impl Row {
+    pub(super) fn of((key, value, source): (&Key, Value, &Source)) -> Self {
+        Self { key: key.to_string(), value, source: source.to_string() }
+    }
+
+    /// Its value, as it is printed.
+    pub(super) fn value(&self) -> String {
+        if self.value.is_null() { "-".to_owned() } else { self.value.to_string() }
+    }
 }
 
 impl Config {
@@ -72,19 +84,14 @@ impl Config {
 }
 
 fn print(globals: &Globals, out: &Output) -> Result<(), CliError> {
-    let row = |(key, value, source): (&_, _, &_)| Row {
-        key: ToString::to_string(key),
-        value,
-        source: ToString::to_string(source),
-    };
-    let rows: Vec<Row> = globals.settings.shown().map(row).collect();
+    let rows: Vec<Row> = globals.settings.shown().map(Row::of).collect();
     if out.is_json() {
         return out.json(&rows);
     }
-    for Row { key, value, source } in rows {
-        let value = if value.is_null() { "-".to_owned() } else { value.to_string() };
-        let key = style::paint(style::NAME, key);
-        out.line(format!("{key} = {value}  {}", style::paint(style::DIM, source)))?;
+    for row in rows {
+        let (key, source) =
+            (style::paint(style::NAME, &row.key), style::paint(style::DIM, &row.source));
+        out.line(format!("{key} = {}  {source}", row.value()))?;
     }
     Ok(())
 }

@@ -211,6 +211,15 @@ impl InForce {
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&Key, serde_json::Value, &Source)> {
         self.values.iter().map(|(key, (value, source))| (key, shown(key, value), source))
     }
+
+    /// Those of them whose value is not the built-in one.
+    pub(crate) fn differing(&self) -> impl Iterator<Item = (&Key, serde_json::Value, &Source)> {
+        let built_in: BTreeMap<Key, Value> = built_in().into_iter().collect();
+        self.shown().filter(move |(key, value, _)| {
+            let built_in = built_in.get(key).map(|value| shown(key, value));
+            !built_in.is_some_and(|built_in| is_same(&built_in, value))
+        })
+    }
 }
 
 impl Places {
@@ -222,6 +231,11 @@ impl Places {
             _ => false,
         }
     }
+}
+
+/// Whether two values are the same: 1 is 1.0.
+fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
+    one == other || one.as_f64().is_some_and(|one| other.as_f64() == Some(one))
 }
 
 /// A value as it may be shown.

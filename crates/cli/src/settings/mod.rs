@@ -19,7 +19,8 @@ mod view;
 
 pub(crate) use agent::AgentSettings;
 pub(crate) use flow::FlowSection;
-pub(crate) use in_force::{InForce, Places};
+pub(crate) use in_force::{InForce, Places, Source};
+pub(crate) use key::Key;
 pub(crate) use memory::MemorySettings;
 pub(crate) use page::commented_file;
 pub(crate) use search::SearchSettings;

@@ -23,6 +23,7 @@ mod bench_report;
 mod bench_retrieval;
 mod bench_savings;
 mod bench_segmentation;
+mod bench_settings;
 mod chat;
 mod clients;
 mod contract;

@@ -14,6 +14,7 @@ mod world;
 pub use model::FactCounts;
 
 use billed::Billed;
+use foldback::Options;
 use foldback_agent::{Agent, Executor, React, Stop, Task};
 use foldback_baselines::stm_ltm::Compressor;
 use foldback_bench::{BenchError, Sheet, Usage, measured_context};
@@ -125,7 +126,7 @@ async fn run(
     let agent = Agent::new(model.clone(), Executor::new(toolbox)).with_system_prompt(SYSTEM_PROMPT);
     let react = React::default();
     let todo = TodoId::new("records").map_err(|error| failed(error.to_string()))?;
-    let context = measured_context(policy, todo, prices, summaries)?;
+    let context = measured_context(policy, todo, prices, summaries, &Options::default())?;
     let mut context = Billed { context, model: Arc::clone(&model) };
     let report = agent.run(&react, &mut context, &Task::new("records", REQUEST)).await;
     let report = report.map_err(|error| failed(error.to_string()))?;

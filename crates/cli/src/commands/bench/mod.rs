@@ -9,6 +9,7 @@ mod lab;
 mod retrieval;
 mod savings;
 mod segmentation;
+mod told_settings;
 
 use super::import::tell_skipped;
 use crate::cli::Globals;

@@ -1,9 +1,11 @@
 //! `foldback bench retrieval`.
 
+use super::told_settings::{Measured, ToldSettings};
 use super::{Inputs, Outputs, print};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, text};
+use crate::store;
 use clap::Args;
 use foldback::embedder::Choice;
 use foldback_bench::retrieval::measure;
@@ -24,7 +26,9 @@ use foldback_bench::retrieval::measure;
 /// JSON: {"questions", "hit_at_1", "recall_at": {"1", "5", "10"}, "recall_at_tokens": {"500", "1000",
 /// "2000", "4000"}, "took_us_p50", "hit_at", "curve", "block_tokens", "embedder", "left_out":
 /// {"adversarial", "without_evidence"}, "categories": [{"file", "category", ...}], "settings":
-/// [{"embedder", "cuts", "vectors", "ranking", ..., "files": [{"file", ...}]}]}.
+/// [{"embedder", "cuts", "vectors", "ranking", ..., "files": [{"file", ...}]}]}, and with settings of [memory] that
+/// are not the built-in ones "settings_in_force": [{"key", "value", "source", "not_measured"}]; the last says why the
+/// figures are not those of a setting, where they are not. The text names them below the figures.
 #[derive(Args)]
 pub(crate) struct Retrieval {
     #[command(flatten)]
@@ -38,11 +42,12 @@ impl Retrieval {
         let mut choices = vec![Choice::BuiltIn];
         choices.extend(globals.embedder.clone().filter(|named| *named != Choice::BuiltIn));
         let embedders: Vec<_> = choices.iter().map(Choice::load).collect::<Result<_, _>>()?;
-        let found = measure(&self.inputs.cases(out)?, &embedders)?;
+        let settings = ToldSettings::of(Measured::Search, globals);
+        let found = measure(&self.inputs.cases(out)?, &embedders, &store::shaped(globals))?;
         self.outputs.write_csv(&found.sheet_of_each())?;
-        self.outputs.write_page(|| found.page())?;
+        self.outputs.write_page(|| Ok(settings.on(found.page()?)))?;
         if out.is_json() {
-            out.json(&found)?;
+            settings.json(&found, out)?;
             return Ok(Outcome::Done);
         }
         let sheets = found.sheets();
@@ -66,6 +71,7 @@ impl Retrieval {
                 found.left_out.adversarial, found.left_out.without_evidence
             ))?;
         }
+        settings.print(out)?;
         Ok(Outcome::Done)
     }
 }

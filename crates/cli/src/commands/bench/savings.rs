@@ -1,12 +1,15 @@
 //! `foldback bench savings`.
 
+use super::told_settings::{Measured, ToldSettings};
 use super::{Inputs, Outputs, print, write_csv};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
+use crate::store;
 use clap::{Args, value_parser};
-use foldback_bench::savings::{Config, PRICE_MOST, Savings as Measured, measure};
+use foldback_bench::savings::{Config, PRICE_MOST, measure};
 use foldback_core::Prices;
+use foldback_policies::{Policy, Summaries};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -34,7 +37,9 @@ JSON: {\"conversations\": [{\"id\", \"kind\", \"tokens\", \"policies\": {NAME: {
 \"reachable\", \"lost\", \"ceiling\", \"payload\", \"own\", \"hit_rate\", \"in_out_ratio\",
 \"prefix_moves\", \"without_recalls\". Dialogues without an assistant are summed up apart, as
 \"dialogue, users only\". The curves hold the tokens of prompts, without recalls and without the calls that
-a policy makes for its own ends.
+a policy makes for its own ends. With settings of [memory] and [view], or model.prices, that are not the
+built-in ones there is \"settings_in_force\": [{\"key\", \"value\", \"source\", \"not_measured\"}]; the last
+says why the figures are not those of a setting, where they are not. The text names them below the figures.
 
 Examples:
   foldback bench savings examples/coding-session.jsonl
@@ -45,17 +50,17 @@ pub(crate) struct Savings {
     #[command(flatten)]
     outputs: Outputs,
 
-    /// The price of a token that is read from the cache
-    #[arg(long, value_name = "X", default_value_t = Prices::default().read)]
-    price_read: f64,
+    /// The price of a token that is read from the cache [default: 0.1, or that of model.prices]
+    #[arg(long, value_name = "X")]
+    price_read: Option<f64>,
 
-    /// The price of a token that is written into the cache
-    #[arg(long, value_name = "X", default_value_t = Prices::default().write)]
-    price_write: f64,
+    /// The price of a token that is written into the cache [default: 1.25, or that of model.prices]
+    #[arg(long, value_name = "X")]
+    price_write: Option<f64>,
 
-    /// The price of a token that the cache has no part in
-    #[arg(long, value_name = "X", default_value_t = Prices::default().plain)]
-    price_plain: f64,
+    /// The price of a token that the cache has no part in [default: 1, or that of model.prices]
+    #[arg(long, value_name = "X")]
+    price_plain: Option<f64>,
 
     /// Count so many tokens of tools in front of every prompt of every policy, beside those that the
     /// recording declares: most recordings do not tell which tools the agent had
@@ -68,9 +73,9 @@ pub(crate) struct Savings {
 }
 
 impl Savings {
-    pub(crate) fn run(self, _globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let agent_tools = u64::from(self.agent_tools);
-        let config = Config { prices: self.prices()?, agent_tools, ..Config::default() };
+    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let told = ToldSettings::of(Measured::Prompts, globals);
+        let config = self.config(globals)?;
         let cases = self.inputs.cases(out)?;
         let messages = cases.iter().map(|case| case.conversation.messages.len() as u64).sum();
         let progress = Mutex::new(out.progress("measuring", messages));
@@ -81,16 +86,41 @@ impl Savings {
         })?;
         drop(progress);
         self.outputs.write_csv(&savings.rows())?;
-        self.outputs.write_page(|| savings.page())?;
+        self.outputs.write_page(|| Ok(told.on(savings.page()?)))?;
         if let Some(path) = &self.missed {
             write_csv(path, &savings.missed())?;
         }
-        self.print(&savings, out)?;
+        if out.is_json() {
+            told.json(&savings, out)?;
+        } else {
+            savings.sheets().iter().try_for_each(|sheet| print(sheet, out))?;
+            told.print(out)?;
+        }
         Ok(Outcome::Done)
     }
 
-    fn prices(&self) -> Result<Prices, CliError> {
-        let (read, write, plain) = (self.price_read, self.price_write, self.price_plain);
+    /// What is measured: as the flags say, then the settings.
+    fn config(&self, globals: &Globals) -> Result<Config, CliError> {
+        let view = &globals.settings.view;
+        let mut policies = Policy::all();
+        // A policy of others in another mode is measured beside them.
+        let own = view.policy.as_deref().and_then(Policy::named);
+        policies.extend(own.filter(|own| policies.iter().all(|one| one.name() != own.name())));
+        let shown = view.of(Policy::CacheAware.view());
+        Ok(Config {
+            prices: self.prices(globals.settings.model.prices.unwrap_or_default())?,
+            agent_tools: u64::from(self.agent_tools),
+            policies,
+            options: store::temporary_options(globals)?.with_view(shown),
+            budget: view.budget(),
+            summaries: Summaries { fields: view.summary_fields.clone(), written_by: None },
+        })
+    }
+
+    fn prices(&self, usual: Prices) -> Result<Prices, CliError> {
+        let read = self.price_read.unwrap_or(usual.read);
+        let write = self.price_write.unwrap_or(usual.write);
+        let plain = self.price_plain.unwrap_or(usual.plain);
         let prices = Prices { read, write, plain };
         if prices.is_sound() && [read, write, plain].iter().all(|price| *price <= PRICE_MOST) {
             return Ok(prices);
@@ -99,12 +129,5 @@ impl Savings {
             "the prices are {read}, {write} and {plain}; they have to be numbers from 0 to \
              {PRICE_MOST}, and --price-plain more than 0"
         )))
-    }
-
-    fn print(&self, savings: &Measured, out: &Output) -> Result<(), CliError> {
-        if out.is_json() {
-            return out.json(savings);
-        }
-        savings.sheets().iter().try_for_each(|sheet| print(sheet, out))
     }
 }

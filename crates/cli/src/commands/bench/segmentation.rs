@@ -1,11 +1,12 @@
 //! `foldback bench segmentation`.
 
+use super::told_settings::{Measured, ToldSettings};
 use super::{Inputs, Outputs, print};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
+use crate::store;
 use clap::Args;
-use foldback::embedder::Choice;
 use foldback_bench::segmentation::measure;
 
 /// Measure how well changes of topic are found
@@ -19,7 +20,8 @@ use foldback_bench::segmentation::measure;
 ///
 /// JSON: {"conversations", "pk", "wd", "f1", "boundary_ratio", "blocks": {"pk", "wd", "f1"}, "no_cut",
 /// "even_cuts", "text_tiling", "text_tiling_by_message", "single_task": {"sessions", "topic_cuts", "topic_cuts_each"},
-/// "left_out", "files": [{"file", ...the same}]}.
+/// "left_out", "files": [{"file", ...the same}]}, and with settings of [memory] that are not the built-in ones
+/// "settings_in_force": [{"key", "value", "source"}]. The text names them below the figures.
 #[derive(Args)]
 pub(crate) struct Segmentation {
     #[command(flatten)]
@@ -30,12 +32,12 @@ pub(crate) struct Segmentation {
 
 impl Segmentation {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let embedder = globals.embedder.clone().unwrap_or(Choice::BuiltIn).load()?;
-        let found = measure(&self.inputs.cases(out)?, &embedder)?;
+        let settings = ToldSettings::of(Measured::Cuts, globals);
+        let found = measure(&self.inputs.cases(out)?, &store::temporary_options(globals)?)?;
         self.outputs.write_csv(&found.sheet_of_each())?;
-        self.outputs.write_page(|| found.page())?;
+        self.outputs.write_page(|| Ok(settings.on(found.page()?)))?;
         if out.is_json() {
-            out.json(&found)?;
+            settings.json(&found, out)?;
             return Ok(Outcome::Done);
         }
         let sheets = found.sheets();
@@ -45,6 +47,7 @@ impl Segmentation {
             return Err(CliError::NotFound(what.to_owned()));
         }
         sheets.iter().try_for_each(|sheet| print(sheet, out))?;
+        settings.print(out)?;
         Ok(Outcome::Done)
     }
 }

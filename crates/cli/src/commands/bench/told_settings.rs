@@ -1,0 +1,110 @@
+//! The settings that a measurement goes by, where they are not the built-in ones: nobody is to take its figures for
+//! those of the defaults.
+
+use crate::cli::Globals;
+use crate::commands::config::Row;
+use crate::error::CliError;
+use crate::output::Output;
+use foldback::embedder::Choice;
+use foldback_bench::report::{Page, Section};
+use serde::Serialize;
+
+/// What is measured: how conversations are cut, what a search in them finds, or what a model is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measured {
+    Cuts,
+    Search,
+    Prompts,
+}
+
+/// The settings in force that are not the built-in ones, as far as they bear on what is measured.
+pub(super) struct ToldSettings(Vec<Told>);
+
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    row: Row,
+    /// Why the figures are not those of this setting, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_measured: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct WithSettings<'a, T> {
+    #[serde(flatten)]
+    found: &'a T,
+    settings_in_force: &'a [Told],
+}
+
+impl ToldSettings {
+    pub(super) fn of(measured: Measured, globals: &Globals) -> Self {
+        let is_usual = globals.embedder.as_ref().is_none_or(|named| *named == Choice::BuiltIn);
+        let rows = globals.settings.differing().map(Row::of);
+        let rows = rows.filter(|row| !is_usual || row.key != "memory.embedder");
+        let told = rows.filter_map(|row| {
+            let not_measured = measured.by(&row.key)?.err();
+            Some(Told { row, not_measured })
+        });
+        Self(told.collect())
+    }
+
+    /// Prints what was found as JSON, these settings beside it.
+    pub(super) fn json<T: Serialize>(&self, found: &T, out: &Output) -> Result<(), CliError> {
+        match &self.0[..] {
+            [] => out.json(found),
+            settings_in_force => out.json(&WithSettings { found, settings_in_force }),
+        }
+    }
+
+    /// Prints them below the figures.
+    pub(super) fn print(&self, out: &Output) -> Result<(), CliError> {
+        if !self.0.is_empty() {
+            out.line("")?;
+        }
+        self.0.iter().try_for_each(|told| out.line(told.line()))
+    }
+
+    /// The page with a section of these settings.
+    pub(super) fn on(&self, mut page: Page) -> Page {
+        if !self.0.is_empty() {
+            let section = Section::new("Settings that are not the built-in ones");
+            let section = self.0.iter().fold(section, |section, told| section.note(&told.line()));
+            page.section(section);
+        }
+        page
+    }
+}
+
+impl Told {
+    fn line(&self) -> String {
+        let Row { key, source, .. } = &self.row;
+        let setting = format!("{key} = {} ({source})", self.row.value());
+        match self.not_measured {
+            None => format!("measured with {setting}"),
+            Some(why) => format!("not measured: {setting}; {why}"),
+        }
+    }
+}
+
+impl Measured {
+    /// Whether the figures are those of this setting, or why not; `None` where it has no bearing on them.
+    fn by(self, key: &str) -> Option<Result<(), &'static str>> {
+        let prompts = self == Self::Prompts;
+        match key {
+            "memory.store" | "memory.engine" => None,
+            "memory.index_after_blocks"
+            | "memory.index_after_passages"
+            | "memory.graph_after_vectors"
+            | "memory.search_cache_mib" => (self != Self::Cuts)
+                .then_some(Err("conversations are searched in memory, without an index on disk")),
+            "view.summary_model" => prompts.then_some(Err("summaries are made by rule")),
+            "model.least_cached_tokens" => {
+                prompts.then_some(Err("prefixes of 1,024 tokens and more are cached here"))
+            }
+            "model.prices" => prompts.then_some(Ok(())),
+            key if key.starts_with("memory.") => Some(Ok(())),
+            key if key.starts_with("view.") => prompts.then_some(Ok(())),
+            _ => None,
+        }
+    }
+}
