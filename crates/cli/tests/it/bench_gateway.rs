@@ -133,6 +133,6 @@ fn gw19_another_proxy_is_measured_beside() {
         &free,
         &file,
     ]);
-    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("the proxy at http://127.0.0.1:9 does not answer"), "{ran:?}");
 }

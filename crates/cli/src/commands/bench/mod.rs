@@ -6,10 +6,10 @@ mod lab;
 #[cfg(not(feature = "lab"))]
 #[path = "no_lab.rs"]
 mod lab;
+mod named_settings;
 mod retrieval;
 mod savings;
 mod segmentation;
-mod told_settings;
 
 use super::import::tell_skipped;
 use crate::cli::Globals;

@@ -1,6 +1,6 @@
 //! `foldback bench retrieval`.
 
-use super::told_settings::{Measured, ToldSettings};
+use super::named_settings::{Measured, NamedSettings};
 use super::{Inputs, Outputs, print};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -42,7 +42,7 @@ impl Retrieval {
         let mut choices = vec![Choice::BuiltIn];
         choices.extend(globals.embedder.clone().filter(|named| *named != Choice::BuiltIn));
         let embedders: Vec<_> = choices.iter().map(Choice::load).collect::<Result<_, _>>()?;
-        let settings = ToldSettings::of(Measured::Search, globals);
+        let settings = NamedSettings::of(Measured::Search, globals);
         let found = measure(&self.inputs.cases(out)?, &embedders, &store::shaped(globals))?;
         self.outputs.write_csv(&found.sheet_of_each())?;
         self.outputs.write_page(|| Ok(settings.on(found.page()?)))?;

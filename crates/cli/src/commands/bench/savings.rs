@@ -1,6 +1,6 @@
 //! `foldback bench savings`.
 
-use super::told_settings::{Measured, ToldSettings};
+use super::named_settings::{Measured, NamedSettings};
 use super::{Inputs, Outputs, print, write_csv};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -74,7 +74,7 @@ pub(crate) struct Savings {
 
 impl Savings {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let told = ToldSettings::of(Measured::Prompts, globals);
+        let settings = NamedSettings::of(Measured::Prompts, globals);
         let config = self.config(globals)?;
         let cases = self.inputs.cases(out)?;
         let messages = cases.iter().map(|case| case.conversation.messages.len() as u64).sum();
@@ -86,15 +86,15 @@ impl Savings {
         })?;
         drop(progress);
         self.outputs.write_csv(&savings.rows())?;
-        self.outputs.write_page(|| Ok(told.on(savings.page()?)))?;
+        self.outputs.write_page(|| Ok(settings.on(savings.page()?)))?;
         if let Some(path) = &self.missed {
             write_csv(path, &savings.missed())?;
         }
         if out.is_json() {
-            told.json(&savings, out)?;
+            settings.json(&savings, out)?;
         } else {
             savings.sheets().iter().try_for_each(|sheet| print(sheet, out))?;
-            told.print(out)?;
+            settings.print(out)?;
         }
         Ok(Outcome::Done)
     }

@@ -1,6 +1,6 @@
 //! `foldback bench segmentation`.
 
-use super::told_settings::{Measured, ToldSettings};
+use super::named_settings::{Measured, NamedSettings};
 use super::{Inputs, Outputs, print};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -32,7 +32,7 @@ pub(crate) struct Segmentation {
 
 impl Segmentation {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let settings = ToldSettings::of(Measured::Cuts, globals);
+        let settings = NamedSettings::of(Measured::Cuts, globals);
         let found = measure(&self.inputs.cases(out)?, &store::temporary_options(globals)?)?;
         self.outputs.write_csv(&found.sheet_of_each())?;
         self.outputs.write_page(|| Ok(settings.on(found.page()?)))?;

@@ -18,10 +18,10 @@ pub(super) enum Measured {
 }
 
 /// The settings in force that are not the built-in ones, as far as they bear on what is measured.
-pub(super) struct ToldSettings(Vec<Told>);
+pub(super) struct NamedSettings(Vec<Named>);
 
 #[derive(Serialize)]
-struct Told {
+struct Named {
     #[serde(flatten)]
     row: Row,
     /// Why the figures are not those of this setting, where they are not.
@@ -33,19 +33,19 @@ struct Told {
 struct WithSettings<'a, T> {
     #[serde(flatten)]
     found: &'a T,
-    settings_in_force: &'a [Told],
+    settings_in_force: &'a [Named],
 }
 
-impl ToldSettings {
+impl NamedSettings {
     pub(super) fn of(measured: Measured, globals: &Globals) -> Self {
         let is_usual = globals.embedder.as_ref().is_none_or(|named| *named == Choice::BuiltIn);
         let rows = globals.settings.differing().map(Row::of);
         let rows = rows.filter(|row| !is_usual || row.key != "memory.embedder");
-        let told = rows.filter_map(|row| {
+        let named = rows.filter_map(|row| {
             let not_measured = measured.by(&row.key)?.err();
-            Some(Told { row, not_measured })
+            Some(Named { row, not_measured })
         });
-        Self(told.collect())
+        Self(named.collect())
     }
 
     /// Prints what was found as JSON, these settings beside it.
@@ -61,21 +61,21 @@ impl ToldSettings {
         if !self.0.is_empty() {
             out.line("")?;
         }
-        self.0.iter().try_for_each(|told| out.line(told.line()))
+        self.0.iter().try_for_each(|named| out.line(named.line()))
     }
 
     /// The page with a section of these settings.
     pub(super) fn on(&self, mut page: Page) -> Page {
         if !self.0.is_empty() {
             let section = Section::new("Settings that are not the built-in ones");
-            let section = self.0.iter().fold(section, |section, told| section.note(&told.line()));
+            let section = self.0.iter().fold(section, |section, named| section.note(&named.line()));
             page.section(section);
         }
         page
     }
 }
 
-impl Told {
+impl Named {
     fn line(&self) -> String {
         let Row { key, source, .. } = &self.row;
         let setting = format!("{key} = {} ({source})", self.row.value());
