@@ -1,20 +1,22 @@
 //! `foldback bench` goes by the settings in force, and names those that are not the built-in ones.
 
 use crate::settings::user;
-use crate::shell::{Ran, Shell, line, quay};
+use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
 
 /// The measurements that go by settings.
 const WHICH: [&str; 3] = ["savings", "retrieval", "segmentation"];
 
-/// A file of a session of an agent, with a question about it and the place where its topic changes.
+/// A file of a session of an agent, with a question about it and the places where its topic changes.
 fn session(shell: &Shell) -> String {
-    let mut session: Value = serde_json::from_str(&line("quay", quay())).unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/coding-session.jsonl");
+    let example = std::fs::read_to_string(example).unwrap();
+    let mut session: Value = serde_json::from_str(example.lines().next().unwrap()).unwrap();
     for (at, message) in session["messages"].as_array_mut().unwrap().iter_mut().enumerate() {
         message["id"] = format!("m{at}").into();
     }
     session["qa"] = json!([{ "question": "How long is the lease?", "evidence": ["m4"] }]);
-    session["boundaries"] = json!([12]);
+    session["boundaries"] = json!([12, 20]);
     shell.write("session.jsonl", format!("{session}\n"))
 }
 
