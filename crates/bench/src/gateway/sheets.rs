@@ -11,11 +11,7 @@ impl Bills {
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let mut sheets: Vec<Sheet> = Vec::new();
-        let mut numbers =
-            vec!["direct", "saved", "median", "least", "dearest", "clearing", "median"];
-        if self.sums.iter().any(|sum| sum.proxy.is_some()) {
-            numbers.extend(["proxy", "median"]);
-        }
+        let numbers = ["direct", "saved", "median", "least", "dearest", "clearing", "median"];
         let mut before = None;
         for sum in &self.sums {
             if before.replace((sum.group, sum.is_long)) != Some((sum.group, sum.is_long)) {
@@ -31,13 +27,25 @@ impl Bills {
                 sum.saved_by_clearing,
                 sum.median_by_clearing,
             ];
-            let by_proxy = sum.saved_by_proxy.into_iter().chain(sum.median_by_proxy);
             if let Some(sheet) = sheets.last_mut() {
-                sheet.row(names.into_iter().chain(shares.into_iter().chain(by_proxy).map(percent)));
+                sheet.row(names.into_iter().chain(shares.map(percent)));
             }
         }
         sheets.push(self.dearest());
+        sheets.extend(self.proxied());
         sheets
+    }
+
+    /// What another proxy saves, where one is tried.
+    fn proxied(&self) -> Option<Sheet> {
+        let title = "Through the other proxy (saved: in sum, median)";
+        let mut sheet = Sheet::new(title, &["group", "prices", "pause"], &["saved", "median"]);
+        for sum in &self.sums {
+            let shares = [sum.saved_by_proxy?, sum.median_by_proxy?].map(percent);
+            let names = [sum.title(), sum.setting.prices(), sum.setting.rhythm()];
+            sheet.row(names.into_iter().chain(shares));
+        }
+        Some(sheet)
     }
 
     /// On each of the terms and in each of the rhythms, the conversation that was dearest through the gateway.
