@@ -2,6 +2,7 @@
 
 use crate::Api;
 use crate::conversation::Terms;
+use crate::fold::LONGEST_QUESTION;
 use foldback::CacheAware;
 use foldback_providers::{CacheTerms, ModelConfig, Provider};
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub(crate) fn usual(api: Api, terms: &Terms) -> CacheTerms {
 /// The settings of the fold policy on these terms, for an agent that has the memory's tools or is given them.
 pub(crate) fn policy(terms: CacheTerms, has_tools: bool) -> CacheAware {
     let policy = CacheAware::default().with_least_cached(terms.least).with_everything_cached();
+    let policy = policy.with_question_kept(LONGEST_QUESTION);
     let policy = if has_tools { policy.with_tools_elsewhere() } else { policy };
     let policy = policy.with_most(MOST.0, MOST.1).unwrap_or(policy);
     policy.with_prices(terms.prices).unwrap_or(policy)

@@ -199,7 +199,7 @@ impl<'b> Sending<'b> {
 }
 
 /// A question that is longer than this many bytes, with what stands beside it, leaves as any other message.
-const LONGEST_QUESTION: usize = 8 << 10;
+pub(crate) const LONGEST_QUESTION: usize = 8 << 10;
 
 /// Where what the turn works at was asked, together with what stands beside it: a turn whose beginning left is shown
 /// behind it. The last of the messages is the first that is shown. Where it needs none, this is an empty range there.

@@ -57,8 +57,11 @@ pub(crate) struct Account {
     #[serde(default)]
     pub(crate) counted: Counted,
     /// The last call, until it is billed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     charged: Option<Charged>,
+    /// The tokens of the question that the caller shows, where it left the view. Older stores end before it.
+    #[serde(default)]
+    pub(crate) question: u64,
 }
 
 /// A call as it was charged: by estimates.

@@ -120,7 +120,13 @@ impl Prefix {
         let shared = (cached + split.pins).min(policy.account.cached);
         let shared = policy.account.surely_cached(shared, &policy.settings);
         let messages = split.tokens.saturating_sub(self.suffix);
-        Bill { stable: self.front + split.pins + ledger + messages, suffix: self.suffix, shared }
+        let next = contents.closed.iter().skip(cut).flat_map(|block| &block.entries);
+        let question = match next.chain(&contents.open_tail).next() {
+            Some(first) if first.is_question() => 0,
+            _ => split.question,
+        };
+        let stable = self.front + split.pins + ledger + question + messages;
+        Bill { stable, suffix: self.suffix, shared }
     }
 }
 
@@ -137,6 +143,8 @@ struct Split<'v> {
     lines: u64,
     /// The tokens of pinned messages that leave their place.
     pins: u64,
+    /// The tokens of the question that the caller shows of what left.
+    question: u64,
     /// The tokens of calls that leave and that the ledger does not have yet. Some of them may be in view
     /// still, and are written later: the price is rather too high.
     new_calls: u64,
@@ -153,6 +161,7 @@ impl<'v> Split<'v> {
             messages: contents.closed.iter().map(|block| visible(&block.entries)).sum(),
             lines: 0,
             pins: 0,
+            question: policy.account.question,
             new_calls: 0,
             known_calls: policy.account.ledger_lines().collect(),
         };
@@ -168,6 +177,9 @@ impl<'v> Split<'v> {
         self.lines += Estimate.count(&block.line) as u64 + 1;
         let pinned = entries.iter().filter(|entry| contents.pins.contains_key(&entry.seq));
         self.pins += pinned.map(|entry| self.policy.tokens_of(entry)).sum::<u64>();
+        if let Some(question) = self.policy.question_in(contents, entries) {
+            self.question = question;
+        }
         let calls = entries.iter().flat_map(Entry::called_lines);
         let new = calls.filter(|line| self.known_calls.insert(*line));
         self.new_calls += new.map(line_tokens).sum::<u64>();

@@ -135,7 +135,8 @@ impl CacheAwarePolicy {
     pub(super) fn quote(&self, contents: &Contents, declared: Declared) -> Quote {
         let settings = &self.settings;
         let shared = if self.account.declared == declared { self.account.cached } else { 0 };
-        let mut stable = self.front_tokens(contents, declared) + self.ledger_tokens();
+        let question = self.account.question;
+        let mut stable = self.front_tokens(contents, declared) + self.ledger_tokens() + question;
         if !self.opens_with_user(contents) {
             stable += Estimate.count(BEGINNING) as u64 + 4;
         }

@@ -46,6 +46,9 @@ pub struct CacheAware {
     /// Whether the tools that reach what left are the caller's matter. Older stores end before it.
     #[serde(default)]
     pub(crate) tools_elsewhere: bool,
+    /// The longest question, in bytes, that the caller shows in front of the rest of its turn. Older stores end before it.
+    #[serde(default)]
+    pub(crate) question_max: usize,
 }
 
 fn yes() -> bool {
@@ -64,6 +67,7 @@ impl Default for CacheAware {
             tokens_max: 32_000,
             shows_once: true,
             tools_elsewhere: false,
+            question_max: 0,
         }
     }
 }
@@ -96,6 +100,13 @@ impl CacheAware {
     #[must_use]
     pub fn with_tools_elsewhere(self) -> Self {
         Self { tools_elsewhere: true, ..self }
+    }
+
+    /// For callers who show the question of a turn whose beginning left, up to so many bytes, in front of the rest: a
+    /// fold is priced with it.
+    #[must_use]
+    pub fn with_question_kept(self, bytes: usize) -> Self {
+        Self { question_max: bytes, ..self }
     }
 
     /// Whether it can cost less than `strict` at its prices: what is read from the cache is cheaper than what
