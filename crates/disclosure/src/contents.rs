@@ -241,6 +241,8 @@ impl Contents {
     /// Puts the message into the open tail. Gives the call that it answers.
     pub(crate) fn place(&mut self, shown: &Shown) -> Option<OpenCall> {
         let mut entry = Entry::new(shown, &self.config)?;
+        entry.follows_result =
+            self.entries().next_back().is_some_and(|before| before.kind == Kind::Result);
         let is_reminder = entry.kind == Kind::Instruction;
         let waits = !self.tracker.open().is_empty();
         // A unit is what the chunker takes for one: all results belong to the message before them,

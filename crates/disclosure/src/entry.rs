@@ -94,6 +94,8 @@ pub(crate) struct Entry {
     pinned: bool,
     /// Whether it is shown in another's role, as an instruction and a speaker of unknown role are.
     is_restated: bool,
+    /// Whether it stands behind the result of a call.
+    pub(crate) follows_result: bool,
     /// Whether a part of it is shown by its notice, however fresh it is.
     pub(crate) is_cut: bool,
     /// Whether it is shown by the line that stands for a memory tool's answer.
@@ -128,6 +130,7 @@ impl Entry {
             note: None,
             pinned: false,
             is_restated: sent.role() != message.role(),
+            follows_result: false,
             is_cut: false,
             is_noted: false,
             stored: None,
@@ -256,6 +259,11 @@ impl Entry {
             && !self.is_restated
             && *message.role() == Role::User
             && !message.is_observation()
+    }
+
+    /// Whether a turn begins with it: what a client says beside results is a part of theirs.
+    pub(crate) fn opens_turn(&self) -> bool {
+        self.is_question() && !self.follows_result
     }
 
     /// Whether its text stands at the beginning.

@@ -15,6 +15,8 @@ struct Agent {
     messages: Vec<Value>,
     thinks: bool,
     file: File,
+    /// So many requests are a turn, and so many bytes long is each question; 0 where it never ends.
+    turn: (usize, usize),
 }
 
 /// What a file of this number holds, of about so many bytes.
@@ -54,6 +56,9 @@ fn reading(thinks: bool) -> impl Fn(&Seen) -> Answer + Send + Sync {
         let n: usize = n.and_then(|n| n.parse().ok()).unwrap_or_default();
         let said = Said::text(&format!("I read file {n}."));
         let said = if thinks { said.thinking("Which file is next?") } else { said };
+        if turn.contains("Then stop.") {
+            return Answer::Said(said);
+        }
         Answer::Said(said.call(&format!("c{n}"), "read", json!({ "path": format!("src/f{n}.rs") })))
     }
 }
@@ -68,7 +73,7 @@ impl Agent {
         if thinks {
             body["thinking"] = json!({ "type": "adaptive" });
         }
-        Self { body, messages: Vec::new(), thinks, file }
+        Self { body, messages: Vec::new(), thinks, file, turn: (0, 0) }
     }
 
     /// The body of the next request: a question, or the result of the call before.
@@ -98,23 +103,26 @@ impl Agent {
         messages
     }
 
-    fn call(&self) -> String {
-        let blocks = self.messages.last().unwrap()["content"].as_array().unwrap().clone();
+    /// The call that waits for its result.
+    fn call(&self) -> Option<String> {
+        let blocks = self.messages.last()?["content"].as_array().unwrap();
         assert_eq!(blocks[0]["type"] == "thinking", self.thinks);
-        blocks.iter().find(|block| block["type"] == "tool_use").unwrap()["id"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let call = blocks.iter().find(|block| block["type"] == "tool_use")?;
+        Some(call["id"].as_str().unwrap().to_owned())
     }
 
     /// What is asked in a turn: a result of so many bytes, and the number of the turn.
     fn turn(&mut self, n: usize, size: usize) -> Value {
-        let text = json!({ "type": "text", "text": format!("turn-{n}. Go on.") });
-        if n == 0 {
-            return self.ask(json!([text]));
-        }
-        let result = json!({ "type": "tool_result", "tool_use_id": self.call(), "content": (self.file)(n, size) });
-        self.ask(json!([result, text]))
+        let (requests, question) = self.turn;
+        let text = |text: &str| json!({ "type": "text", "text": format!("turn-{n}. {text}") });
+        let Some(call) = self.call() else {
+            let question = "Look well. ".repeat(question / 11);
+            return self.ask(json!([text(&format!("{question}Go on."))]));
+        };
+        let result =
+            json!({ "type": "tool_result", "tool_use_id": call, "content": (self.file)(n, size) });
+        let is_last = (n + 1).checked_rem(requests) == Some(0);
+        self.ask(json!([result, text(if is_last { "Then stop." } else { "Go on." })]))
     }
 }
 
@@ -173,6 +181,17 @@ async fn gw8_folds_go_by_what_the_provider_counts() {
         let (billed, direct, _) = played(60, 3_000, 10, agent).await;
         println!("{:.3}", billed.cost / direct.cost);
         assert!(billed.cost < 0.8 * direct.cost, "{billed:?} {direct:?}");
+    }
+}
+
+/// A question that is shown in front of its turn is written again with each fold within that.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw8_a_kept_question_is_foreseen() {
+    for (requests, question) in [(5, 4_000), (7, 8_000), (12, 8_000), (20, 2_000)] {
+        let agent = || Agent { turn: (requests, question), ..Agent::new(false) };
+        let (billed, direct, _) = played(60, 1_000, 10, agent).await;
+        println!("{requests} {question}: {:.3}", billed.cost / direct.cost);
+        assert!(billed.cost < 0.95 * direct.cost, "{billed:?} {direct:?}");
     }
 }
 

@@ -58,8 +58,8 @@ impl CacheAwarePolicy {
             let state = (!state.is_empty()).then(|| format!("[memory]\n{state}"));
             self.account.ledger.extend(state);
         }
-        let is_asked = contents.entries().next().is_some_and(Entry::is_question);
         let question = self.question_in(contents, &gone).unwrap_or(self.account.question);
+        let is_asked = contents.entries().next().is_some_and(Entry::opens_turn);
         self.account.question = if is_asked { 0 } else { question };
         self.account.end_rent();
         self.account.counted.leave(contents.first_shown().unwrap_or(SeqNo(u64::MAX)));
@@ -79,7 +79,7 @@ impl CacheAwarePolicy {
 
     /// The tokens that the caller shows of the last question among messages that leave; `None` where there is none.
     pub(super) fn question_in(&self, contents: &Contents, leaving: &[Entry]) -> Option<u64> {
-        let question = leaving.iter().rfind(|entry| entry.is_question())?;
+        let question = leaving.iter().rfind(|entry| entry.opens_turn())?;
         let is_shown = question.message().text().len() <= self.settings.question_max
             && !contents.pins.contains_key(&question.seq);
         Some(if is_shown { self.tokens_of(question) } else { 0 })

@@ -121,10 +121,8 @@ impl Prefix {
         let shared = policy.account.surely_cached(shared, &policy.settings);
         let messages = split.tokens.saturating_sub(self.suffix);
         let next = contents.closed.iter().skip(cut).flat_map(|block| &block.entries);
-        let question = match next.chain(&contents.open_tail).next() {
-            Some(first) if first.is_question() => 0,
-            _ => split.question,
-        };
+        let is_asked = next.chain(&contents.open_tail).next().is_some_and(Entry::opens_turn);
+        let question = if is_asked { 0 } else { split.question };
         let stable = self.front + split.pins + ledger + question + messages;
         Bill { stable, suffix: self.suffix, shared }
     }
