@@ -86,7 +86,7 @@ fn a_light_crate_stays_light() {
 
 /// S2: what searches without a todo is the owner's handle, and the person at the terminal takes it.
 #[test]
-fn s2_no_agent_reaches_the_search_over_all_todos() {
+fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
     fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 
 /// The file of a client; `None`, with a word about it, where it is not there.
-fn client(name: &str) -> Option<PathBuf> {
+pub(crate) fn client(name: &str) -> Option<PathBuf> {
     let file = std::env::var_os("FOLDBACK_CLIENTS").map(|dir| PathBuf::from(dir).join(name));
     let file = file.filter(|file| file.exists());
     if file.is_none() {

@@ -1,7 +1,8 @@
-//! `foldback mcp`: the store as a server, for a client of its own and for the Python package `mcp`.
+//! `foldback mcp`: the store as a server, for a client of its own, for the Python package `mcp`, and for the command line
+//! of the MCP inspector.
 //!
-//! `FOLDBACK_PYTHON_MCP` names a Python that has the package; without it the tests of it say that they are
-//! skipped.
+//! `FOLDBACK_PYTHON_MCP` names a Python that has the package, `FOLDBACK_MCP_INSPECTOR` the inspector's program; without
+//! them the tests of them say that they are skipped.
 
 use crate::shell::{Shell, line, quay};
 use serde_json::{Value, json};
@@ -263,4 +264,44 @@ fn rc5_the_python_client_is_served_over_http() {
     let ended = Command::new("kill").arg(server.id().to_string()).status().unwrap();
     assert!(ended.success());
     assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+/// What the inspector's command line prints, asked over standard input and output.
+fn inspected(inspector: &str, shell: &Shell, asked: &[&str]) -> Value {
+    let program = shell.command().get_program().to_owned();
+    let ran = Command::new(inspector)
+        .args(["--cli".as_ref(), program.as_os_str(), "--store".as_ref()])
+        .arg(shell.store())
+        .args(["mcp", "--todo", "quay", "--method"])
+        .args(asked)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{asked:?}: {said}");
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+/// RC5: the inspector, which checks what it gets against the protocol's schemas.
+#[test]
+fn rc5_the_inspector_is_served() {
+    let inspector = std::env::var("FOLDBACK_MCP_INSPECTOR").ok().filter(|it| !it.is_empty());
+    let Some(inspector) = inspector else {
+        eprintln!("SKIPPED: set FOLDBACK_MCP_INSPECTOR to the program mcp-inspector");
+        return;
+    };
+    let shell = Shell::with_quay();
+    let ask = |asked: &[&str]| inspected(&inspector, &shell, asked);
+    let tools = ask(&["tools/list"]);
+    let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["search_block", "list_blocks", "load"]);
+    let query = format!("query={QUESTION}");
+    let found = ask(&["tools/call", "--tool-name", "search_block", "--tool-arg", &query]);
+    assert_eq!(found["structuredContent"]["text"], found["content"][0]["text"]);
+    let uri = found["content"][1]["uri"].as_str().unwrap();
+    let read = ask(&["resources/read", "--uri", uri]);
+    assert!(read["contents"][0]["text"].as_str().unwrap().contains("<recalled-"), "{read}");
+    assert_eq!(
+        ask(&["resources/templates/list"])["resourceTemplates"].as_array().unwrap().len(),
+        2
+    );
 }

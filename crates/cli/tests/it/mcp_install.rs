@@ -1,7 +1,9 @@
 //! `foldback mcp install` and `uninstall`: the files of clients.
 
+use crate::clients::client;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// The command with the store of this shell and this file of the client's, relative to the home folder.
 fn setup(shell: &Shell, args: &[&str]) -> Ran {
@@ -101,4 +103,34 @@ fn rc5_nothing_is_changed_without_a_yes() {
     let printed = setup(&shell, &["install", "json"]).json();
     assert!(printed["mcpServers"]["foldback"]["command"].as_str().unwrap().ends_with("foldback"));
     assert_eq!(setup(&shell, &["uninstall", "json"]).code, 2);
+}
+
+/// RC5: what is written is what released clients read, and the server that it names answers them.
+#[test]
+fn rc5_released_clients_find_what_is_installed() {
+    let clients =
+        [("claude", "Connected"), ("codex", "enabled"), ("opencode", "foldback connected")];
+    for (name, told) in clients {
+        let Some(program) = client(&format!("bin/{name}")) else { continue };
+        let shell = Shell::with_quay();
+        shell.folders(&["home"]);
+        let home = |command: &mut Command| {
+            command.env("HOME", shell.path("home")).current_dir(shell.path("home"));
+            for kept in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "CLAUDECODE"] {
+                command.env_remove(kept);
+            }
+        };
+        let mut install = shell.command();
+        home(&mut install);
+        install.arg("--store").arg(shell.store()).args(["mcp", "install", name, "--yes"]);
+        assert!(install.output().unwrap().status.success(), "{name}");
+        let mut list = Command::new(program);
+        home(&mut list);
+        list.env("OPENCODE_DISABLE_MODELS_FETCH", "1").env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+        list.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").args(["mcp", "list"]);
+        let ran = list.output().unwrap();
+        let text = [ran.stdout, ran.stderr].concat();
+        let text = String::from_utf8_lossy(&text).replace("\u{1b}[90m", "");
+        assert!(text.contains("foldback") && text.contains(told), "{name}: {text}");
+    }
 }

@@ -27,7 +27,7 @@ fn todos(shell: &Shell, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn hits_of_every_todo_are_one_list_and_say_whose_they_are() {
+fn rc7_hits_of_every_todo_are_one_list_and_say_whose_they_are() {
     let shell = filled();
     let found = shell.json(&["search", "--all-todos", "LMP-77"]);
     let hit = &found["hits"][0];
@@ -56,7 +56,7 @@ fn hits_of_every_todo_are_one_list_and_say_whose_they_are() {
 }
 
 #[test]
-fn time_source_and_folder_bound_the_list() {
+fn rc7_time_source_and_folder_bound_the_list() {
     let shell = filled();
     let only = |args: &[&str]| {
         let mut found = todos(&shell, &[args, &["lamp 灯"]].concat());
