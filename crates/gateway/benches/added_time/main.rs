@@ -117,7 +117,7 @@ impl Client {
     /// Many small requests, one after the other.
     async fn small(&self, proxy: &Proxy) {
         let (requests, turns) = SMALL;
-        let (mut early, mut times) = (None, Vec::with_capacity(requests));
+        let (mut memory, mut times) = (Vec::new(), Vec::with_capacity(requests));
         let mut said = Vec::new();
         for n in 0..requests {
             if n % turns == 0 {
@@ -129,17 +129,13 @@ impl Client {
                 asked(&self.http, &proxy.url, &format!("small-{}", n / turns), body).await;
             times.push(end - begun);
             said.extend(turn(n, 256));
-            if n == requests / 10 {
-                early = proxy.megabytes();
+            if n == requests / 10 || (n + 1) % (requests / 4) == 0 {
+                let megabytes = proxy.megabytes().unwrap_or_default();
+                memory.push(format!("{megabytes:.0} MB after {}", n + 1));
             }
         }
         told(&format!("{requests} small requests"), times);
-        if let (Some(early), Some(late)) = (early, proxy.megabytes()) {
-            println!(
-                "  memory after {} {early:>11.1} MB   at the end {late:>8.1} MB",
-                requests / 10
-            );
-        }
+        println!("  memory: {}", memory.join(", "));
     }
 }
 
