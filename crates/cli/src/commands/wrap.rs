@@ -68,10 +68,16 @@ impl Wrap {
         if let Some(url) = self.gateway.take() {
             return self.beside(&url, globals, out);
         }
-        let lines = Arc::new(Mutex::new(Vec::<String>::new()));
+        let lines = Arc::new(Mutex::new(Vec::<(String, u64)>::new()));
         let taken = Arc::clone(&lines);
-        // The terminal is the program's until it ends.
-        let log: Log = Arc::new(move |line| taken.lock().push(line.to_owned()));
+        // The terminal is the program's until it ends. A program that tries again meets the same trouble again.
+        let log: Log = Arc::new(move |line| {
+            let mut lines = taken.lock();
+            match lines.iter_mut().find(|(known, _)| known == line) {
+                Some((_, times)) => *times += 1,
+                None => lines.push((line.to_owned(), 1)),
+            }
+        });
         let name = PathBuf::from(self.program.first().cloned().unwrap_or_default());
         let client = Client::of(&name);
         self.take_addresses(client);
@@ -81,8 +87,11 @@ impl Wrap {
         config.todo = self.todo.take();
         config.folder = std::env::current_dir().ok().map(|dir| dir.display().to_string());
         let ended = runtime()?.block_on(self.wrapped(&name, client, recall, config, out));
-        for line in lines.lock().iter() {
-            out.note(line);
+        for (line, times) in lines.lock().iter() {
+            match times {
+                1 => out.note(line),
+                _ => out.note(format_args!("{line} ({times} times)")),
+            }
         }
         ended
     }

@@ -156,8 +156,38 @@ fn forgetting(dir: PathBuf) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static 
     }
 }
 
-/// GW7, GW18: an agent whose requests are folded finds by its own tools what left them.
-fn recalls(program: &PathBuf, args: &[&str], env: &[(&str, &str)]) {
+/// What is asked of an agent that hands its work on.
+const HAND_ON: &str = "Have all files read.";
+
+/// A model that hands its work on to a sub-agent, if it is asked to.
+fn handing_on(
+    tool: &'static str,
+    kind: &'static str,
+    works: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
+    move |seen| {
+        let body = String::from_utf8_lossy(&seen.body).into_owned();
+        let can_hand_on = body.contains(&format!("\"name\":\"{tool}\""));
+        if !body.contains(HAND_ON) || !can_hand_on {
+            return works(seen);
+        }
+        if body.contains("toolu_hand") {
+            return Answer::Said(Said::text("All is done."));
+        }
+        let task =
+            json!({ "description": "Reads", "prompt": "Read all files.", "subagent_type": kind });
+        Answer::Said(Said::text("I hand it on.").call("toolu_hand", tool, task))
+    }
+}
+
+/// GW7, GW18: an agent whose requests are folded finds by its own tools what left them, and so does its sub-agent in a
+/// todo of its own, where that is a tool and a kind of sub-agent.
+fn recalls(
+    program: &PathBuf,
+    args: &[&str],
+    env: &[(&str, &str)],
+    sub_agent: Option<(&'static str, &'static str)>,
+) {
     let shell = Shell::new();
     shell.folders(&["home", "work"]);
     for n in 0..FILES {
@@ -167,11 +197,19 @@ fn recalls(program: &PathBuf, args: &[&str], env: &[(&str, &str)]) {
         let what = if n == 2 { "the port of the service ferry is 7302\n" } else { "" };
         shell.write(&format!("work/f{n}.txt"), format!("{text}{what}"));
     }
-    let (ran, seen) = wrapped_with(&shell, program, args, env, &[], forgetting(shell.path("work")));
+    let reads = forgetting(shell.path("work"));
+    let (ran, seen) = match sub_agent {
+        None => wrapped_with(&shell, program, args, env, &[], reads),
+        Some((tool, kind)) => {
+            wrapped_with(&shell, program, args, env, &[], handing_on(tool, kind, reads))
+        }
+    };
     assert_eq!(ran.code, 0, "{ran:?}");
-    let main: Vec<_> = seen.iter().filter(|seen| seen.body.len() > 8_000).collect();
-    let sizes: Vec<_> = main.iter().map(|seen| seen.body.len()).collect();
+    assert_eq!(shell.todos().len(), 1 + usize::from(sub_agent.is_some()), "{:?}", shell.todos());
     let text = |seen: &Seen| String::from_utf8_lossy(&seen.body).into_owned();
+    let is_meant = |seen: &&Seen| seen.body.len() > 8_000 && !text(seen).contains(HAND_ON);
+    let main: Vec<_> = seen.iter().filter(is_meant).collect();
+    let sizes: Vec<_> = main.iter().map(|seen| seen.body.len()).collect();
     let (asks, hears) = (text(main[main.len() - 2]), text(main[main.len() - 1]));
     assert!(asks.contains("[memory] Earlier parts"), "{sizes:?} {ran:?}");
     assert!(!asks.contains("ferry is 7302"), "{sizes:?}");
@@ -183,7 +221,9 @@ fn recalls(program: &PathBuf, args: &[&str], env: &[(&str, &str)]) {
 fn gw18_claude_code_recalls() {
     let Some(claude) = client("bin/claude") else { return };
     let env = [("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
-    recalls(&claude, &["-p", "Read all files.", "--allowedTools", "Read"], &env);
+    recalls(&claude, &["-p", "Read all files.", "--allowedTools", "Read"], &env, None);
+    let args = ["-p", HAND_ON, "--allowedTools", "Read,Agent"];
+    recalls(&claude, &args, &env, Some(("Agent", "general-purpose")));
 }
 
 /// GW18: OpenCode.
@@ -191,7 +231,9 @@ fn gw18_claude_code_recalls() {
 fn gw18_opencode_recalls() {
     let Some(opencode) = client("bin/opencode") else { return };
     let env = [("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_AUTOUPDATE", "1")];
-    recalls(&opencode, &["run", "-m", "anthropic/claude-sonnet-4-5", "Read all files."], &env);
+    let args = |prompt| ["run", "-m", "anthropic/claude-sonnet-4-5", prompt];
+    recalls(&opencode, &args("Read all files."), &env, None);
+    recalls(&opencode, &args(HAND_ON), &env, Some(("task", "general")));
 }
 
 /// The todos whose conversations hold the answer.
