@@ -305,7 +305,8 @@ async fn gw7_a_turn_keeps_its_question() {
         let (_, seen) = world.end().await;
         let folded = seen.iter().filter(|seen| seen.json().to_string().contains("[memory]"));
         let sent: Vec<_> = folded.map(|seen| seen.json()["messages"].clone()).collect();
-        assert!(sent.len() > 20, "{length}: {}", sent.len());
+        // A question that stays is paid for at each request, so a long one puts folds off.
+        assert!(sent.len() > 15, "{length}: {}", sent.len());
         // A long one stands in its place until its block leaves.
         for messages in sent.iter().skip(if stays { 0 } else { sent.len() - 1 }) {
             let messages = messages.as_array().unwrap();
