@@ -173,7 +173,12 @@ mod tests {
         let line = called(&ToolCall::new("a", "put", &format!("{{\"of\":[{values}]}}"))).unwrap();
         assert!(Estimate.count(&line) <= LINE_TOKENS + 1 && line.ends_with('…'), "{line}");
         check("stop", "{}", None);
-        check("load", r#"{"ref":"b_001"}"#, None);
+        for ours in ["load", "foldback_search_block", "mcp__foldback__list_blocks"] {
+            check(ours, r#"{"ref":"b_001"}"#, None);
+        }
+        for other in ["download", "mcp__ship__load", "foldbackload"] {
+            check(other, r#"{"ref":"b_001"}"#, Some(&format!("- {other} b_001")));
+        }
     }
 
     #[test]

@@ -100,7 +100,6 @@ fn of_claude(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     {
         let betas = text(headers, CLAUDE_BETAS).unwrap_or_default();
         // A turn is marked for the cache at its end; a compaction reads what the turn before it has marked.
-
         let signs = [
             betas.contains("fallback-credit-"),
             is_marked(before) && !is_marked(last),
@@ -142,9 +141,11 @@ fn of_codex(headers: &HeaderMap, clues: &Clues<'_>) -> Option<Class> {
     let is_compaction = kind == Some("compaction")
         || text(headers, CODEX_SUB_AGENT) == Some("compact")
         || last.is_some_and(|last| last.kind.as_deref() == Some("compaction_trigger"));
-    match is_compaction {
-        true => Some(Class::Compaction),
-        false => (source == Some("subagent")).then_some(Class::SubAgent),
+    match source {
+        _ if is_compaction => Some(Class::Compaction),
+        Some("thread_title") => Some(Class::Title),
+        Some("subagent") => Some(Class::SubAgent),
+        _ => None,
     }
 }
 
@@ -350,6 +351,7 @@ mod tests {
             (&[(kind, r#"{"request_kind":"prewarm"}"#)], &user, Class::Prewarm),
             (&[(kind, r#"{"request_kind":"compaction"}"#)], &user, Class::Compaction),
             (&[(kind, r#"{"thread_source":"subagent"}"#)], &user, Class::SubAgent),
+            (&[(kind, r#"{"thread_source":"thread_title"}"#)], &user, Class::Title),
             (&[(kind, "no JSON")], &user, Class::Main),
             (&[(sub, "collab_spawn")], &user, Class::SubAgent),
             (&[(sub, "compact")], &user, Class::Compaction),

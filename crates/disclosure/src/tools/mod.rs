@@ -86,9 +86,13 @@ pub fn definitions() -> Vec<ToolDefinition> {
     tools().iter().map(|tool| tool.definition()).collect()
 }
 
-/// Whether a tool of this name is one of the three.
+/// Whether a tool of this name is one of the three: by its own name, or by that of a client which puts its server's
+/// name in front (`foldback_load`, `mcp__foldback__load`).
 pub(crate) fn is_recall_tool(name: &str) -> bool {
-    tools().iter().any(|tool| tool.name == name)
+    let is_ours = |rest: &str| {
+        rest.is_empty() || rest.ends_with('_') && rest.trim_end_matches('_').ends_with("foldback")
+    };
+    tools().iter().any(|tool| name.strip_suffix(tool.name).is_some_and(is_ours))
 }
 
 /// `load` alone, in its shortest form: it takes references, and words to search for.
