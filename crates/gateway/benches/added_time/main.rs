@@ -23,11 +23,15 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// The command's allocator, of which the memory held is a figure.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// So many streams at once.
 const STREAMS: usize = 200;
 
 /// So many small requests, in conversations of so many.
-const SMALL: (usize, usize) = (10_000, 10);
+const SMALL: (usize, usize) = (30_000, 10);
 
 /// How often a client asks in a long conversation, at most: a model needs longer for its answer.
 const PAUSE: Duration = Duration::from_millis(100);
