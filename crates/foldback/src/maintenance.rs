@@ -10,7 +10,7 @@ use crate::memory::Shared;
 use crate::secret::write_again;
 use crate::{Error, Memory};
 use foldback_blockstore::CaughtUp;
-use foldback_kv::{Batch, Error as KvError, Todo};
+use foldback_kv::{Batch, Error as KvError, Lost, Todo};
 use rayon::prelude::*;
 use rebuild::rebuild;
 use serde::Serialize;
@@ -206,6 +206,24 @@ impl Maintenance<'_> {
             })
         })?;
         self.memory.index_all_todos(false, &mut |_, _| {}).map(drop)
+    }
+
+    /// The acknowledged writes that are gone, as every opening should ask: the log of the last ones may have been
+    /// deleted or damaged since, and what is left looks whole.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn lost(self) -> Result<Option<Lost>, Error> {
+        Ok(self.memory.kv.lost()?)
+    }
+
+    /// Takes what is there for all that there is, so that the store can be written again.
+    /// [`repair`](Self::repair) it then: indexes may know more than the records.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn accept_loss(self) -> Result<(), Error> {
+        Ok(self.memory.kv.accept_loss()?)
     }
 
     /// Returns unused space to the system.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::{Engine, Key, Space};
+use crate::{Engine, Key, Lost, Space};
 
 /// The error of every function in this crate.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +94,28 @@ pub enum Error {
         path: PathBuf,
         /// What was waited for.
         doing: &'static str,
+    },
+    /// Commits that were acknowledged are gone, so nothing may be written behind what is left until that is
+    /// [accepted](crate::Kv::accept_loss). Reading goes on.
+    #[error(
+        "the store at {} has lost writes: {lost}; it can be read, and takes no writes until the loss is accepted",
+        path.display()
+    )]
+    Lost {
+        /// The store's folder.
+        path: PathBuf,
+        /// What is gone.
+        lost: Lost,
+    },
+    /// The store was deleted, moved or replaced while it was open. What was acknowledged before went with it;
+    /// this write may have, too, and is not acknowledged.
+    #[error(
+        "the store at {} was deleted, moved or replaced while it was in use, so this write is not kept there",
+        path.display()
+    )]
+    Gone {
+        /// The store's folder.
+        path: PathBuf,
     },
     /// The disk is full. Nothing was changed.
     #[error("the disk that holds {} is full", path.display())]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::Key;
+use crate::{Key, Lost};
 
 /// One piece of damage, as [`Kv::check`](crate::Kv::check) reports it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,8 @@ pub enum Finding {
         /// The engine's words.
         detail: String,
     },
+    /// Commits that were acknowledged are gone.
+    Lost(Lost),
     /// The engine's log is damaged before its end, so commits that were acknowledged are gone.
     Log {
         /// The log's file.
@@ -45,6 +47,7 @@ impl fmt::Display for Finding {
                 write!(f, "the head of todo {todo} is damaged: {detail}")
             }
             Self::Engine { detail } => write!(f, "the engine reports: {detail}"),
+            Self::Lost(lost) => write!(f, "the store has lost writes: {lost}"),
             Self::Log { path, detail } => {
                 write!(f, "the log {} is damaged: {detail}", path.display())
             }

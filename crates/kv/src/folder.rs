@@ -1,7 +1,7 @@
 //! The folder of a store: its format file, and how it comes to be.
 //!
 //! `FORMAT` is a text of three lines, the first thing written: the words `foldback store`,
-//! `version 3`, and `engine` with a name. While the engine's files are being made it has a fourth
+//! `version 4`, and `engine` with a name. While the engine's files are being made it has a fourth
 //! line, `unfinished`; the next opener for writing then makes them again. A folder whose format
 //! file is whole and whose database is missing is damaged, and is never filled with an empty one.
 
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), Some((FORMAT_VERSION, state)));
         }
         let text = fs::read_to_string(dir.path().join(FORMAT)).unwrap();
-        assert_eq!(text, "foldback store\nversion 3\nengine sqlite\n");
+        assert_eq!(text, "foldback store\nversion 4\nengine sqlite\n");
     }
 
     #[test]
@@ -225,8 +225,8 @@ mod tests {
             r#"the folder /s is not a whole store: its FORMAT file does not begin with "foldback store""#,
         );
         check(
-            "foldback store\nversion 4\nanything",
-            "the store at /s has format version 4, and this program reads versions 1 to 3",
+            "foldback store\nversion 5\nanything",
+            "the store at /s has format version 5, and this program reads versions 1 to 4",
         );
         check(
             "foldback store\nversion 1\nengine sled\n",

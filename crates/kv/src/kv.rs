@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::{Batch, Error, Finding, Key, Space};
+use crate::{Batch, Error, Finding, Key, Lost, Space};
 
 /// A transactional store of records, shared by any number of threads.
 ///
@@ -25,7 +25,8 @@ pub trait Kv: Send + Sync {
     /// [`Error::Busy`] when other writers held the store for half a minute. [`Error::Full`] when
     /// the disk is full; nothing was written. After an IO error, whether the batch is durable is
     /// unknown until the store is opened again, and until then every write answers
-    /// [`Error::Poisoned`].
+    /// [`Error::Poisoned`]. [`Error::Lost`] when commits of before are gone, and [`Error::Gone`] when the store is no
+    /// longer where it was opened.
     fn commit(&self, batch: Batch) -> Result<(), Error>;
 
     /// The todo's head as the last batch that named it left it; 0 for a todo that has none.
@@ -89,6 +90,26 @@ pub trait Kv: Send + Sync {
     /// what is read afterwards is at least as new.
     fn changed(&self) -> Result<u64, Error>;
 
+    /// The acknowledged commits that are gone, where anything outside of the engine remembers them. Of engines of other
+    /// crates nothing is known.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        Ok(None)
+    }
+
+    /// Takes what is there for all that there is: [`lost`](Self::lost) commits are no longer reported, and writes are taken
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    fn accept_loss(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns unused space to the file system. Bytes that were deleted or overwritten before the
     /// call are in none of the store's files afterwards.
     ///
@@ -108,9 +129,6 @@ pub trait Kv: Send + Sync {
     /// Checks the engine's structures and the checksum of every record and head.
     ///
     /// Damage is a [`Finding`], not an error: the call goes on past it as far as it can. An empty
-    /// answer means that everything that is there is sound. It does not prove that nothing is
-    /// missing: SQLite's log is searched for commits that damage cut off, but sled drops its newest
-    /// commits after a flipped byte without a trace. Only an index that is ahead of the store, or a
-    /// backup, can show that.
+    /// answer means that everything that is there is sound, and that no commit is [`lost`](Self::lost).
     fn check(&self) -> Result<Vec<Finding>, Error>;
 }

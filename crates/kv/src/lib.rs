@@ -63,7 +63,10 @@ mod folder;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod lock;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
+mod place;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
 mod record;
+mod witness;
 
 #[cfg(feature = "sqlite")]
 mod foreign;
@@ -85,3 +88,4 @@ pub use crate::memory::memory;
 pub use crate::open::{FORMAT_VERSION, open};
 pub use crate::registry::{Registry, Todo};
 pub use crate::retry::{Contended, retry};
+pub use crate::witness::Lost;

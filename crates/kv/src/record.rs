@@ -17,6 +17,8 @@ const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 9;
 /// Heads are kept apart from the spaces; their checksum takes this in place of a space.
 pub(crate) const HEAD_NUMBER: u8 = 255;
+/// So is the last commit.
+pub(crate) const LINK_NUMBER: u8 = 254;
 
 /// A value as it is stored under a key.
 pub(crate) fn seal(key: Key, value: &[u8]) -> Vec<u8> {
@@ -44,6 +46,16 @@ pub(crate) fn open_head(todo: u32, record: &[u8]) -> Result<u64, String> {
     let bytes = <[u8; 8]>::try_from(value)
         .map_err(|_| format!("a head has 8 bytes, and this one has {}", value.len()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// The last commit as it is stored.
+pub(crate) fn seal_link(link: &[u8]) -> Vec<u8> {
+    seal_as(LINK_NUMBER, 0, 0, link)
+}
+
+/// The last commit in a stored one, or why it is not one.
+pub(crate) fn open_link(record: &[u8]) -> Result<&[u8], String> {
+    verify(LINK_NUMBER, 0, 0, record)
 }
 
 fn seal_as(number: u8, todo: u32, n: u64, value: &[u8]) -> Vec<u8> {

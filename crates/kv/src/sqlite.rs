@@ -33,7 +33,7 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, record};
+use crate::{Batch, Engine, Error, Finding, Key, Kv, Lost, Mode, Space, record, witness};
 
 /// How many idle readers are kept.
 const IDLE_READERS: usize = 4;
@@ -190,13 +190,14 @@ impl Kv for Sqlite {
             table::run(connection, "BEGIN IMMEDIATE", ())
                 .map_err(|error| self.refused(error, false))?;
             let applied =
-                writer.turn.give().and_then(|()| self.apply(connection, &batch)).and_then(|()| {
-                    table::run(connection, "COMMIT", ()).map_err(|error| self.refused(error, true))
+                writer.turn.give().and_then(|()| self.apply(writer, &batch)).and_then(|link| {
+                    let committed = table::run(connection, "COMMIT", ());
+                    committed.map(|_| link).map_err(|error| self.refused(error, true))
                 });
             if applied.is_err() {
                 roll_back(connection);
             }
-            applied.map(|_| ())
+            self.witness(writer, applied?)
         })?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         self.checkpointer.committed(&batch);
@@ -205,7 +206,7 @@ impl Kv for Sqlite {
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
         Key { space: Space::Todo, todo, n: 0 }.check()?;
-        match self.read(|connection| head_record(connection, todo))? {
+        match self.read(|connection| head_record(connection, i64::from(todo)))? {
             Some(stored) => stored
                 .and_then(|bytes| record::open_head(todo, &bytes))
                 .map_err(|detail| Error::CorruptHead { todo, detail }),
@@ -276,6 +277,25 @@ impl Kv for Sqlite {
         Ok(own << 32 | u64::from(version))
     }
 
+    fn lost(&self) -> Result<Option<Lost>, Error> {
+        // The witness first: what others commit meanwhile is then in the store.
+        let Some(acknowledged) = witness::read(&self.dir)? else { return Ok(None) };
+        // A damaged number is a finding of its own, and says nothing of what is lost.
+        let held = self.read(row::last_commit)?.ok();
+        Ok(held.and_then(|held| acknowledged.lost_by(held)))
+    }
+
+    fn accept_loss(&self) -> Result<(), Error> {
+        self.write("its loss was accepted", |writer| {
+            let connection = &writer.connection;
+            table::run(connection, "BEGIN IMMEDIATE", ()).map_err(|error| self.fault(error))?;
+            let held = row::last_commit(connection).map_err(|error| self.fault(error));
+            let accepted = held.and_then(|held| writer.witness.accept(held.unwrap_or_default()));
+            roll_back(connection);
+            accepted
+        })
+    }
+
     fn compact(&self) -> Result<(), Error> {
         self.write("space was returned", |writer| {
             let refused = |error| self.refused(error, false);
@@ -316,6 +336,7 @@ impl Kv for Sqlite {
         // The log first, before a connection of this check brings it in.
         let log = self.log_damage()?.or_else(|| self.log_at_open.clone());
         let mut findings: Vec<Finding> = log.into_iter().collect();
+        findings.extend(self.lost()?.map(Finding::Lost));
         self.check_engine(&mut findings)?;
         self.check_records(&mut findings)?;
         findings.sort();

@@ -26,6 +26,9 @@ pub enum ErrorKind {
     /// Something that is stored is damaged. Everything else stays readable;
     /// [`doctor`](crate::Maintenance::doctor) names what is damaged.
     Corrupt,
+    /// Acknowledged writes are gone from the store. It can be read, and takes no writes until that is
+    /// [accepted](crate::Maintenance::accept_loss).
+    Lost,
     /// The source of an imported conversation has changed since it was imported. Forget the todo to import
     /// it whole.
     SourceChanged,
@@ -118,6 +121,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } => ErrorKind::Full,
+        KvError::Lost { .. } => ErrorKind::Lost,
         KvError::ReadOnly { .. } | KvError::PendingLog { .. } => ErrorKind::ReadOnly,
         KvError::NotFound { .. } => ErrorKind::NotFound,
         KvError::NotEmpty { .. } => ErrorKind::AlreadyExists,

@@ -4,6 +4,7 @@ use super::connection::Access;
 use super::row::{blob, high, low};
 use super::writer::roll_back;
 use super::{Sqlite, connection, fault, log, table};
+use crate::witness::Link;
 use crate::{Error, Finding, Key, Space, record};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,6 +23,11 @@ impl Sqlite {
             })?;
         }
         self.check_table(table::HEADS.walk, findings, |id, stored| {
+            if id == table::LAST_COMMIT {
+                let link = stored.and_then(Link::open);
+                let detail = |detail| format!("the number of the last commit is damaged: {detail}");
+                return link.err().map(|error| Finding::Engine { detail: detail(error) });
+            }
             let todo = low(id);
             let head = stored.and_then(|bytes| record::open_head(todo, bytes));
             let head = if high(id) == 0 { head } else { Err(format!("{id} is no todo")) };

@@ -2,18 +2,25 @@
 
 use super::table;
 use crate::Key;
+use crate::witness::Link;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::ops::RangeInclusive;
 
 pub(super) fn head_record(
     connection: &Connection,
-    todo: u32,
+    id: i64,
 ) -> Result<Option<Stored<Vec<u8>>>, rusqlite::Error> {
     connection
         .prepare_cached(table::HEADS.get)?
-        .query_row((todo,), |row| Ok(blob(row, 0)?.map(<[u8]>::to_vec)))
+        .query_row((id,), |row| Ok(blob(row, 0)?.map(<[u8]>::to_vec)))
         .optional()
+}
+
+/// The last commit that the connection sees, or why what is stored is none. A store from before there were numbers has none.
+pub(super) fn last_commit(connection: &Connection) -> Result<Stored<Link>, rusqlite::Error> {
+    let stored = head_record(connection, table::LAST_COMMIT)?;
+    Ok(stored.map_or(Ok(Link::default()), |stored| Link::open(&stored?)))
 }
 
 type Stored<T> = Result<T, String>;

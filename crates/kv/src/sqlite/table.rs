@@ -49,6 +49,10 @@ macro_rules! table {
 /// The heads: the id is the todo.
 pub(super) const HEADS: Table = table!("heads");
 
+/// The id of the row of the heads' table that holds the last commit. It stands beside the heads, so that a commit
+/// changes no page more.
+pub(super) const LAST_COMMIT: i64 = -1;
+
 /// The table of a space. Its name carries the number, so that a number is not used twice.
 pub(super) const fn of(space: Space) -> &'static Table {
     match space {

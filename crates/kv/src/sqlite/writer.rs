@@ -1,11 +1,16 @@
 //! The one connection of a process that writes, and whose turn it is.
 
 use super::connection::{Access, PATIENCE};
-use super::row::{head_record, id, ids};
-use super::{Sqlite, connection, fault, table};
+use super::row::{head_record, id, ids, last_commit};
+use super::{Sqlite, checkpoint, connection, fault, table};
+use crate::error::reading;
 use crate::lock::Lock;
+use crate::place::Place;
+use crate::witness::{Link, Witness};
 use crate::{Batch, Error, Expect, Key, record};
 use rusqlite::Connection;
+use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,6 +20,36 @@ pub(super) struct Writer {
     /// process at a time asks SQLite for its write lock, one that has just committed queues behind
     /// those that waited, and none is starved.
     pub(super) turn: Lock,
+    pub(super) witness: Witness,
+    /// The database's file, and its log once there is one.
+    file: Place,
+    log: OnceCell<Place>,
+}
+
+impl Writer {
+    fn open(dir: &Path, file: &Path) -> Result<Self, Error> {
+        // Before the connection: a file that is replaced meanwhile is noticed with the first commit.
+        let place = Place::of(file).map_err(reading("find", file))?;
+        let connection = connection::open(file, Access::Write, PATIENCE);
+        Ok(Self {
+            connection: connection.map_err(|error| fault::of(dir, error))?,
+            turn: Lock::open(dir)?,
+            witness: Witness::open(dir)?,
+            file: place,
+            log: OnceCell::new(),
+        })
+    }
+
+    /// Whether the database's file and its log are still found by others. SQLite keeps its log for as long as a
+    /// connection is open.
+    fn is_in_place(&self, log: &Path) -> bool {
+        if self.log.get().is_none()
+            && let Ok(place) = Place::of(log)
+        {
+            let _ = self.log.set(place);
+        }
+        self.file.is_kept() && self.log.get().is_some_and(Place::is_kept)
+    }
 }
 
 impl Sqlite {
@@ -34,11 +69,7 @@ impl Sqlite {
         }
         let writer = match slot.take() {
             Some(writer) => slot.insert(writer),
-            None => {
-                let connection = connection::open(&self.file, Access::Write, PATIENCE)
-                    .map_err(|error| self.fault(error))?;
-                slot.insert(Writer { connection, turn: Lock::open(&self.dir)? })
-            }
+            None => slot.insert(Writer::open(&self.dir, &self.file)?),
         };
         if !writer.turn.take(PATIENCE, TURN_STEP)? {
             return Err(busy());
@@ -57,10 +88,40 @@ impl Sqlite {
         self.fault(error)
     }
 
-    pub(super) fn apply(&self, connection: &Connection, batch: &Batch) -> Result<(), Error> {
+    /// Acknowledges a commit that is durable: its files must still be those that others open, and the witness
+    /// hears of it.
+    pub(super) fn witness(&self, writer: &Writer, link: Link) -> Result<(), Error> {
+        if !writer.is_in_place(&connection::log_of(&self.file)) {
+            // A log without a name is brought into the file, should that still have one: what was acknowledged
+            // before is saved then.
+            let _ = checkpoint::truncate(&writer.connection);
+            self.poisoned.store(true, Ordering::Release);
+            return Err(Error::Gone { path: self.dir.clone() });
+        }
+        // The commit is durable whatever becomes of this; a witness that is behind says less.
+        let _ = writer.witness.write(link);
+        Ok(())
+    }
+
+    /// The link of the next commit.
+    fn next(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
+        let acknowledged = writer.witness.last()?;
+        let held = last_commit(&writer.connection).map_err(|error| self.refused(error, false))?;
+        // A damaged number is mended by the next one.
+        let held = held.unwrap_or_else(|_| acknowledged.unwrap_or_default());
+        match acknowledged.and_then(|acknowledged| acknowledged.lost_by(held)) {
+            Some(lost) => Err(Error::Lost { path: self.dir.clone(), lost }),
+            None => Ok(held.next(batch)),
+        }
+    }
+
+    /// Writes the batch. Gives the link of its commit.
+    pub(super) fn apply(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
+        let connection = &writer.connection;
+        let link = self.next(writer, batch)?;
         let refused = |error| self.refused(error, false);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
-            let found = match head_record(connection, todo).map_err(refused)? {
+            let found = match head_record(connection, i64::from(todo)).map_err(refused)? {
                 Some(stored) => stored
                     .and_then(|bytes| record::open_head(todo, &bytes))
                     .map_err(|detail| Error::CorruptHead { todo, detail })?,
@@ -95,7 +156,9 @@ impl Sqlite {
             let sql = table::of(key.space).put;
             table::run(connection, sql, (id(*key), sealed)).map_err(refused)?;
         }
-        Ok(())
+        table::run(connection, table::HEADS.put, (table::LAST_COMMIT, link.seal()))
+            .map_err(refused)?;
+        Ok(link)
     }
 }
 

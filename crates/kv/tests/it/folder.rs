@@ -74,7 +74,7 @@ fn another_version_or_engine_is_named() {
         drop(open(dir.path(), engine, Mode::ReadWrite).unwrap());
         let format = dir.path().join("FORMAT");
         let text = fs::read_to_string(&format).unwrap();
-        assert_eq!(text, format!("foldback store\nversion 3\nengine {engine}\n"));
+        assert_eq!(text, format!("foldback store\nversion 4\nengine {engine}\n"));
         for mode in [Mode::ReadWrite, Mode::ReadOnly] {
             let refused = |text: &str| {
                 fs::write(&format, text).unwrap();

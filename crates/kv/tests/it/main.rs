@@ -15,6 +15,8 @@ mod folder;
 mod forget;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod golden;
+#[cfg(all(unix, feature = "sqlite"))]
+mod lost;
 #[cfg(feature = "sqlite")]
 mod processes;
 #[cfg(all(unix, feature = "sqlite"))]

@@ -1,0 +1,190 @@
+//! Acknowledged commits that are gone are noticed, and nothing is acknowledged that nobody will find.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use foldback_kv::{Batch, Engine, Error, Expect, Finding, Key, Kv, Lost, Mode, Space, open};
+
+fn record(n: u64) -> Batch {
+    let put = vec![(Key { space: Space::Message, todo: 1, n }, format!("记录 {n}").into_bytes())];
+    Batch { expect: Some(Expect { todo: 1, head: n, next: n + 1 }), put, delete: vec![] }
+}
+
+fn writing(dir: &Path) -> Arc<dyn Kv> {
+    open(dir, Engine::Sqlite, Mode::ReadWrite).unwrap()
+}
+
+/// How many commits the stores below have.
+const COMMITS: u64 = 20;
+
+/// What a process that is killed behind its last commit leaves: nothing is in the file, all is in the log. Another process
+/// copies, because closing a handle of the file in this one would drop the store's locks.
+fn killed(dir: &Path) {
+    let live = dir.join("live");
+    let kv = writing(&live);
+    (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
+    let copied = Command::new("cp").arg("-r").args([&live, &dir.join("image")]).status().unwrap();
+    assert!(copied.success());
+    drop(kv);
+}
+
+/// A copy of the image with another log; `None` for none.
+fn with_log(image: &Path, log: Option<&[u8]>) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["FORMAT", "WITNESS", "store.sqlite"] {
+        fs::copy(image.join(name), copy.path().join(name)).unwrap();
+    }
+    if let Some(log) = log {
+        fs::write(copy.path().join("store.sqlite-wal"), log).unwrap();
+    }
+    copy
+}
+
+/// Whatever became of the log: either everything is there, or every opening says what is gone, and nothing is written
+/// behind it until that is accepted.
+#[track_caller]
+fn check_noticed(dir: &Path, what: &str) -> u64 {
+    let reader = open(dir, Engine::Sqlite, Mode::ReadOnly).unwrap();
+    let head = reader.head(1).unwrap();
+    let gone = (head < COMMITS).then_some(Lost { acknowledged: COMMITS, held: head });
+    assert_eq!(reader.lost().unwrap(), gone, "{what}");
+    drop(reader);
+    let Some(lost) = gone else {
+        writing(dir).commit(record(head)).unwrap();
+        return head;
+    };
+    for _ in 0..2 {
+        let kv = writing(dir);
+        assert_eq!(kv.lost().unwrap(), Some(lost), "{what}");
+        assert!(kv.check().unwrap().contains(&Finding::Lost(lost)), "{what}");
+        let refused = kv.commit(record(head));
+        assert!(matches!(refused, Err(Error::Lost { lost: l, .. }) if l == lost), "{refused:?}");
+        assert_eq!(kv.head(1).unwrap(), head, "{what}");
+        assert_eq!(kv.scan(Space::Message, 1, 0..99, 99).unwrap().len() as u64, head, "{what}");
+    }
+    writing(dir).accept_loss().unwrap();
+    let kv = writing(dir);
+    assert_eq!(kv.lost().unwrap(), None, "{what}");
+    kv.commit(record(head)).unwrap();
+    assert!(!kv.check().unwrap().iter().any(|found| matches!(found, Finding::Lost(_))), "{what}");
+    head
+}
+
+/// R4: a log that is cut short or deleted after a kill.
+#[test]
+fn r4_a_log_that_was_cut_short_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path());
+    let image = dir.path().join("image");
+    let log = fs::read(image.join("store.sqlite-wal")).unwrap();
+    assert_eq!(check_noticed(with_log(&image, Some(&log)).path(), "whole"), COMMITS);
+    assert_eq!(check_noticed(with_log(&image, None).path(), "deleted"), 0);
+    let mut heads = std::collections::BTreeSet::new();
+    for part in 0..64 {
+        let length = log.len() * part / 64;
+        let copy = with_log(&image, Some(&log[..length]));
+        heads.insert(check_noticed(copy.path(), &format!("cut to {length} bytes")));
+    }
+    assert!(heads.len() > 15, "the cuts hit too little to prove anything: {heads:?}");
+}
+
+/// R4: a byte of the log that flips drops the commits behind it, and none is written over them unnoticed.
+#[test]
+fn r4_a_flipped_byte_of_the_log_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path());
+    let image = dir.path().join("image");
+    let log = fs::read(image.join("store.sqlite-wal")).unwrap();
+    for trial in 0..100_usize {
+        let at = trial * 7_919 % (log.len() - 8_240);
+        let mut bad = log.clone();
+        bad[at] ^= 1 << (trial % 8);
+        let copy = with_log(&image, Some(&bad));
+        assert!(check_noticed(copy.path(), &format!("byte {at}")) < COMMITS, "byte {at}");
+    }
+}
+
+/// R4: a damaged number of the last commit is found, and mended by the next commit.
+#[test]
+fn r4_a_damaged_number_of_the_last_commit_stops_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = writing(dir.path());
+    (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
+    drop(kv);
+    let file = dir.path().join("store.sqlite");
+    let damaged = rusqlite::Connection::open(&file).unwrap();
+    let sql = "UPDATE heads SET record = zeroblob(25) WHERE id = -1";
+    assert_eq!(damaged.execute(sql, ()).unwrap(), 1);
+    drop(damaged);
+    let kv = writing(dir.path());
+    assert_eq!(kv.lost().unwrap(), None);
+    assert!(matches!(&kv.check().unwrap()[..], [Finding::Engine { .. }]));
+    kv.commit(record(COMMITS)).unwrap();
+    assert_eq!(kv.check().unwrap(), []);
+    assert_eq!(kv.lost().unwrap(), None);
+}
+
+/// R10: writers beside each other never see a loss that is none.
+#[test]
+fn r10_writers_beside_each_other_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(writing(dir.path()));
+    std::thread::scope(|scope| {
+        for todo in 1..5 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                let kv = writing(dir);
+                for n in 0..100 {
+                    let key = Key { space: Space::Message, todo, n };
+                    kv.commit(Batch { put: vec![(key, vec![7])], ..Batch::default() }).unwrap();
+                    assert_eq!(kv.lost().unwrap(), None);
+                }
+            });
+        }
+    });
+    let kv = writing(dir.path());
+    assert_eq!((kv.lost().unwrap(), kv.check().unwrap()), (None, vec![]));
+}
+
+/// R3: what is written into a store that was deleted, moved or replaced is not acknowledged.
+#[test]
+fn r3_a_store_that_is_gone_acknowledges_nothing() {
+    type Loses = fn(&Path);
+    let cases: [(&str, Loses); 4] = [
+        ("deleted", |dir| fs::remove_dir_all(dir).unwrap()),
+        ("moved", |dir| fs::rename(dir, dir.with_file_name("elsewhere")).unwrap()),
+        ("replaced", |dir| {
+            fs::rename(dir, dir.with_file_name("elsewhere")).unwrap();
+            drop(writing(dir));
+        }),
+        ("without its file", |dir| fs::remove_file(dir.join("store.sqlite")).unwrap()),
+    ];
+    for (what, lose) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let kv = writing(&store);
+        kv.commit(record(0)).unwrap();
+        lose(&store);
+        let refused = kv.commit(record(1));
+        assert!(matches!(refused, Err(Error::Gone { .. })), "{what}: {refused:?}");
+        let refused = kv.commit(record(2));
+        assert!(matches!(refused, Err(Error::Poisoned { .. })), "{what}: {refused:?}");
+    }
+}
+
+/// R3: a log that was deleted under a writer is brought into the file: everything acknowledged is there.
+#[test]
+fn r3_a_log_that_is_gone_is_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let kv = writing(dir.path());
+    (0..COMMITS).for_each(|n| kv.commit(record(n)).unwrap());
+    fs::remove_file(dir.path().join("store.sqlite-wal")).unwrap();
+    assert!(matches!(kv.commit(record(COMMITS)), Err(Error::Gone { .. })));
+    // As if the process were killed: what closes it writes nothing.
+    std::mem::forget(kv);
+    let kv = writing(dir.path());
+    assert!(kv.head(1).unwrap() >= COMMITS, "{}", kv.head(1).unwrap());
+    assert_eq!((kv.lost().unwrap(), kv.check().unwrap()), (None, vec![]));
+}
