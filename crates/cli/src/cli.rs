@@ -3,6 +3,7 @@
 use crate::commands::Command;
 use crate::error::CliError;
 use crate::settings::{InForce, Kept};
+use crate::store::Loss;
 use clap::builder::{PossibleValuesParser, Styles, TypedValueParser as _};
 use clap::{Args, Parser};
 use foldback::embedder::Choice;
@@ -68,6 +69,10 @@ pub(crate) struct Globals {
     /// What files and the environment say.
     #[arg(skip)]
     pub(crate) settings: InForce,
+
+    /// Whether the store that was opened has lost writes.
+    #[arg(skip)]
+    pub(crate) loss: Loss,
 }
 
 impl Globals {

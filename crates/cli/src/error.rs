@@ -150,7 +150,7 @@ impl CliError {
 
 fn memory_code(error: &foldback::Error) -> u8 {
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::Corrupt => 1,
+        ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Lost => 1,
         _ => 2,
     }
 }

@@ -23,6 +23,7 @@ mod watch;
 
 use clap::Parser;
 use cli::Cli;
+use error::Outcome;
 use output::Output;
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let Cli { globals, command } = Cli::parse();
     let mut out = Output::new(&globals);
+    let loss = globals.loss.clone();
     let ran = match command.reads_settings() {
         true => {
             globals.with_settings().and_then(|globals| commands::run(command, &globals, &mut out))
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         false => commands::run(command, &globals, &mut out),
     };
     match ran {
+        Ok(Outcome::Done) if loss.is_noticed() => Outcome::NotClean.code(),
         Ok(outcome) => outcome.code(),
         Err(error) => error.report(),
     }

@@ -7,10 +7,11 @@ use crate::run::Outfit;
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
-use foldback::{ErrorKind, KNOWN_SECRET, Memory, Options, ViewConfig};
+use foldback::{ErrorKind, KNOWN_SECRET, Lost, Memory, Options, ViewConfig};
 use foldback_kv::{Engine, Mode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 /// The store's folder: `--store`, else the settings', else the user's data folder.
@@ -44,9 +45,53 @@ fn open_to_write(globals: &Globals, out: &Output, options: Options) -> Result<Me
     if options.engine == Engine::Memory {
         out.note("the memory engine keeps nothing once this command ends");
     }
-    let memory = Memory::open(&folder(globals)?, options)?;
+    let memory = open(globals, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
+}
+
+/// Opens the store, and says if it has lost writes.
+fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
+    let memory = Memory::open(&folder(globals)?, options)?;
+    if let Some(lost) = memory.maintenance().lost()?
+        && !globals.loss.is_noticed()
+    {
+        globals.loss.notice();
+        output::warn(
+            globals,
+            format_args!(
+                "the store has lost writes: {lost}; what is left can be read, and `foldback doctor \
+                 --accept-loss` lets the store be written again"
+            ),
+        );
+    }
+    Ok(memory)
+}
+
+/// Takes what is there for all that there is. Says what was lost.
+pub(crate) fn accept_loss(globals: &Globals) -> Result<Option<Lost>, CliError> {
+    let dir = folder(globals)?;
+    // Opening for reading says whether there is a store, without making one.
+    let found = foldback_kv::open(&dir, globals.engine(), Mode::ReadOnly);
+    drop(found.map_err(|error| not_opened(error.into(), &dir))?);
+    let kv = foldback_kv::open(&dir, globals.engine(), Mode::ReadWrite)?;
+    let lost = kv.lost()?;
+    kv.accept_loss()?;
+    Ok(lost)
+}
+
+/// Whether a store that was opened has lost writes: the exit code tells. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loss(Arc<AtomicBool>);
+
+impl Loss {
+    fn notice(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_noticed(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Opens the store for a run that is shown so, fitted out for its model, making it where there is none.
@@ -57,7 +102,7 @@ pub(crate) fn open_for_run(
 ) -> Result<Memory, CliError> {
     let view = globals.settings.view.of(view);
     let options = outfit.options(options(globals, Mode::ReadWrite)?, view);
-    let memory = Memory::open(&folder(globals)?, options)?;
+    let memory = open(globals, options)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
 }
@@ -66,7 +111,7 @@ pub(crate) fn open_for_run(
 pub(crate) fn open_existing(globals: &Globals) -> Result<Memory, CliError> {
     // Opening for reading says whether there is a store, without making one.
     drop(open_for_reading(globals)?);
-    let memory = Memory::open(&folder(globals)?, options(globals, Mode::ReadWrite)?)?;
+    let memory = open(globals, options(globals, Mode::ReadWrite)?)?;
     check_embedder(&memory, globals, Mode::ReadWrite)?;
     Ok(memory)
 }
@@ -77,7 +122,7 @@ pub(crate) fn open_with(
     embedder: Arc<dyn Embedder>,
 ) -> Result<Memory, CliError> {
     let options = options(globals, Mode::ReadWrite)?.with_embedder(embedder);
-    Ok(Memory::open(&folder(globals)?, options)?)
+    open(globals, options)
 }
 
 /// Whether there is a store.
@@ -113,13 +158,21 @@ fn open_to_read(
     }
     let options = shaped(globals).with_engine(engine).with_mode(Mode::ReadOnly);
     let options = options.with_embedder(embedder);
-    match Memory::open(&dir, options) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::NotFound(format!(
+    match open(globals, options) {
+        Err(CliError::Memory(error)) => Err(not_opened(error, &dir)),
+        opened => opened,
+    }
+}
+
+/// Why a store that must be there could not be opened.
+fn not_opened(error: foldback::Error, dir: &Path) -> CliError {
+    match error.kind() {
+        ErrorKind::NotFound => CliError::NotFound(format!(
             "there is no store at {}; `foldback import` and `foldback record` make one, and \
              --store DIR names another",
             dir.display()
-        ))),
-        opened => Ok(opened?),
+        )),
+        _ => error.into(),
     }
 }
 

@@ -31,6 +31,7 @@ use serde::Serialize;
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback doctor --repair
+  foldback doctor --accept-loss
   foldback doctor --gateway
   foldback doctor --gateway http://127.0.0.1:8377")]
 pub(crate) struct Doctor {
@@ -38,8 +39,13 @@ pub(crate) struct Doctor {
     #[arg(long)]
     repair: bool,
 
+    /// Where acknowledged writes are gone, take what is left for all that there is, and repair it: the store can be
+    /// written again then
+    #[arg(long)]
+    accept_loss: bool,
+
     /// Look at the gateway that runs there; without a URL, try one out
-    #[arg(long, value_name = "URL", conflicts_with = "repair")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["repair", "accept_loss"])]
     gateway: Option<Option<String>>,
 }
 
@@ -70,15 +76,19 @@ impl Doctor {
         if let Some(url) = self.gateway {
             return look_at_gateway(url, globals, out);
         }
-        let memory = if self.repair {
-            store::open_existing(globals)?
-        } else {
-            store::open_for_reading(globals)?
-        };
+        if self.accept_loss {
+            match store::accept_loss(globals)? {
+                Some(lost) => out.note(format_args!("accepted: {lost}")),
+                None => out.note("no acknowledged write is gone, so there is nothing to accept"),
+            }
+        }
+        let repair = self.repair || self.accept_loss;
+        let memory =
+            if repair { store::open_existing(globals)? } else { store::open_for_reading(globals)? };
         let log_bytes = store::log_bytes(&store::folder(globals)?);
         let maintenance = memory.maintenance();
-        let repaired = if self.repair { maintenance.repair()?.findings } else { Vec::new() };
-        if self.repair {
+        let repaired = if repair { maintenance.repair()?.findings } else { Vec::new() };
+        if repair {
             maintenance.index()?;
         }
         let checkup = maintenance.doctor()?;

@@ -41,6 +41,7 @@ mod input;
 mod last_said;
 mod llama;
 mod load;
+mod lost_writes;
 mod mcp;
 mod mcp_install;
 mod model_check;
