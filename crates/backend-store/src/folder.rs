@@ -69,7 +69,10 @@ impl Folder {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{TEMP}{}-{count}", std::process::id()));
             match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
-                Ok(file) => return Ok(Temp { file: Some(file), path, kept: false }),
+                Ok(file) => {
+                    foldback_core::failpoint!("backend-store.temp.created");
+                    return Ok(Temp { file: Some(file), path, kept: false });
+                }
                 // Left by a process that had the same number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("create", path, error)),
@@ -88,9 +91,11 @@ impl Folder {
         hash: &[u8; 32],
         good: impl FnOnce(File) -> Option<T>,
     ) -> Result<Option<T>, Error> {
+        foldback_core::failpoint!("backend-store.payload.written");
         if let Some(file) = temp.file.take() {
             file.sync_all().map_err(|error| Error::io("sync", &temp.path, error))?;
         }
+        foldback_core::failpoint!("backend-store.payload.synced");
         let path = self.path(todo, hash);
         let Some(shard) = path.parent() else { return Ok(None) };
         self.make(shard)?;
@@ -114,12 +119,14 @@ impl Folder {
         }
         fs::rename(&temp.path, &path).map_err(|error| Error::io("rename", &temp.path, error))?;
         temp.kept = true;
+        foldback_core::failpoint!("backend-store.payload.renamed");
         if let Err(error) = sync_folder(shard) {
             // A second sync may answer well without having done anything, so the next try has
             // to find nothing here and write anew.
             fs::remove_file(&path).ok();
             return Err(error);
         }
+        foldback_core::failpoint!("backend-store.payload.published");
         Ok(None)
     }
 
@@ -163,6 +170,7 @@ impl Folder {
         }
         let _lock = self.lock(todo)?;
         fs::remove_dir_all(&folder).map_err(|error| Error::io("remove", &folder, error))?;
+        foldback_core::failpoint!("backend-store.todo.removed");
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         synced.retain(|path| !path.starts_with(&folder));
         drop(synced);

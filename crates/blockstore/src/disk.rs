@@ -47,6 +47,9 @@ pub(crate) struct Folder {
     root: PathBuf,
 }
 
+/// A volume of all todos stands so deep: its own folder, `all`, `index`, and the store's.
+const FOLDERS: usize = 4;
+
 impl Folder {
     pub(crate) fn new(index_dir: &Path, todo_no: u32) -> Self {
         Self { root: index_dir.join(todo_no.to_string()) }
@@ -59,6 +62,21 @@ impl Folder {
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Makes the names in the folder, and those that lead to it from the store's folder on, durable.
+    fn sync(&self) -> std::io::Result<()> {
+        #[cfg(unix)]
+        {
+            // tantivy gives its newest list of segments a name, and leaves that to the next commit to make durable.
+            let tantivy = self.tantivy();
+            let folders =
+                [tantivy.as_path()].into_iter().chain(self.root.ancestors().take(FOLDERS));
+            for folder in folders.filter(|path| path.is_dir()) {
+                std::fs::File::open(folder)?.sync_all()?;
+            }
+        }
+        Ok(())
     }
 
     fn lock(&self) -> PathBuf {

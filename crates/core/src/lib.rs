@@ -30,6 +30,7 @@ mod context;
 mod context_layer;
 mod embedder;
 mod excerpt;
+mod failpoint;
 mod hand_over;
 mod id;
 mod line;
@@ -53,6 +54,9 @@ mod todo_list;
 mod tokens;
 mod tool_call;
 mod trust;
+
+#[cfg(feature = "failpoints")]
+pub use fail;
 
 pub use background_work::{BackgroundJob, BackgroundJobDone, BackgroundWork};
 pub use block::{Block, BlockHeader, BlockType, CloseReason};

@@ -158,7 +158,9 @@ impl Session {
             extra: payloads.chain(draft.extra).collect(),
             delete: Vec::new(),
         };
+        foldback_core::failpoint!("foldback.record.drafted");
         self.memory.blocks.commit(commit, self.memory.embedder.model_id())?;
+        foldback_core::failpoint!("foldback.record.committed");
         live.head = live.head.after(draft.messages.len());
         self.live = live;
         self.answers.retain(|(id, _)| !draft.recalled.contains(id));

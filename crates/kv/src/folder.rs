@@ -71,10 +71,14 @@ pub(crate) fn open(
                 }
             }
             write(dir, engine, State::Unfinished)?;
+            foldback_core::failpoint!("kv.folder.begun");
         }
     }
     make()?;
-    write(dir, engine, State::Finished)
+    foldback_core::failpoint!("kv.folder.made");
+    let version = write(dir, engine, State::Finished)?;
+    foldback_core::failpoint!("kv.folder.finished");
+    Ok(version)
 }
 
 /// The version that the folder states now: another process may have brought the store up to date.

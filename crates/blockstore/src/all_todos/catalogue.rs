@@ -94,7 +94,9 @@ impl Catalogue {
             file.write_all(&xxh3_64(&body).to_le_bytes())?;
             file.write_all(&body)?;
             file.sync_all()?;
+            foldback_core::failpoint!("blockstore.catalogue.written");
             std::fs::rename(new, path(folder))?;
+            foldback_core::failpoint!("blockstore.catalogue.renamed");
             File::open(folder.root())?.sync_all()
         };
         write().map_err(|error: std::io::Error| Error::Index {

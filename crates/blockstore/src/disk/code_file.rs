@@ -134,6 +134,10 @@ fn open_at(path: &Path, at: u64) -> std::io::Result<File> {
         // The index counts on these bytes, and takes the file as it finds it under this name.
         file.sync_all()?;
         std::fs::rename(copy, path)?;
+        #[cfg(unix)]
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
     }
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }

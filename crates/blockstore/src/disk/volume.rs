@@ -73,7 +73,9 @@ impl<'a> VolumeWriter<'a> {
         let mut commit = self.writer.prepare_commit().map_err(failed)?;
         commit.set_payload(&payload);
         commit.commit().map_err(failed)?;
-        self.writer.wait_merging_threads().map_err(failed)
+        foldback_core::failpoint!("blockstore.volume.committed");
+        self.writer.wait_merging_threads().map_err(failed)?;
+        folder.sync().map_err(|error| index_error(folder, "written", &error))
     }
 
     fn write_codes(&mut self) -> Result<(), Error> {

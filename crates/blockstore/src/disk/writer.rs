@@ -158,6 +158,7 @@ impl<'a> IndexWriter<'a> {
             };
             gone.or_else(ignore_missing).map_err(failed)?;
         }
+        foldback_core::failpoint!("blockstore.index.cleared");
         Ok(())
     }
 
@@ -169,6 +170,7 @@ impl<'a> IndexWriter<'a> {
         last: u32,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
+        let mut is_new = index.is_none();
         let mut first = index.map_or(0, DiskIndex::blocks) + 1;
         let mut totals = index.map(|index| index.manifest.totals()).unwrap_or_default();
         let mut known: FxHashSet<u64> =
@@ -227,6 +229,11 @@ impl<'a> IndexWriter<'a> {
             totals.vector_bytes = codes
                 .append_to(&self.folder.vectors(), totals.vector_bytes, (first, to))
                 .map_err(|error| index_error(self.folder, "written", &error))?;
+            if std::mem::take(&mut is_new) {
+                let synced = self.folder.sync();
+                synced.map_err(|error| index_error(self.folder, "written", &error))?;
+            }
+            foldback_core::failpoint!("blockstore.index.vectors-written");
             let anchor = match self.records.block_bytes(self.todo, to) {
                 Ok(record) => Manifest::anchor(&record.unwrap_or_default()),
                 Err(Error::Corrupt { .. }) => 0,
@@ -237,6 +244,7 @@ impl<'a> IndexWriter<'a> {
             let mut commit = writer.prepare_commit().map_err(failed)?;
             commit.set_payload(&payload);
             commit.commit().map_err(failed)?;
+            foldback_core::failpoint!("blockstore.index.committed");
             let Some(next) = to.checked_add(1).filter(|_| !stop()) else { break };
             first = next;
         }

@@ -24,12 +24,15 @@ impl Maintenance<'_> {
             [Space::Plan, Space::Sent, Space::Parked].map(|space| Delete::todo(space, todo.no())),
         );
         memory.registry.remove(&todo, delete)?;
+        foldback_core::failpoint!("foldback.forget.records-gone");
         // From here on nothing new is granted; what was granted meanwhile goes now.
         let grants = memory.sweep_forgotten_grants(todo.no());
         // Files go last: until the records are gone, they are needed. Each kind is removed whatever
         // becomes of the others.
         let payloads = memory.payloads.remove_files(&todo);
+        foldback_core::failpoint!("foldback.forget.payloads-gone");
         let indexes = memory.blocks.remove_index(&todo);
+        foldback_core::failpoint!("foldback.forget.index-gone");
         let all_todos = memory.all_todos.forget(&todo);
         // What stood beside it in the index over all todos is indexed again.
         memory.indexer.wake(&todo);

@@ -91,6 +91,7 @@ impl Sqlite {
     /// Acknowledges a commit that is durable: its files must still be those that others open, and the witness
     /// hears of it.
     pub(super) fn witness(&self, writer: &Writer, link: Link) -> Result<(), Error> {
+        foldback_core::failpoint!("kv.commit.durable");
         if !writer.is_in_place(&connection::log_of(&self.file)) {
             // A log without a name is brought into the file, should that still have one: what was acknowledged
             // before is saved then.
@@ -100,6 +101,7 @@ impl Sqlite {
         }
         // The commit is durable whatever becomes of this; a witness that is behind says less.
         let _ = writer.witness.write(link);
+        foldback_core::failpoint!("kv.commit.witnessed");
         Ok(())
     }
 
@@ -118,6 +120,7 @@ impl Sqlite {
     /// Writes the batch. Gives the link of its commit.
     pub(super) fn apply(&self, writer: &Writer, batch: &Batch) -> Result<Link, Error> {
         let connection = &writer.connection;
+        foldback_core::failpoint!("kv.commit.begun");
         let link = self.next(writer, batch)?;
         let refused = |error| self.refused(error, false);
         if let Some(Expect { todo, head: expected, next }) = batch.expect {
@@ -158,6 +161,7 @@ impl Sqlite {
         }
         table::run(connection, table::HEADS.put, (table::LAST_COMMIT, link.seal()))
             .map_err(refused)?;
+        foldback_core::failpoint!("kv.commit.applied");
         Ok(link)
     }
 }

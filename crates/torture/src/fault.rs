@@ -1,0 +1,104 @@
+//! System calls that fail: each one of a run, once and from then on, as a full disk, a broken one, or a signal has it.
+//!
+//! `strace -e inject` lets the kernel refuse a call that was never made. A write that is cut short is not among the faults:
+//! an injected result would say that bytes are there which nobody wrote.
+
+use crate::kill::{Program, folder, listen};
+use crate::{Acknowledged, Error, Report, doing};
+use foldback_testkit::Random;
+use std::process::{Command, Stdio};
+
+/// The calls that change files.
+const CALLS: [&str; 9] =
+    ["fsync", "fdatasync", "pwrite64", "write", "ftruncate", "rename", "unlink", "mkdir", "openat"];
+
+const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EINTR"];
+
+/// What a child ends with when it panics.
+const PANIC: i32 = 101;
+
+/// Makes the calls of a run of so many steps fail: every one, or so many of them.
+///
+/// # Errors
+/// When `strace` is not there, or a folder cannot be made.
+pub fn calls(
+    program: Program<'_>,
+    seed: u64,
+    steps: u64,
+    most: Option<usize>,
+) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let mut faults = Vec::new();
+    for call in CALLS {
+        let count = counted(program, seed, steps, call)?;
+        let each = (1..=count).flat_map(|n| ERRORS.map(|error| (n, error)));
+        // A signal comes once.
+        let each = each.flat_map(|(n, error)| [(n, error, ""), (n, error, "+")]);
+        faults
+            .extend(each.filter(|(_, e, end)| *e != "EINTR" || end.is_empty()).map(|f| (call, f)));
+    }
+    report.counts.insert("faults that the run offers".to_owned(), faults.len() as u64);
+    let mut dice = Random::new(seed);
+    while let Some(most) = most.filter(|most| *most < faults.len()) {
+        let gone = dice.below(faults.len());
+        faults.swap_remove(gone);
+        if faults.len() <= most {
+            break;
+        }
+    }
+    for (call, (n, error, end)) in faults {
+        let dir = folder()?;
+        let store = dir.path().join("store");
+        let mut acknowledged = Acknowledged::default();
+        let inject = format!("inject={call}:error={error}:when={n}{end}");
+        let mut strace = strace(program, &store, seed, steps);
+        strace[0].args(["-e", &format!("trace={call}"), "-e", &inject]);
+        let [mut command, work] = strace;
+        command.arg(work.get_program()).args(work.get_args());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = child.as_mut().map_err(|error| Error::Strace(error.to_string()))?;
+        if let Some(out) = child.stdout.take() {
+            listen(out, &mut acknowledged)?;
+        }
+        let ended = child.wait().map_err(doing("wait for a child"))?;
+        let trial = format!("{call} number {n}{end} with {error}");
+        match ended.code() {
+            Some(0) => report.count("runs that went on"),
+            Some(PANIC) | None => report.found(seed, &trial, vec![format!("it ended: {ended}")]),
+            Some(_) => report.count("runs that ended with an error"),
+        }
+        report.trials += 1;
+        if store.join("FORMAT").exists() {
+            report.found(seed, &trial, acknowledged.check(&store));
+        } else if acknowledged.messages() > 0 {
+            report.found(seed, &trial, vec!["the store is gone".to_owned()]);
+        }
+    }
+    Ok(report)
+}
+
+/// How often a whole run makes a call.
+fn counted(program: Program<'_>, seed: u64, steps: u64, call: &str) -> Result<u64, Error> {
+    let dir = folder()?;
+    let log = dir.path().join("trace");
+    let [mut command, work] = strace(program, &dir.path().join("store"), seed, steps);
+    command.args(["-e", &format!("trace={call}"), "-e", "signal=none"]);
+    // The option that comes last is heeded.
+    command.arg("-o").arg(&log).arg(work.get_program()).args(work.get_args());
+    let ended = command.stdout(Stdio::null()).status();
+    let ended = ended.map_err(|error| Error::Strace(error.to_string()))?;
+    if !ended.success() {
+        return Err(Error::Strace(format!("the traced process ended with {ended}")));
+    }
+    let text = std::fs::read_to_string(&log).map_err(doing("read a trace"))?;
+    Ok(text.lines().filter(|line| !line.contains("resumed>")).count() as u64)
+}
+
+/// The tracer without what it traces, and the work.
+fn strace(program: Program<'_>, store: &std::path::Path, seed: u64, steps: u64) -> [Command; 2] {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null"]).stdin(Stdio::null());
+    let mut work = program.work(store, 0, seed, 0);
+    work.arg("--steps").arg(steps.to_string());
+    [strace, work]
+}

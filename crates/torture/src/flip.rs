@@ -1,0 +1,149 @@
+//! Flipped bits: in the database and its log, in payload files, indexes and everything else that a store is made of.
+
+use crate::kill::folder;
+use crate::work::{self, Work, own_name, todo};
+use crate::{Error, Report, doing};
+use foldback::core::Message;
+use foldback::{Memory, Mode};
+use foldback_testkit::Random;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Flips so many bits, one at a time, in copies of one store.
+///
+/// # Errors
+/// When the store that is to be broken cannot be made.
+pub fn bytes(seed: u64, flips: u64) -> Result<Report, Error> {
+    let dir = folder()?;
+    let whole = dir.path().join("whole");
+    Work { writer: 0, seed, steps: 30, shared: 0 }.run(&whole, &mut io::sink())?;
+    let memory = Memory::open(&whole, work::options())?;
+    memory.maintenance().index()?;
+    drop(memory);
+    let expected = read(&whole)?;
+    let files = files(&whole).map_err(doing("list a store"))?;
+
+    let mut report = Report::default();
+    report.counts.insert("messages in the store".to_owned(), expected.len() as u64);
+    let mut dice = Random::new(seed);
+    for _ in 0..flips {
+        let file = &files[dice.below(files.len())];
+        let copy = dir.path().join("copy");
+        copy_folder(&whole, &copy).map_err(doing("copy a store"))?;
+        let (at, bit) = flip(&copy.join(file), &mut dice).map_err(doing("flip a bit"))?;
+        let trial = format!("bit {bit} of byte {at} of {}", file.display());
+        let (outcome, findings) = check(&copy, &expected);
+        report.count(&format!("{}: {outcome}", kind(file)));
+        report.found(seed, &trial, findings);
+        report.trials += 1;
+        std::fs::remove_dir_all(&copy).map_err(doing("remove a copy"))?;
+    }
+    Ok(report)
+}
+
+/// What a store of these trials holds.
+fn read(store: &Path) -> Result<Vec<Message>, foldback::Error> {
+    let memory = Memory::open(store, work::options().with_mode(Mode::ReadOnly))?;
+    let id = todo(&own_name(0));
+    let len = memory.len(&id)?;
+    memory.messages(&id, 0..len)
+}
+
+/// What became of a damaged store, and what breaks a promise: a message that is another one, or is missing without a
+/// word; damage that neither reading nor `doctor` notices; a repair that makes it worse.
+fn check(store: &Path, expected: &[Message]) -> (&'static str, Vec<String>) {
+    let mut findings = Vec::new();
+    let found = read(store);
+    let is_same = found.as_ref().is_ok_and(|found| found == expected);
+    let memory = match Memory::open(store, work::options().with_mode(Mode::ReadOnly)) {
+        Ok(memory) => memory,
+        Err(_) => return ("refused", findings),
+    };
+    let is_noticed = found.is_err()
+        || !matches!(memory.maintenance().lost(), Ok(None))
+        || memory.maintenance().doctor().map_or(true, |checkup| !checkup.is_clean());
+    drop(memory);
+    if !is_same && !is_noticed {
+        findings.push("what is read is not what was recorded, and nothing notices".to_owned());
+    }
+    let outcome = match (is_same, is_noticed) {
+        (true, false) => "nothing lost, nothing found",
+        (true, true) => "nothing lost, found",
+        (false, _) => "something lost, noticed",
+    };
+    // Repairing may do nothing for the truth, but it must not take more of it.
+    if is_same
+        && is_noticed
+        && let Ok(memory) = Memory::open(store, work::options())
+    {
+        let _ = memory.maintenance().repair();
+        let _ = memory.maintenance().index();
+        drop(memory);
+        let after = read(store);
+        if !after.is_ok_and(|after| after == expected) {
+            findings.push("what was whole is not after a repair".to_owned());
+        }
+    }
+    (outcome, findings)
+}
+
+/// The files of a store that hold anything, each with its path in it.
+fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(store.join(&folder))? {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            match entry.file_type()?.is_dir() {
+                true => folders.push(path),
+                false if entry.metadata()?.len() > 0 => found.push(path),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    // Half of all flips hit the database, where the truth is.
+    let database = found.iter().filter(|path| kind(path) == "database").cloned();
+    let more: Vec<PathBuf> = database.cycle().take(found.len()).collect();
+    found.extend(more);
+    Ok(found)
+}
+
+/// What a file of a store is.
+fn kind(file: &Path) -> &'static str {
+    match file.iter().next().and_then(|first| first.to_str()) {
+        Some("payloads") => "payload",
+        Some("index") => "index",
+        Some("WITNESS") => "witness",
+        Some("FORMAT") => "format",
+        _ => "database",
+    }
+}
+
+/// Flips a bit, rather where something is written.
+fn flip(file: &Path, dice: &mut Random) -> io::Result<(usize, usize)> {
+    let mut bytes = std::fs::read(file)?;
+    let mut at = dice.below(bytes.len());
+    if dice.below(3) != 0 {
+        let from = at;
+        at = (from..bytes.len()).chain(0..from).find(|at| bytes[*at] != 0).unwrap_or(from);
+    }
+    let bit = dice.below(8);
+    bytes[at] ^= 1 << bit;
+    std::fs::write(file, bytes)?;
+    Ok((at, bit))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &place)?,
+            false => drop(std::fs::copy(entry.path(), place)?),
+        }
+    }
+    Ok(())
+}

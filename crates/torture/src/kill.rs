@@ -1,0 +1,176 @@
+//! Processes that are killed: at any time, and at each named point of the write route.
+
+use crate::{Acknowledged, Error, Report, doing};
+use foldback_testkit::Random;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Every named point. A test holds that each is reached.
+pub const POINTS: [&str; 27] = [
+    "backend-store.temp.created",
+    "backend-store.payload.written",
+    "backend-store.payload.synced",
+    "backend-store.payload.renamed",
+    "backend-store.payload.published",
+    "backend-store.todo.removed",
+    "blockstore.index.cleared",
+    "blockstore.index.vectors-written",
+    "blockstore.index.committed",
+    "blockstore.volume.committed",
+    "blockstore.catalogue.written",
+    "blockstore.catalogue.renamed",
+    "foldback.record.drafted",
+    "foldback.record.committed",
+    "foldback.forget.records-gone",
+    "foldback.forget.payloads-gone",
+    "foldback.forget.index-gone",
+    "kv.folder.begun",
+    "kv.folder.made",
+    "kv.folder.finished",
+    "kv.sqlite.published",
+    "kv.commit.begun",
+    "kv.commit.applied",
+    "kv.commit.durable",
+    "kv.commit.witnessed",
+    "kv.compact.log-emptied",
+    "kv.compact.done",
+];
+
+/// The program that works as a child: `PROGRAM child ...`.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a>(pub &'a Path);
+
+impl Program<'_> {
+    /// The command of a child on this store.
+    pub(crate) fn work(self, store: &Path, writer: u32, seed: u64, shared: u64) -> Command {
+        let mut command = Command::new(self.0);
+        command.arg("child").arg("--store").arg(store).stdin(Stdio::null());
+        for (name, value) in
+            [("--writer", u64::from(writer)), ("--seed", seed), ("--shared", shared)]
+        {
+            command.arg(name).arg(value.to_string());
+        }
+        command
+    }
+}
+
+/// So many kills are made of one store before the next begins.
+const OF_ONE_STORE: u64 = 20;
+
+/// The longest time that children work before they are killed, in microseconds.
+const LONGEST: usize = 200_000;
+
+/// Kills two writers of one store at random times, so many times.
+///
+/// # Errors
+/// When a child cannot be started.
+pub fn at_random(program: Program<'_>, seed: u64, kills: u64) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let mut dice = Random::new(seed);
+    let mut store = None;
+    for kill in 0..kills {
+        let (dir, acknowledged) = match &mut store {
+            Some(store) if kill % OF_ONE_STORE != 0 => store,
+            _ => store.insert((folder()?, Acknowledged::default())),
+        };
+        let place = dir.path().join("store");
+        let mut children = Vec::new();
+        for writer in 0..2 {
+            let shared = acknowledged.shared_of(writer);
+            let mut command = program.work(&place, writer, dice.below(1 << 40) as u64, shared);
+            command.arg("--steps").arg("1000000");
+            children.push(command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?);
+        }
+        let wait = dice.below(LONGEST);
+        thread::sleep(Duration::from_micros(wait as u64));
+        for child in &mut children {
+            child.kill().map_err(doing("kill a child"))?;
+        }
+        for child in children {
+            if hear(child, acknowledged)? {
+                report.count("children that worked");
+            }
+        }
+        report.trials += 1;
+        let findings = acknowledged.check(&place);
+        let is_broken = !findings.is_empty();
+        report.found(seed, &format!("kill {kill} after {wait} us"), findings);
+        if is_broken {
+            store = None;
+        }
+    }
+    Ok(report)
+}
+
+/// Ends a writer at this point, when it has come to it for the first, second, .. time, each on a store of its own.
+///
+/// # Errors
+/// When a child cannot be started.
+pub fn at_point(program: Program<'_>, point: &str, seed: u64, times: u32) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let mut dice = Random::new(seed);
+    for time in 1..=times {
+        let dir = folder()?;
+        let store = dir.path().join("store");
+        let mut acknowledged = Acknowledged::default();
+        // The last child works without an end: what the point left does not stop it.
+        for point in [Some(point), None] {
+            let shared = acknowledged.shared_of(0);
+            let mut command = program.work(&store, 0, dice.below(1 << 40) as u64, shared);
+            command.arg("--steps").arg("160");
+            if let Some(point) = point {
+                command.arg("--end-at").arg(format!("{point}:{time}"));
+            }
+            let child = command.stdout(Stdio::piped()).spawn().map_err(doing("start a child"))?;
+            let ended = heard_to_end(child, &mut acknowledged)?;
+            match (point, ended.success()) {
+                (Some(point), false) => report.count(point),
+                (Some(_), true) | (None, true) => {}
+                (None, false) => report.found(seed, "the next writer", vec![ended.to_string()]),
+            }
+            if store.exists() {
+                let findings = acknowledged.check(&store);
+                report.found(seed, &format!("{}, time {time}", point.unwrap_or("after")), findings);
+            }
+        }
+        report.trials += 1;
+    }
+    Ok(report)
+}
+
+/// Takes what a child that was killed has said. Whether it had begun.
+fn hear(child: Child, acknowledged: &mut Acknowledged) -> Result<bool, Error> {
+    let before = acknowledged.clone();
+    heard_to_end(child, acknowledged)?;
+    Ok(*acknowledged != before)
+}
+
+fn heard_to_end(
+    mut child: Child,
+    acknowledged: &mut Acknowledged,
+) -> Result<std::process::ExitStatus, Error> {
+    if let Some(out) = child.stdout.take() {
+        listen(out, acknowledged)?;
+    }
+    child.wait().map_err(doing("wait for a child"))
+}
+
+/// Takes whole lines: of the last one, the end of the process may have kept a part.
+pub(crate) fn listen(out: impl Read, acknowledged: &mut Acknowledged) -> Result<(), Error> {
+    let mut lines = BufReader::new(out);
+    let mut line = String::new();
+    while lines.read_line(&mut line).map_err(doing("read what a child says"))? > 0 {
+        if let Some(whole) = line.strip_suffix('\n') {
+            acknowledged.hear(whole);
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+pub(crate) fn folder() -> Result<tempfile::TempDir, Error> {
+    tempfile::Builder::new().prefix("torture-").tempdir().map_err(doing("make a folder"))
+}

@@ -1,0 +1,143 @@
+//! `torture`: runs the trials for a time, and works as their child.
+
+use clap::{Args, Parser, Subcommand};
+use foldback_core::fail;
+use foldback_testkit::Random;
+use foldback_torture::kill::{self, Program};
+use foldback_torture::work::Work;
+use foldback_torture::{Error, Report, fault, flip, power_cut};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Breaks stores on purpose, and compares what is left with what was acknowledged.
+#[derive(Parser)]
+struct Torture {
+    #[command(subcommand)]
+    child: Option<Child>,
+
+    /// How long to go on, in minutes
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+
+    /// The first seed; a failure names the one that repeats it
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Only trials of this kind: kills, points, power-cuts, faults or flips
+    #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
+    only: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Child {
+    /// Works on a store, and says each thing once it is durable
+    #[command(hide = true, name = "child")]
+    Work(ChildArgs),
+}
+
+#[derive(Args)]
+struct ChildArgs {
+    #[arg(long)]
+    store: PathBuf,
+    #[arg(long)]
+    writer: u32,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    shared: u64,
+    #[arg(long)]
+    steps: u64,
+    /// POINT:N ends the process when it comes to the point for the Nth time
+    #[arg(long)]
+    end_at: Option<String>,
+}
+
+type Kind = fn(Program<'_>, u64) -> Result<Report, Error>;
+
+/// What is tried, in turns; each of some seconds.
+const KINDS: [(&str, Kind); 5] = [
+    ("kills", |program, seed| kill::at_random(program, seed, 20)),
+    ("points", |program, seed| {
+        let mut dice = Random::new(seed);
+        let point = kill::POINTS[dice.below(kill::POINTS.len())];
+        kill::at_point(program, point, seed, 4)
+    }),
+    ("power-cuts", |program, seed| power_cut::images(program, seed, 200, 200)),
+    ("faults", |program, seed| fault::calls(program, seed, 50, Some(20))),
+    ("flips", |_, seed| flip::bytes(seed, 200)),
+];
+
+fn main() -> ExitCode {
+    let torture = Torture::parse();
+    let done = match torture.child {
+        Some(Child::Work(child)) => child.run(),
+        None => torture.run(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            // Standard error may be what fails.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+impl Torture {
+    fn run(self) -> Result<ExitCode, Error> {
+        let program = std::env::current_exe()
+            .map_err(|source| Error::Io { doing: "find this program", source })?;
+        let mut seed = self.seed.unwrap_or(1);
+        let until = Instant::now() + Duration::from_secs_f64(self.minutes * 60.0);
+        let wanted = |kind: &str| self.only.as_deref().is_none_or(|only| only == kind);
+        let mut reports: Vec<(&str, Report)> = Vec::new();
+        loop {
+            for (kind, run) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
+                let report = match run(Program(&program), seed) {
+                    // What cannot be tried here is named, and the others go on.
+                    Err(Error::Strace(why)) => {
+                        eprintln!("SKIPPED: {kind}: strace: {why}");
+                        continue;
+                    }
+                    report => report?,
+                };
+                report.failures.iter().for_each(|failure| {
+                    eprintln!("FAILED: --only {kind} --seed {}: {}", failure.seed, failure.what);
+                });
+                match reports.iter_mut().find(|(known, _)| *known == kind) {
+                    Some((_, sum)) => sum.add(report),
+                    None => reports.push((kind, report)),
+                }
+            }
+            seed += 1;
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        reports.iter().for_each(|(kind, report)| println!("{kind}: {report}"));
+        let is_whole = reports.iter().all(|(_, report)| report.failures.is_empty());
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl ChildArgs {
+    fn run(self) -> Result<ExitCode, Error> {
+        if let Some((point, times)) = self.end_at.as_deref().and_then(|at| at.split_once(':')) {
+            let left = AtomicU32::new(times.parse().unwrap_or(1));
+            let reached = move || {
+                if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    std::process::abort();
+                }
+            };
+            // A point that is not compiled in is never reached, and the parent says so.
+            let _ = fail::cfg_callback(point, reached);
+        }
+        let work =
+            Work { writer: self.writer, seed: self.seed, steps: self.steps, shared: self.shared };
+        work.run(&self.store, &mut std::io::stdout())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

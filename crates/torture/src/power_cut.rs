@@ -1,0 +1,88 @@
+//! Power cuts: what a disk may hold when the power fails at any moment of a run.
+//!
+//! A run is traced: each write, each sync, each change of a name, and each word that is said (the acknowledgements). From
+//! that come images of the store as a disk may have them at a moment: everything that was synced is there, and of the rest
+//! some of the writes, in any order and the last of them torn within a block of 512 bytes, and some of the changes of names, in
+//! their order. That is the method of CrashMonkey (Mohan et al., OSDI 2018) and ALICE (Pillai et al., OSDI 2014), with the
+//! abstract disk of a file system that keeps a journal of names: a later rename or removal does not survive an earlier one
+//! of the same run that was lost.
+
+mod disk;
+mod trace;
+
+use crate::kill::{Program, folder};
+use crate::{Acknowledged, Error, Report, doing};
+use disk::Disk;
+use foldback_testkit::Random;
+use std::path::Path;
+use trace::Event;
+
+/// Traces a run of so many steps and checks so many images of it.
+///
+/// # Errors
+/// When `strace` is not there, or a folder cannot be made.
+pub fn images(program: Program<'_>, seed: u64, steps: u64, images: u64) -> Result<Report, Error> {
+    let dir = folder()?;
+    let store = dir.path().join("store");
+    let mut work = program.work(&store, 0, seed, 0);
+    work.arg("--steps").arg(steps.to_string());
+    let events = trace::of(&work, &dir.path().join("trace"))?;
+    let mut report = Report::default();
+    report.counts.insert("system calls traced".to_owned(), events.len() as u64);
+
+    let mut dice = Random::new(seed);
+    let mut moments = moments(&events, images, &mut dice);
+    moments.sort_unstable();
+    let mut disk = Disk::new(dir.path());
+    let mut acknowledged = Acknowledged::default();
+    let mut next = 0;
+    for (at, event) in events.iter().enumerate() {
+        while moments.get(next) == Some(&at) {
+            next += 1;
+            let findings = check(&disk, &acknowledged, &mut dice)?;
+            report.trials += 1;
+            report.found(seed, &format!("before system call {at}, {event}"), findings);
+        }
+        match event {
+            Event::Said(line) => acknowledged.hear(line),
+            event => disk.take(event),
+        }
+    }
+    report.count("runs");
+    *report.counts.entry("messages acknowledged".to_owned()).or_default() +=
+        acknowledged.messages();
+    Ok(report)
+}
+
+/// Before and behind each sync, as far as they go; the others anywhere.
+fn moments(events: &[Event], images: u64, dice: &mut Random) -> Vec<usize> {
+    let is_sync = |at: &usize| matches!(events[*at], Event::Sync { .. });
+    let syncs: Vec<usize> = (0..events.len()).filter(is_sync).collect();
+    let around = |dice: &mut Random| match syncs.get(dice.below(syncs.len())) {
+        Some(sync) => sync + dice.below(2),
+        None => 0,
+    };
+    let pick = |_| if dice.below(3) == 0 { dice.below(events.len()) } else { around(dice) };
+    (0..images).map(pick).map(|at| at.min(events.len().saturating_sub(1))).collect()
+}
+
+/// Writes one image and looks at it.
+fn check(
+    disk: &Disk,
+    acknowledged: &Acknowledged,
+    dice: &mut Random,
+) -> Result<Vec<String>, Error> {
+    let dir = folder()?;
+    let store = dir.path().join("store");
+    disk.write_image(dir.path(), dice).map_err(doing("write an image"))?;
+    if !is_store(&store) {
+        // Before the store was made nothing can have been acknowledged.
+        let nothing = acknowledged.messages() == 0;
+        return Ok(if nothing { vec![] } else { vec!["the store is gone".to_owned()] });
+    }
+    Ok(acknowledged.clone().check(&store))
+}
+
+fn is_store(store: &Path) -> bool {
+    store.join("FORMAT").exists()
+}
