@@ -68,6 +68,10 @@ pub(crate) struct Globals {
     /// What files and the environment say.
     #[arg(skip)]
     pub(crate) settings: InForce,
+
+    /// The way by which somebody comes to the store, for its audit log; `None` for a command.
+    #[arg(skip)]
+    pub(crate) door: Option<&'static str>,
 }
 
 impl Globals {
