@@ -1,3 +1,5 @@
+//! What is noted, and how a changed log is known.
+
 use crate::core::{Message, Timestamp, TodoId, ToolCall};
 use crate::{
     Audit, AuditFilter, AuditLine, AuditReport, ErrorKind, Memory, Mode, Options, SearchRequest,

@@ -1,3 +1,5 @@
+//! What is refused, and what stays.
+
 use crate::core::{Message, TodoId, ToolCall, ToolCallId};
 use crate::{Close, Error, ErrorKind, Memory, Options, Quota};
 

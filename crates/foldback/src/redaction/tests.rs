@@ -1,3 +1,5 @@
+//! What is kept in the place of secrets.
+
 use crate::core::{ItemState, Message, SeqNo, TodoId, TodoItem, TodoList, ToolCall, ToolCallId};
 use crate::{Close, ErrorKind, IndexConfig, Memory, NewSent, Options, Redaction, RedactionKey};
 use foldback_kv::{Batch, Key, Space};

@@ -5,15 +5,18 @@ use foldback::{Memory, Options, Redaction};
 use foldback_gateway::Keeping;
 use foldback_testkit::upstream::{Answer, Said, Seen};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Made up.
 const SECRET: &str = "AKIAZ7Q2MXK4N5P6R3TB";
 
 /// A model that reads one file after the other.
-fn reading(seen: &Seen) -> Answer {
-    let body = seen.json();
-    let n = body["messages"].as_array().map_or(0, Vec::len);
-    Answer::Said(Said::text("I read on.").call(&format!("c{n}"), "read", json!({ "n": n })))
+fn reading() -> impl Fn(&Seen) -> Answer + Send + Sync {
+    let count = AtomicUsize::new(0);
+    move |_| {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        Answer::Said(Said::text("I read on.").call(&format!("c{n}"), "read", json!({ "n": n })))
+    }
 }
 
 /// What a file holds; the one of this number holds a secret.
@@ -30,7 +33,7 @@ async fn played(turns: usize, secret: usize) -> (World, Memory, Vec<(Value, Valu
     let options = Options::default().with_view(Keeping::view());
     let memory = Memory::in_memory(options.with_redaction(Redaction::default())).unwrap();
     let keeping = Keeping::On(memory.clone());
-    let world = World::with(reading, |config| config.keeping = keeping).await;
+    let world = World::with(reading(), |config| config.keeping = keeping).await;
     let read =
         json!({ "name": "read", "description": "Reads.", "input_schema": { "type": "object" } });
     let mut messages =
@@ -87,8 +90,6 @@ async fn s8_a_message_with_a_secret_never_leaves() {
 async fn s8_a_message_with_a_secret_that_stays_is_the_clients() {
     let (world, memory, both) = played(44, 34).await;
     world.end().await;
-    let turns: Vec<_> = (0..).zip(&both).filter(|(_, (came, sent))| came != sent).collect();
-    println!("folded: {:?}", turns.iter().map(|(n, _)| *n).collect::<Vec<i32>>());
     let mut folded = 0;
     for (came, sent) in both.iter().skip(35) {
         let text = sent.to_string();
