@@ -34,9 +34,9 @@ const FIRST_MESSAGE: u64 = 16;
 ///
 /// ```
 /// use foldback::core::{Message, TodoId};
-/// use foldback::{Memory, Options, Redaction};
+/// use foldback::{Memory, Options, Redaction, RedactionKey};
 ///
-/// let key = "7f3c9a1e5b8d2046e1c7a9f05d3b6812907e4f2ac8d15b36e09f7a4c2d8b1e65".parse()?;
+/// let key: RedactionKey = "7f3c9a1e5b8d2046e1c7a9f05d3b6812907e4f2ac8d15b36e09f7a4c2d8b1e65".parse()?;
 /// let options = Options::default().with_redaction(Redaction::default().with_key(key));
 /// let memory = Memory::in_memory(options)?;
 /// let todo = TodoId::new("deploy")?;
