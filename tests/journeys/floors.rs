@@ -111,6 +111,7 @@ fn s2_rc7_no_agent_reaches_the_search_over_all_todos() {
     named.sort();
     let expected = [
         "cli/src/commands/search.rs",
+        "foldback/src/audit/tests.rs",
         "foldback/src/memory.rs",
         "foldback/src/owner.rs",
         "foldback/src/owner/tests.rs",

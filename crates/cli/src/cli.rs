@@ -73,6 +73,10 @@ pub(crate) struct Globals {
     /// Whether the store that was opened has lost writes.
     #[arg(skip)]
     pub(crate) loss: Loss,
+
+    /// The way by which somebody comes to the store, for its audit log; `None` for a command.
+    #[arg(skip)]
+    pub(crate) door: Option<&'static str>,
 }
 
 impl Globals {

@@ -7,12 +7,17 @@ use crate::run::Outfit;
 use directories::ProjectDirs;
 use foldback::core::Embedder;
 use foldback::embedder::{Choice, WordsOnly};
-use foldback::{ErrorKind, KNOWN_SECRET, Lost, Memory, Options, ViewConfig};
+use foldback::{
+    Audit, ErrorKind, KNOWN_SECRET, Lost, Memory, Options, Redaction, RedactionKey, ViewConfig,
+};
 use foldback_kv::{Engine, Mode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
+
+/// Holds the key that removed secrets are sealed with.
+const REDACTION_KEY: &str = "FOLDBACK_REDACTION_KEY";
 
 /// The store's folder: `--store`, else the settings', else the user's data folder.
 pub(crate) fn folder(globals: &Globals) -> Result<PathBuf, CliError> {
@@ -37,6 +42,7 @@ pub(crate) fn open_for_writing(globals: &Globals, out: &Output) -> Result<Memory
 
 /// As [`open_for_writing`], for a gateway, which shows conversations in its own way.
 pub(crate) fn open_for_gateway(globals: &Globals, out: &Output) -> Result<Memory, CliError> {
+    let globals = &Globals { door: Some("gateway"), ..globals.clone() };
     let options = options(globals, Mode::ReadWrite)?;
     open_to_write(globals, out, options.with_view(foldback_gateway::Keeping::view()))
 }
@@ -100,6 +106,7 @@ pub(crate) fn open_for_run(
     view: ViewConfig,
     outfit: &Outfit,
 ) -> Result<Memory, CliError> {
+    let globals = &Globals { door: Some("run"), ..globals.clone() };
     let view = globals.settings.view.of(view);
     let options = outfit.options(options(globals, Mode::ReadWrite)?, view);
     let memory = open(globals, options)?;
@@ -150,14 +157,18 @@ fn open_to_read(
     globals: &Globals,
     embedder: Option<Arc<dyn Embedder>>,
 ) -> Result<Memory, CliError> {
+    open_so(globals, shaped(globals).with_embedder(embedder))
+}
+
+fn open_so(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let dir = folder(globals)?;
     let engine = globals.engine();
     if engine == Engine::Memory {
         let what = "the memory engine keeps nothing between commands, so there is nothing to read";
         return Err(CliError::NotFound(what.to_owned()));
     }
-    let options = shaped(globals).with_engine(engine).with_mode(Mode::ReadOnly);
-    let options = options.with_embedder(embedder);
+    let options = options.with_engine(engine).with_audit(audit(globals));
+    let options = options.with_mode(Mode::ReadOnly);
     match open(globals, options) {
         Err(CliError::Memory(error)) => Err(not_opened(error, &dir)),
         opened => opened,
@@ -238,7 +249,48 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
 
 fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     let (engine, embedder) = (globals.engine(), named_embedder(globals)?);
-    Ok(shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder))
+    let options = shaped(globals).with_engine(engine).with_mode(mode).with_embedder(embedder);
+    let options = options.with_audit(audit(globals));
+    Ok(match globals.settings.memory.redact {
+        true => options.with_redaction(Redaction::default().with_key(redaction_key(globals)?)),
+        false => options,
+    })
+}
+
+/// Under which name what is looked up is noted, where it is.
+fn audit(globals: &Globals) -> Option<Audit> {
+    let is_kept = globals.settings.memory.audit && globals.engine() != Engine::Memory;
+    is_kept.then(|| Audit::new(globals.door.unwrap_or("cli")))
+}
+
+/// The key that removed secrets are sealed with: in the environment, else in the file that the settings name.
+fn redaction_key(globals: &Globals) -> Result<Option<RedactionKey>, CliError> {
+    let given = std::env::var(REDACTION_KEY).ok().filter(|key| !key.trim().is_empty());
+    let (from, text) = match (given, &globals.settings.memory.redaction_key_file) {
+        (Some(key), _) => (REDACTION_KEY.to_owned(), key),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
+                what: format!("the key at {} could not be read", file.display()),
+                source,
+            })?;
+            (file.display().to_string(), text)
+        }
+        (None, None) => return Ok(None),
+    };
+    let key = text.parse().map_err(|error| CliError::Usage(format!("{from}: {error}")))?;
+    Ok(Some(key))
+}
+
+/// Opens the store for reading what was removed of it.
+pub(crate) fn open_to_reveal(globals: &Globals) -> Result<Memory, CliError> {
+    let Some(key) = redaction_key(globals)? else {
+        return Err(CliError::Usage(format!(
+            "what was removed is read with the key that it was sealed with; {REDACTION_KEY} or \
+             memory.redaction_key_file was expected to give it"
+        )));
+    };
+    let options = shaped(globals).with_redaction(Redaction::default().with_key(key));
+    open_so(globals, options.with_embedder(Some(Arc::new(WordsOnly) as Arc<dyn Embedder>)))
 }
 
 /// Blocks and offloading as the settings have them. Each todo is shown as it was last shown.

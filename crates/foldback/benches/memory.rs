@@ -8,7 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark")]
 
 use divan::Bencher;
-use foldback::{Memory, Options, Session};
+use foldback::{Audit, AuditEvent, Memory, Options, Session};
 use foldback_core::{Budget, Message, TodoId, ToolCall, ToolCallId};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -150,5 +150,24 @@ fn cold_open_of_a_small_todo(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
         let memory = Memory::open(dir.path(), Options::default()).unwrap();
         memory.search(&small, &foldback::SearchRequest::new("harbor ledger").k(1)).unwrap()
+    });
+}
+
+/// A line of the audit log, as a search writes it. Nothing is synced.
+#[divan::bench]
+fn audit_event(bencher: Bencher<'_, '_>) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::default().with_audit(Audit::new("bench"));
+    let memory = Memory::open(dir.path(), options).unwrap();
+    let (todo, given) = (todo(), ["b_bench_001", "b_bench_002", "b_bench_003"].map(str::to_owned));
+    bencher.bench(|| {
+        let event = AuditEvent {
+            todo: Some(&todo),
+            what: "search_block",
+            query: Some("which port does the staging server use?"),
+            given: &given,
+            ..AuditEvent::default()
+        };
+        memory.audit().note(&event).unwrap();
     });
 }

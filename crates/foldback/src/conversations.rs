@@ -12,7 +12,7 @@ use crate::memory::Shared;
 use crate::{Close, Error, Memory, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
 use foldback_kv::{Todo, retry};
-use foldback_transcript::{Conversation, without_lines};
+use foldback_transcript::Conversation;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -182,7 +182,12 @@ impl<'a> Conversations<'a> {
         let mut seq = range.start;
         for step in expected.ok_or_else(other)?.chunks(PER_READ as usize) {
             let to = seq + step.len() as u64;
-            if texts::exact_messages(self.memory, &found, seq..to)? != step {
+            let held = texts::exact_messages(self.memory, &found, seq..to)?;
+            let is_same = |(held, new): (&Message, &Message)| match self.memory.redaction {
+                Some(_) => self.memory.compared(held) == self.memory.compared(new),
+                None => held == new,
+            };
+            if held.len() != step.len() || !held.iter().zip(step).all(is_same) {
                 return Err(other().into());
             }
             seq = to;
@@ -226,9 +231,10 @@ impl<'a> Conversations<'a> {
         while from < range.end {
             let to = range.end.min(from + PER_READ);
             let held = texts::exact_messages(self.memory, todo, from..to)?;
+            let compared = |message| self.memory.compared(message);
             let other = (from..).zip(&held).find(|(seq, message)| {
                 let new = usize::try_from(*seq).ok().and_then(|at| all.get(at));
-                new.is_none_or(|new| without_lines(new) != without_lines(message))
+                new.is_none_or(|new| compared(new) != compared(message))
             });
             if let Some((seq, message)) = other {
                 let is_last = seq > 0 && seq + 1 == range.end;
@@ -248,6 +254,20 @@ impl<'a> Conversations<'a> {
     /// # Errors
     /// When there is no such todo, or a message is damaged.
     pub fn export(self, todo: &TodoId) -> Result<Conversation, Error> {
+        self.export_with(todo, false)
+    }
+
+    /// As [`export`](Self::export), with what was [removed](crate::Redaction) and sealed in its place again: every
+    /// message as it came. What was removed without a key stays a mark.
+    ///
+    /// # Errors
+    /// As [`export`](Self::export); and when the memory has no key, or another than the one that something was sealed
+    /// with ([`NotPermitted`](crate::ErrorKind::NotPermitted)).
+    pub fn export_revealed(self, todo: &TodoId) -> Result<Conversation, Error> {
+        self.export_with(todo, true)
+    }
+
+    fn export_with(self, todo: &TodoId, is_revealed: bool) -> Result<Conversation, Error> {
         let info = self.info(todo)?;
         let found = self.memory.find(todo)?;
         let len = self.len(&found)?;
@@ -255,11 +275,21 @@ impl<'a> Conversations<'a> {
         let mut from = 0;
         while from < len {
             let to = len.min(from + PER_READ);
-            messages.extend(texts::exact_messages(self.memory, &found, from..to)?);
+            let held = texts::exact_messages(self.memory, &found, from..to)?;
+            for (seq, message) in (from..).map(SeqNo).zip(held) {
+                messages.push(match is_revealed {
+                    true => self.memory.revealed(&found, seq, message)?,
+                    false => message,
+                });
+            }
             from = to;
         }
         let id = info.foreign_id.unwrap_or_else(|| todo.to_string());
-        let envelope = self.envelope(todo)?.unwrap_or_default();
+        let revealed = if is_revealed { self.revealed_envelope(&found)? } else { None };
+        let envelope = match revealed {
+            Some(envelope) => envelope,
+            None => self.envelope(todo)?.unwrap_or_default(),
+        };
         Ok(Conversation::from_parts(Some(id), messages, envelope))
     }
 }

@@ -93,6 +93,7 @@ impl<'a> Grants<'a> {
         to: &TodoId,
         references: &[Reference],
     ) -> Result<Vec<Grant>, Error> {
+        self.memory.note_references(from, "grant", references, false)?;
         let from = self.memory.find(from)?;
         let (to, draft) = retry(|| {
             let to = self.memory.find(to)?;
@@ -120,6 +121,7 @@ impl<'a> Grants<'a> {
     /// # Errors
     /// When there is no such todo, or the store fails.
     pub fn revoke(self, from: &TodoId, to: &TodoId, reference: &Reference) -> Result<bool, Error> {
+        self.memory.note_references(from, "revoke", std::slice::from_ref(reference), false)?;
         let from = self.memory.find(from)?;
         retry(|| {
             let to = self.memory.find(to)?;

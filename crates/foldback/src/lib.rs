@@ -47,14 +47,17 @@ mod owner;
 mod session;
 mod tools;
 
+mod audit;
 mod branch;
 mod holes;
 mod live;
 mod offload;
 mod parked;
 mod passages;
+mod quota;
 mod record;
 mod recovery;
+mod redaction;
 mod secret;
 mod sent;
 mod sketch;
@@ -74,6 +77,7 @@ mod error;
 mod open_block;
 mod options;
 
+pub use audit::{Audit, AuditEvent, AuditFilter, AuditLine, AuditLog, AuditReport};
 pub use conversations::{Conversations, Followed, TodoInfo};
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
@@ -100,7 +104,9 @@ pub use offload::OffloadPolicy;
 pub use options::{KNOWN_SECRET, Options};
 pub use owner::Owner;
 pub use parked::ParkedName;
+pub use quota::Quota;
 pub use record::Close;
+pub use redaction::{Redaction, RedactionKey};
 pub use references::References;
 pub use sent::{NewSent, Sent, SentAgain};
 pub use session::Session;

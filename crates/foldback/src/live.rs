@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::error::Failure;
 use crate::memory::Shared;
+use crate::redaction::Numbers;
 use foldback_blockstore::Head;
 use foldback_chunker::{Chunker, State};
 use foldback_core::{Message, Offload, SeqNo, StoredMessage, TodoList, ToolCallId};
@@ -24,6 +25,10 @@ pub(crate) struct Live {
     pub(crate) blocks: u32,
     /// The todo list; empty for none. It has a record of its own.
     pub(crate) list: Arc<TodoList>,
+    /// The numbers of its secrets, where those are replaced.
+    pub(crate) numbers: Arc<Numbers>,
+    /// How many bytes its messages have, where those are bounded.
+    pub(crate) bytes: u64,
 }
 
 /// A message of the open tail, as the description of its block will need it.
@@ -59,6 +64,8 @@ impl Live {
             open: Vec::new(),
             blocks: 0,
             list: Arc::default(),
+            numbers: Arc::default(),
+            bytes: 0,
         }
     }
 

@@ -5,6 +5,7 @@ mod forget;
 mod rebuild;
 mod verify;
 
+use crate::audit::{AuditFilter, AuditLog};
 use crate::embedding::Embedding;
 use crate::memory::Shared;
 use crate::secret::write_again;
@@ -92,7 +93,8 @@ impl Checkup {
 }
 impl Maintenance<'_> {
     /// Checks every hash and rebuilds every message: that each record is whole, that numbers have
-    /// no gap, that blocks and open tail are the transcript, that every payload has its content.
+    /// no gap, that blocks and open tail are the transcript, that every payload has its content; and that nothing
+    /// was changed in the log of what was looked up.
     ///
     /// # Errors
     /// When the store cannot be read at all; damage is a finding.
@@ -100,6 +102,10 @@ impl Maintenance<'_> {
         let mut checkup = Checkup::default();
         let findings = self.memory.kv.check()?;
         checkup.findings.extend(findings.iter().map(ToString::to_string));
+        let report = AuditLog::of(self.memory).read(&AuditFilter::default(), |_| {})?;
+        if let Some((line, why)) = report.broken {
+            checkup.findings.push(format!("the audit log is broken at line {line}: {why}"));
+        }
         self.for_each_todo(|todo| {
             TodoCheck { memory: self.memory, todo, checkup: &mut checkup }.run();
             Ok(())

@@ -1,21 +1,23 @@
 //! A store of conversations, opened.
 
+use crate::audit;
 use crate::embedding::{EmbedderTrouble, Reembedder, adopt, embedder_of};
 use crate::error::Failure;
 use crate::indexer::Indexer;
 use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
 use crate::secret::{Secret, secret_of};
-use crate::{Error, OffloadPolicy, Options, Session, texts};
+use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{AllTodos, BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Marks, RecallSource, ViewConfig};
 use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A store of conversations, opened. Several processes may open one store at once (with the
 /// default engine), and several threads may use one `Memory`.
@@ -45,10 +47,20 @@ pub(crate) struct Shared {
     pub(crate) chunker: ChunkerConfig,
     /// How todos are shown; `None` for each as it was last.
     pub(crate) view: Option<ViewConfig>,
+    pub(crate) redaction: Option<Redaction>,
+    pub(crate) quota: Quota,
+    pub(crate) audit: Option<audit::Log>,
     secret: Secret,
+    /// What is parked, but may not be stored.
+    pub(crate) unstored: Mutex<HashMap<(u32, ParkedName), String>>,
 }
 
 impl Shared {
+    /// What the store knows and no text in it can know.
+    pub(crate) fn secret(&self) -> Secret {
+        self.secret
+    }
+
     /// As [`Memory::find`].
     pub(crate) fn find(&self, todo: &TodoId) -> Result<Todo, Error> {
         let found = self.registry.find(todo)?;
@@ -78,6 +90,14 @@ impl Shared {
     /// What recalled text stands between in the contexts of a todo.
     pub(crate) fn marks(&self, todo: &Todo) -> Marks {
         Marks::new(&self.secret, todo.id())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(log) = &self.audit {
+            log.finish(self.kv.as_ref());
+        }
     }
 }
 
@@ -137,6 +157,8 @@ impl Memory {
         let (embedder, embedder_trouble) = embedder_of(kv.as_ref(), options.embedder)?;
         let chunker = options.chunker.with_same_topic(embedder.same_topic())?;
         let secret = options.secret.map_or_else(|| secret_of(kv.as_ref(), options.mode), Ok)?;
+        let is_writable = options.mode == Mode::ReadWrite;
+        let audit = audit::log_of(options.audit.as_ref(), dir.as_ref(), &secret, is_writable)?;
         let shared = Shared {
             reembedder: Reembedder::default(),
             indexer,
@@ -153,7 +175,11 @@ impl Memory {
             offload: options.offload,
             chunker,
             view: options.view,
+            redaction: options.redaction,
+            quota: options.quota,
+            audit,
             secret,
+            unstored: Mutex::default(),
         };
         let memory = Self { shared: Arc::new(shared) };
         if options.mode == Mode::ReadWrite {
@@ -165,13 +191,15 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Options by which another memory offloads, cuts and shows as this one does.
+    /// Options by which another memory offloads, cuts, shows and redacts as this one does.
     #[must_use]
     pub fn options(&self) -> Options {
         Options::default()
             .with_offload(self.shared.offload.clone())
             .with_chunker(self.shared.chunker.clone())
             .with_view(self.shared.view.clone())
+            .with_redaction(self.shared.redaction.clone())
+            .with_quota(self.shared.quota.clone())
     }
 
     /// The session of a todo, where it was left; a new todo begins empty.
@@ -243,7 +271,9 @@ impl Memory {
         request: &SearchRequest<'_>,
     ) -> Result<SearchAnswer, Error> {
         let searcher = self.shared.searcher_with_open(&self.find(todo)?)?;
-        Ok(searcher.search_with(request, self.shared.embedder.as_ref())?)
+        let answer = searcher.search_with(request, self.shared.embedder.as_ref())?;
+        self.shared.note_search(Some(todo), request.query(), &answer.hits)?;
+        Ok(answer)
     }
 
     /// Runs one of the recall tools as a model would that sees nothing of the todo: the [open
@@ -255,7 +285,10 @@ impl Memory {
         let todo = self.find(todo)?;
         let call = foldback_core::ToolCall::new("call", tool, arguments);
         let open = self.shared.open_block(&todo)?;
-        Ok(foldback_disclosure::run_tool(&self.shared.recall_source(&todo, open.as_ref()), &call)?)
+        let source = self.shared.recall_source(&todo, open.as_ref());
+        let answer = foldback_disclosure::run_tool(&source, &call)?;
+        self.shared.note_call(Some(todo.id()), tool, arguments, &answer)?;
+        Ok(answer)
     }
 
     /// The time by the memory's clock.

@@ -1,6 +1,6 @@
 //! How a memory is opened.
 
-use crate::OffloadPolicy;
+use crate::{Audit, OffloadPolicy, Quota, Redaction};
 use foldback_blockstore::IndexConfig;
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Embedder, Estimate, Timestamp, TokenCounter};
@@ -48,6 +48,14 @@ pub struct Options {
     /// store's own secret, which is random, is made with the store and stays with it. One that is given is
     /// kept nowhere; it is for runs whose bytes are compared, as [`KNOWN_SECRET`] is.
     pub secret: Option<[u8; 32]>,
+    /// Whether secrets are replaced by marks before anything of them is stored, indexed, embedded or counted: `None`,
+    /// which is the default, keeps every message as it came.
+    pub redaction: Option<Redaction>,
+    /// Whether each load, search and tool call is noted in a log in the store's folder: `None`, the default, notes
+    /// nothing.
+    pub audit: Option<Audit>,
+    /// How much one todo may hold: by default as much as the disk takes.
+    pub quota: Quota,
     /// What counts tokens.
     pub tokens: Arc<dyn TokenCounter>,
     /// What tells the time, for messages that carry none.
@@ -65,6 +73,9 @@ impl Default for Options {
             index: IndexConfig::default(),
             embedder: None,
             secret: None,
+            redaction: None,
+            audit: None,
+            quota: Quota::default(),
             tokens: Arc::new(Estimate),
             clock: Arc::new(system_clock),
         }
@@ -125,6 +136,27 @@ impl Options {
     #[must_use]
     pub fn with_secret(mut self, secret: impl Into<Option<[u8; 32]>>) -> Self {
         self.secret = secret.into();
+        self
+    }
+
+    /// The same, with secrets [replaced by marks](Self::redaction); `None` for everything as it came.
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
+        self.redaction = redaction.into();
+        self
+    }
+
+    /// The same, with what is looked up [noted](Self::audit); `None` for no log.
+    #[must_use]
+    pub fn with_audit(mut self, audit: impl Into<Option<Audit>>) -> Self {
+        self.audit = audit.into();
+        self
+    }
+
+    /// The same, with this much in one todo at most.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
         self
     }
 

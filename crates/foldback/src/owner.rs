@@ -48,6 +48,12 @@ impl Owner<'_> {
     /// # Errors
     /// When the store fails.
     pub fn search(self, request: &AllTodosRequest<'_>) -> Result<AllTodosAnswer, Error> {
+        let answer = self.found(request)?;
+        self.memory.note_search(None, request.query(), &answer.hits)?;
+        Ok(answer)
+    }
+
+    fn found(self, request: &AllTodosRequest<'_>) -> Result<AllTodosAnswer, Error> {
         Ok(self.memory.all_todos.search(request, self.memory.embedder.as_ref())?)
     }
 
@@ -58,15 +64,17 @@ impl Owner<'_> {
     /// # Errors
     /// When the store fails.
     pub fn recall(self, tool: &str, arguments: &str) -> Result<Answer, Error> {
-        match tool {
-            "search_block" => self.search_block(arguments),
-            "load" => self.load(arguments),
-            _ => Ok(Answer::error(
+        let answer = match tool {
+            "search_block" => self.search_block(arguments)?,
+            "load" => self.load(arguments)?,
+            _ => Answer::error(
                 tool,
                 "It works in one conversation, and none is chosen here. search_block looks into all of \
                  them, and load reads what it names.",
-            )),
-        }
+            ),
+        };
+        self.memory.note_call(None, tool, arguments, &answer)?;
+        Ok(answer)
     }
 
     fn search_block(self, arguments: &str) -> Result<Answer, Error> {
@@ -75,7 +83,7 @@ impl Owner<'_> {
             Err(answer) => return Ok(*answer),
         };
         let AllTodosAnswer { mut hits, waiting, .. } =
-            self.search(&AllTodosRequest::new(asked.request()))?;
+            self.found(&AllTodosRequest::new(asked.request()))?;
         // Even of everything, a block that shares neither a word nor any meaning answers nothing.
         hits.retain(|hit| hit.bm25 > 0.0 || hit.cosine > 0.0);
         let mut found: Vec<(Todo, Hit)> = Vec::with_capacity(hits.len());

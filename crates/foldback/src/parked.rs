@@ -5,9 +5,14 @@ use crate::{Error, Memory};
 use foldback_core::TodoId;
 use foldback_kv::{Batch, Expect, Key, Space, retry};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
 
 /// The name of what is parked: a digest of whatever it belongs to.
 pub type ParkedName = [u8; 32];
+
+/// So many texts that may not be stored are held in memory; what was parked then is as if it never was.
+const MOST_UNSTORED: usize = 1_000;
 
 /// A record of the space.
 #[derive(Serialize, Deserialize)]
@@ -20,11 +25,21 @@ struct Record {
 
 impl Memory {
     /// Keeps a text beside the messages of a todo, durably, in place of what was parked under this name. It goes with
-    /// the todo.
+    /// the todo. A text in which something would be [redacted](crate::Redaction) is kept as it is, and only as long as
+    /// the memory is open: what is parked has to come back byte for byte.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
     pub fn park(&self, todo: &TodoId, name: &ParkedName, text: &str) -> Result<(), Error> {
+        if self.redacts(text) {
+            let key = (self.find(todo)?.no(), *name);
+            let mut unstored = self.unstored();
+            if unstored.len() >= MOST_UNSTORED {
+                unstored.clear();
+            }
+            unstored.insert(key, text.to_owned());
+            return Ok(());
+        }
         let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
         let record = rmp_serde::to_vec(&record)
             .map_err(|_| Failure::Internal("a parked text cannot be packed"))?;
@@ -44,7 +59,9 @@ impl Memory {
     /// # Errors
     /// When there is no such todo, or the store fails.
     pub fn has_parked(&self, todo: &TodoId) -> Result<bool, Error> {
-        Ok(self.shared.kv.last(Space::Parked, self.find(todo)?.no())?.is_some())
+        let no = self.find(todo)?.no();
+        let is_unstored = self.unstored().keys().any(|(todo, _)| *todo == no);
+        Ok(is_unstored || self.shared.kv.last(Space::Parked, no)?.is_some())
     }
 
     /// What was parked beside a todo, for each of these names.
@@ -57,7 +74,15 @@ impl Memory {
         names: &[ParkedName],
     ) -> Result<Vec<Option<String>>, Error> {
         let no = self.find(todo)?.no();
-        names.iter().map(|name| Ok(self.slot(no, name)?.1)).collect()
+        let one = |name: &ParkedName| match self.unstored().get(&(no, *name)) {
+            Some(text) => Ok(Some(text.clone())),
+            None => Ok(self.slot(no, name)?.1),
+        };
+        names.iter().map(one).collect()
+    }
+
+    fn unstored(&self) -> MutexGuard<'_, HashMap<(u32, ParkedName), String>> {
+        self.shared.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a name's record stands or would stand, and what it holds. Of names that begin alike the later ones stand

@@ -16,6 +16,7 @@ use foldback_core::{
 };
 use foldback_disclosure::Shown;
 use foldback_kv::{Key, retry};
+use foldback_redaction::Finding;
 use std::sync::Arc;
 
 /// At most this many vectors are kept for one message; a longer text is embedded in its first
@@ -28,6 +29,8 @@ const PREVIEW_TOKENS: usize = 100;
 /// A message that is to be recorded.
 pub(crate) struct Incoming {
     pub(crate) message: Arc<Message>,
+    /// What of it is to be replaced before anything else.
+    pub(crate) secrets: Arc<[Finding]>,
     /// Its vectors, where they are made already.
     pub(crate) vectors: Option<Result<Vectors, EmbedError>>,
 }
@@ -35,7 +38,7 @@ pub(crate) struct Incoming {
 /// What one transaction will hold.
 #[derive(Default)]
 pub(crate) struct Draft {
-    messages: Vec<NewMessage>,
+    pub(crate) messages: Vec<NewMessage>,
     blocks: Vec<Block>,
     /// Why each of them closed.
     whys: Vec<String>,
@@ -148,6 +151,7 @@ impl Session {
 
     /// Makes a draft durable, in one transaction. Only then is `live` how the session stands.
     fn commit(&mut self, mut live: Live, draft: Draft) -> Result<(), Error> {
+        let extra = self.beside(&mut live, &draft)?;
         let payloads = draft.payloads.map(Pending::into_puts).into_iter().flatten();
         let commit = Commit {
             todo: &self.todo,
@@ -155,7 +159,7 @@ impl Session {
             messages: &draft.messages,
             blocks: &draft.blocks,
             session: live.to_bytes()?,
-            extra: payloads.chain(draft.extra).collect(),
+            extra: payloads.chain(draft.extra).chain(extra).collect(),
             delete: Vec::new(),
         };
         foldback_core::failpoint!("foldback.record.drafted");
@@ -174,15 +178,22 @@ impl Session {
     /// Several messages with their vectors, made together. One message, and messages among which may
     /// be what was recalled, which has none, are embedded as they are taken in.
     fn embedded(&self, messages: Vec<Message>) -> Vec<Incoming> {
-        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let memory = &self.memory;
+        let messages: Vec<_> = messages.into_iter().map(|one| memory.incoming(one)).collect();
         if messages.len() < 2 || !self.answers.is_empty() {
-            let incoming = |message| Incoming { message, vectors: None };
-            return messages.into_iter().map(incoming).collect();
+            return messages;
         }
-        let texts: Vec<&Message> = messages.iter().map(Arc::as_ref).collect();
-        let vectors = vectors_of_each(self.memory.embedder.as_ref(), &texts);
+        let (mut live, next) = (self.live.clone(), self.len());
+        let shown = (next..).map(SeqNo).zip(&messages).map(|(seq, one)| {
+            let redacted = memory.redact(&self.todo, seq, one, &mut live, None);
+            // What cannot be redacted is refused when it is taken in.
+            redacted.map_or_else(|_| Arc::new(Message::user("")), |one| one.message)
+        });
+        let shown: Vec<Arc<Message>> = shown.collect();
+        let texts: Vec<&Message> = shown.iter().map(Arc::as_ref).collect();
+        let vectors = vectors_of_each(memory.embedder.as_ref(), &texts);
         let both = messages.into_iter().zip(vectors);
-        both.map(|(message, vectors)| Incoming { message, vectors: Some(vectors) }).collect()
+        both.map(|(one, vectors)| Incoming { vectors: Some(vectors), ..one }).collect()
     }
 
     fn ingest(
@@ -191,8 +202,13 @@ impl Session {
         draft: &mut Draft,
         incoming: &Incoming,
     ) -> Result<Recorded, Error> {
-        let (seq, message) = (live.chunker.next(), &incoming.message);
-        let now = (self.memory.clock)();
+        let seq = live.chunker.next();
+        let redacted = match incoming.secrets.is_empty() {
+            true => None,
+            false => Some(self.memory.redact(&self.todo, seq, incoming, live, Some(draft))?),
+        };
+        let incoming = redacted.as_ref().unwrap_or(incoming);
+        let (message, now) = (&incoming.message, (self.memory.clock)());
         let (stored, note) = match self.recalled(seq, message, now.0) {
             Some((stored, note)) => (stored, Some(note)),
             None => (self.offload(live, draft, seq, message, now.0)?, None),
@@ -206,7 +222,7 @@ impl Session {
         &self,
         live: &mut Live,
         draft: &mut Draft,
-        Incoming { message, vectors }: &Incoming,
+        Incoming { message, vectors, .. }: &Incoming,
         stored: StoredMessage,
         note: Option<String>,
     ) -> Result<Vec<BlockId>, Error> {
@@ -249,6 +265,7 @@ impl Session {
         let mut offloads = Vec::with_capacity(large.len());
         for part in &large {
             let payloads = &self.memory.payloads;
+            self.memory.quota.check_payload(self.todo(), part.text.len() as u64)?;
             let pending = match &mut draft.payloads {
                 Some(pending) => pending,
                 none => none.insert(payloads.begin(&self.todo)?),

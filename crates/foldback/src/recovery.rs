@@ -75,7 +75,9 @@ impl Live {
             closed,
             open.iter().map(shown).collect(),
         );
-        Ok(Self { head, chunker, view, open, blocks: saved.blocks, list })
+        let numbers = Arc::new(memory.numbers_of(todo)?);
+        let bytes = memory.bytes_held(todo, head.messages)?;
+        Ok(Self { head, chunker, view, open, blocks: saved.blocks, list, numbers, bytes })
     }
 }
 

@@ -47,7 +47,10 @@ impl References<'_> {
         reference: &Reference,
         out: impl Write,
     ) -> Result<u64, Error> {
-        self.memory.write_reference(&self.memory.find(todo)?, reference, out)
+        let found = self.memory.find(todo)?;
+        self.memory.locate(&found, reference)?;
+        self.memory.note_references(todo, "read", std::slice::from_ref(reference), true)?;
+        self.memory.write_reference(&found, reference, out)
     }
 }
 

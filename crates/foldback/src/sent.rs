@@ -7,6 +7,7 @@ use foldback_kv::{Key, Space};
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How strongly a text is packed: quickly.
 const LEVEL: i32 = 1;
@@ -27,7 +28,8 @@ pub struct Sent {
     pub recorded: Range<u64>,
     /// The recorder's own mark for it.
     pub tag: Vec<u8>,
-    /// The message as it was sent, byte for byte.
+    /// The message as it was sent, byte for byte; of one in which something is [redacted](crate::Redaction), with
+    /// marks.
     pub json: String,
 }
 
@@ -96,8 +98,10 @@ impl Session {
     ) -> Result<Vec<Recorded>, Error> {
         let todo = self.todo.no();
         let (mut extra, mut messages, mut first) = (Vec::new(), Vec::new(), seq.0);
+        let memory = Arc::clone(&self.memory);
         for SentAgain { n, sent } in again {
-            let record = Record::of(sent.parent, sent.recorded.clone(), &sent.tag, &sent.json)?;
+            let json = memory.redacted(&sent.json);
+            let record = Record::of(sent.parent, sent.recorded.clone(), &sent.tag, &json)?;
             extra.push((Key { space: Space::Sent, todo, n: u64::from(*n) }, record));
         }
         for (n, one) in (u64::from(n)..).zip(sent) {
@@ -105,7 +109,8 @@ impl Session {
             if count == 0 {
                 return Err(Failure::Internal("a client's message was recorded as none").into());
             }
-            let record = Record::of(one.parent, first..first + count, &one.tag, &one.json)?;
+            let json = memory.redacted(&one.json);
+            let record = Record::of(one.parent, first..first + count, &one.tag, &json)?;
             extra.push((Key { space: Space::Sent, todo, n }, record));
             messages.extend(one.messages.iter().cloned());
             first += count;

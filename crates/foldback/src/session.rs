@@ -109,6 +109,7 @@ impl Session {
     /// When the store fails.
     pub fn call(&mut self, call: &ToolCall) -> Result<Answer, Error> {
         let answer = run_tool(&self.recall_source(), call)?;
+        self.memory.note_tool(self.todo(), call, &answer)?;
         self.answers.retain(|(id, _)| *id != call.id);
         self.answers.truncate(MAX_ANSWERS - 1);
         self.answers.push_front((call.id.clone(), answer.clone()));

@@ -3,13 +3,12 @@
 use crate::branch::{between, joined};
 use crate::holes::store_with_holes;
 use crate::live::Live;
-use crate::record::{Draft, Incoming};
+use crate::record::Draft;
 use crate::{Error, Session};
 use foldback_chunker::Event;
 use foldback_core::Message;
 use foldback_disclosure::{Arrangement, CacheAware};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A session's state, apart from it: what it takes is recorded nowhere, and the session stays as it is.
 pub struct Sketch<'s> {
@@ -47,8 +46,13 @@ impl Sketch<'_> {
         let first = self.live.chunker.next().0;
         for message in messages {
             let now = (self.session.memory.clock)();
-            let stored = store_with_holes(&message, Vec::new(), Vec::new(), now.0);
-            let incoming = Incoming { message: Arc::new(message), vectors: None };
+            let (memory, todo) = (&self.session.memory, &self.session.todo);
+            let mut incoming = memory.incoming(message);
+            if !incoming.secrets.is_empty() {
+                let seq = self.live.chunker.next();
+                incoming = memory.redact(todo, seq, &incoming, &mut self.live, None)?;
+            }
+            let stored = store_with_holes(&incoming.message, Vec::new(), Vec::new(), now.0);
             let mut draft = Draft::default();
             self.session.take_in(&mut self.live, &mut draft, &incoming, stored, None)?;
         }

@@ -197,6 +197,7 @@ impl Session {
         list: TodoList,
     ) -> Result<Granted, Error> {
         let (mut granting, mut left_out) = (Granting::default(), BTreeSet::new());
+        let list = self.memory.redacted_list(list)?;
         let known = readers(&live.list, self.todo());
         for (item, reference, reader) in readers(&list, self.todo()).difference(&known) {
             // A todo that was forgotten meanwhile has nothing to give.

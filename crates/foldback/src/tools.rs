@@ -103,6 +103,8 @@ impl Memory {
             closed => format!("; it closed {}", closed.join(", ")),
         };
         let text = format!("[record: kept as message #{} of {todo}{told}]", recorded.seq);
-        Ok(Answer::said(&text).showing(closed))
+        let answer = Answer::said(&text).showing(closed);
+        self.shared.note_call(Some(todo), tool, arguments, &answer)?;
+        Ok(answer)
     }
 }

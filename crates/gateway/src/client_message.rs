@@ -2,6 +2,7 @@
 
 use crate::Api;
 use foldback_core::{Content, Message, Part, Role};
+use foldback_redaction::plain;
 use foldback_tool::canonical_json;
 use foldback_transcript::{anthropic, responses};
 use serde::Deserialize;
@@ -37,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) has_calls: bool,
     /// Whether a model gave it, were it a thought alone.
     pub(crate) is_given: bool,
+    /// Whether the store has marks in place of something that it says.
+    pub(crate) is_redacted: bool,
     /// Whether it holds marks for the cache, and whether one of them asks for an hour.
     pub(crate) is_marked: bool,
     pub(crate) is_long: bool,
@@ -102,6 +105,8 @@ impl Deref for Slice {
 #[derive(Default)]
 pub(crate) struct Digests {
     known: HashMap<blake3::Hash, Facts>,
+    /// Whether the store redacts.
+    pub(crate) redacts: bool,
 }
 
 /// So many messages are known by their bytes.
@@ -122,7 +127,7 @@ impl Digests {
         let facts = match self.known.get(&bytes) {
             Some(known) => *known,
             None => {
-                let facts = Facts::of(api, &json)?;
+                let facts = Facts::of(api, &json, self.redacts)?;
                 if self.known.len() >= MOST_KNOWN {
                     self.known.clear();
                 }
@@ -143,12 +148,15 @@ impl Digests {
 }
 
 impl Facts {
-    /// Reads a message.
+    /// Reads a message, of which the store redacts secrets or does not.
     ///
     /// # Errors
     /// When it is no message of this API.
-    pub(crate) fn of(api: Api, json: &str) -> Result<Self, String> {
-        let messages = read(api, json)?;
+    pub(crate) fn of(api: Api, json: &str, redacts: bool) -> Result<Self, String> {
+        // A digest of what holds a password would let guesses be tried at it.
+        let kept = if redacts { plain(json) } else { Cow::Borrowed(json) };
+        let is_redacted = kept != json;
+        let messages = read(api, &kept)?;
         let is_models = messages.iter().any(|message| *message.role() == Role::Assistant);
         Ok(Self {
             digest: digest(&messages),
@@ -157,6 +165,7 @@ impl Facts {
             is_asked: messages.iter().any(is_asked),
             has_calls: messages.iter().any(|message| !message.tool_calls().is_empty()),
             is_given: is_models || api == Api::Responses && begins_as_models(json),
+            is_redacted,
             is_marked: is_marked(json),
             is_long: lives_long(json),
         })

@@ -64,16 +64,23 @@ impl Fold<'_> {
                 }
             }
             if place >= head && place < first && !question.contains(&place) {
+                // The store would not give its secrets back.
+                if message.is_redacted {
+                    return None;
+                }
                 continue;
             }
             let standing = self.standing.get(place)?;
+            if message.is_redacted && !self.is_shown_whole(standing, shown.get(&place)) {
+                return None;
+            }
             let rewriting = self.rewriting(place, place == first, standing.behind != trail, &shown);
             if self.must_think(place) && rewriting.drops_thoughts_of(&message.json) {
                 return None;
             }
             trail = trail.then(message.digest.as_bytes());
             trail = rewriting.steps().iter().fold(trail, |trail, step| trail.then(step.as_bytes()));
-            let before = (self.before)(standing.n);
+            let before = if message.is_redacted { None } else { (self.before)(standing.n) };
             let json = before.as_ref().map_or(Cow::Borrowed(&*message.json), |before| {
                 replayed(api, before, &message.json)
             });
@@ -107,6 +114,18 @@ impl Fold<'_> {
         }
         let (last, behind) = (self.conversation.asked().last()?, self.standing.last()?);
         Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
+    }
+
+    /// Whether all of a message is shown as the client sent it.
+    fn is_shown_whole(
+        &self,
+        standing: &Standing,
+        parts: Option<&Vec<(SeqNo, Option<&Arc<Message>>)>>,
+    ) -> bool {
+        parts.is_none_or(|parts| {
+            parts.len() as u64 == standing.recorded.end - standing.recorded.start
+                && parts.iter().all(|(_, instead)| instead.is_none())
+        })
     }
 
     /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.

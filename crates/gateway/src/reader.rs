@@ -38,6 +38,12 @@ impl Reader {
         Self { secret, digests: Digests::default(), lately: VecDeque::new() }
     }
 
+    /// The same, for a store that redacts or does not.
+    pub(crate) fn redacting(mut self, redacts: bool) -> Self {
+        self.digests.redacts = redacts;
+        self
+    }
+
     /// Reads a request.
     ///
     /// # Errors

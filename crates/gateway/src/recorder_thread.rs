@@ -91,12 +91,13 @@ impl Keeper {
         session: Arc<SessionTodos>,
         ledger: Ledger,
     ) -> Self {
+        let reader = Reader::new(secret).redacting(memory.is_redacting());
         Self {
             memory,
             secret,
             folder,
             families: LruCache::new(MOST_FAMILIES),
-            reader: Reader::new(secret),
+            reader,
             session,
             recalls: HashMap::new(),
             reach,

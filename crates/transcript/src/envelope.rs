@@ -3,6 +3,7 @@
 use crate::format::Format;
 use crate::object::{Object, push_string};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The exact text of a conversation but for its messages: what stands before the first, between
 /// them and after the last. With the messages it is the original, byte for byte.
@@ -101,6 +102,23 @@ impl Envelope {
                 .map(|(key, value)| (key.into_owned(), value.get().to_owned()))
                 .collect(),
             Err(_) => vec![("messages".to_owned(), "[]".to_owned())],
+        }
+    }
+
+    /// The same with `change` of each of its texts; every text is a piece of the conversation's JSON.
+    #[must_use]
+    pub fn with_texts<'t>(&'t self, mut change: impl FnMut(&'t str) -> Cow<'t, str>) -> Self {
+        let between = match &self.between {
+            Between::Same(usual) => Between::Same(change(usual).into_owned()),
+            Between::Each(gaps) => {
+                Between::Each(gaps.iter().map(|gap| change(gap).into_owned()).collect())
+            }
+        };
+        Self {
+            format: self.format,
+            before: change(&self.before).into_owned(),
+            between,
+            after: change(&self.after).into_owned(),
         }
     }
 

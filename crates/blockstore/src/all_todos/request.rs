@@ -53,6 +53,12 @@ impl<'a> AllTodosRequest<'a> {
         Self { request, source: None, folder: None, is_exhaustive: false }
     }
 
+    /// What is asked.
+    #[must_use]
+    pub fn query(&self) -> &'a str {
+        self.request.query()
+    }
+
     /// Only todos whose conversation is of this source: see [`Origin::is_of_source`].
     #[must_use]
     pub fn source(mut self, source: impl Into<Option<&'a str>>) -> Self {

@@ -5,6 +5,7 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::store;
+use foldback_redaction::plain as redacted;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -12,6 +13,7 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
@@ -24,7 +26,12 @@ const HISTORY: usize = 1_000;
 /// Where what is said comes from.
 pub(super) enum Input {
     /// A person at a terminal.
-    Edited { editor: Box<Editor<Typing, FileHistory>>, history: PathBuf },
+    Edited {
+        editor: Box<Editor<Typing, FileHistory>>,
+        history: PathBuf,
+        /// Whether secrets are replaced in what is kept of it.
+        redacts: bool,
+    },
     /// A program, or a terminal whose output goes elsewhere.
     Plain,
 }
@@ -45,13 +52,13 @@ impl Input {
             return Ok(Self::Plain);
         }
         let config = Config::builder().max_history_size(HISTORY).map_err(failed)?;
-        let mut editor =
-            Editor::with_config(config.auto_add_history(true).build()).map_err(failed)?;
+        let mut editor = Editor::with_config(config.build()).map_err(failed)?;
         editor.set_helper(Some(Typing));
         let history = store::folder(globals)?.join("chat_history");
         // There is none yet, or none that can be read.
         drop(editor.load_history(&history));
-        Ok(Self::Edited { editor: Box::new(editor), history })
+        let redacts = globals.settings.memory.redact;
+        Ok(Self::Edited { editor: Box::new(editor), history, redacts })
     }
 
     /// Whether a person edits what they type.
@@ -62,8 +69,10 @@ impl Input {
     /// The next text. A line that ends in a backslash goes on with the next one.
     pub(super) fn next(&mut self) -> Result<Typed, CliError> {
         match self {
-            Self::Edited { editor, .. } => match editor.readline(PROMPT) {
+            Self::Edited { editor, redacts, .. } => match editor.readline(PROMPT) {
                 Ok(text) => {
+                    let kept = if *redacts { redacted(&text) } else { Cow::Borrowed(&*text) };
+                    editor.add_history_entry(kept.as_ref()).map_err(failed)?;
                     self.keep();
                     Ok(Typed::Text(text.replace("\\\n", "\n")))
                 }
@@ -77,7 +86,7 @@ impl Input {
 
     /// Keeps what was typed for the next time.
     pub(super) fn keep(&mut self) {
-        if let Self::Edited { editor, history } = self
+        if let Self::Edited { editor, history, .. } = self
             && editor.append_history(history).is_err()
         {
             // Where there is no store yet, it is kept later.

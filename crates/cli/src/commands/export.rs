@@ -6,7 +6,7 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
 use clap::Args;
-use foldback::Memory;
+use foldback::{AuditEvent, Memory};
 use foldback_gateway::Branches;
 
 /// Print a todo's conversation as one line of foldback JSON Lines
@@ -16,6 +16,7 @@ use foldback_gateway::Branches;
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback export --todo coding-session > session.jsonl
+  foldback export --todo coding-session --reveal > as-it-came.jsonl
   foldback export --todo claude-cli-3f2a91c4d07b --branches")]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -25,15 +26,29 @@ pub(crate) struct Export {
     /// "messages"}, every message exactly as the client sent it; the branch that was begun first comes first
     #[arg(long)]
     branches: bool,
+
+    /// Put what was redacted and sealed back in its place, byte for byte, with the key in FOLDBACK_REDACTION_KEY or in
+    /// the file of memory.redaction_key_file
+    #[arg(long, conflicts_with = "branches")]
+    reveal: bool,
 }
 
 impl Export {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = store::open_for_reading(globals)?;
+        let todo = &self.todo.todo;
+        let memory = match self.reveal {
+            true => store::open_to_reveal(globals)?,
+            false => store::open_for_reading(globals)?,
+        };
+        let what = if self.reveal { "export --reveal" } else { "export" };
+        memory.audit().note(&AuditEvent { todo: Some(todo), what, ..AuditEvent::default() })?;
         if self.branches {
             return self.print_branches(&memory, out);
         }
-        let conversation = memory.conversations().export(&self.todo.todo)?;
+        let conversation = match self.reveal {
+            true => memory.conversations().export_revealed(todo)?,
+            false => memory.conversations().export(todo)?,
+        };
         let mut line = conversation.to_json_line();
         line.push('\n');
         out.bytes(line.as_bytes())?;

@@ -9,7 +9,7 @@ use crate::output::{Output, message, style};
 use crate::{outfile, store};
 use clap::Args;
 use data_encoding::BASE64;
-use foldback::{ErrorKind, Memory, Todo};
+use foldback::{AuditEvent, ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
 use foldback_core::{Block, BlockHeader, BlockId, CloseReason, PayloadRef, Reference, thousands};
 use serde::Serialize;
@@ -116,6 +116,17 @@ impl Load {
         if let Some(path) = &self.out {
             return self.file(&memory, &reference, path, out);
         }
+        let references = [reference.to_string()];
+        let query = self.pattern.as_deref();
+        let event = AuditEvent {
+            todo: Some(&self.todo.todo),
+            what: "load",
+            references: &references,
+            query,
+            ..AuditEvent::default()
+        };
+        // What is not noted is not given.
+        memory.audit().note(&event)?;
         match &reference {
             Reference::Block(id) => self.block(&memory, id, out),
             Reference::Payload { n, check, .. } => {

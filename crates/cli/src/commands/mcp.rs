@@ -110,7 +110,8 @@ fn serve(
     globals: &Globals,
     out: &Output,
 ) -> Result<Outcome, CliError> {
-    let (opening, told, records) = (globals.clone(), out.clone(), what.allow_record);
+    let opening = Globals { door: Some("mcp"), ..globals.clone() };
+    let (told, records) = (out.clone(), what.allow_record);
     let open = move || match records {
         true => store::open_for_writing(&opening, &told),
         false => store::open_for_search(&opening),

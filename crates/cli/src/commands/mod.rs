@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, help, behaviour.
 
+mod audit;
 mod backup;
 mod bench;
 mod blocks;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
     Backup(backup::Backup),
+    Audit(audit::Audit),
     Grant(grant::Grant),
     Forget(forget::Forget),
     Embedder(embedder::Embedder),
@@ -108,6 +110,7 @@ pub(crate) fn run(
         Command::Verify(verify) => verify.run(globals, out),
         Command::Doctor(doctor) => doctor.run(globals, out),
         Command::Compact(compact) => compact.run(globals, out),
+        Command::Audit(audit) => audit.run(globals, out),
         Command::Backup(backup) => backup.run(globals, out),
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),

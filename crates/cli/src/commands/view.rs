@@ -7,6 +7,7 @@ use crate::output::{Output, prompt};
 use crate::run::{Runs, last_sent};
 use crate::store;
 use clap::Args;
+use foldback::AuditEvent;
 use foldback_core::Budget;
 
 /// Print the prompt as the model would get it now
@@ -39,6 +40,11 @@ impl View {
         let todo = self.todo.todo;
         // A session of a todo that is not there would make it.
         memory.find(&todo)?;
+        memory.audit().note(&AuditEvent {
+            todo: Some(&todo),
+            what: "view",
+            ..AuditEvent::default()
+        })?;
         if self.sent {
             prompt::print(out, &todo, &last_sent(&Runs::of(globals)?, &todo)?, None)?;
             return Ok(Outcome::Done);

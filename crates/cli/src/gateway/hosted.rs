@@ -93,6 +93,13 @@ impl Providers {
             }
             _ => None,
         };
+        if self.record.is_some() && globals.settings.memory.redact {
+            return Err(CliError::Usage(
+                "--record keeps requests as they are, with the secrets in them, and memory.redact is to keep those out of \
+                 all files; one of the two was expected"
+                    .to_owned(),
+            ));
+        }
         config.traffic.clone_from(&self.record);
         config.recall = match self.recall.unwrap_or(RecallArg::Stream) {
             RecallArg::Off => RecallBy::Off,

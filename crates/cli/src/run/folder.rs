@@ -8,6 +8,8 @@ use data_encoding::BASE32_NOPAD;
 use foldback_agent::trajectory::write_trajectory;
 use foldback_agent::{FileJournal, Trajectory};
 use foldback_core::TodoId;
+use foldback_redaction::plain;
+use std::borrow::Cow;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +18,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The folders of a store's runs.
 pub(crate) struct Runs {
     dir: PathBuf,
+    /// Whether secrets are replaced before anything of them is kept.
+    redacts: bool,
 }
 
 /// One of them.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFolder {
     dir: PathBuf,
+    redacts: bool,
 }
 
 /// A run among others, or why it cannot be read.
@@ -32,7 +37,8 @@ const SLUG: usize = 28;
 
 impl Runs {
     pub(crate) fn of(globals: &Globals) -> Result<Self, CliError> {
-        Ok(Self { dir: store::folder(globals)?.join("runs") })
+        let redacts = globals.settings.memory.redact;
+        Ok(Self { dir: store::folder(globals)?.join("runs"), redacts })
     }
 
     /// A folder for a new run: of this name, or of one that is readable and new.
@@ -42,7 +48,7 @@ impl Runs {
         name: Option<TodoId>,
     ) -> Result<(TodoId, RunFolder), CliError> {
         private_folder(&self.dir)?;
-        let mut attempt = 0;
+        let (task, mut attempt) = (&*self.kept(task), 0);
         loop {
             let id = match &name {
                 Some(name) => name.clone(),
@@ -50,7 +56,7 @@ impl Runs {
             };
             let dir = self.dir.join(folder_name(&id));
             match fs::create_dir(&dir) {
-                Ok(()) => return Ok((id, RunFolder { dir })),
+                Ok(()) => return Ok((id, self.run_folder(dir))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match &name {
                     Some(name) => {
                         return Err(CliError::Usage(format!(
@@ -67,7 +73,7 @@ impl Runs {
 
     /// A name for a run with this task, which no other has.
     pub(crate) fn name_for(&self, task: &str) -> Result<TodoId, CliError> {
-        let mut attempt = 0;
+        let (task, mut attempt) = (&*self.kept(task), 0);
         loop {
             let id = new_id(task, attempt)?;
             if !self.dir.join(folder_name(&id)).exists() {
@@ -90,7 +96,7 @@ impl Runs {
             let Ok(id) = TodoId::new(&format!("{todo}:{turn}")) else { break };
             let dir = self.dir.join(folder_name(&id));
             match fs::create_dir(&dir) {
-                Ok(()) => return Ok((id, RunFolder { dir })),
+                Ok(()) => return Ok((id, self.run_folder(dir))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(failed(&dir, "made", source)),
             }
@@ -158,7 +164,16 @@ impl Runs {
 
     /// Where the run of this name is, if there is one.
     pub(super) fn folder(&self, id: &TodoId) -> RunFolder {
-        RunFolder { dir: self.dir.join(folder_name(id)) }
+        self.run_folder(self.dir.join(folder_name(id)))
+    }
+
+    fn run_folder(&self, dir: PathBuf) -> RunFolder {
+        RunFolder { dir, redacts: self.redacts }
+    }
+
+    /// A text as it is kept.
+    fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.redacts { plain(text) } else { Cow::Borrowed(text) }
     }
 
     /// Every run, the oldest first. What of one cannot be read is an error in its place.
@@ -168,7 +183,7 @@ impl Runs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(failed(&self.dir, "read", source)),
         };
-        let folders = entries.flatten().map(|entry| RunFolder { dir: entry.path() });
+        let folders = entries.flatten().map(|entry| self.run_folder(entry.path()));
         let mut runs: Vec<_> = folders
             .filter_map(|folder| match folder.read() {
                 Ok(record) => Some(Ok((folder, record?))),
@@ -183,6 +198,11 @@ impl Runs {
 }
 
 impl RunFolder {
+    /// A text as it is kept.
+    pub(super) fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.redacts { plain(text) } else { Cow::Borrowed(text) }
+    }
+
     /// The run's own folder to work in, for one that is given none.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.join("workspace")
@@ -207,7 +227,8 @@ impl RunFolder {
 
     /// The run's journal, for this process alone.
     pub(crate) fn journal(&self) -> Result<FileJournal, CliError> {
-        Ok(FileJournal::open(self.journal_path())?)
+        let journal = FileJournal::open(self.journal_path())?;
+        Ok(if self.redacts { journal.with_change(plain) } else { journal })
     }
 
     /// Keeps the record. It is written anew and takes the old one's place at once, so a kill leaves one
@@ -215,7 +236,7 @@ impl RunFolder {
     pub(crate) fn save(&self, record: &RunRecord) -> Result<(), CliError> {
         outfile::write(&self.record(), |out| {
             let json = serde_json::to_string_pretty(record).map_err(io::Error::from);
-            let written = json.and_then(|json| writeln!(out, "{json}"));
+            let written = json.and_then(|json| writeln!(out, "{}", self.kept(&json)));
             written.map_err(|source| failed(&self.record(), "written", source))
         })
     }
@@ -224,7 +245,13 @@ impl RunFolder {
     pub(crate) fn save_trajectory(&self, trajectory: &Trajectory) -> Result<(), CliError> {
         let path = self.trajectory();
         outfile::write(&path, |out| {
-            write_trajectory(trajectory, out).map_err(|source| failed(&path, "written", source))
+            let mut text = Vec::new();
+            let written = write_trajectory(trajectory, &mut text);
+            let written = written.and_then(|()| match str::from_utf8(&text) {
+                Ok(text) => out.write_all(self.kept(text).as_bytes()),
+                Err(_) => out.write_all(&text),
+            });
+            written.map_err(|source| failed(&path, "written", source))
         })
     }
 

@@ -52,11 +52,12 @@ pub(super) fn keep(folder: &RunFolder, request: &ChatRequest) {
         messages: request.messages.iter().map(|message| Exact(message.api_json())).collect(),
         tools: tools.iter().map(ToolJson::from).collect(),
     };
-    let written = serde_json::to_vec(&kept).map_err(io::Error::from).and_then(|json| {
+    let written = serde_json::to_string(&kept).map_err(io::Error::from).and_then(|json| {
+        let json = folder.kept(&json);
         let folder = path.parent().unwrap_or(&path);
         fs::create_dir_all(folder)?;
         let file = tempfile::NamedTempFile::new_in(folder)?;
-        fs::write(file.path(), json)?;
+        fs::write(file.path(), json.as_bytes())?;
         file.persist(&path).map_err(|error| error.error)
     });
     drop(written);

@@ -1,7 +1,7 @@
 //! `[memory]`: where messages are kept, what is stored outside of them, and how blocks are cut.
 
 use super::Wrong;
-use foldback::{ChunkerConfig, IndexConfig, OffloadPolicy, Options};
+use foldback::{ChunkerConfig, IndexConfig, OffloadPolicy, Options, Quota};
 use foldback_kv::Engine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +17,20 @@ pub(crate) struct MemorySettings {
     pub(crate) engine: String,
     /// The embedder of a new store.
     pub(crate) embedder: Option<String>,
+    /// Whether secrets are replaced by marks before anything of them is stored.
+    pub(crate) redact: bool,
+    /// The file of the key that what is replaced is sealed with.
+    pub(crate) redaction_key_file: Option<PathBuf>,
+    /// Whether each load, search and tool call is noted.
+    pub(crate) audit: bool,
+    /// The most messages of a todo.
+    pub(crate) max_messages: Option<u64>,
+    /// The most closed blocks of a todo.
+    pub(crate) max_blocks: Option<u32>,
+    /// The most bytes of a todo's messages.
+    pub(crate) max_bytes: Option<u64>,
+    /// The most bytes of one payload.
+    pub(crate) max_payload_bytes: Option<u64>,
     /// Texts of more tokens than this are stored outside the conversation.
     pub(crate) offload_tokens: usize,
     /// The same for single tools, by name.
@@ -51,6 +65,13 @@ impl Default for MemorySettings {
             store: None,
             engine: Engine::default().name().to_owned(),
             embedder: None,
+            redact: false,
+            redaction_key_file: None,
+            audit: false,
+            max_messages: None,
+            max_blocks: None,
+            max_bytes: None,
+            max_payload_bytes: None,
             offload_tokens: OffloadPolicy::default().tokens,
             offload_tool_tokens: BTreeMap::new(),
             block_min: chunker.min(),
@@ -89,7 +110,12 @@ impl MemorySettings {
             .with_index_after_passages(self.index_after_passages)
             .with_hnsw_after_vectors(self.graph_after_vectors)
             .with_cache_bytes(self.search_cache_mib << 20);
-        options.with_offload(offload).with_chunker(chunker).with_index(index)
+        let quota = Quota::default()
+            .with_messages(self.max_messages)
+            .with_blocks(self.max_blocks)
+            .with_bytes(self.max_bytes)
+            .with_payload_bytes(self.max_payload_bytes);
+        options.with_offload(offload).with_chunker(chunker).with_index(index).with_quota(quota)
     }
 
     pub(super) fn check(&self) -> Result<(), Wrong> {

@@ -69,12 +69,14 @@ impl Settings {
         Kept { memory, view, agent, flow, tools, search }
     }
 
-    /// These as a run has kept them, with the models and the store of today.
+    /// These as a run has kept them, with the models and the store of today, and how that is kept.
     pub(crate) fn going_on(self, kept: Kept) -> Self {
         let Kept { memory, view, agent, flow, tools, search } = kept;
-        let MemorySettings { store, engine, embedder, .. } = self.memory;
-        let memory = MemorySettings { store, engine, embedder, ..memory };
-        Self { memory, view, agent, flow, tools, search, ..self }
+        let MemorySettings { store, engine, embedder, redact, redaction_key_file, audit, .. } =
+            self.memory;
+        let today =
+            MemorySettings { store, engine, embedder, redact, redaction_key_file, audit, ..memory };
+        Self { memory: today, view, agent, flow, tools, search, ..self }
     }
 
     /// Refuses what no type can refuse.

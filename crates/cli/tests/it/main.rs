@@ -11,6 +11,7 @@ mod provider;
 mod shell;
 mod slowly;
 
+mod audit;
 mod bad_input;
 mod bench_gateway;
 #[cfg(feature = "lab")]
@@ -49,6 +50,7 @@ mod reach;
 mod real_servers;
 mod record;
 mod recorded;
+mod redaction;
 mod replay;
 mod report;
 mod run;

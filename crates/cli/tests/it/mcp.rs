@@ -29,7 +29,11 @@ fn serving(shell: &Shell, args: &[&str]) -> Command {
 
 impl Served {
     fn start(shell: &Shell, args: &[&str]) -> Self {
-        let mut child = serving(shell, args).spawn().unwrap();
+        Self::of(&mut serving(shell, args))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut served = Self { child, input, output };
@@ -77,6 +81,28 @@ fn rc1_a_client_that_goes_away_ends_the_server() {
     assert_eq!(served.leave(), Some(0));
     let unbegun = serving(&shell, &[]).stdin(Stdio::null()).output().unwrap();
     assert!(unbegun.status.success() && unbegun.stdout.is_empty(), "{unbegun:?}");
+}
+
+/// S16, S8: a server is a door of its own in the audit log, and what it records is redacted.
+#[test]
+fn s16_a_server_notes_what_is_looked_up() {
+    let shell = Shell::with_quay();
+    let mut command = serving(&shell, &["--todo", "quay", "--allow-record"]);
+    command.env("FOLDBACK_MEMORY_AUDIT", "true").env("FOLDBACK_MEMORY_REDACT", "true");
+    let mut served = Served::of(&mut command);
+    served.call("search_block", &json!({"query": "max_attempts"}));
+    served.call("load", &json!({"ref": "b_quay_999"}));
+    served.call("record", &json!({"text": "password: Kx7!mQ2zP"}));
+    assert_eq!(served.leave(), Some(0));
+    let lines = shell.ok(&["--json", "audit"]).json_lines();
+    let told =
+        |n: usize| (lines[n]["door"].clone(), lines[n]["what"].clone(), lines[n]["error"].clone());
+    assert_eq!(told(0), (json!("mcp"), json!("search_block"), json!(false)));
+    assert_eq!(told(1), (json!("mcp"), json!("load"), json!(true)));
+    assert_eq!(told(2), (json!("mcp"), json!("record"), json!(false)));
+    assert_eq!(lines[3]["clean"], true);
+    let kept = shell.ok(&["export", "--todo", "quay"]);
+    assert!(kept.text().contains("password: [redacted password 1]"), "{kept:?}");
 }
 
 /// RC1: what can be reached from elsewhere is not listened on.

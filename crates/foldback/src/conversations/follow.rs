@@ -5,7 +5,8 @@ use crate::error::Failure;
 use crate::{Error, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
 use foldback_kv::{Todo, retry};
-use foldback_transcript::{Conversation, without_lines};
+use foldback_transcript::Conversation;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -32,19 +33,19 @@ impl Followed {
 struct Held(HashMap<u128, usize>);
 
 impl Held {
-    fn add(&mut self, message: &Message) {
-        *self.0.entry(key(message)).or_default() += 1;
+    fn add(&mut self, said: &str) {
+        *self.0.entry(key(said)).or_default() += 1;
     }
 
     /// Takes one that says the same out, if there is one.
-    fn take(&mut self, message: &Message) -> bool {
-        let count = self.0.get_mut(&key(message)).filter(|count| **count > 0);
+    fn take(&mut self, said: &str) -> bool {
+        let count = self.0.get_mut(&key(said)).filter(|count| **count > 0);
         count.map(|count| *count -= 1).is_some()
     }
 }
 
-fn key(message: &Message) -> u128 {
-    xxh3_128(without_lines(message).as_bytes())
+fn key(said: &str) -> u128 {
+    xxh3_128(said.as_bytes())
 }
 
 impl Conversations<'_> {
@@ -69,10 +70,11 @@ impl Conversations<'_> {
         if let Some(other) =
             but.map(|other| self.memory.registry.find(other)).transpose()?.flatten()
         {
-            self.each_held(&other, |message| passed.add(message))?;
+            self.each_held(&other, |said| passed.add(said))?;
         }
         let all = conversation.messages.iter().take(settled);
-        let all: Vec<_> = all.filter(|message| !passed.take(message)).collect();
+        let all = all.map(|message| (self.memory.compared(message), message));
+        let all: Vec<_> = all.filter(|(said, _)| !passed.take(said)).collect();
         if all.is_empty() {
             let followed = Followed { todo: todo.clone(), len: 0, beyond: Held::default() };
             return Ok(Some((followed, Vec::new())));
@@ -96,7 +98,8 @@ impl Conversations<'_> {
         followed: &mut Followed,
         messages: &[Message],
     ) -> Result<Vec<Recorded>, Error> {
-        let new = messages.iter().filter(|message| !followed.beyond.take(message));
+        let mut is_known = |message: &Message| followed.beyond.take(&self.memory.compared(message));
+        let new = messages.iter().filter(|message| !is_known(message));
         let new: Vec<Message> = new.cloned().collect();
         if new.is_empty() {
             return Ok(Vec::new());
@@ -112,26 +115,27 @@ impl Conversations<'_> {
         self,
         todo: &TodoId,
         conversation: &Conversation,
-        all: &[&Message],
+        all: &[(Cow<'_, str>, &Message)],
     ) -> Result<Option<(Followed, Vec<Recorded>)>, Error> {
         let todo = self.memory.registry.create(todo, b"")?;
         let head = self.memory.kv.head(todo.no())?;
         let (mut held, mut same, mut len) = (Held::default(), 0, 0);
-        self.each_held(&todo, |message| {
-            let is_next = |next: &&&Message| without_lines(next) == without_lines(message);
-            match all.get(same).filter(|_| same as u64 == len).filter(is_next) {
+        self.each_held(&todo, |said| {
+            match all.get(same).filter(|(next, _)| same as u64 == len && next == said) {
                 Some(_) => same += 1,
-                None => held.add(message),
+                None => held.add(said),
             }
             len += 1;
         })?;
         let (before, behind) = all.split_at(same);
-        let speaks = |message: &&Message| !matches!(message.role(), Role::System | Role::Developer);
+        let speaks = |(_, message): &(Cow<'_, str>, &Message)| {
+            !matches!(message.role(), Role::System | Role::Developer)
+        };
         if same as u64 != len && !behind.is_empty() && !before.iter().any(speaks) {
             return Ok(None);
         }
-        let new = behind.iter().filter(|message| !held.take(message));
-        let new: Vec<Message> = new.map(|message| Message::clone(message)).collect();
+        let new = behind.iter().filter(|(said, _)| !held.take(said));
+        let new: Vec<Message> = new.map(|(_, message)| Message::clone(message)).collect();
         self.keep(&todo, head, conversation)?;
         let id = todo.id().clone();
         let mut session = Session::resume(self.memory.clone(), todo)?;
@@ -140,13 +144,14 @@ impl Conversations<'_> {
         Ok(Some((followed, recorded)))
     }
 
-    /// Gives all messages of a todo, in order.
-    fn each_held(self, todo: &Todo, mut take: impl FnMut(&Message)) -> Result<(), Error> {
+    /// Gives what all messages of a todo say, in order.
+    fn each_held(self, todo: &Todo, mut take: impl FnMut(&str)) -> Result<(), Error> {
         let len = self.len(todo)?;
         let mut from = 0;
         while from < len {
             let to = len.min(from + PER_READ);
-            texts::exact_messages(self.memory, todo, from..to)?.iter().for_each(&mut take);
+            let held = texts::exact_messages(self.memory, todo, from..to)?;
+            held.iter().for_each(|message| take(&self.memory.compared(message)));
             from = to;
         }
         Ok(())

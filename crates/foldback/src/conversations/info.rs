@@ -6,7 +6,7 @@ use crate::Error;
 use crate::error::Failure;
 use foldback_blockstore::Origin;
 use foldback_core::{Timestamp, TodoId};
-use foldback_kv::{Registry, Todo, retry};
+use foldback_kv::{Batch, Expect, Key, Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -159,6 +159,26 @@ impl Conversations<'_> {
         }
     }
 
+    /// The record of an envelope that is stored otherwise than it came.
+    fn sealed_envelope(
+        self,
+        todo: &Todo,
+        envelope: &Envelope,
+    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
+        if self.memory.redaction.is_none()
+            || envelope.with_texts(|text| self.memory.redacted(text)) == *envelope
+        {
+            return Ok(None);
+        }
+        self.memory.sealed_envelope(todo, &write(envelope)?)
+    }
+
+    /// What stood around the messages of a conversation as it came, where that was sealed.
+    pub(super) fn revealed_envelope(self, todo: &Todo) -> Result<Option<Envelope>, Error> {
+        let bytes = self.memory.revealed_envelope(todo)?;
+        bytes.map(|bytes| read(todo.id(), &bytes)).transpose()
+    }
+
     /// Keeps id and envelope of the conversation that goes into the todo, in one transaction, if the
     /// todo's head is still `head`.
     pub(super) fn keep(
@@ -167,13 +187,21 @@ impl Conversations<'_> {
         head: u64,
         conversation: &Conversation,
     ) -> Result<(), Error> {
-        let envelope = write(&conversation.envelope)?;
+        let sealed = self.sealed_envelope(todo, &conversation.envelope)?;
+        let envelope = match &self.memory.redaction {
+            Some(_) => write(&conversation.envelope.with_texts(|text| self.memory.redacted(text)))?,
+            None => write(&conversation.envelope)?,
+        };
         let info = write(&Info {
             foreign_id: conversation.id.clone().filter(|id| id != todo.id().as_str()),
             attached: Some(Seal::of(&envelope)),
             origin: Some(origin_in(&conversation.envelope)),
         })?;
         if self.memory.registry.info(todo)? != info {
+            if let Some(put) = sealed {
+                let expect = Some(Expect { todo: todo.no(), head, next: head });
+                self.memory.kv.commit(Batch { expect, put: vec![put], ..Batch::default() })?;
+            }
             self.memory.registry.set(todo, head, &info, &envelope)?;
         }
         Ok(())
@@ -227,7 +255,7 @@ fn read<T: Default + for<'a> Deserialize<'a>>(todo: &TodoId, bytes: &[u8]) -> Re
 mod tests {
     use super::*;
     use crate::{Memory, Options};
-    use foldback_kv::{Batch, Delete, Key, Space};
+    use foldback_kv::{Delete, Space};
     use foldback_transcript::read_bytes;
 
     /// A conversation of so many messages, and a key beside them of so many bytes.

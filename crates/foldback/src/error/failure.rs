@@ -54,6 +54,39 @@ pub(crate) enum Failure {
     /// The system gave no random bytes for the secret of a store.
     #[error("the secret of the store could not be made: {0}")]
     Random(getrandom::Error),
+    /// A text is no key for removed secrets.
+    #[error(
+        "a key for removed secrets has 32 bytes, as 64 hexadecimal digits or in base64 (`openssl rand -hex 32` makes one)"
+    )]
+    RedactionKey,
+    /// What was removed is to be read, and there is no key.
+    #[error("what was removed can be read with the key that it was sealed with, and none is given")]
+    NoRedactionKey,
+    /// What was removed was sealed with another key, or is damaged.
+    #[error(
+        "what was removed from todo {todo} was sealed with another key than the one given, or is damaged"
+    )]
+    Sealed {
+        /// The todo.
+        todo: TodoId,
+    },
+    /// What is looked up is to be noted, and there is no folder to note it in.
+    #[error("an audit log is kept in the store's folder, and a store in memory has none")]
+    NoAuditFolder,
+    /// A todo may not hold as much.
+    #[error(
+        "todo {todo} may hold {most} {what} at most ({setting}), and this would be more; nothing of it was recorded"
+    )]
+    Quota {
+        /// The todo.
+        todo: TodoId,
+        /// What is bounded.
+        what: &'static str,
+        /// The bound.
+        most: u64,
+        /// The setting that names it.
+        setting: &'static str,
+    },
     /// There is no such todo.
     #[error("the store holds no todo {0}; `todos` lists those it holds")]
     NoTodo(TodoId),

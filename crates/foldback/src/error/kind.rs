@@ -36,8 +36,10 @@ pub enum ErrorKind {
     Unsupported,
     /// An argument, a setting or a text makes no sense.
     InvalidInput,
-    /// A todo was to grant or return what is not its to give.
+    /// A todo was to grant or return what is not its to give, or a key opens nothing.
     NotPermitted,
+    /// A todo holds as much as it may; everything before is there.
+    Quota,
     /// The embedder failed.
     Embedder,
     /// The file system refused.
@@ -70,14 +72,19 @@ impl ErrorKind {
             Failure::Chunker(_)
             | Failure::Scale { .. }
             | Failure::Id(_)
+            | Failure::RedactionKey
+            | Failure::NoRedactionKey
+            | Failure::NoAuditFolder
             | Failure::Message(_)
             | Failure::Transcript(_)
             | Failure::TodoList(_) => Self::InvalidInput,
             Failure::NotOwn { .. }
             | Failure::ToItself(_)
             | Failure::NotReturned { .. }
+            | Failure::Sealed { .. }
             | Failure::NotChild { .. }
             | Failure::NoParent(_) => Self::NotPermitted,
+            Failure::Quota { .. } => Self::Quota,
             Failure::Embed(_) => Self::Embedder,
             Failure::Io { .. } | Failure::Random(_) => Self::Io,
             Failure::Internal(_) => Self::Internal,

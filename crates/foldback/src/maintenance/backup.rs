@@ -2,6 +2,7 @@
 
 use super::Maintenance;
 use crate::Error;
+use crate::audit::AuditLog;
 use foldback_kv::Error as KvError;
 use std::path::Path;
 
@@ -45,6 +46,7 @@ impl Maintenance<'_> {
         // Payload files never change, and each is there before the record that names it and until
         // that is gone: copied after the records, none is missing.
         self.memory.payloads.backup(&dir.join("payloads"))?;
-        Ok(())
+        // The records know how far the log goes at least: copied after them, it goes that far.
+        AuditLog::of(self.memory).copy_into(dir)
     }
 }

@@ -100,7 +100,8 @@ impl Rounds {
     /// Where that fails, the client goes on with what it knows.
     pub(super) fn park(&self, parked: &Parked, answer: &str) {
         let message = message_of(self.api, answer);
-        let read = message.and_then(|message| Facts::of(self.api, message.get()).ok());
+        let redacts = self.recall.memory.is_redacting();
+        let read = message.and_then(|message| Facts::of(self.api, message.get(), redacts).ok());
         let Some(message) = read else {
             (self.recall.log)("what was looked up in a turn is not kept: its answer broke off");
             return;

@@ -12,6 +12,8 @@ mod ledger;
 mod mixed_turns;
 mod passing;
 mod played_client;
+mod quota;
 mod recording;
+mod redaction;
 mod traffic;
 mod world;

@@ -1,0 +1,58 @@
+//! S16, S10: what was looked up is noted; what a todo may hold is bounded.
+
+use crate::shell::{Ran, Shell, line, quay};
+use serde_json::json;
+
+fn with(shell: &Shell, variable: &str, value: &str, args: &[&str]) -> Ran {
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(args).env(variable, value);
+    Ran::of(command.output().unwrap())
+}
+
+#[test]
+fn s16_commands_are_noted_and_a_changed_line_is_named() {
+    let shell = Shell::with_quay();
+    let audited = |args: &[&str]| with(&shell, "FOLDBACK_MEMORY_AUDIT", "true", args);
+    assert_eq!(audited(&["search", "--todo", "quay", "retry limit"]).code, 0);
+    assert_eq!(audited(&["load", "--todo", "quay", "b_001"]).code, 0);
+    assert_eq!(audited(&["view", "--todo", "quay"]).code, 0);
+    let lines = shell.ok(&["--json", "audit", "--todo", "quay"]).json_lines();
+    let told: Vec<_> = lines.iter().map(|line| (&line["door"], &line["what"])).collect();
+    let (door, end) = (json!("cli"), json!(null));
+    let expected = [json!("search"), json!("load"), json!("view")];
+    assert_eq!(told[..3], expected.each_ref().map(|what| (&door, what)));
+    assert_eq!(told[3], (&end, &end));
+    assert_eq!(lines[1]["asked"], json!(["b_quay_001"]));
+    assert_eq!(lines[3], json!({"lines": 3, "clean": true, "broken_line": null, "why": null}));
+    assert_eq!(shell.ok(&["audit", "--query", "retry limit"]).text().lines().count(), 1);
+    assert_eq!(shell.ok(&["audit", "--since", "2999-01-01"]).text(), "");
+    assert_eq!(shell.run(&["audit", "--since", "noon"]).code, 2);
+
+    let path = shell.store().join("audit.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("retry limit"));
+    std::fs::write(&path, text.replace("b_quay_001", "b_quay_002")).unwrap();
+    let broken = shell.run(&["--json", "audit"]);
+    assert_eq!(broken.code, 1, "{broken:?}");
+    assert_eq!(broken.json_lines().pop().unwrap()["clean"], false);
+    for command in ["verify", "doctor"] {
+        let found = shell.run(&[command]);
+        assert!(
+            found.code == 1 && found.text().contains("audit log is broken at line"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn s10_an_import_over_a_bound_says_which() {
+    let shell = Shell::new();
+    let file = shell.write("quay.jsonl", line("quay", quay()));
+    let refused = with(&shell, "FOLDBACK_MEMORY_MAX_MESSAGES", "3", &["import", &file]);
+    assert_ne!(refused.code, 0);
+    for said in ["todo quay", "3 messages", "memory.max_messages"] {
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    let more = quay().len().to_string();
+    assert_eq!(with(&shell, "FOLDBACK_MEMORY_MAX_MESSAGES", &more, &["import", &file]).code, 0);
+}

@@ -1,0 +1,222 @@
+//! What was asked of a store, and what it gave: an append-only log that tells of its own changes.
+
+mod check;
+mod line;
+mod log;
+
+pub use check::{AuditFilter, AuditReport};
+pub use line::AuditLine;
+pub(crate) use log::Log;
+
+use crate::error::Failure;
+use crate::memory::Shared;
+use crate::secret::Secret;
+use crate::{Error, Memory};
+use foldback_blockstore::Hit;
+use foldback_core::{Reference, TodoId, ToolCall};
+use foldback_disclosure::Answer;
+use line::Asked;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// The log's name in the store's folder.
+const FILE: &str = "audit.jsonl";
+
+/// That what is looked up in a store is noted: see [`Options::audit`](crate::Options::audit).
+///
+/// ```
+/// use foldback::core::{Message, TodoId};
+/// use foldback::{Audit, AuditFilter, Memory, Options};
+///
+/// let dir = tempfile::tempdir()?;
+/// let memory = Memory::open(dir.path(), Options::default().with_audit(Audit::new("example")))?;
+/// let todo = TodoId::new("trip")?;
+/// memory.session(&todo)?.record(Message::user("The ferry leaves at nine."))?;
+/// memory.recall(&todo, "search_block", r#"{"query": "ferry"}"#)?;
+///
+/// let report = memory.audit().read(&AuditFilter::default(), |line| {
+///     assert_eq!((line.door.as_str(), line.what.as_str()), ("example", "search_block"));
+///     assert_eq!(line.given, ["b_trip_001"]);
+/// })?;
+/// assert_eq!((report.lines, report.broken), (1, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Audit {
+    door: String,
+}
+
+impl Audit {
+    /// A log in which this memory is named so: the way by which a program or a person came.
+    #[must_use]
+    pub fn new(door: &str) -> Self {
+        Self { door: door.to_owned() }
+    }
+}
+
+/// Something that was looked up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditEvent<'e> {
+    /// The todo in which; `None` for all of them.
+    pub todo: Option<&'e TodoId>,
+    /// What was done: `search_block`, `load`, `grant`, ...
+    pub what: &'e str,
+    /// The references that were named.
+    pub references: &'e [String],
+    /// What else was asked. Of it a keyed digest is noted.
+    pub query: Option<&'e str>,
+    /// The references to what was given.
+    pub given: &'e [String],
+    /// Whether it was refused or led to nothing.
+    pub is_error: bool,
+}
+
+/// The log of what was looked up in a store.
+#[derive(Clone, Copy)]
+pub struct AuditLog<'a> {
+    memory: &'a Shared,
+}
+
+impl Memory {
+    /// The log of what was looked up. It can be read whether or not this memory adds to it.
+    #[must_use]
+    pub fn audit(&self) -> AuditLog<'_> {
+        AuditLog::of(&self.shared)
+    }
+}
+
+impl<'a> AuditLog<'a> {
+    pub(crate) fn of(memory: &'a Shared) -> Self {
+        Self { memory }
+    }
+
+    /// Notes something that was looked up in another way than by the memory's own methods, which note themselves.
+    /// Without [`Options::audit`](crate::Options::audit) it does nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written. What was looked up should not be given out then.
+    pub fn note(self, event: &AuditEvent<'_>) -> Result<(), Error> {
+        self.memory.note(event)
+    }
+}
+
+/// What a tool's arguments ask.
+#[derive(Default, Deserialize)]
+struct Arguments {
+    r#ref: Option<String>,
+    query: Option<String>,
+    pattern: Option<String>,
+}
+
+impl Shared {
+    pub(crate) fn note(&self, event: &AuditEvent<'_>) -> Result<(), Error> {
+        match &self.audit {
+            Some(log) => log.append((self.clock)(), event, self.kv.as_ref()),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes a call of a recall tool and its answer.
+    pub(crate) fn note_call(
+        &self,
+        todo: Option<&TodoId>,
+        tool: &str,
+        arguments: &str,
+        answer: &Answer,
+    ) -> Result<(), Error> {
+        if self.audit.is_none() {
+            return Ok(());
+        }
+        let read: Option<Arguments> = serde_json::from_str(arguments).ok();
+        // What is no call is asked all the same.
+        let all = read.is_none().then_some(arguments);
+        let read = read.unwrap_or_default();
+        let references: Vec<String> = read.r#ref.into_iter().map(|one| shortened(&one)).collect();
+        self.note(&AuditEvent {
+            todo,
+            what: tool,
+            references: &references,
+            query: read.query.as_deref().or(read.pattern.as_deref()).or(all),
+            given: &answer.references,
+            is_error: answer.is_error,
+        })
+    }
+
+    /// Notes a search and what it found.
+    pub(crate) fn note_search(
+        &self,
+        todo: Option<&TodoId>,
+        query: &str,
+        hits: &[Hit],
+    ) -> Result<(), Error> {
+        if self.audit.is_none() {
+            return Ok(());
+        }
+        let given: Vec<String> =
+            hits.iter().map(|hit| hit.block.header.block_id.to_string()).collect();
+        let (query, given) = (Some(query), &*given);
+        self.note(&AuditEvent { todo, what: "search", query, given, ..AuditEvent::default() })
+    }
+
+    /// Notes references that were named, and whether they were given.
+    pub(crate) fn note_references(
+        &self,
+        todo: &TodoId,
+        what: &str,
+        references: &[Reference],
+        is_given: bool,
+    ) -> Result<(), Error> {
+        if self.audit.is_none() {
+            return Ok(());
+        }
+        let references: Vec<String> = references.iter().map(ToString::to_string).collect();
+        let given = if is_given { &*references } else { &[] };
+        let (todo, references) = (Some(todo), &*references);
+        self.note(&AuditEvent { todo, what, references, given, ..AuditEvent::default() })
+    }
+
+    /// As [`note_call`](Self::note_call), of a call.
+    pub(crate) fn note_tool(
+        &self,
+        todo: &TodoId,
+        call: &ToolCall,
+        answer: &Answer,
+    ) -> Result<(), Error> {
+        self.note_call(Some(todo), &call.name, &call.arguments, answer)
+    }
+
+    /// Where the log is; `None` in memory.
+    fn audit_path(&self) -> Option<PathBuf> {
+        Some(self.dir.as_ref()?.join(FILE))
+    }
+}
+
+/// A reference as a model wrote it, which may be anything.
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+/// What digests and checks of a store's log are keyed with.
+fn key_of(secret: &Secret) -> [u8; 32] {
+    blake3::derive_key("foldback 2026-11-26 audit log", secret)
+}
+
+/// The log of a memory that is opened so.
+pub(crate) fn log_of(
+    audit: Option<&Audit>,
+    dir: Option<&PathBuf>,
+    secret: &Secret,
+    is_writable: bool,
+) -> Result<Option<Log>, Error> {
+    let Some(audit) = audit else { return Ok(None) };
+    let Some(dir) = dir else { return Err(Failure::NoAuditFolder.into()) };
+    Log::open(&dir.join(FILE), &audit.door, key_of(secret), is_writable).map(Some)
+}
+
+/// What is asked of a log: what names it without its words.
+fn asked<'e>(event: &AuditEvent<'e>, key: &[u8; 32]) -> Asked<'e> {
+    Asked { references: event.references, query: event.query.map(|query| line::digest(key, query)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Reading the log, and whether it is what was written.
+
+use super::line::{AuditLine, End, digest, read};
+use super::log::anchor_of;
+use super::{AuditLog, FILE, key_of};
+use crate::Error;
+use crate::error::Failure;
+use foldback_core::{Timestamp, TodoId};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+
+/// Which lines of the log are wanted. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Of this todo.
+    pub todo: Option<TodoId>,
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// In which this was asked, word for word.
+    pub query: Option<String>,
+}
+
+/// What a look at the log found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditReport {
+    /// How many lines it has that follow on each other.
+    pub lines: u64,
+    /// The first line that is broken, counted from 1 in the file, and what is wrong with it.
+    pub broken: Option<(u64, String)>,
+}
+
+impl AuditLog<'_> {
+    /// Copies the log, if there is one, into another store's folder.
+    pub(crate) fn copy_into(self, dir: &Path) -> Result<(), Error> {
+        let Some(path) = self.memory.audit_path().filter(|path| path.exists()) else {
+            return Ok(());
+        };
+        let copy = || {
+            let file = File::open(&path)?;
+            // While a line is being written, it would be copied by half.
+            file.lock_shared()?;
+            let to = dir.join(FILE);
+            std::fs::copy(&path, &to)?;
+            File::open(&to)?.sync_all()
+        };
+        copy().map_err(|source| Failure::Io { path: path.clone(), source }.into())
+    }
+
+    /// Gives the lines that are wanted, in the order in which they were written, up to the first that is broken; says
+    /// whether one is. A log that was cut off is told by what the store knows of its end, which is told it every 64 lines
+    /// and when a memory that writes is closed.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or the store fails. A store without a log has none.
+    pub fn read(
+        self,
+        filter: &AuditFilter,
+        mut take: impl FnMut(AuditLine),
+    ) -> Result<AuditReport, Error> {
+        let mut report = AuditReport::default();
+        let (Some(path), anchor) = (self.memory.audit_path(), anchor_of(self.memory.kv.as_ref())?)
+        else {
+            return Ok(report);
+        };
+        let io = |source| Error::from(Failure::Io { path: path.clone(), source });
+        let key = key_of(&self.memory.secret());
+        let query = filter.query.as_deref().map(|query| digest(&key, query));
+        let is_wanted = |line: &AuditLine| {
+            filter.todo.as_ref().is_none_or(|todo| line.todo.as_deref() == Some(todo.as_str()))
+                && filter.since.is_none_or(|since| Timestamp::parse(&line.at) >= Some(since))
+                && query.as_ref().is_none_or(|query| line.query.as_ref() == Some(query))
+        };
+        let mut file = match File::open(&path) {
+            Ok(file) => {
+                // While a line is being written, it is no broken one.
+                file.lock_shared().map_err(io)?;
+                Some(BufReader::new(file))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(io(source)),
+        };
+        let (mut end, mut bytes, mut place) = (End::begin(), Vec::new(), 0);
+        while let Some(file) = &mut file {
+            bytes.clear();
+            if file.read_until(b'\n', &mut bytes).map_err(io)? == 0 {
+                break;
+            }
+            place += 1;
+            let is_whole = bytes.pop_if(|byte| *byte == b'\n').is_some();
+            let line = match read(&key, &end, &bytes) {
+                Ok(line) if is_whole => line,
+                Ok(_) => {
+                    report.broken = Some((place, "its end is missing".to_owned()));
+                    break;
+                }
+                Err(why) => {
+                    report.broken = Some((place, why));
+                    break;
+                }
+            };
+            end = End { n: line.n, check: line.check.clone() };
+            if let Some(known) = anchor.as_ref().filter(|known| known.n == end.n)
+                && known.check != end.check
+            {
+                report.broken = Some((place, "the store knows of another line here".to_owned()));
+                break;
+            }
+            report.lines += 1;
+            if is_wanted(&line) {
+                take(line);
+            }
+        }
+        let known = anchor.map_or(0, |known| known.n);
+        if report.broken.is_none() && end.n < known {
+            let why = format!("the log ends before it, and the store knows of {known} lines");
+            report.broken = Some((end.n + 1, why));
+        }
+        Ok(report)
+    }
+}

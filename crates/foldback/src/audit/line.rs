@@ -1,0 +1,136 @@
+//! A line of the log.
+
+use super::AuditEvent;
+use foldback_core::{Timestamp, TodoId};
+use serde::{Deserialize, Serialize};
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// Its number, from 1 on.
+    pub n: u64,
+    /// When it was written, as RFC 3339 has it.
+    pub at: String,
+    /// The way by which it came: `cli`, `mcp`, `gateway`, `run`, or a program's name for itself.
+    pub door: String,
+    /// The todo; `None` for all of them.
+    #[serde(default)]
+    pub todo: Option<String>,
+    /// What was done: `search_block`, `load`, `grant`, ...
+    pub what: String,
+    /// The references that were named.
+    #[serde(default)]
+    pub asked: Vec<String>,
+    /// A keyed digest of what else was asked, as 32 hexadecimal digits.
+    #[serde(default)]
+    pub query: Option<String>,
+    /// The references to what was given.
+    #[serde(default)]
+    pub given: Vec<String>,
+    /// Whether it was refused or led to nothing.
+    #[serde(default)]
+    pub error: bool,
+    /// The check of the line before.
+    pub before: String,
+    /// A keyed digest of that and of this line up to here.
+    pub check: String,
+}
+
+/// A line as it is written, but for its end.
+#[derive(Serialize)]
+pub(super) struct Written<'e> {
+    pub(super) n: u64,
+    pub(super) at: String,
+    pub(super) door: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) todo: Option<&'e TodoId>,
+    pub(super) what: &'e str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(super) asked: &'e [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) query: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(super) given: &'e [String],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) error: bool,
+    pub(super) before: &'e str,
+}
+
+/// What is asked.
+pub(super) struct Asked<'e> {
+    pub(super) references: &'e [String],
+    pub(super) query: Option<String>,
+}
+
+/// Where the log ends: its last line, and the check of that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) n: u64,
+    pub(super) check: String,
+}
+
+impl End {
+    /// Of a log without lines.
+    pub(super) fn begin() -> Self {
+        Self { n: 0, check: "0".repeat(2 * BYTES) }
+    }
+}
+
+/// The bytes of digests.
+const BYTES: usize = 16;
+
+/// What stands before the check of a line, which is its last key.
+const CHECK: &str = ",\"check\":\"";
+
+/// The bytes of the line behind an end, with its line break, and the end behind it.
+pub(super) fn write(
+    key: &[u8; 32],
+    end: &End,
+    at: Timestamp,
+    door: &str,
+    event: &AuditEvent<'_>,
+) -> Result<(String, End), serde_json::Error> {
+    let asked = super::asked(event, key);
+    let mut line = serde_json::to_string(&Written {
+        n: end.n + 1,
+        at: at.to_rfc3339(),
+        door,
+        todo: event.todo,
+        what: event.what,
+        asked: asked.references,
+        query: asked.query,
+        given: event.given,
+        error: event.is_error,
+        before: &end.check,
+    })?;
+    line.pop();
+    let check = digest(key, &line);
+    line.push_str(CHECK);
+    line.push_str(&check);
+    line.push_str("\"}\n");
+    Ok((line, End { n: end.n + 1, check }))
+}
+
+/// A line that follows on an end, without its line break; or what is wrong with it.
+pub(super) fn read(key: &[u8; 32], end: &End, line: &[u8]) -> Result<AuditLine, String> {
+    let text = str::from_utf8(line).map_err(|_| "it is no text".to_owned())?;
+    let read: AuditLine =
+        serde_json::from_str(text).map_err(|_| "it is no line of this log".to_owned())?;
+    let said = text.rsplit_once(CHECK).map(|(said, _)| said).unwrap_or_default();
+    if digest(key, said) != read.check {
+        return Err("it was changed: its check is another".to_owned());
+    }
+    if read.before != end.check || read.n != end.n + 1 {
+        return Err(format!(
+            "it follows on another line than the one before it: line {} was expected",
+            end.n + 1
+        ));
+    }
+    Ok(read)
+}
+
+/// A keyed digest of a text.
+pub(super) fn digest(key: &[u8; 32], text: &str) -> String {
+    let hash = blake3::keyed_hash(key, text.as_bytes());
+    data_encoding::HEXLOWER.encode(hash.as_bytes().get(..BYTES).unwrap_or_default())
+}

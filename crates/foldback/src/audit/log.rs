@@ -1,0 +1,154 @@
+//! Adding to the log.
+
+use super::AuditEvent;
+use super::line::{AuditLine, End, write};
+use crate::Error;
+use crate::error::Failure;
+use foldback_core::Timestamp;
+use foldback_kv::{Batch, Error as KvError, Key, Kv, Space};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Records of the whole store have the number of no todo.
+const ANCHOR: Key = Key { space: Space::Meta, todo: 0, n: 5 };
+
+/// After so many lines the store is told where the log ends.
+const PER_ANCHOR: u64 = 64;
+
+/// The last line is looked for in so many bytes first.
+const TAIL: u64 = 4 << 10;
+
+/// The log of a store, open for adding to it. Other processes may add to it, too.
+pub(crate) struct Log {
+    path: PathBuf,
+    door: String,
+    key: [u8; 32],
+    /// Whether the store's records can be written.
+    is_writable: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    /// How long the file was when this process wrote last, and where the log ended there.
+    length: u64,
+    end: End,
+    /// The number of the last line that the store knows of.
+    anchored: u64,
+}
+
+impl Log {
+    pub(super) fn open(
+        path: &Path,
+        door: &str,
+        key: [u8; 32],
+        is_writable: bool,
+    ) -> Result<Self, Error> {
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file =
+            options.open(path).map_err(|source| Failure::Io { path: path.to_owned(), source })?;
+        let state = State { file, length: 0, end: End::begin(), anchored: 0 };
+        let (path, door) = (path.to_owned(), door.to_owned());
+        Ok(Self { path, door, key, is_writable, state: Mutex::new(state) })
+    }
+
+    /// Adds a line. It is handed to the system before this returns; the disk has it when the system writes it.
+    pub(super) fn append(
+        &self,
+        at: Timestamp,
+        event: &AuditEvent<'_>,
+        kv: &dyn Kv,
+    ) -> Result<(), Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let io = |source| Error::from(Failure::Io { path: self.path.clone(), source });
+        state.file.lock().map_err(io)?;
+        let written = self.append_locked(&mut state, at, event);
+        let unlocked = state.file.unlock();
+        written.map_err(io)?;
+        unlocked.map_err(io)?;
+        if self.is_writable && state.end.n >= state.anchored + PER_ANCHOR {
+            self.anchor(&mut state, kv)?;
+        }
+        Ok(())
+    }
+
+    fn append_locked(
+        &self,
+        state: &mut State,
+        at: Timestamp,
+        event: &AuditEvent<'_>,
+    ) -> io::Result<()> {
+        let length = state.file.metadata()?.len();
+        let mut begins_anew = false;
+        if length != state.length {
+            (state.end, begins_anew) = end_of(&mut state.file, length)?;
+        }
+        let (mut line, end) = write(&self.key, &state.end, at, &self.door, event)?;
+        if begins_anew {
+            // What was being written when a process died stays a line of its own, which the check names.
+            line.insert(0, '\n');
+        }
+        state.length = 0;
+        state.file.write_all(line.as_bytes())?;
+        (state.length, state.end) = (length + line.len() as u64, end);
+        Ok(())
+    }
+
+    /// Tells the store where the log ends, so that a log that was cut off is known.
+    fn anchor(&self, state: &mut State, kv: &dyn Kv) -> Result<(), Error> {
+        if anchor_of(kv)?.is_none_or(|known| known.n < state.end.n) {
+            let bytes = rmp_serde::to_vec(&state.end)
+                .map_err(|_| Failure::Internal("the end of a log has no bytes"))?;
+            match kv.commit(Batch { put: vec![(ANCHOR, bytes)], ..Batch::default() }) {
+                Ok(()) | Err(KvError::Full { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        state.anchored = state.end.n;
+        Ok(())
+    }
+
+    /// Tells the store where the log ends as far as this process knows.
+    pub(crate) fn finish(&self, kv: &dyn Kv) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_writable && state.end.n > state.anchored {
+            // The next process that writes tells it.
+            drop(self.anchor(&mut state, kv));
+        }
+    }
+}
+
+/// Where the store knows the log to end at least.
+pub(super) fn anchor_of(kv: &dyn Kv) -> Result<Option<End>, Error> {
+    let bytes = match kv.get(ANCHOR) {
+        Err(KvError::Corrupt { .. }) => None,
+        bytes => bytes?,
+    };
+    Ok(bytes.and_then(|bytes| rmp_serde::from_slice(&bytes).ok()))
+}
+
+/// Where a log of so many bytes ends, and whether its last line is only begun.
+fn end_of(file: &mut File, length: u64) -> io::Result<(End, bool)> {
+    let mut tail = TAIL;
+    loop {
+        let from = length.saturating_sub(tail);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        io::Read::by_ref(file).take(length - from).read_to_end(&mut bytes)?;
+        let is_begun = !bytes.is_empty() && !bytes.ends_with(b"\n");
+        // The last line that is one. What stands before it is for the check.
+        let read = |line: &[u8]| serde_json::from_slice::<AuditLine>(line).ok();
+        if let Some(line) = bytes.split(|byte| *byte == b'\n').rev().find_map(read) {
+            return Ok((End { n: line.n, check: line.check }, is_begun));
+        }
+        if from == 0 {
+            return Ok((End::begin(), is_begun));
+        }
+        tail *= 8;
+    }
+}

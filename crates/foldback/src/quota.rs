@@ -1,0 +1,178 @@
+//! How much one todo may hold.
+
+use crate::error::Failure;
+use crate::live::Live;
+use crate::memory::Shared;
+use crate::record::Draft;
+use crate::{Error, Session};
+use foldback_core::{Piece, StoredMessage, TodoId};
+use foldback_kv::{Key, Space, Todo};
+use serde::{Deserialize, Serialize};
+
+/// How much one todo may hold at most; `None`, the default, for as much as the disk takes. What would be more is refused
+/// ([`Quota`](crate::ErrorKind::Quota)), and everything before stays.
+///
+/// ```
+/// use foldback::core::{Message, TodoId};
+/// use foldback::{ErrorKind, Memory, Options, Quota};
+///
+/// let options = Options::default().with_quota(Quota::default().with_messages(1));
+/// let memory = Memory::in_memory(options)?;
+/// let mut session = memory.session(&TodoId::new("short")?)?;
+/// session.record(Message::user("one"))?;
+/// assert_eq!(session.record(Message::user("two")).unwrap_err().kind(), ErrorKind::Quota);
+/// assert_eq!(session.len(), 1);
+/// # Ok::<(), foldback::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quota {
+    /// Messages.
+    pub messages: Option<u64>,
+    /// Closed blocks.
+    pub blocks: Option<u32>,
+    /// Bytes of messages, large parts among them, before they are packed.
+    pub bytes: Option<u64>,
+    /// Bytes of one part that is stored outside its message.
+    pub payload_bytes: Option<u64>,
+}
+
+impl Quota {
+    /// The same, with so many messages at most.
+    #[must_use]
+    pub fn with_messages(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.messages = most.into();
+        self
+    }
+
+    /// The same, with so many closed blocks at most.
+    #[must_use]
+    pub fn with_blocks(mut self, most: impl Into<Option<u32>>) -> Self {
+        self.blocks = most.into();
+        self
+    }
+
+    /// The same, with so many bytes of messages at most.
+    #[must_use]
+    pub fn with_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.bytes = most.into();
+        self
+    }
+
+    /// The same, with parts of so many bytes at most stored outside their messages.
+    #[must_use]
+    pub fn with_payload_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.payload_bytes = most.into();
+        self
+    }
+
+    /// Whether a part of so many bytes may be stored.
+    pub(crate) fn check_payload(&self, todo: &TodoId, bytes: u64) -> Result<(), Error> {
+        check(todo, bytes, self.payload_bytes, "bytes in one payload", "memory.max_payload_bytes")
+    }
+
+    /// Whether a todo may stand like this, which it did not before.
+    pub(crate) fn check(&self, todo: &TodoId, messages: u64, live: &Live) -> Result<(), Error> {
+        check(todo, messages, self.messages, "messages", "memory.max_messages")?;
+        let blocks = (u64::from(live.blocks), self.blocks.map(u64::from));
+        check(todo, blocks.0, blocks.1, "blocks", "memory.max_blocks")?;
+        check(todo, live.bytes, self.bytes, "bytes", "memory.max_bytes")
+    }
+}
+
+fn check(
+    todo: &TodoId,
+    found: u64,
+    most: Option<u64>,
+    what: &'static str,
+    setting: &'static str,
+) -> Result<(), Error> {
+    match most.filter(|most| found > *most) {
+        Some(most) => Err(Failure::Quota { todo: todo.clone(), what, most, setting }.into()),
+        None => Ok(()),
+    }
+}
+
+/// How many bytes a message counts.
+pub(crate) fn bytes_of(stored: &StoredMessage) -> u64 {
+    let texts = stored.pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => text.len() as u64,
+        Piece::Hole { .. } => 0,
+    });
+    texts.sum::<u64>() + stored.offloads.iter().map(|offload| offload.bytes).sum::<u64>()
+}
+
+/// How many bytes the first messages of a todo have.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct Counted {
+    messages: u64,
+    bytes: u64,
+}
+
+/// Messages are counted in steps of this many.
+const STEP: u64 = 512;
+
+impl Shared {
+    /// How many bytes the first `messages` of a todo have; 0 where nobody bounds them. What was recorded without a bound is
+    /// counted now.
+    pub(crate) fn bytes_held(&self, todo: &Todo, messages: u64) -> Result<u64, Error> {
+        if self.quota.bytes.is_none() {
+            return Ok(0);
+        }
+        let known = self.kv.get(key(todo))?;
+        let known: Option<Counted> = known.and_then(|bytes| rmp_serde::from_slice(&bytes).ok());
+        let mut counted = known.filter(|known| known.messages <= messages).unwrap_or_default();
+        while counted.messages < messages {
+            let to = messages.min(counted.messages + STEP);
+            let stored = self.blocks.messages(todo, counted.messages..to)?;
+            counted.bytes += stored.iter().map(bytes_of).sum::<u64>();
+            counted.messages = to;
+        }
+        Ok(counted.bytes)
+    }
+
+    /// The record of how many bytes so many messages have.
+    pub(crate) fn counted(
+        &self,
+        todo: &Todo,
+        messages: u64,
+        bytes: u64,
+    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
+        if self.quota.bytes.is_none() {
+            return Ok(None);
+        }
+        let record = rmp_serde::to_vec(&Counted { messages, bytes })
+            .map_err(|_| Failure::Internal("a count has no bytes"))?;
+        Ok(Some((key(todo), record)))
+    }
+}
+
+impl Session {
+    /// Checks that a draft is within the bounds of its todo, and gives the records that go with it: how many bytes there
+    /// are, and which numbers secrets have.
+    pub(crate) fn beside(
+        &self,
+        live: &mut Live,
+        draft: &Draft,
+    ) -> Result<Vec<(Key, Vec<u8>)>, Error> {
+        let (memory, messages) = (&self.memory, self.len() + draft.messages.len() as u64);
+        live.bytes += draft.messages.iter().map(|new| bytes_of(&new.stored)).sum::<u64>();
+        if !draft.messages.is_empty() || live.blocks > self.live.blocks {
+            memory.quota.check(self.todo(), messages, live)?;
+        }
+        let counted = match draft.messages.is_empty() {
+            true => None,
+            false => memory.counted(&self.todo, messages, live.bytes)?,
+        };
+        let numbers = live.numbers_since(&self.live, &self.todo)?;
+        Ok(counted.into_iter().chain(numbers).collect())
+    }
+}
+
+/// Beside the todo list, and what is redacted.
+fn key(todo: &Todo) -> Key {
+    Key { space: Space::Plan, todo: todo.no(), n: 4 }
+}
+
+#[cfg(test)]
+mod tests;

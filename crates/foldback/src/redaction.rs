@@ -1,0 +1,248 @@
+//! Secrets, replaced by marks before a message goes on its way.
+//!
+//! What is recognised (`foldback-redaction` says what) is replaced before anything is stored, indexed, embedded or counted.
+//! With an [owner's key](RedactionKey) what was removed is kept beside the message, sealed.
+
+mod numbers;
+mod sealed;
+
+pub(crate) use numbers::Numbers;
+pub use sealed::RedactionKey;
+
+use crate::error::Failure;
+use crate::live::Live;
+use crate::memory::Shared;
+use crate::record::{Draft, Incoming};
+use crate::{Error, Memory};
+use foldback_core::{Message, SeqNo, TodoId, TodoItem, TodoList};
+use foldback_kv::{Key, Space, Todo};
+use foldback_redaction::{Finding, find, mark, plain, replaced, without_numbers};
+use foldback_transcript::without_lines;
+use numbers::Digester;
+use sealed::{Removed, open, seal};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The numbers of a todo's secrets, and what is sealed of the text around its messages: beside its todo list. What is
+/// sealed of a message stands behind these, by the message's number.
+const NUMBERS: u64 = 2;
+const ENVELOPE: u64 = 3;
+const FIRST_MESSAGE: u64 = 16;
+
+/// That secrets are replaced by marks before anything of them is kept: see
+/// [`Options::redaction`](crate::Options::redaction).
+///
+/// ```
+/// use foldback::core::{Message, TodoId};
+/// use foldback::{Memory, Options, Redaction, RedactionKey};
+///
+/// let key: RedactionKey = "7f3c9a1e5b8d2046e1c7a9f05d3b6812907e4f2ac8d15b36e09f7a4c2d8b1e65".parse()?;
+/// let options = Options::default().with_redaction(Redaction::default().with_key(key));
+/// let memory = Memory::in_memory(options)?;
+/// let todo = TodoId::new("deploy")?;
+/// let said = Message::user("Use postgres://app:t4Zq9LmXw2@db/main.");
+/// memory.session(&todo)?.record(said.clone())?;
+///
+/// let kept = memory.messages(&todo, 0..1)?;
+/// assert_eq!(kept[0].text(), "Use postgres://app:[redacted url-password 1]@db/main.");
+/// assert_eq!(memory.conversations().export_revealed(&todo)?.messages, [said]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Redaction {
+    key: Option<RedactionKey>,
+}
+
+impl Redaction {
+    /// The same, with a key that what is removed is sealed with; without one it is gone for good.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<Option<RedactionKey>>) -> Self {
+        self.key = key.into();
+        self
+    }
+}
+
+impl Memory {
+    /// Whether this memory [redacts](crate::Options::redaction).
+    #[must_use]
+    pub fn is_redacting(&self) -> bool {
+        self.shared.redaction.is_some()
+    }
+
+    /// Whether this memory redacts, and would replace something in a text.
+    #[must_use]
+    pub fn redacts(&self, text: &str) -> bool {
+        self.shared.redaction.is_some() && !find(text).is_empty()
+    }
+
+    /// The text as this memory would keep it, with marks without numbers: for what a program keeps beside it.
+    #[must_use]
+    pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.shared.redacted(text)
+    }
+}
+
+impl Shared {
+    /// As [`Memory::redacted`].
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.redaction.is_some() { plain(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// A message and what of it is to be replaced.
+    pub(crate) fn incoming(&self, message: Message) -> Incoming {
+        let secrets = self.redaction.as_ref().map(|_| find(message.json())).unwrap_or_default();
+        Incoming { message: Arc::new(message), secrets: secrets.into(), vectors: None }
+    }
+
+    /// What a message says, for comparing it with one that is kept: without the lines on which it stands, and with what
+    /// is replaced in one of them replaced in both.
+    pub(crate) fn compared<'m>(&self, message: &'m Message) -> Cow<'m, str> {
+        let said = without_lines(message);
+        match self.redaction {
+            Some(_) => Cow::Owned(without_numbers(&plain(&said)).into_owned()),
+            None => said,
+        }
+    }
+
+    /// The numbers that a todo's secrets have.
+    pub(crate) fn numbers_of(&self, todo: &Todo) -> Result<Numbers, Error> {
+        match &self.redaction {
+            Some(_) => Numbers::read(self.kv.get(key(todo, NUMBERS))?),
+            None => Ok(Numbers::default()),
+        }
+    }
+
+    /// The list with what is replaced in its words.
+    pub(crate) fn redacted_list(&self, list: TodoList) -> Result<TodoList, Error> {
+        if self.redaction.is_none() {
+            return Ok(list);
+        }
+        let item = |item: &TodoItem| TodoItem {
+            title: plain(&item.title).into_owned(),
+            result: item.result.as_deref().map(|result| plain(result).into_owned()),
+            ..item.clone()
+        };
+        Ok(TodoList::new(list.items().iter().map(item).collect())?)
+    }
+
+    fn digester(&self, todo: &Todo) -> Digester {
+        let key = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
+        Digester::new(key, &self.secret(), todo.id())
+    }
+
+    /// A message with marks in place of its secrets. With a key, what was removed is drafted, sealed.
+    pub(crate) fn redact(
+        &self,
+        todo: &Todo,
+        seq: SeqNo,
+        incoming: &Incoming,
+        live: &mut Live,
+        draft: Option<&mut Draft>,
+    ) -> Result<Incoming, Error> {
+        let (numbers, digester) = (Arc::make_mut(&mut live.numbers), self.digester(todo));
+        let json = incoming.message.json();
+        let (mut removed, mut gained) = (Vec::with_capacity(incoming.secrets.len()), 0_i64);
+        let text = replaced(json, &incoming.secrets, |one: &Finding| {
+            let mark = mark(one.kind, numbers.of(one, &digester));
+            let text = json.get(one.range.clone()).unwrap_or_default();
+            let at = (one.range.start as i64 + gained) as u64;
+            gained += mark.len() as i64 - text.len() as i64;
+            removed.push(Removed { at, mark: mark.len() as u64, text: text.to_owned() });
+            mark
+        });
+        let message = Arc::new(Message::from_json(&text)?);
+        let key = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
+        if let (Some(key), Some(draft)) = (key, draft) {
+            let bytes = seal(key, todo.id(), FIRST_MESSAGE + seq.0, &removed)?;
+            draft.extra.push((self::key(todo, FIRST_MESSAGE + seq.0), bytes));
+        }
+        Ok(Incoming { message, secrets: Arc::from([]), vectors: incoming.vectors.clone() })
+    }
+
+    /// Seals what stood around a todo's messages, where a key is there and something of it was replaced.
+    pub(crate) fn sealed_envelope(
+        &self,
+        todo: &Todo,
+        bytes: &[u8],
+    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
+        let Some(owners) = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref())
+        else {
+            return Ok(None);
+        };
+        let removed = [Removed { at: 0, mark: 0, text: data_encoding::BASE64.encode(bytes) }];
+        Ok(Some((key(todo, ENVELOPE), seal(owners, todo.id(), ENVELOPE, &removed)?)))
+    }
+
+    /// What was sealed of the text around a todo's messages.
+    pub(crate) fn revealed_envelope(&self, todo: &Todo) -> Result<Option<Vec<u8>>, Error> {
+        let removed = self.removed(todo, ENVELOPE)?;
+        let text = removed.first().map(|removed| removed.text.as_bytes());
+        text.map(|text| data_encoding::BASE64.decode(text))
+            .transpose()
+            .map_err(|_| Failure::Internal("a sealed envelope has no bytes").into())
+    }
+
+    /// A message as it was before something of it was replaced.
+    ///
+    /// # Errors
+    /// When there is no key, or another one.
+    pub(crate) fn revealed(
+        &self,
+        todo: &Todo,
+        seq: SeqNo,
+        message: Message,
+    ) -> Result<Message, Error> {
+        let removed = self.removed(todo, FIRST_MESSAGE + seq.0)?;
+        if removed.is_empty() {
+            return Ok(message);
+        }
+        let (json, mut out, mut at) = (message.json(), String::new(), 0);
+        let place = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+        for one in &removed {
+            out.push_str(json.get(at..place(one.at)).unwrap_or_default());
+            out.push_str(&one.text);
+            at = place(one.at.saturating_add(one.mark));
+        }
+        out.push_str(json.get(at..).unwrap_or_default());
+        Ok(Message::from_json(&out)?)
+    }
+
+    fn removed(&self, todo: &Todo, n: u64) -> Result<Vec<Removed>, Error> {
+        let owners = self.redaction.as_ref().and_then(|redaction| redaction.key.as_ref());
+        let Some(owners) = owners else { return Err(Failure::NoRedactionKey.into()) };
+        match self.kv.get(key(todo, n))? {
+            Some(bytes) => open(owners, todo.id(), n, &bytes),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Live {
+    /// The record of the numbers of a todo's secrets, where they are others than before.
+    pub(crate) fn numbers_since(
+        &self,
+        before: &Self,
+        todo: &Todo,
+    ) -> Result<Option<(Key, Vec<u8>)>, Error> {
+        if self.numbers.len() == before.numbers.len() {
+            return Ok(None);
+        }
+        Ok(Some((key(todo, NUMBERS), self.numbers.to_bytes()?)))
+    }
+}
+
+fn key(todo: &Todo, n: u64) -> Key {
+    Key { space: Space::Plan, todo: todo.no(), n }
+}
+
+/// What the data of a seal are bound to.
+fn bound_to(todo: &TodoId, n: u64) -> Vec<u8> {
+    let mut bound = b"foldback removed secrets 1\0".to_vec();
+    bound.extend_from_slice(todo.as_str().as_bytes());
+    bound.push(0);
+    bound.extend_from_slice(&n.to_le_bytes());
+    bound
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Which number a secret has in its todo.
+
+use super::RedactionKey;
+use crate::Error;
+use crate::error::Failure;
+use crate::secret::Secret;
+use foldback_core::TodoId;
+use foldback_redaction::Finding;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// The first bytes of a keyed digest: enough to tell the secrets of a todo apart.
+type Digest = [u8; 16];
+
+/// A secret that is shorter than this, or a password, could be guessed, and a guess be tried at its digest.
+const GUESSABLE: usize = 20;
+
+/// The numbers of the secrets of one todo, from 1 on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Numbers {
+    /// For each number the digest of its secret; `None` where none is kept.
+    digests: Vec<Option<Digest>>,
+    /// Those that are known in this process.
+    #[serde(skip)]
+    known: HashMap<Digest, u32>,
+}
+
+impl Numbers {
+    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<Self, Error> {
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
+        let mut numbers: Self = rmp_serde::from_slice(&bytes)
+            .map_err(|_| Failure::Internal("the numbers of secrets cannot be read"))?;
+        let numbered = (1..).zip(&numbers.digests);
+        numbers.known = numbered.filter_map(|(n, digest)| Some(((*digest)?, n))).collect();
+        Ok(numbers)
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        rmp_serde::to_vec(self)
+            .map_err(|_| Failure::Internal("the numbers of secrets have no bytes").into())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.digests.len()
+    }
+
+    /// The number of a secret, a new one where it is new. Without an owner's key the digest of a secret that could be
+    /// guessed is not stored: what reads the store could try guesses at it. Such a secret keeps its number as long as
+    /// the session lives.
+    pub(super) fn of(&mut self, secret: &Finding, digester: &Digester) -> u32 {
+        let digest = digester.digest(secret);
+        if let Some(known) = self.known.get(&digest) {
+            return *known;
+        }
+        let is_kept = digester.is_owners || !is_guessable(secret);
+        self.digests.push(is_kept.then_some(digest));
+        let n = u32::try_from(self.digests.len()).unwrap_or(u32::MAX);
+        self.known.insert(digest, n);
+        n
+    }
+}
+
+fn is_guessable(secret: &Finding) -> bool {
+    secret.secret.len() < GUESSABLE
+        || secret.kind.contains("password")
+        || secret.kind.contains("basic")
+}
+
+/// What makes the digests of a todo's secrets.
+pub(super) struct Digester {
+    key: [u8; 32],
+    /// Whether that is of the owner's key, which is nowhere in the store.
+    is_owners: bool,
+}
+
+impl Digester {
+    pub(super) fn new(owners: Option<&RedactionKey>, store: &Secret, todo: &TodoId) -> Self {
+        let secret = owners.map_or(store, RedactionKey::bytes);
+        let mut hasher = blake3::Hasher::new_derive_key("foldback 2026-11-26 numbers of secrets");
+        hasher.update(secret).update(todo.as_str().as_bytes());
+        Self { key: *hasher.finalize().as_bytes(), is_owners: owners.is_some() }
+    }
+
+    fn digest(&self, secret: &Finding) -> Digest {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(secret.kind.as_bytes()).update(&[0]).update(secret.secret.as_bytes());
+        let mut digest = Digest::default();
+        hasher.finalize_xof().fill(&mut digest);
+        digest
+    }
+}

@@ -1,0 +1,269 @@
+//! What is kept in the place of secrets.
+
+use crate::core::{ItemState, Message, SeqNo, TodoId, TodoItem, TodoList, ToolCall, ToolCallId};
+use crate::{Close, ErrorKind, IndexConfig, Memory, NewSent, Options, Redaction, RedactionKey};
+use foldback_kv::{Batch, Key, Space};
+use foldback_redaction::has_marks;
+use foldback_transcript::read_bytes;
+use std::fs;
+use std::path::Path;
+
+const OWNERS: &str = "7f3c9a1e5b8d2046e1c7a9f05d3b6812907e4f2ac8d15b36e09f7a4c2d8b1e65";
+const OTHERS: &str = "0f3c9a1e5b8d2046e1c7a9f05d3b6812907e4f2ac8d15b36e09f7a4c2d8b1e65";
+
+/// Made up.
+const AWS: &str = "AKIAZ7Q2MXK4N5P6R3TB";
+const GITHUB: &str = "ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0kPlOm";
+const PASSWORD: &str = "t4Zq9LmXw2";
+const CHINESE: &str = "n0q8ChSWiGOCB6";
+/// A line of a key, which stands in the middle of it.
+const PEM_LINE: &str = "gUb1BxIqRh+cDqbjYM0GP50EXLufyCp7qzXSQZECEoRfiLw2dw0c4pl5Og8BtThQ";
+const SECRETS: [&str; 5] = [AWS, GITHUB, PASSWORD, CHINESE, PEM_LINE];
+
+fn key(text: &str) -> RedactionKey {
+    text.parse().unwrap()
+}
+
+fn options(owners: Option<&str>) -> Options {
+    let redaction = Redaction::default().with_key(owners.map(key));
+    let index = IndexConfig::default().with_index_after_blocks(1).with_index_after_passages(1);
+    Options::default().with_redaction(redaction).with_index(index)
+}
+
+fn todo(name: &str) -> TodoId {
+    TodoId::new(name).unwrap()
+}
+
+fn pem() -> String {
+    format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{PEM_LINE}\n{PEM_LINE}\n-----END RSA PRIVATE KEY-----"
+    )
+}
+
+/// A conversation with every secret: in words, in Chinese, in escaped arguments of a call, in a large result.
+fn conversation() -> Vec<Message> {
+    let arguments = serde_json::json!({
+        "path": ".env",
+        "text": serde_json::json!({ "aws": AWS, "key": pem() }).to_string(),
+    });
+    let call = ToolCall::new("c1", "write", &arguments.to_string());
+    let large = format!(
+        "{}\nDATABASE_URL=postgres://app:{PASSWORD}@db/main\n{}\n{}\n",
+        row(),
+        row(),
+        pem()
+    );
+    vec![
+        Message::user(&format!("Deploy with {AWS}, please. 数据库的密码是：{CHINESE}，请不要外传。")),
+        Message::calls("I write it down.", vec![call]),
+        Message::tool_result(&ToolCallId::new("c1"), &large),
+        Message::from_json(&format!(
+            "{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"pushed with \\u0067{}\"}}],\"n\":1.0}}",
+            &GITHUB[1..]
+        ))
+        .unwrap(),
+        Message::user(&format!("And {AWS} once more.")),
+    ]
+}
+
+fn row() -> String {
+    "2026-11-26 INFO the worker renewed its lease\n".repeat(90)
+}
+
+/// Every file below a folder that holds one of the secrets.
+fn leaks(dir: &Path) -> Vec<String> {
+    let mut leaks = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            leaks.extend(self::leaks(&path));
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        for secret in SECRETS {
+            // Terms of an index are in small letters, and in pieces.
+            for form in [secret.to_owned(), secret.to_lowercase(), secret[4..].to_owned()] {
+                if bytes.windows(form.len()).any(|window| window == form.as_bytes()) {
+                    leaks.push(format!("{}: {form}", path.display()));
+                }
+            }
+        }
+    }
+    leaks
+}
+
+fn has_secrets(text: &str) -> bool {
+    SECRETS.iter().any(|secret| text.contains(secret))
+}
+
+#[test]
+fn s8_no_file_of_a_store_holds_what_was_redacted() {
+    for owners in [None, Some(OWNERS)] {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory::open(dir.path(), options(owners)).unwrap();
+        let mut session = memory.session(&todo("one")).unwrap();
+        for message in conversation() {
+            session.record(message).unwrap();
+        }
+        session.close(Close::End).unwrap();
+        memory.session(&todo("all")).unwrap().record_all(conversation()).unwrap();
+        let note = serde_json::json!({ "text": format!("the token is {GITHUB}") }).to_string();
+        memory.call_tool(&todo("note"), "record", &note).unwrap();
+        let messages: Vec<_> = conversation().iter().map(|one| one.json().to_owned()).collect();
+        let line = format!(
+            "{{\"id\":\"x\",\"system\":\"use {GITHUB}\",\"messages\":[{}],\"env\":{{\"password\":\"{PASSWORD}\"}}}}",
+            messages.join(",")
+        );
+        let came = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+        memory.conversations().import(&todo("import"), &came).unwrap();
+        let sent = NewSent {
+            parent: None,
+            tag: vec![1],
+            json: messages[0].clone(),
+            messages: vec![conversation()[0].clone()],
+        };
+        memory.session(&todo("sent")).unwrap().record_sent(SeqNo(0), 0, &[sent], &[]).unwrap();
+        memory.park(&todo("sent"), &[7; 32], &messages[3]).unwrap();
+        let item = TodoItem {
+            id: todo("item"),
+            title: format!("rotate {AWS}"),
+            state: ItemState::Pending,
+            depends_on: Vec::new(),
+            references: Vec::new(),
+            result: Some(format!("password={CHINESE}")),
+        };
+        let list = TodoList::new(vec![item]).unwrap();
+        memory.session(&todo("list")).unwrap().set_todo_list(&list).unwrap();
+        memory.maintenance().index().unwrap();
+        assert_eq!(leaks(dir.path()), Vec::<String>::new());
+
+        // What is packed in the files is read by the ways out of the store.
+        for name in ["one", "all", "note", "import", "sent"] {
+            let held = memory.conversations().export(&todo(name)).unwrap().to_json_line();
+            assert!(!has_secrets(&held) && has_marks(&held), "{name}: {held}");
+        }
+        assert!(!has_secrets(&memory.sent(&todo("sent"), 0, 9).unwrap()[0].json));
+        // What is parked has to come back byte for byte, and does as long as the memory is open.
+        assert_eq!(memory.parked(&todo("sent"), &[[7; 32]]).unwrap(), [Some(messages[3].clone())]);
+        assert!(memory.maintenance().doctor().unwrap().is_clean());
+        // What stands in the place of secrets is found.
+        let found =
+            memory.recall(&todo("one"), "search_block", r#"{"query": "redacted aws-access-key"}"#);
+        assert!(found.unwrap().text.contains("[redacted aws-access-key 1]"));
+        drop((session, memory));
+        assert_eq!(leaks(dir.path()), Vec::<String>::new());
+        let memory = Memory::open(dir.path(), options(owners)).unwrap();
+        assert_eq!(memory.parked(&todo("sent"), &[[7; 32]]).unwrap(), [None]);
+    }
+}
+
+#[test]
+fn s8_the_owner_reads_it_byte_for_byte_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let line: Vec<_> = conversation().iter().map(|one| one.json().to_owned()).collect();
+    let line =
+        format!("{{\"id\":\"t\",\"token\":\"{GITHUB}\",\"messages\":[{}]}}", line.join(", "));
+    let came = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+    {
+        let memory = Memory::open(dir.path(), options(Some(OWNERS))).unwrap();
+        memory.conversations().import(&todo("t"), &came).unwrap();
+        assert_ne!(memory.conversations().export(&todo("t")).unwrap(), came);
+        assert_eq!(memory.conversations().export_revealed(&todo("t")).unwrap(), came);
+    }
+    let reveal = |options: Options| {
+        Memory::open(dir.path(), options).unwrap().conversations().export_revealed(&todo("t"))
+    };
+    assert_eq!(reveal(options(Some(OWNERS))).unwrap(), came);
+    assert_eq!(reveal(options(Some(OTHERS))).unwrap_err().kind(), ErrorKind::NotPermitted);
+    assert_eq!(reveal(options(None)).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// What is sealed of one message is none of another's, and none of another todo's.
+#[test]
+fn s8_what_is_sealed_is_bound_to_its_place() {
+    let memory = Memory::in_memory(options(Some(OWNERS))).unwrap();
+    for name in ["a", "b"] {
+        let mut session = memory.session(&todo(name)).unwrap();
+        session.record(Message::user(&format!("{name}: {AWS}"))).unwrap();
+        session.record(Message::user(&format!("{name}: {GITHUB}"))).unwrap();
+    }
+    let kv = &memory.shared.kv;
+    let at =
+        |name: &str, n| Key { space: Space::Plan, todo: memory.find(&todo(name)).unwrap().no(), n };
+    let sealed = kv.get(at("a", 16)).unwrap().unwrap();
+    for place in [at("a", 17), at("b", 16)] {
+        let before = kv.get(place).unwrap().unwrap();
+        let put = |bytes: &[u8]| {
+            kv.commit(Batch { put: vec![(place, bytes.to_vec())], ..Batch::default() }).unwrap();
+        };
+        put(&sealed);
+        let name = if place.todo == at("a", 0).todo { "a" } else { "b" };
+        let revealed = memory.conversations().export_revealed(&todo(name));
+        assert_eq!(revealed.unwrap_err().kind(), ErrorKind::NotPermitted);
+        put(&before[..before.len() - 1]);
+        assert!(memory.conversations().export_revealed(&todo(name)).is_err());
+        put(&before);
+    }
+    assert!(memory.conversations().export_revealed(&todo("b")).is_ok());
+}
+
+#[test]
+fn s8_the_same_secret_has_the_same_mark_in_its_todo() {
+    let texts = |owners: Option<&str>| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut texts = Vec::new();
+        for said in [
+            format!("{AWS} and {GITHUB} and password={CHINESE}"),
+            format!("{GITHUB} and {AWS} and password={CHINESE}"),
+        ] {
+            // Each in a process of its own, as it were.
+            let memory = Memory::open(dir.path(), options(owners)).unwrap();
+            let mut session = memory.session(&todo("t")).unwrap();
+            let n = session.record(Message::user(&said)).unwrap().seq.0;
+            texts.push(memory.messages(&todo("t"), n..n + 1).unwrap()[0].text().into_owned());
+        }
+        texts
+    };
+    let first = "[redacted aws-access-key 1] and [redacted github-token 2] and password=[redacted password 3]";
+    let again = "[redacted github-token 2] and [redacted aws-access-key 1] and password=[redacted password ";
+    assert_eq!(texts(Some(OWNERS)), [first.to_owned(), format!("{again}3]")]);
+    // Without a key nothing is kept of a password that a guess could be tried at.
+    assert_eq!(texts(None), [first.to_owned(), format!("{again}4]")]);
+}
+
+/// A conversation that was imported is known again, and goes on, although what is kept of it is not what came.
+#[test]
+fn s8_an_import_goes_on() {
+    let memory = Memory::in_memory(options(None)).unwrap();
+    let came = |count: usize| {
+        let messages: Vec<_> = conversation().iter().map(|one| one.json().to_owned()).collect();
+        let line = format!("{{\"messages\":[{}]}}", messages[..count].join(","));
+        read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap()
+    };
+    let all = memory.conversations();
+    assert_eq!(all.continue_import(&todo("t"), &came(3)).unwrap().len(), 3);
+    assert_eq!(all.continue_import(&todo("t"), &came(3)).unwrap().len(), 0);
+    assert_eq!(all.continue_import(&todo("t"), &came(5)).unwrap().len(), 2);
+    let followed =
+        |count: usize| all.follow(&todo("f"), &came(count), count, None).unwrap().unwrap().1;
+    assert_eq!((followed(4).len(), followed(4).len(), followed(5).len()), (4, 0, 1));
+}
+
+/// Without the setting every byte is kept.
+#[test]
+fn s8_it_is_off_by_default() {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let mut session = memory.session(&todo("t")).unwrap();
+    session.record_all(conversation()).unwrap();
+    assert_eq!(memory.messages(&todo("t"), 0..5).unwrap(), conversation());
+}
+
+#[test]
+fn s8_keys_are_32_bytes() {
+    assert!(OWNERS.parse::<RedactionKey>().is_ok());
+    assert!("fzyaHluNIEbhx6nwXTtoEpB+TyrI0Vs24J96TC2LHmU=".parse::<RedactionKey>().is_ok());
+    for wrong in ["", "secret", &OWNERS[1..], "fzyaHluNIEbhx6nwXTtoEpB"] {
+        assert_eq!(wrong.parse::<RedactionKey>().unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    assert!(!format!("{:?}", key(OWNERS)).contains("7f3c"));
+}

@@ -1,0 +1,249 @@
+//! What is looked at besides the form.
+
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL_NOPAD};
+
+/// What is looked at besides the form.
+#[derive(Clone, Copy)]
+pub(crate) enum Check {
+    /// Nothing: the form is enough.
+    Form,
+    /// Its characters vary: so many bits each at least, as their own frequencies have it.
+    Bits(f32),
+    /// It is what a server signed: its first part says by which algorithm.
+    Signed,
+    /// It is a name and a password in base64.
+    NamePassword,
+    /// It is a password that somebody chose, or a machine.
+    Password,
+    /// It is a password in an address, where nothing else would stand.
+    UrlPassword,
+    /// It is a token that a machine made.
+    Token,
+}
+
+impl Check {
+    pub(crate) fn holds(self, text: &str) -> bool {
+        match self {
+            Self::Form => true,
+            Self::Bits(least) => bits(text) >= least,
+            Self::Signed => is_signed(text),
+            Self::NamePassword => is_name_password(text),
+            Self::Password => is_password(text),
+            Self::UrlPassword => is_url_password(text),
+            Self::Token => is_token(text),
+        }
+    }
+}
+
+/// The bits of a character of a text, by how often each is there.
+pub(crate) fn bits(text: &str) -> f32 {
+    let mut counts = [0_u32; 256];
+    text.bytes().for_each(|byte| {
+        if let Some(count) = counts.get_mut(usize::from(byte)) {
+            *count += 1;
+        }
+    });
+    let all = text.len() as f32;
+    let of = |count: &u32| match count {
+        0 => 0.0,
+        count => -(*count as f32 / all) * (*count as f32 / all).log2(),
+    };
+    counts.iter().map(of).sum()
+}
+
+fn is_signed(text: &str) -> bool {
+    let Some(head) = text.split('.').next() else { return false };
+    BASE64URL_NOPAD.decode(head.as_bytes()).is_ok_and(|head| {
+        let head = String::from_utf8_lossy(&head);
+        head.starts_with('{') && (head.contains("\"alg\"") || head.contains("\"enc\""))
+    })
+}
+
+fn is_name_password(text: &str) -> bool {
+    let read = BASE64.decode(text.as_bytes()).or_else(|_| BASE64_NOPAD.decode(text.as_bytes()));
+    let Some(read) = read.ok().and_then(|read| String::from_utf8(read).ok()) else { return false };
+    let is_plain = read.chars().all(|c| !c.is_control());
+    is_plain && read.split_once(':').is_some_and(|(_, password)| password.len() > 2)
+}
+
+/// Words that stand where a secret would stand, and are none.
+const STAND_INS: [&str; 24] = [
+    "example",
+    "your",
+    "placeholder",
+    "changeme",
+    "change_me",
+    "change-me",
+    "xxxx",
+    "****",
+    "....",
+    "dummy",
+    "redacted",
+    "insert",
+    "replace",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "undefined",
+    "none",
+    "null",
+    "todo",
+];
+
+/// Whether a text stands in for a secret, or names one, and is none.
+pub(crate) fn is_stand_in(text: &str) -> bool {
+    let small = text.to_ascii_lowercase();
+    STAND_INS.iter().any(|one| small.contains(one))
+}
+
+/// The kinds of characters of a text.
+#[derive(Default)]
+struct Kinds {
+    small: bool,
+    capital: bool,
+    digit: bool,
+    other: bool,
+}
+
+impl Kinds {
+    fn of(text: &str) -> Self {
+        text.bytes().fold(Self::default(), |kinds, byte| match byte {
+            b'a'..=b'z' => Self { small: true, ..kinds },
+            b'A'..=b'Z' => Self { capital: true, ..kinds },
+            b'0'..=b'9' => Self { digit: true, ..kinds },
+            _ => Self { other: true, ..kinds },
+        })
+    }
+
+    fn count(&self) -> usize {
+        [self.small, self.capital, self.digit, self.other].into_iter().filter(|has| *has).count()
+    }
+
+    fn has_letters(&self) -> bool {
+        self.small || self.capital
+    }
+}
+
+/// Whether a word of a name: letters, with a few digits behind them.
+fn is_word(part: &str) -> bool {
+    let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
+    letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && part.len() - letters.len() <= 4
+        && letters.chars().skip(1).filter(char::is_ascii_uppercase).count() * 4 <= letters.len()
+}
+
+/// Whether a text is a name of several words, as programs have them: of a variable, a file, a host.
+fn is_name(text: &str) -> bool {
+    let parts = || text.split(['_', '-', '.', '/', ':', '@', '#', '+', '=']);
+    parts().count() > 1 && parts().all(|part| is_word(part) || is_number(part))
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text has the form of a UUID: it names something far more often than it opens something.
+fn is_uuid(text: &str) -> bool {
+    let lengths = [8, 4, 4, 4, 12];
+    let parts: Vec<&str> = text.split('-').collect();
+    parts.len() == lengths.len()
+        && parts.iter().zip(lengths).all(|(part, length)| {
+            part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+}
+
+/// The ends of names of files.
+const FILES: [&str; 15] = [
+    ".json", ".pem", ".txt", ".key", ".yaml", ".yml", ".env", ".toml", ".rs", ".py", ".js", ".ts",
+    ".go", ".md", ".html",
+];
+
+fn is_place(text: &str) -> bool {
+    ["/", "./", "../", "~/", "http:", "https:", "file:", "data:", "arn:"]
+        .iter()
+        .any(|start| text.starts_with(start))
+        || FILES.iter().any(|end| text.ends_with(end))
+}
+
+/// Whether a text is a password that a person chose, or a machine.
+fn is_password(text: &str) -> bool {
+    let kinds = Kinds::of(text);
+    if text.len() < 8 || !kinds.has_letters() || is_stand_in(text) || is_place(text) {
+        return false;
+    }
+    let varies = match text.len() {
+        ..10 => kinds.count() >= 3,
+        _ => kinds.count() >= 2 && (kinds.digit || kinds.other),
+    };
+    let ends = text.trim_end_matches(['!', '?', '.', '*', '$', '%', '&']);
+    varies && bits(text) >= 2.5 && !is_name(ends) && !is_uuid(text)
+}
+
+/// Whether a text behind a name in an address is a password, and no port, stand-in or variable.
+fn is_url_password(text: &str) -> bool {
+    let small = text.to_ascii_lowercase();
+    let is_usual = ["pass", "pw", "pwd", "user", "postgres", "root", "admin", "guest", "test"];
+    Kinds::of(text).has_letters()
+        && !is_stand_in(text)
+        && !is_usual.contains(&small.as_str())
+        && !text.starts_with(['%', '*'])
+}
+
+/// Whether a text is a token that a machine made.
+fn is_token(text: &str) -> bool {
+    let kinds = Kinds::of(text);
+    text.len() >= 16
+        && kinds.has_letters()
+        && kinds.digit
+        && bits(text) >= 3.0
+        && !is_stand_in(text)
+        && !is_place(text)
+        && !is_name(text)
+        && !is_word(text)
+        && !is_uuid(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_told_from_names() {
+        for password in ["Kx7!mQ2zP", "sommer2024x9", "q7Hs-92kLp#4", "Tr0ub4dor&3"] {
+            assert!(is_password(password), "{password}");
+        }
+        let others = [
+            "next_password2",
+            "os.environ",
+            "/run/secrets/db",
+            "changeme123!",
+            "max_tokens",
+            "String",
+            "db-password-2024",
+            "localhost:5432",
+            "user@example.com",
+            "v1.2.3-beta.4",
+        ];
+        for other in others {
+            assert!(!is_password(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_told_from_hosts_and_ids() {
+        assert!(is_token("k2J9xQ4vL7pZ1sW8nT3m"));
+        assert!(is_token("9f86d081884c7d659a2feaa0c55ad015"));
+        for other in [
+            "123e4567-e89b-12d3-a456-426614174000",
+            "my-cluster-primary-2024-node-01",
+            "registry.example.com/image",
+            "aaaaaaaaaaaaaaaaaaaa1",
+        ] {
+            assert!(!is_token(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where secrets stand in a text.
+
+use crate::assignment::{self, NAMES};
+use crate::shape::{Compiled, Shape};
+use crate::shapes::SHAPES;
+use crate::unescaped::Unescaped;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where it stands, in bytes of the text. An escape is never parted.
+    pub range: Range<usize>,
+    /// What it is, as a mark names it.
+    pub kind: &'static str,
+    /// The secret itself, without the escapes of the text.
+    pub secret: String,
+}
+
+/// How often a text may be escaped: arguments of a call that hold JSON that holds JSON.
+const LEVELS: usize = 3;
+
+/// The secrets of a text, in its order. They do not overlap.
+#[must_use]
+pub fn find(text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    scan(text, &mut |range, kind| found.push((range, kind)));
+    let mut levels: Vec<Unescaped> = Vec::new();
+    while levels.len() < LEVELS {
+        let escaped = levels.last().map_or(text, |level| &level.text);
+        let Some(level) = Unescaped::of(escaped) else { break };
+        levels.push(level);
+        let Some(level) = levels.last() else { break };
+        scan(&level.text, &mut |range, kind| {
+            found.push((levels.iter().rev().fold(range, |range, level| level.place(range)), kind));
+        });
+    }
+    let whole = |(range, kind): (Range<usize>, _)| {
+        let secret = unescaped(text.get(range.clone()).unwrap_or_default());
+        Finding { range, kind, secret }
+    };
+    joined(found).into_iter().map(whole).collect()
+}
+
+/// A text without escapes of any level.
+fn unescaped(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..LEVELS {
+        match Unescaped::of(&text) {
+            Some(level) => text = level.text,
+            None => break,
+        }
+    }
+    text
+}
+
+/// The kinds that are known, each once.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    let names = NAMES.iter().map(|name| name.kind);
+    let mut kinds: Vec<_> = SHAPES.iter().map(|shape| shape.kind).chain(names).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.into_iter()
+}
+
+/// What begins a secret or names one, each with its row.
+struct Beginnings {
+    /// As written.
+    shapes: AhoCorasick,
+    rows: Vec<Compiled>,
+    /// For each literal of the shapes, its row.
+    row_of: Vec<usize>,
+    /// In capitals or small letters.
+    names: AhoCorasick,
+}
+
+static BEGINNINGS: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
+    let literals = || SHAPES.iter().flat_map(|shape| shape.begins);
+    let row = |(n, shape): (usize, &Shape)| vec![n; shape.begins.len()];
+    let mut build = AhoCorasick::builder();
+    build.match_kind(MatchKind::Standard).kind(Some(AhoCorasickKind::DFA));
+    Some(Beginnings {
+        shapes: build.build(literals()).ok()?,
+        rows: SHAPES.iter().map(Compiled::new).collect::<Option<_>>()?,
+        row_of: SHAPES.iter().enumerate().flat_map(row).collect(),
+        names: build.ascii_case_insensitive(true).build(NAMES.iter().map(|name| name.word)).ok()?,
+    })
+});
+
+/// Gives what of a text has the shape of a secret, as it stands.
+fn scan(text: &str, take: &mut dyn FnMut(Range<usize>, &'static str)) {
+    // That the table can be read is a test.
+    let Some(beginnings) = &*BEGINNINGS else { return };
+    for hit in beginnings.shapes.find_overlapping_iter(text) {
+        let row = beginnings.row_of.get(hit.pattern().as_usize());
+        let Some(row) = row.and_then(|row| beginnings.rows.get(*row)) else { continue };
+        if let Some(range) = row.find(text, hit.start()) {
+            take(range, row.kind());
+        }
+    }
+    for hit in beginnings.names.find_overlapping_iter(text) {
+        let Some(name) = NAMES.get(hit.pattern().as_usize()) else { continue };
+        if let Some(range) = assignment::value(text, name, hit.range()) {
+            take(range, name.kind);
+        }
+    }
+}
+
+/// What overlaps as one: of the kind of the first, unless that was found by its name alone and a shape says more.
+fn joined(mut found: Vec<(Range<usize>, &'static str)>) -> Vec<(Range<usize>, &'static str)> {
+    found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
+    let mut joined: Vec<(Range<usize>, &'static str)> = Vec::with_capacity(found.len());
+    for (range, kind) in found {
+        match joined.last_mut().filter(|(last, _)| range.start < last.end) {
+            Some((last, first)) => {
+                if is_named(first) && !is_named(kind) {
+                    *first = kind;
+                }
+                last.end = last.end.max(range.end);
+            }
+            None => joined.push((range, kind)),
+        }
+    }
+    joined
+}
+
+fn is_named(kind: &str) -> bool {
+    NAMES.iter().any(|name| name.kind == kind)
+}
+
+/// The text with `instead` of each finding in its place; they are those of the text, in its order.
+pub fn replaced<'t>(
+    text: &'t str,
+    found: &[Finding],
+    mut instead: impl FnMut(&Finding) -> String,
+) -> Cow<'t, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for one in found {
+        out.push_str(text.get(at..one.range.start).unwrap_or_default());
+        out.push_str(&instead(one));
+        at = one.range.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s8_the_tables_can_be_read() {
+        let beginnings = BEGINNINGS.as_ref().unwrap();
+        assert_eq!(beginnings.rows.len(), SHAPES.len());
+        assert!(kinds().count() >= 40, "{}", kinds().count());
+    }
+
+    #[test]
+    fn what_overlaps_is_one() {
+        let text = "token: ghp_0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0kPlOm";
+        let found = find(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].kind, found[0].range.start), ("github-token", 7));
+        assert_eq!(found[0].secret, text[7..]);
+    }
+}

@@ -1,0 +1,31 @@
+//! Finds secrets in text: keys, tokens and passwords, by their shape.
+//!
+//! [`find`] gives the places. What a secret looks like is one table, `shapes.rs`: a kind, the letters it begins with, its
+//! form, and a check of what is found. Values that are named (`password = ..`, `"apiKey": ".."`) have rules of their own,
+//! `assignment.rs`. A text may be escaped, as the arguments of a tool call in JSON are, twice even: secrets are found
+//! under escapes, too, and the places are those of the text as it stands.
+//!
+//! ```
+//! use foldback_redaction::{find, mark};
+//!
+//! let text = r#"{"密码": "Kx7\u0021mQ2zP", "bucket": "logs"}"#;
+//! let found = find(text);
+//! assert_eq!(found[0].kind, "password");
+//! assert_eq!(found[0].secret, "Kx7!mQ2zP");
+//! assert_eq!(&text[found[0].range.clone()], r"Kx7\u0021mQ2zP");
+//! assert_eq!(mark(found[0].kind, 1), "[redacted password 1]");
+//! ```
+//!
+//! It never reads a clock, a file or the environment, and the same text always gives the same answer.
+
+mod finding;
+mod mark;
+mod shapes;
+
+mod assignment;
+mod checks;
+mod shape;
+mod unescaped;
+
+pub use finding::{Finding, find, kinds, replaced};
+pub use mark::{has_marks, mark, plain, without_numbers};

@@ -1,0 +1,54 @@
+//! What stands in the place of a secret.
+
+use crate::finding::{find, replaced};
+use regex::Regex;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// The mark of a secret: its kind, and a number that is the same wherever the same secret stood. It has no character that
+/// any escape would change.
+#[must_use]
+pub fn mark(kind: &str, number: u32) -> String {
+    format!("[redacted {kind} {number}]")
+}
+
+/// A mark, with or without its number.
+static MARK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\[redacted ([a-z0-9-]{1,40})(?: [0-9]{1,10})?\]").ok());
+
+/// Whether there is a mark in a text.
+#[must_use]
+pub fn has_marks(text: &str) -> bool {
+    text.contains("[redacted ") && MARK.as_ref().is_some_and(|mark| mark.is_match(text))
+}
+
+/// The text with its marks without numbers, for comparing: numbers depend on what was seen before.
+#[must_use]
+pub fn without_numbers(text: &str) -> Cow<'_, str> {
+    match &*MARK {
+        Some(mark) if text.contains("[redacted ") => mark.replace_all(text, "[redacted $1]"),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The text with marks without numbers in place of its secrets.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    replaced(text, &find(text), |one| format!("[redacted {}]", one.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_compare_without_their_numbers() {
+        let one = mark("jwt", 3);
+        assert_eq!(without_numbers(&format!("a {one} b")), "a [redacted jwt] b");
+        assert_eq!(without_numbers("a [redacted by hand] b"), "a [redacted by hand] b");
+        assert!(has_marks(&one) && !has_marks("[redacted by hand]"));
+        let text = "url postgres://app:t4Zq9LmX@db/x";
+        assert_eq!(plain(text), "url postgres://app:[redacted url-password]@db/x");
+        assert!(has_marks(&plain(text)));
+    }
+}

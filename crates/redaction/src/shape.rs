@@ -1,0 +1,68 @@
+//! A row of the table: what a secret looks like.
+
+use crate::checks::Check;
+use regex::{Regex, RegexBuilder};
+use std::ops::Range;
+
+/// What a secret looks like.
+pub(crate) struct Shape {
+    /// What it is, as a mark names it: small letters, digits and `-`.
+    pub(crate) kind: &'static str,
+    /// The letters by which it is found.
+    pub(crate) begins: &'static [&'static str],
+    /// Where it begins before those.
+    pub(crate) back: Back,
+    /// Its form, from its beginning on: the whole of it is the secret, or its first group.
+    pub(crate) form: &'static str,
+    /// What is looked at besides.
+    pub(crate) check: Check,
+    /// Whether it may touch letters and digits on either side.
+    pub(crate) may_touch: bool,
+}
+
+/// How far a secret begins before the letters by which it is found.
+#[derive(Clone, Copy)]
+pub(crate) struct Back {
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+    /// Of what these characters are.
+    pub(crate) is: fn(u8) -> bool,
+}
+
+/// A shape that is ready.
+pub(crate) struct Compiled {
+    shape: &'static Shape,
+    form: Regex,
+}
+
+impl Compiled {
+    pub(crate) fn new(shape: &'static Shape) -> Option<Self> {
+        let form = format!("^(?:{})", shape.form);
+        let form = RegexBuilder::new(&form).unicode(false).build().ok()?;
+        Some(Self { shape, form })
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.shape.kind
+    }
+
+    /// The secret of this shape whose letters stand in this place.
+    pub(crate) fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
+        let (bytes, back) = (text.as_bytes(), self.shape.back);
+        let before = bytes.get(..at)?.iter().rev().take(back.most);
+        let before = before.take_while(|byte| (back.is)(**byte)).count();
+        let start = at - Some(before).filter(|before| *before >= back.least)?;
+        let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        let touches_before = is_word(start.checked_sub(1).and_then(|before| bytes.get(before)));
+        if touches_before && !self.shape.may_touch {
+            return None;
+        }
+        let found = self.form.captures(text.get(start..)?)?;
+        let found = found.get(1).or(found.get(0))?;
+        let range = start + found.start()..start + found.end();
+        if is_word(bytes.get(range.end)) && !self.shape.may_touch {
+            return None;
+        }
+        self.shape.check.holds(found.as_str()).then_some(range)
+    }
+}

@@ -1,0 +1,62 @@
+//! Whatever the text: places are whole and in order, and the time is in proportion.
+
+use foldback_redaction::{find, has_marks, plain};
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn s8_places_are_whole_and_in_order(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                Just("password=".to_owned()), Just("\\".to_owned()), Just("\"".to_owned()),
+                Just("://a:b7xQ9@".to_owned()), Just("-----BEGIN RSA PRIVATE KEY-----".to_owned()),
+                Just("中".to_owned()), Just("\\u4e2".to_owned()), Just("\\ud83d\\ude00".to_owned()),
+                "[A-Za-z0-9+/=_-]{1,40}", "\\PC{0,6}",
+            ],
+            0..24,
+        )
+    ) {
+        let text = parts.concat();
+        let mut at = 0;
+        for one in find(&text) {
+            prop_assert!(one.range.start >= at && one.range.end > one.range.start);
+            prop_assert!(text.get(one.range.clone()).is_some());
+            prop_assert!(!text[one.range.clone()].contains('"'));
+            at = one.range.end;
+        }
+    }
+
+    #[test]
+    fn s8_json_stays_json(text in "\\PC{0,40}", secret in "[A-Za-z0-9]{36}") {
+        let said = format!("{text} ghp_{secret} {text}");
+        let json = said.replace('\\', "\\\\").replace('"', "\\\"");
+        let redacted = plain(&json);
+        prop_assert!(has_marks(&redacted) || !secret.bytes().any(|b| b.is_ascii_digit()));
+        prop_assert!(!redacted.contains(&secret) || !has_marks(&redacted));
+    }
+}
+
+/// A text of one beginning after the other is no more work than its length: four times as long takes no more than so many
+/// times as many steps, which the size of what is found shows. This ends at once, or not in a day.
+#[test]
+fn s8_hostile_texts_end() {
+    for part in [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "eyJ",
+        "://a:",
+        "password",
+        "password=",
+        "Bearer ",
+        "\\\\",
+        "xoxb-1-",
+        "b3BlbnNzaC1rZXktdjE",
+        "sk-",
+        "login a password ",
+        "\\u",
+        "AKIA",
+        "token: ",
+    ] {
+        let text = part.repeat(200_000 / part.len());
+        assert!(find(&text).len() <= text.len());
+    }
+}

@@ -1,0 +1,6 @@
+//! What is found, and what is not.
+
+mod benign;
+mod bounds;
+mod recall;
+mod samples;
