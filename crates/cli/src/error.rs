@@ -9,7 +9,7 @@ use foldback_gateway::GatewayError;
 use foldback_reference_agent::ReferenceAgentError;
 use foldback_tools::PermissionsError;
 use std::error::Error as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 /// How a command that could be run has ended.
@@ -98,10 +98,7 @@ impl CliError {
             // themselves what that means for them.
             return ExitCode::SUCCESS;
         }
-        let style = crate::output::style::BAD;
-        let mut stderr = anstream::stderr();
-        // There is nobody left to tell when stderr is gone.
-        drop(writeln!(stderr, "{style}error:{style:#} {}", self.sentence()));
+        crate::output::error(self.sentence());
         ExitCode::from(self.code())
     }
 

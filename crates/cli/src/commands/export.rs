@@ -36,7 +36,7 @@ impl Export {
         let conversation = memory.conversations().export(&self.todo.todo)?;
         let mut line = conversation.to_json_line();
         line.push('\n');
-        out.bytes(line.as_bytes())?;
+        out.json_bytes(line.as_bytes())?;
         Ok(Outcome::Done)
     }
 
@@ -52,7 +52,7 @@ impl Export {
             // A todo's id needs no escapes.
             let line =
                 format!("{{\"todo_id\":\"{todo}\",\"branch\":{n},\"messages\":[{messages}]}}\n");
-            out.bytes(line.as_bytes())?;
+            out.json_bytes(line.as_bytes())?;
         }
         if sent.is_empty() {
             out.note(format_args!("no client has sent anything in {todo} through the gateway"));

@@ -71,3 +71,5 @@ mod settings_model;
 mod settings_roles;
 mod upkeep;
 mod wrap_beside;
+#[cfg(target_os = "linux")]
+mod terminal;
