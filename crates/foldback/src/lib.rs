@@ -74,7 +74,8 @@ mod error;
 mod open_block;
 mod options;
 
-pub use conversations::{Conversations, Followed, TodoInfo};
+pub use conversations::{Conversations, Followed, Salvage, TodoInfo};
+pub use disk::release_reserve;
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
 };

@@ -28,6 +28,7 @@ mod chat;
 mod clients;
 mod contract;
 mod corpus;
+mod damage;
 mod demo;
 mod durable;
 mod embedder;
@@ -69,7 +70,7 @@ mod search_all_todos;
 mod settings;
 mod settings_model;
 mod settings_roles;
-mod upkeep;
-mod wrap_beside;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod upkeep;
+mod wrap_beside;
