@@ -2,6 +2,7 @@
 
 mod backup;
 mod forget;
+mod partial_copy;
 mod rebuild;
 mod verify;
 
@@ -116,8 +117,8 @@ impl Maintenance<'_> {
     }
 
     /// As [`doctor`](Self::doctor), and sets right what is derived: indexes and saved states of sessions
-    /// that do not agree are made again from the truth, and files that no commit came to, and grants of
-    /// todos that are gone, are removed. The findings are of before.
+    /// that do not agree are made again from the truth, and files that no commit came to, grants of
+    /// todos that are gone, and what killed backups have left, are removed. The findings are of before.
     ///
     /// # Errors
     /// As [`verify`](Self::verify), and when the memory can only be read.
@@ -151,6 +152,10 @@ impl Maintenance<'_> {
             Ok(found) => checkup.findings.extend(found.iter().map(ToString::to_string)),
             Err(error) => checkup.findings.push(error.to_string()),
         }
+        let left = self.memory.dir.as_deref().map(partial_copy::left_of).unwrap_or_default();
+        checkup.findings.extend(left.iter().map(|folder| {
+            format!("a backup was killed, and left a part of its copy in {}", folder.display())
+        }));
         checkup.all_todos_lag = self.memory.all_todos.lag()?;
         Ok(checkup)
     }
@@ -178,6 +183,7 @@ impl Maintenance<'_> {
     /// Removes what was left behind of todos that are gone.
     fn sweep(self) -> Result<(), Error> {
         let memory = self.memory;
+        self.remove_left_copies()?;
         memory.sweep_grants()?;
         memory.blocks.sweep_forgotten()?;
         memory.payloads.sweep_forgotten(|no| {
@@ -213,7 +219,13 @@ impl Maintenance<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn compact(self) -> Result<(), Error> {
-        Ok(self.memory.kv.compact()?)
+        self.memory.kv.compact()?;
+        self.remove_left_copies()
+    }
+
+    /// Removes the copies of the store that killed backups have left, with whatever has been forgotten since.
+    fn remove_left_copies(self) -> Result<(), Error> {
+        self.memory.dir.as_deref().map_or(Ok(()), partial_copy::remove_left_of)
     }
 
     /// Writes what is there already. Whether the store takes that shows whether it would take anything.

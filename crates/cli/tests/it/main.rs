@@ -11,6 +11,8 @@ mod provider;
 mod shell;
 mod slowly;
 
+#[cfg(target_os = "linux")]
+mod backup_killed;
 mod bad_input;
 mod bench_gateway;
 #[cfg(feature = "lab")]

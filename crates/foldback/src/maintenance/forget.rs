@@ -12,7 +12,7 @@ impl Maintenance<'_> {
     ///
     /// # Errors
     /// When there is no such todo, the store fails, or can only be read; then everything is still
-    /// there. When only files could not be removed, of payloads or indexes, the todo is gone all the
+    /// there. When only files could not be removed, of payloads, indexes or killed backups, the todo is gone all the
     /// same, and [`repair`](Self::repair) removes them.
     pub fn forget(self, id: &TodoId) -> Result<(), Error> {
         let memory = self.memory;
@@ -33,8 +33,10 @@ impl Maintenance<'_> {
         let all_todos = memory.all_todos.forget(&todo);
         // What stood beside it in the index over all todos is indexed again.
         memory.indexer.wake(&todo);
+        let copies = self.remove_left_copies();
         grants?;
         payloads?;
+        copies?;
         all_todos?;
         Ok(indexes?)
     }
