@@ -102,8 +102,7 @@ impl Maintenance<'_> {
         let findings = self.memory.kv.check()?;
         checkup.findings.extend(findings.iter().map(ToString::to_string));
         self.for_each_todo(|todo| {
-            TodoCheck { memory: self.memory, todo, checkup: &mut checkup }.run();
-            Ok(())
+            TodoCheck { memory: self.memory, todo, checkup: &mut checkup, refused: None }.run()
         })?;
         Ok(checkup)
     }

@@ -36,6 +36,8 @@ mod durable;
 mod embedder;
 mod engines;
 mod face;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gateway;
 mod grant;
 mod import_opencode;

@@ -115,6 +115,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         }
         KvError::KeyOutOfRange { .. }
         | KvError::ValueTooLarge { .. }
+        | KvError::Foreign { .. }
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } => ErrorKind::Full,
