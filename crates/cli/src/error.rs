@@ -151,6 +151,11 @@ impl CliError {
         false
     }
 
+    /// Whether the disk of the store is full.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Memory(error) if error.kind() == ErrorKind::Full)
+    }
+
     /// Whether nobody reads the output any more.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let io = match self {

@@ -48,6 +48,7 @@ mod session;
 mod tools;
 
 mod branch;
+mod disk;
 mod holes;
 mod live;
 mod offload;

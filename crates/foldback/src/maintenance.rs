@@ -9,7 +9,7 @@ mod verify;
 use crate::embedding::Embedding;
 use crate::memory::Shared;
 use crate::secret::write_again;
-use crate::{Error, Memory};
+use crate::{Error, ErrorKind, Memory, disk};
 use foldback_blockstore::CaughtUp;
 use foldback_kv::{Batch, Error as KvError, Todo};
 use rayon::prelude::*;
@@ -135,7 +135,7 @@ impl Maintenance<'_> {
             let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
             match self.memory.blocks.doctor(todo, repair) {
                 Ok(findings) => findings.iter().for_each(|found| find(found.to_string())),
-                Err(error) => find(error.to_string()),
+                Err(error) => find(self.finding(error)?),
             }
             match self.memory.blocks.index_lag(todo) {
                 Ok(lag) => checkup.index_lag += lag,
@@ -149,7 +149,7 @@ impl Maintenance<'_> {
         })?;
         match self.memory.all_todos.examine(repair) {
             Ok(found) => checkup.findings.extend(found.iter().map(ToString::to_string)),
-            Err(error) => checkup.findings.push(error.to_string()),
+            Err(error) => checkup.findings.push(self.finding(error)?),
         }
         let left = self.memory.dir.as_deref().map(partial_copy::left_of).unwrap_or_default();
         checkup.findings.extend(left.iter().map(|folder| {
@@ -157,6 +157,12 @@ impl Maintenance<'_> {
         }));
         checkup.all_todos_lag = self.memory.all_todos.lag()?;
         Ok(checkup)
+    }
+
+    /// What an error finds; a full disk ends the work, whatever it kept from being written.
+    fn finding(self, error: impl Into<Error>) -> Result<String, Error> {
+        let error = disk::named(self.memory.dir.as_deref(), error);
+        if error.kind() == ErrorKind::Full { Err(error) } else { Ok(error.to_string()) }
     }
 
     /// Makes the saved state of a todo again where it does not agree with the records, and removes payload
@@ -198,6 +204,7 @@ impl Maintenance<'_> {
     /// When an index cannot be written, or the memory can only be read.
     pub fn index(self) -> Result<(), Error> {
         self.check_writable()?;
+        let named = |error| disk::named(self.memory.dir.as_deref(), error);
         self.for_each_step(|todos| {
             todos.par_iter().try_for_each(|todo| {
                 // Another thread or process may be at it; then this waits for its turn.
@@ -209,8 +216,9 @@ impl Maintenance<'_> {
                 }
                 Ok(())
             })
-        })?;
-        self.memory.index_all_todos(false, &mut |_, _| {}).map(drop)
+        })
+        .map_err(named)?;
+        self.memory.index_all_todos(false, &mut |_, _| {}).map(drop).map_err(named)
     }
 
     /// Returns unused space to the system.
@@ -218,7 +226,12 @@ impl Maintenance<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn compact(self) -> Result<(), Error> {
-        self.memory.kv.compact()?;
+        if let Err(error) = self.memory.kv.compact() {
+            return Err(match &self.memory.dir {
+                Some(store) => disk::named_of_compaction(store, error),
+                None => error.into(),
+            });
+        }
         self.remove_left_copies()
     }
 

@@ -11,6 +11,7 @@
 mod check;
 mod checkpoint;
 mod connection;
+mod erase;
 mod fault;
 mod log;
 mod row;
@@ -201,6 +202,13 @@ impl Kv for Sqlite {
         self.commits.fetch_add(1, Ordering::AcqRel);
         self.checkpointer.committed(&batch);
         Ok(())
+    }
+
+    fn erase(&self, batch: Batch) -> Result<(), Error> {
+        match self.commit(batch.clone()) {
+            Err(Error::Full { .. }) => self.erase_in_steps(batch),
+            committed => committed,
+        }
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {

@@ -3,6 +3,7 @@
 use crate::shell::{Ran, Shell, line, quay};
 use foldback_core::Message;
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,16 @@ impl Disk {
         let mut mount = Command::new("mount");
         mount.args(["-o", &format!("remount,{options}")]).arg(&self.0);
         assert!(mount.status().unwrap().success());
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("fill")).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.0.join("fill")).unwrap();
     }
 }
 
@@ -61,6 +72,37 @@ fn refused(shell: &Shell, args: &[&str], words: &[&str]) {
 
 fn notes(n: usize, bytes: usize) -> Vec<Message> {
     (0..n).map(|n| Message::user(&format!("{n} {}", "第一 ".repeat(bytes / 7)))).collect()
+}
+
+#[test]
+fn r3_a_full_disk_gets_room_by_forgetting() {
+    let shell = Shell::new();
+    let Some(disk) = Disk::mount(&shell, "size=24m") else { return };
+    let keep = shell.write("keep.jsonl", line("keep", quay()));
+    // More than what is kept back, in rows and in files.
+    let large = shell.write("large.jsonl", line("large", notes(1_500, 1_400)));
+    let next = shell.write("next.jsonl", line("next", notes(3, 20)));
+    ok(&shell, &["import", &keep]);
+    ok(&shell, &["import", &large]);
+    assert!(disk.0.join("store/RESERVE").metadata().unwrap().len() >= 1 << 20);
+    disk.fill();
+    refused(&shell, &["import", &next], &["full"]);
+    // What is there can be read.
+    assert_eq!(ok(&shell, &["export", "--todo", "keep"]).text(), line("keep", quay()));
+    ok(&shell, &["verify"]);
+    refused(&shell, &["doctor", "--repair"], &["the disk that holds", "is full"]);
+    refused(&shell, &["compact"], &["the disk that holds", "full"]);
+    ok(&shell, &["forget", "--todo", "large"]);
+    assert_eq!(run(&shell, &["export", "--todo", "large"]).code, 1);
+    assert_eq!(ok(&shell, &["export", "--todo", "keep"]).text(), line("keep", quay()));
+    ok(&shell, &["verify"]);
+    // The room of what is gone is there for what comes.
+    ok(&shell, &["import", &next]);
+    // What is left is small enough to be written anew in the room of the log.
+    ok(&shell, &["compact"]);
+    disk.make_room();
+    ok(&shell, &["import", &next]);
+    assert!(disk.0.join("store/RESERVE").exists(), "it is kept back again");
 }
 
 #[test]

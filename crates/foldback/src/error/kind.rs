@@ -75,6 +75,7 @@ impl ErrorKind {
             | Failure::NotReturned { .. }
             | Failure::NotChild { .. }
             | Failure::NoParent(_) => Self::NotPermitted,
+            Failure::NoRoom { .. } => Self::Full,
             Failure::Embed(_) => Self::Embedder,
             Failure::Io { .. } | Failure::Random(_) => Self::Io,
             Failure::Internal(_) => Self::Internal,
