@@ -13,6 +13,7 @@ mod checkpoint;
 mod connection;
 mod erase;
 mod fault;
+mod identity;
 mod log;
 mod row;
 mod table;
@@ -34,7 +35,9 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, Finding, Key, Kv, Mode, Space, record};
+use crate::{Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Mode, Space, record};
+
+pub(crate) use self::identity::version_of;
 
 /// How many idle readers are kept.
 const IDLE_READERS: usize = 4;
@@ -96,6 +99,12 @@ impl Sqlite {
             poisoned,
             log_at_open: None,
         };
+        if format < FORMAT_VERSION {
+            // The file is brought up to date before the folder says so.
+            if let Ok(Some(own)) = store.read(identity::version) {
+                store.format.fetch_max(own, Ordering::AcqRel);
+            }
+        }
         if suspected.is_some() {
             store.log_at_open = store.log_damage().unwrap_or(suspected);
         }
@@ -139,7 +148,8 @@ impl Sqlite {
     /// Whether the file has a table for the space. Another process may have made it meanwhile.
     fn has(&self, space: Space) -> Result<bool, Error> {
         if space.since() > self.format.load(Ordering::Acquire) {
-            self.format.store(folder::version(&self.dir, Engine::Sqlite)?, Ordering::Release);
+            let now = folder::version(&self.dir, Engine::Sqlite)?;
+            self.format.fetch_max(now, Ordering::AcqRel);
         }
         Ok(space.since() <= self.format.load(Ordering::Acquire))
     }

@@ -73,3 +73,34 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
+
+#[test]
+fn r4_a_damaged_format_file_is_written_again() {
+    for engine in ["sqlite", "sled"] {
+        let shell = Shell::new();
+        let file = shell.write("notes.jsonl", line("notes", messages()));
+        let run = |args: &[&str]| shell.run(&[&["--engine", engine], args].concat());
+        assert_eq!(run(&["import", &file]).code, 0);
+        let format = shell.store().join("FORMAT");
+        let whole = std::fs::read(&format).unwrap();
+        for damaged in [&b"foldback stoze\nversion 3\n"[..], b"", b"\0\0\0\0"] {
+            std::fs::write(&format, damaged).unwrap();
+            let ran = run(&["todos"]);
+            assert_eq!(ran.code, 2, "{ran:?}");
+            assert!(ran.stderr.contains("doctor --repair"), "{}", ran.stderr);
+            let ran = run(&["doctor", "--repair"]);
+            assert!(ran.code == 0 && ran.stderr.contains("repaired: the file FORMAT"), "{ran:?}");
+            assert_eq!(std::fs::read(&format).unwrap(), whole);
+            assert_eq!(run(&["export", "--todo", "notes"]).text(), line("notes", messages()));
+        }
+        let ran = run(&["doctor", "--repair"]);
+        assert!(ran.code == 0 && !ran.stderr.contains("FORMAT"), "{ran:?}");
+    }
+    // Another program's database is not made a store.
+    let shell = Shell::new();
+    shell.folders(&["store"]);
+    std::fs::write(shell.store().join("store.sqlite"), "SQLite format 3\0").unwrap();
+    let ran = shell.run(&["doctor", "--repair"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(!shell.store().join("FORMAT").exists());
+}
