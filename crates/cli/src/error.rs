@@ -9,7 +9,7 @@ use foldback_gateway::GatewayError;
 use foldback_reference_agent::ReferenceAgentError;
 use foldback_tools::PermissionsError;
 use std::error::Error as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 /// How a command that could be run has ended.
@@ -98,10 +98,7 @@ impl CliError {
             // themselves what that means for them.
             return ExitCode::SUCCESS;
         }
-        let style = crate::output::style::BAD;
-        let mut stderr = anstream::stderr();
-        // There is nobody left to tell when stderr is gone.
-        drop(writeln!(stderr, "{style}error:{style:#} {}", self.sentence()));
+        crate::output::error(self.sentence());
         ExitCode::from(self.code())
     }
 
@@ -120,8 +117,12 @@ impl CliError {
         crate::output::text::plain(&sentence).into_owned()
     }
 
-    /// 1 for what is not there or is damaged, 2 for what the caller has to change.
+    /// 1 for what is not there or is damaged, 2 for what the caller has to change, 3 for what the system has not
+    /// to give.
     fn code(&self) -> u8 {
+        if self.is_of_resources() {
+            return 3;
+        }
         match self {
             Self::NotFound(_) | Self::Unread(_) | Self::Agent(_) => 1,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
@@ -130,6 +131,29 @@ impl CliError {
             Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),
             Self::Bench(_) | Self::Gateway(_) => 2,
         }
+    }
+
+    /// Whether what is missing is room on a disk, a permission, a store that is free, or anything else that the
+    /// same command can do without change once it is there.
+    pub(crate) fn is_of_resources(&self) -> bool {
+        if let Self::Memory(error) | Self::Bench(BenchError::Memory(error)) = self
+            && is_resource(error.kind())
+        {
+            return true;
+        }
+        let mut error: Option<&dyn std::error::Error> = Some(self);
+        while let Some(one) = error {
+            if one.downcast_ref().is_some_and(is_refused) {
+                return true;
+            }
+            error = one.source();
+        }
+        false
+    }
+
+    /// Whether the disk of the store is full.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Memory(error) if error.kind() == ErrorKind::Full)
     }
 
     /// Whether nobody reads the output any more.
@@ -145,6 +169,27 @@ impl CliError {
             _ => return false,
         };
         io.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+fn is_resource(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly | ErrorKind::Io)
+}
+
+/// Whether the system refused for want of something, rather than because of what it was asked.
+fn is_refused(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    match error.kind() {
+        io::ErrorKind::StorageFull
+        | io::ErrorKind::QuotaExceeded
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::ResourceBusy
+        | io::ErrorKind::OutOfMemory => true,
+        _ => matches!(
+            Errno::from_io_error(error),
+            Some(Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOLCK)
+        ),
     }
 }
 

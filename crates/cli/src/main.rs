@@ -32,7 +32,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let Cli { globals, command } = Cli::parse();
+    let Cli { globals, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::misused(&error),
+    };
     let mut out = Output::new(&globals);
     let loss = globals.loss.clone();
     let ran = match command.reads_settings() {

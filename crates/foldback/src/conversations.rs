@@ -2,10 +2,12 @@
 
 mod follow;
 mod info;
+mod salvage;
 
 pub use follow::Followed;
 pub use info::TodoInfo;
 pub(crate) use info::origin_of;
+pub use salvage::Salvage;
 
 use crate::error::Failure;
 use crate::memory::Shared;

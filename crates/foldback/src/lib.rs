@@ -49,6 +49,7 @@ mod tools;
 
 mod audit;
 mod branch;
+mod disk;
 mod holes;
 mod live;
 mod offload;
@@ -78,7 +79,8 @@ mod open_block;
 mod options;
 
 pub use audit::{Audit, AuditEvent, AuditFilter, AuditLine, AuditLog, AuditReport};
-pub use conversations::{Conversations, Followed, TodoInfo};
+pub use conversations::{Conversations, Followed, Salvage, TodoInfo};
+pub use disk::release_reserve;
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,
 };

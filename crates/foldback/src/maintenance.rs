@@ -2,6 +2,7 @@
 
 mod backup;
 mod forget;
+mod partial_copy;
 mod rebuild;
 mod verify;
 
@@ -9,7 +10,7 @@ use crate::audit::{AuditFilter, AuditLog};
 use crate::embedding::Embedding;
 use crate::memory::Shared;
 use crate::secret::write_again;
-use crate::{Error, Memory};
+use crate::{Error, ErrorKind, Memory, disk};
 use foldback_blockstore::CaughtUp;
 use foldback_kv::{Batch, Error as KvError, Lost, Todo};
 use rayon::prelude::*;
@@ -107,8 +108,7 @@ impl Maintenance<'_> {
             checkup.findings.push(format!("the audit log is broken at line {line}: {why}"));
         }
         self.for_each_todo(|todo| {
-            TodoCheck { memory: self.memory, todo, checkup: &mut checkup }.run();
-            Ok(())
+            TodoCheck { memory: self.memory, todo, checkup: &mut checkup, refused: None }.run()
         })?;
         Ok(checkup)
     }
@@ -122,8 +122,8 @@ impl Maintenance<'_> {
     }
 
     /// As [`doctor`](Self::doctor), and sets right what is derived: indexes and saved states of sessions
-    /// that do not agree are made again from the truth, and files that no commit came to, and grants of
-    /// todos that are gone, are removed. The findings are of before.
+    /// that do not agree are made again from the truth, and files that no commit came to, grants of
+    /// todos that are gone, and what killed backups have left, are removed. The findings are of before.
     ///
     /// # Errors
     /// As [`verify`](Self::verify), and when the memory can only be read.
@@ -141,7 +141,7 @@ impl Maintenance<'_> {
             let mut find = |what: String| checkup.findings.push(format!("{}: {what}", todo.id()));
             match self.memory.blocks.doctor(todo, repair) {
                 Ok(findings) => findings.iter().for_each(|found| find(found.to_string())),
-                Err(error) => find(error.to_string()),
+                Err(error) => find(self.finding(error)?),
             }
             match self.memory.blocks.index_lag(todo) {
                 Ok(lag) => checkup.index_lag += lag,
@@ -155,10 +155,20 @@ impl Maintenance<'_> {
         })?;
         match self.memory.all_todos.examine(repair) {
             Ok(found) => checkup.findings.extend(found.iter().map(ToString::to_string)),
-            Err(error) => checkup.findings.push(error.to_string()),
+            Err(error) => checkup.findings.push(self.finding(error)?),
         }
+        let left = self.memory.dir.as_deref().map(partial_copy::left_of).unwrap_or_default();
+        checkup.findings.extend(left.iter().map(|folder| {
+            format!("a backup was killed, and left a part of its copy in {}", folder.display())
+        }));
         checkup.all_todos_lag = self.memory.all_todos.lag()?;
         Ok(checkup)
+    }
+
+    /// What an error finds; a full disk ends the work, whatever it kept from being written.
+    fn finding(self, error: impl Into<Error>) -> Result<String, Error> {
+        let error = disk::named(self.memory.dir.as_deref(), error);
+        if error.kind() == ErrorKind::Full { Err(error) } else { Ok(error.to_string()) }
     }
 
     /// Makes the saved state of a todo again where it does not agree with the records, and removes payload
@@ -184,6 +194,7 @@ impl Maintenance<'_> {
     /// Removes what was left behind of todos that are gone.
     fn sweep(self) -> Result<(), Error> {
         let memory = self.memory;
+        self.remove_left_copies()?;
         memory.sweep_grants()?;
         memory.blocks.sweep_forgotten()?;
         memory.payloads.sweep_forgotten(|no| {
@@ -199,6 +210,7 @@ impl Maintenance<'_> {
     /// When an index cannot be written, or the memory can only be read.
     pub fn index(self) -> Result<(), Error> {
         self.check_writable()?;
+        let named = |error| disk::named(self.memory.dir.as_deref(), error);
         self.for_each_step(|todos| {
             todos.par_iter().try_for_each(|todo| {
                 // Another thread or process may be at it; then this waits for its turn.
@@ -210,8 +222,9 @@ impl Maintenance<'_> {
                 }
                 Ok(())
             })
-        })?;
-        self.memory.index_all_todos(false, &mut |_, _| {}).map(drop)
+        })
+        .map_err(named)?;
+        self.memory.index_all_todos(false, &mut |_, _| {}).map(drop).map_err(named)
     }
 
     /// The acknowledged writes that are gone, as every opening should ask: the log of the last ones may have been
@@ -237,7 +250,18 @@ impl Maintenance<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn compact(self) -> Result<(), Error> {
-        Ok(self.memory.kv.compact()?)
+        if let Err(error) = self.memory.kv.compact() {
+            return Err(match &self.memory.dir {
+                Some(store) => disk::named_of_compaction(store, error),
+                None => error.into(),
+            });
+        }
+        self.remove_left_copies()
+    }
+
+    /// Removes the copies of the store that killed backups have left, with whatever has been forgotten since.
+    fn remove_left_copies(self) -> Result<(), Error> {
+        self.memory.dir.as_deref().map_or(Ok(()), partial_copy::remove_left_of)
     }
 
     /// Writes what is there already. Whether the store takes that shows whether it would take anything.

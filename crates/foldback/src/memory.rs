@@ -7,7 +7,7 @@ use crate::indexer::Indexer;
 use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
 use crate::secret::{Secret, secret_of};
-use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, texts};
+use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, disk, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
 use foldback_blockstore::{AllTodos, BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
@@ -183,6 +183,7 @@ impl Memory {
         };
         let memory = Self { shared: Arc::new(shared) };
         if options.mode == Mode::ReadWrite {
+            memory.shared.dir.as_deref().map(disk::make_reserve);
             let is_new = memory.shared.registry.list(0, 1).is_ok_and(|todos| todos.is_empty());
             let embedding = memory.embedding();
             adopt(memory.shared.kv.as_ref(), embedding.embedder(), is_new)?;

@@ -59,24 +59,24 @@ pub(crate) fn open(
             Err(Error::Damaged { .. }) => return Ok(version),
             upgraded => {
                 upgraded?;
-                return write(dir, engine, State::Finished);
+                return write(dir, engine, FORMAT_VERSION, State::Finished);
             }
         },
         Some((_, State::Unfinished)) => {}
         None => {
             for name in [SQLITE_FILE, SLED_FOLDER] {
                 if dir.join(name).exists() {
-                    let detail = format!("it has {name} and no {FORMAT} file");
+                    let detail = format!("it has {name} and no {FORMAT} file; {MENDED}");
                     return Err(Error::Format { path: dir.to_owned(), detail });
                 }
             }
-            write(dir, engine, State::Unfinished)?;
+            write(dir, engine, FORMAT_VERSION, State::Unfinished)?;
             foldback_core::failpoint!("kv.folder.begun");
         }
     }
     make()?;
     foldback_core::failpoint!("kv.folder.made");
-    let version = write(dir, engine, State::Finished)?;
+    let version = write(dir, engine, FORMAT_VERSION, State::Finished)?;
     foldback_core::failpoint!("kv.folder.finished");
     Ok(version)
 }
@@ -112,7 +112,7 @@ pub(crate) fn fill(
         return Err(Error::NotEmpty { path: dir.to_owned() });
     }
     copy()?;
-    write(dir, engine, State::Finished).map(drop)
+    write(dir, engine, FORMAT_VERSION, State::Finished).map(drop)
 }
 
 /// Makes what was renamed, made or removed in a folder durable.
@@ -126,8 +126,50 @@ enum State {
     Finished,
 }
 
+/// Whether the folder's format file is sound, whichever engine it states. [`Error::NotFound`] where there is neither
+/// one nor a database.
+pub(crate) fn judge(dir: &Path) -> Result<(), Error> {
+    match text(dir)? {
+        Some(text) => parse(dir, &text).map(drop),
+        None if [SQLITE_FILE, SLED_FOLDER].iter().any(|name| dir.join(name).exists()) => {
+            let detail = format!("it has no {FORMAT} file");
+            Err(Error::Format { path: dir.to_owned(), detail })
+        }
+        None => Err(Error::NotFound { path: dir.to_owned() }),
+    }
+}
+
+/// Writes the format file of a store that has lost it.
+pub(crate) fn restore(dir: &Path, engine: Engine, version: u64) -> Result<(), Error> {
+    let lock = Lock::open(dir)?;
+    if !lock.take(OWNER_PATIENCE, Duration::from_millis(2))? {
+        return Err(Error::Locked { path: dir.to_owned() });
+    }
+    write(dir, engine, version, State::Finished).map(drop)
+}
+
+/// What to do about a format file that is damaged beside a database.
+const MENDED: &str = "`doctor --repair` writes that file again";
+
 /// The version and the state of the store in a folder, if there is one.
 fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
+    let Some(text) = text(dir)? else { return Ok(None) };
+    let has_database = || [SQLITE_FILE, SLED_FOLDER].iter().any(|name| dir.join(name).exists());
+    let (version, found, state) = parse(dir, &text).map_err(|error| match error {
+        Error::Format { path, detail } if has_database() => {
+            Error::Format { path, detail: format!("{detail}; {MENDED}") }
+        }
+        error => error,
+    })?;
+    if found != engine {
+        let (path, found) = (dir.to_owned(), found.to_string());
+        return Err(Error::FormatEngine { path, found, expected: engine });
+    }
+    Ok(Some((version, state)))
+}
+
+/// What stands in the format file, if there is one.
+fn text(dir: &Path) -> Result<Option<String>, Error> {
     let path = dir.join(FORMAT);
     let mut text = Vec::new();
     match File::open(&path) {
@@ -136,10 +178,10 @@ fn read(dir: &Path, engine: Engine) -> Result<Option<(u64, State)>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(reading("open", &path)(error)),
     };
-    parse(dir, engine, &String::from_utf8_lossy(&text)).map(Some)
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn parse(dir: &Path, engine: Engine, text: &str) -> Result<(u64, State), Error> {
+fn parse(dir: &Path, text: &str) -> Result<(u64, Engine, State), Error> {
     let wrong = |detail: String| Error::Format { path: dir.to_owned(), detail };
     let mut lines = text.lines();
     if lines.next() != Some(MAGIC) {
@@ -154,20 +196,19 @@ fn parse(dir: &Path, engine: Engine, text: &str) -> Result<(u64, State), Error> 
     }
     let found = lines.next().and_then(|line| line.strip_prefix("engine "));
     let found = found.ok_or_else(|| wrong(format!("its {FORMAT} file states no engine")))?;
-    if found != engine.name() {
-        let (path, found) = (dir.to_owned(), found.to_owned());
-        return Err(Error::FormatEngine { path, found, expected: engine });
-    }
+    let engine = found.parse().map_err(|_| {
+        wrong(format!("its {FORMAT} file states the engine {found:?}, which there is not"))
+    })?;
     match (lines.next(), lines.next()) {
-        (None, None) => Ok((version, State::Finished)),
-        (Some(UNFINISHED), None) => Ok((version, State::Unfinished)),
+        (None, None) => Ok((version, engine, State::Finished)),
+        (Some(UNFINISHED), None) => Ok((version, engine, State::Unfinished)),
         _ => Err(wrong(format!("its {FORMAT} file has lines of no meaning in this version"))),
     }
 }
 
-/// States the present version.
-fn write(dir: &Path, engine: Engine, state: State) -> Result<u64, Error> {
-    let mut text = format!("{MAGIC}\nversion {FORMAT_VERSION}\nengine {engine}\n");
+/// States a version; gives it.
+fn write(dir: &Path, engine: Engine, version: u64, state: State) -> Result<u64, Error> {
+    let mut text = format!("{MAGIC}\nversion {version}\nengine {engine}\n");
     if state == State::Unfinished {
         text.push_str(UNFINISHED);
         text.push('\n');
@@ -179,7 +220,7 @@ fn write(dir: &Path, engine: Engine, state: State) -> Result<u64, Error> {
     let path = dir.join(FORMAT);
     fs::rename(&new, &path).map_err(writing("rename into", &path))?;
     sync(dir)?;
-    Ok(FORMAT_VERSION)
+    Ok(version)
 }
 
 /// Makes the folder if there is none, and closes it to everybody but its owner.
@@ -210,7 +251,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), None);
         for state in [State::Unfinished, State::Finished] {
-            write(dir.path(), Engine::Sqlite, state).unwrap();
+            write(dir.path(), Engine::Sqlite, FORMAT_VERSION, state).unwrap();
             assert_eq!(read(dir.path(), Engine::Sqlite).unwrap(), Some((FORMAT_VERSION, state)));
         }
         let text = fs::read_to_string(dir.path().join(FORMAT)).unwrap();
@@ -221,7 +262,7 @@ mod tests {
     fn a_foreign_format_says_what_is_wrong() {
         #[track_caller]
         fn check(text: &str, expected: &str) {
-            let error = parse(Path::new("/s"), Engine::Sqlite, text).unwrap_err();
+            let error = parse(Path::new("/s"), text).unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
         check(
@@ -233,8 +274,8 @@ mod tests {
             "the store at /s has format version 5, and this program reads versions 1 to 4",
         );
         check(
-            "foldback store\nversion 1\nengine sled\n",
-            "the store at /s was made with the engine sled, and sqlite was asked for",
+            "foldback store\nversion 1\nengine sqlkte\n",
+            r#"the folder /s is not a whole store: its FORMAT file states the engine "sqlkte", which there is not"#,
         );
         check(
             "foldback store\nversion x\n",

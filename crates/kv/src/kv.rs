@@ -29,6 +29,17 @@ pub trait Kv: Send + Sync {
     /// longer where it was opened.
     fn commit(&self, batch: Batch) -> Result<(), Error>;
 
+    /// As [`commit`](Self::commit), for a batch that makes room: it deletes more than it puts. Where the disk
+    /// is too full to do that at once, it may be done in steps, and cut short only some of it is gone; do it
+    /// again then. An engine without such steps commits.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    fn erase(&self, batch: Batch) -> Result<(), Error> {
+        self.commit(batch)
+    }
+
     /// The todo's head as the last batch that named it left it; 0 for a todo that has none.
     ///
     /// # Errors

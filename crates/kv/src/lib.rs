@@ -61,6 +61,8 @@ mod retry;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
+mod format_repair;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
 mod lock;
 #[cfg(any(feature = "sqlite", feature = "sled"))]
 mod place;
@@ -82,6 +84,8 @@ pub use crate::error::Error;
 pub use crate::finding::Finding;
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
+#[cfg(any(feature = "sqlite", feature = "sled"))]
+pub use crate::format_repair::repair_format;
 pub use crate::key::{Key, Space};
 pub use crate::kv::Kv;
 pub use crate::memory::memory;

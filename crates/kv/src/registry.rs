@@ -183,7 +183,8 @@ impl Registry {
     /// the todo is told of a conflict.
     ///
     /// # Errors
-    /// When the store fails; then nothing is gone.
+    /// When the store fails; then nothing is gone, or where the [disk is full](Kv::erase) some of the records:
+    /// the todo is there by half, and can be removed again.
     pub fn remove(&self, todo: &Todo, mut delete: Vec<Delete>) -> Result<(), Error> {
         let name = name_key(&todo.id);
         delete.push(Delete::one(Key { space: Space::Todo, todo: REGISTRY, n: u64::from(todo.no) }));
@@ -200,7 +201,7 @@ impl Registry {
                 put.push((name, write_names(&names)));
             }
             let expect = Some(Expect { todo: todo.no, head, next: FORGOTTEN });
-            self.kv.commit(Batch { expect, put, delete })
+            self.kv.erase(Batch { expect, put, delete })
         })
     }
 

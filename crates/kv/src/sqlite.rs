@@ -11,7 +11,9 @@
 mod check;
 mod checkpoint;
 mod connection;
+mod erase;
 mod fault;
+mod identity;
 mod log;
 mod row;
 mod table;
@@ -33,7 +35,11 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{Batch, Engine, Error, Finding, Key, Kv, Lost, Mode, Space, record, witness};
+use crate::{
+    Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space, record, witness,
+};
+
+pub(crate) use self::identity::version_of;
 
 /// How many idle readers are kept.
 const IDLE_READERS: usize = 4;
@@ -95,6 +101,12 @@ impl Sqlite {
             poisoned,
             log_at_open: None,
         };
+        if format < FORMAT_VERSION {
+            // The file is brought up to date before the folder says so.
+            if let Ok(Some(own)) = store.read(identity::version) {
+                store.format.fetch_max(own, Ordering::AcqRel);
+            }
+        }
         if suspected.is_some() {
             store.log_at_open = store.log_damage().unwrap_or(suspected);
         }
@@ -138,7 +150,8 @@ impl Sqlite {
     /// Whether the file has a table for the space. Another process may have made it meanwhile.
     fn has(&self, space: Space) -> Result<bool, Error> {
         if space.since() > self.format.load(Ordering::Acquire) {
-            self.format.store(folder::version(&self.dir, Engine::Sqlite)?, Ordering::Release);
+            let now = folder::version(&self.dir, Engine::Sqlite)?;
+            self.format.fetch_max(now, Ordering::AcqRel);
         }
         Ok(space.since() <= self.format.load(Ordering::Acquire))
     }
@@ -202,6 +215,13 @@ impl Kv for Sqlite {
         self.commits.fetch_add(1, Ordering::AcqRel);
         self.checkpointer.committed(&batch);
         Ok(())
+    }
+
+    fn erase(&self, batch: Batch) -> Result<(), Error> {
+        match self.commit(batch.clone()) {
+            Err(Error::Full { .. }) => self.erase_in_steps(batch),
+            committed => committed,
+        }
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {

@@ -83,6 +83,14 @@ pub enum Error {
         /// What is allowed.
         limit: u64,
     },
+    /// A line that should hold one message is longer than a message may be.
+    #[error("{place}: the line is longer than the {limit} bytes that a message may have at most")]
+    LongLine {
+        /// Where.
+        place: Place,
+        /// What is allowed.
+        limit: u64,
+    },
     /// One line, or one file that is a single JSON value, is too large.
     #[error("{place}: a conversation of over {limit} bytes; this many are read at most")]
     LargeConversation {

@@ -13,6 +13,8 @@ pub(crate) struct Input<'a> {
     lines: u64,
     /// Bytes that were given out.
     bytes: u64,
+    /// It stands within a line that was too large, and counted.
+    is_within: bool,
 }
 
 /// One line, or the whole rest.
@@ -25,6 +27,8 @@ pub(crate) struct Line {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Hardly any line is longer.
+const SHORT: u64 = 1 << 20;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A packed input may ask for a window of 2 to this many bytes (32 MiB), which is set aside before
 /// anything is unpacked. All of zstd's levels up to 20 ask for less.
@@ -53,6 +57,7 @@ impl<'a> Input<'a> {
             reader: BufReader::with_capacity(1 << 16, unpacked),
             lines: 0,
             bytes: 0,
+            is_within: false,
         };
         if input.peek()?.starts_with(BYTE_ORDER_MARK) {
             input.reader.consume(BYTE_ORDER_MARK.len());
@@ -106,6 +111,46 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// As [`line`](Self::line), for lines of at most so many bytes. Of a longer one no more is read than shows
+    /// that; [`pass_line`](Self::pass_line) passes over the rest.
+    pub(crate) fn line_within(&mut self, most: u64) -> Result<Option<Line>, Error> {
+        loop {
+            let mut line = self.begin();
+            // A line break more than allowed. A vector that grows holds, for a while, twice what is in it, so for
+            // a long line there is room at once; what is not written to is no memory yet.
+            let whole = most.saturating_add(2);
+            for most in [whole.min(SHORT), whole] {
+                if most > SHORT {
+                    line.bytes.reserve_exact(
+                        usize::try_from(most).unwrap_or(usize::MAX) - line.bytes.len(),
+                    );
+                }
+                let mut reader = self.reader.by_ref().take(most - line.bytes.len() as u64);
+                let read = reader.read_until(b'\n', &mut line.bytes);
+                read.map_err(|source| self.failed(source))?;
+                if (line.bytes.len() as u64) < most || line.bytes.ends_with(b"\n") {
+                    break;
+                }
+            }
+            self.bytes += line.bytes.len() as u64;
+            self.lines += 1;
+            let text = line.bytes.strip_suffix(b"\n").unwrap_or(&line.bytes);
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            if text.len() as u64 > most {
+                self.is_within = !line.bytes.ends_with(b"\n");
+                let place = crate::Place { file: self.name.clone(), line: line.number };
+                return Err(Error::LongLine { place, limit: most });
+            }
+            if line.bytes.is_empty() {
+                self.lines -= 1;
+                return Ok(None);
+            }
+            if !line.bytes.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
     /// Adds everything that comes after it to `line`.
     pub(crate) fn rest(&mut self, line: &mut Line) -> Result<(), Error> {
         self.read(line, false)
@@ -129,7 +174,11 @@ impl<'a> Input<'a> {
         let read = read.map_err(|source| self.failed(source))?;
         if line.bytes.len() as u64 > limit {
             if one_line {
-                self.pass_line(line)?;
+                self.bytes += line.bytes.len() as u64;
+                self.lines += 1;
+                self.is_within = !line.bytes.ends_with(b"\n");
+                line.bytes = Vec::new();
+                self.pass_line()?;
             }
             let place = crate::Place { file: self.name.clone(), line: line.number };
             return Err(Error::LargeConversation { place, limit });
@@ -140,23 +189,16 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Passes over the rest of a line that is too large, without holding it.
-    fn pass_line(&mut self, line: &mut Line) -> Result<(), Error> {
-        self.bytes += line.bytes.len() as u64;
-        let mut ended = line.bytes.ends_with(b"\n");
-        line.bytes = Vec::new();
-        while !ended {
+    /// Passes over the rest of a line that was too large, without holding it. Where none was, nothing happens.
+    pub(crate) fn pass_line(&mut self) -> Result<(), Error> {
+        while self.is_within {
             let ahead = self.peek()?;
-            if ahead.is_empty() {
-                break;
-            }
             let end = ahead.iter().position(|byte| *byte == b'\n');
             let passed = end.map_or(ahead.len(), |end| end + 1);
-            ended = end.is_some();
+            self.is_within = end.is_none() && passed > 0;
             self.reader.consume(passed);
             self.bytes += passed as u64;
         }
-        self.lines += 1;
         Ok(())
     }
 

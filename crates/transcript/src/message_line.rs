@@ -20,7 +20,7 @@ pub fn read_message_line(line: &str, n: u64) -> Result<Message, Error> {
 }
 
 /// The messages of an input that holds one on each line. Blank lines, a byte order mark and CRLF
-/// are passed over. After an error there is nothing more, because what comes behind a message that
+/// are passed over. A line is read until it is longer than a message may be, and no further. After an error there is nothing more, because what comes behind a message that
 /// is missing should not be recorded as if it were not; unless [`lenient`](Self::lenient) asks for
 /// it.
 pub struct MessageLines<'a> {
@@ -60,7 +60,8 @@ impl<'a> MessageLines<'a> {
     }
 
     fn read(&mut self) -> Result<Option<Message>, Error> {
-        let line = self.input.line();
+        let most = self.input.limits().message_bytes;
+        let line = self.input.pass_line().and_then(|()| self.input.line_within(most));
         self.line = self.input.lines();
         let Some(line) = line? else { return Ok(None) };
         self.line = line.number;

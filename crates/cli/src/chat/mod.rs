@@ -5,7 +5,7 @@ mod input;
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::{Output, style};
+use crate::output::{self, Output};
 use crate::run::{
     self, Desk, Ends, Heard, Limits, Order, Place, RunRecord, RunSettings, RunState, Runs, Signals,
     TERMINATED,
@@ -13,7 +13,6 @@ use crate::run::{
 use crate::store;
 use foldback_core::TodoId;
 use input::{Input, Typed};
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -181,9 +180,7 @@ impl Chat<'_> {
 
     /// Says what went wrong; the conversation goes on.
     fn wrong(&self, error: &CliError) {
-        let bad = style::BAD;
-        // There is nobody left to tell when stderr is gone.
-        drop(writeln!(anstream::stderr(), "{bad}error:{bad:#} {}", error.sentence()));
+        output::error(error.sentence());
     }
 
     /// The turns of the conversation so far.

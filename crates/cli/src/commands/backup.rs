@@ -46,7 +46,7 @@ impl Backup {
         if out.is_json() {
             out.json(&BackupJson { dir, bytes })?;
         } else {
-            let dir = style::paint(style::NAME, dir);
+            let dir = style::paint(style::NAME, text::plain(&dir));
             out.line(format!("copied: {} in {dir}", text::bytes(bytes)))?;
         }
         Ok(Outcome::Done)

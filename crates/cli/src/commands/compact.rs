@@ -9,6 +9,9 @@ use serde::Serialize;
 
 /// Return space to the system, and take forgotten bytes out of the files
 ///
+/// The store is written anew, which takes as much room as it has bytes. Where there is less, the error says
+/// how much is needed and how much there is; the room of what was forgotten is used for new messages all the same.
+///
 /// JSON: {"bytes_before", "bytes_after"}
 #[derive(Args)]
 pub(crate) struct Compact {}

@@ -3,7 +3,7 @@
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
-use crate::output::{Output, style};
+use crate::output::{Output, style, text};
 use crate::settings::{Key, Places, Source, commented_file};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -89,9 +89,11 @@ fn print(globals: &Globals, out: &Output) -> Result<(), CliError> {
         return out.json(&rows);
     }
     for row in rows {
-        let (key, source) =
-            (style::paint(style::NAME, &row.key), style::paint(style::DIM, &row.source));
-        out.line(format!("{key} = {}  {source}", row.value()))?;
+        let (key, source) = (
+            style::paint(style::NAME, &row.key),
+            style::paint(style::DIM, text::plain(&row.source)),
+        );
+        out.line(format!("{key} = {}  {source}", text::plain(&row.value())))?;
     }
     Ok(())
 }
@@ -105,7 +107,8 @@ fn print_files(globals: &Globals, out: &Output) -> Result<(), CliError> {
     }
     for File { path, read } in files {
         let absent = if read { "" } else { "  (not there)" };
-        out.line(format!("{}{}", path.display(), style::paint(style::DIM, absent)))?;
+        let path = path.display().to_string();
+        out.line(format!("{}{}", text::plain(&path), style::paint(style::DIM, absent)))?;
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ use serde::Serialize;
 /// Compare truth and indexes exhaustively; with --repair, make indexes again
 ///
 /// Everything that `verify` checks, and every index against the records that it was made from. An
-/// index is derived: making it again loses nothing.
+/// index is derived: making it again loses nothing. --repair also writes the store's file FORMAT again where that is
+/// damaged and the database tells what it is, and removes what killed backups have left.
 ///
 /// JSON: {"clean", "todos", "blocks", "payloads", "findings": [...], "index_lag", "tail", "folds",
 /// "log_bytes", "messages", "all_todos_lag", "graphs"}; `index_lag` counts closed blocks that are searched from the records
@@ -76,13 +77,18 @@ impl Doctor {
         if let Some(url) = self.gateway {
             return look_at_gateway(url, globals, out);
         }
+        let repair = self.repair || self.accept_loss;
+        if repair && let Some(engine) = foldback_kv::repair_format(&store::folder(globals)?)? {
+            out.note(format_args!(
+                "repaired: the file FORMAT is written again; what stands beside it is a store of {engine}"
+            ));
+        }
         if self.accept_loss {
             match store::accept_loss(globals)? {
                 Some(lost) => out.note(format_args!("accepted: {lost}")),
                 None => out.note("no acknowledged write is gone, so there is nothing to accept"),
             }
         }
-        let repair = self.repair || self.accept_loss;
         let memory =
             if repair { store::open_existing(globals)? } else { store::open_for_reading(globals)? };
         let log_bytes = store::log_bytes(&store::folder(globals)?);

@@ -3,7 +3,7 @@
 use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::store;
 use clap::Args;
 use foldback::{AuditEvent, Memory};
@@ -13,10 +13,15 @@ use foldback_gateway::Branches;
 ///
 /// Every message is exactly what was recorded: its number forms, its escapes, the order of its
 /// keys, and keys that foldback does not know.
+///
+/// A damaged message is an error that names it. With --lenient the line holds every message that is
+/// whole, and behind its other keys "missing": [numbers of the messages that are not], counted from 0;
+/// stderr says what is wrong with each, and the exit code is 1.
 #[derive(Args)]
 #[command(after_long_help = "Examples:
   foldback export --todo coding-session > session.jsonl
   foldback export --todo coding-session --reveal > as-it-came.jsonl
+  foldback export --todo coding-session --lenient > what-is-whole.jsonl
   foldback export --todo claude-cli-3f2a91c4d07b --branches")]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -31,6 +36,10 @@ pub(crate) struct Export {
     /// the file of memory.redaction_key_file
     #[arg(long, conflicts_with = "branches")]
     reveal: bool,
+
+    /// Print every message that is whole where others are damaged, and report those that are missing
+    #[arg(long, conflicts_with_all = ["branches", "reveal"])]
+    lenient: bool,
 }
 
 impl Export {
@@ -45,14 +54,41 @@ impl Export {
         if self.branches {
             return self.print_branches(&memory, out);
         }
+        if self.lenient {
+            return self.print_salvage(&memory, out);
+        }
         let conversation = match self.reveal {
             true => memory.conversations().export_revealed(todo)?,
             false => memory.conversations().export(todo)?,
         };
         let mut line = conversation.to_json_line();
         line.push('\n');
-        out.bytes(line.as_bytes())?;
+        out.json_bytes(line.as_bytes())?;
         Ok(Outcome::Done)
+    }
+
+    /// Prints what is whole of a damaged conversation.
+    fn print_salvage(&self, memory: &Memory, out: &Output) -> Result<Outcome, CliError> {
+        let salvage = memory.conversations().salvage(&self.todo.todo)?;
+        let mut line = salvage.conversation.to_json_line();
+        if !salvage.missing.is_empty() {
+            let numbers = salvage.missing.iter().map(|(seq, _)| seq.0.to_string());
+            let numbers = numbers.collect::<Vec<_>>().join(",");
+            // The line is an object that has keys already.
+            line.truncate(line.len() - "}".len());
+            line.push_str(&format!(",\"missing\":[{numbers}]}}"));
+        }
+        line.push('\n');
+        out.json_bytes(line.as_bytes())?;
+        let is_whole = salvage.is_whole();
+        for (seq, error) in salvage.missing {
+            let why = CliError::from(error).sentence();
+            output::error(format_args!("message {seq} is missing: {why}"));
+        }
+        for error in salvage.beside {
+            output::error(CliError::from(error).sentence());
+        }
+        Ok(Outcome::clean_if(is_whole))
     }
 
     fn print_branches(&self, memory: &Memory, out: &Output) -> Result<Outcome, CliError> {
@@ -67,7 +103,7 @@ impl Export {
             // A todo's id needs no escapes.
             let line =
                 format!("{{\"todo_id\":\"{todo}\",\"branch\":{n},\"messages\":[{messages}]}}\n");
-            out.bytes(line.as_bytes())?;
+            out.json_bytes(line.as_bytes())?;
         }
         if sent.is_empty() {
             out.note(format_args!("no client has sent anything in {todo} through the gateway"));

@@ -7,13 +7,15 @@ use crate::output::{Output, style, text};
 use crate::run::Runs;
 use crate::store;
 use clap::Args;
+use foldback::release_reserve;
 use foldback_core::TodoId;
 use serde::Serialize;
 
 /// Delete a todo for good: messages, blocks, payloads, vectors and indexes, and the runs that worked in it
 ///
 /// No search finds anything of it from then on. `compact` takes its bytes out of the files. What was typed
-/// in `foldback chat` stays in the store's `chat_history`, which is one for all conversations.
+/// in `foldback chat` stays in the store's `chat_history`, which is one for all conversations. It works on a full
+/// disk, too: the store keeps 1 MiB back for that.
 ///
 /// JSON: {"todo_id", "messages", "runs"}
 #[derive(Args)]
@@ -31,7 +33,13 @@ struct ForgetJson {
 
 impl Forget {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let memory = store::open_existing(globals)?;
+        let memory = match store::open_existing(globals) {
+            // A disk may be too full even to open the store.
+            Err(error) if error.is_full() && release_reserve(&store::folder(globals)?)? => {
+                store::open_existing(globals)?
+            }
+            opened => opened?,
+        };
         let todo_id = self.todo.todo;
         memory.find(&todo_id)?;
         // A damaged todo has to be forgettable too.

@@ -5,6 +5,7 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::block::range;
 use crate::output::json::Exact;
+use crate::output::terminal::{Form, Shown};
 use crate::output::{Output, message, style};
 use crate::{outfile, store};
 use clap::Args;
@@ -13,7 +14,6 @@ use foldback::{AuditEvent, ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
 use foldback_core::{Block, BlockHeader, BlockId, CloseReason, PayloadRef, Reference, thousands};
 use serde::Serialize;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -271,9 +271,9 @@ impl Load {
                 Ok(Outcome::Done)
             }
             None => {
-                let mut stdout = std::io::stdout().lock();
+                let mut stdout = Shown::stdout(Form::Bytes);
                 payloads.write_to(&todo, meta.n, &mut stdout)?;
-                stdout.flush().map_err(CliError::Output)?;
+                stdout.end().map_err(CliError::Output)?;
                 Ok(Outcome::Done)
             }
         }

@@ -374,7 +374,7 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
         match sample {
             Sample::Search { query, found, range, right, snippet } => {
                 let other = if right { "" } else { ", another block than the words are of" };
-                out.line(format!("  search \"{query}\""))?;
+                out.line(format!("  search \"{}\"", text::plain(&query)))?;
                 let found = style::paint(style::NAME, found);
                 out.line(format!("    → {found}, messages {}{other}", block::range(range)))?;
                 if let Some(snippet) = snippet {
@@ -384,7 +384,7 @@ fn recalls(memory: &Memory, todo: &TodoId, out: &Output) -> Result<(), CliError>
             }
             Sample::Load { reference, pattern, line, lines, text } => {
                 let name = style::paint(style::NAME, &reference);
-                out.line(format!("  load {name} --match {pattern}"))?;
+                out.line(format!("  load {name} --match {}", text::plain(&pattern)))?;
                 out.line(format!("    → line {} of {}", thousands(line), thousands(lines)))?;
                 let shown = show(&text, &[pattern], out.width() - 6);
                 out.line(format!("      {shown}"))?;

@@ -270,7 +270,8 @@ impl Search {
 
 /// A line of a hit with the message that it stands in.
 pub(crate) fn snippet_line(snippet: &Snippet, words: &[String], width: usize) -> String {
-    let place = format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&snippet.role, 9));
+    let place =
+        format!("{:>4} {:<9} ", snippet.seq.0, text::fit(&text::one_line(&snippet.role), 9));
     let room = width.saturating_sub(text::columns(&place));
     format!("{}{}", style::paint(style::DIM, place), show(&snippet.line, words, room))
 }

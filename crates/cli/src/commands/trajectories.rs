@@ -54,8 +54,8 @@ impl Export {
             let (folder, record) = run?;
             let path = folder.trajectory();
             match std::fs::read(&path) {
-                Ok(line) if self.flat => out.bytes(&flat(&line)?)?,
-                Ok(line) => out.bytes(&line)?,
+                Ok(line) if self.flat => out.json_bytes(&flat(&line)?)?,
+                Ok(line) => out.json_bytes(&line)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     // Of all runs, those that have one were asked for.
                     clean &= is_all;

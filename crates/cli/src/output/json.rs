@@ -10,7 +10,7 @@ impl Output {
     pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> Result<(), CliError> {
         let mut line = to_json(value)?;
         line.push('\n');
-        self.bytes(line.as_bytes())
+        self.json_bytes(line.as_bytes())
     }
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct JsonList<'a> {
 
 impl<'a> JsonList<'a> {
     pub(crate) fn begin(out: &'a Output) -> Result<Self, CliError> {
-        out.bytes(b"[")?;
+        out.json_bytes(b"[")?;
         Ok(Self { out, any: false })
     }
 
@@ -30,11 +30,11 @@ impl<'a> JsonList<'a> {
         let json = to_json(value)?;
         let comma = if self.any { ",\n" } else { "\n" };
         self.any = true;
-        self.out.bytes(format!("{comma}{json}").as_bytes())
+        self.out.json_bytes(format!("{comma}{json}").as_bytes())
     }
 
     pub(crate) fn end(self) -> Result<(), CliError> {
-        self.out.bytes(b"\n]\n")
+        self.out.json_bytes(b"\n]\n")
     }
 }
 

@@ -8,14 +8,18 @@ pub(crate) mod prompt;
 pub(crate) mod snippet;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod terminal;
 pub(crate) mod text;
 pub(crate) mod title;
 
 use crate::cli::Globals;
 use crate::error::CliError;
 use progress::Progress;
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal as _, Write};
+use std::io::{ErrorKind, IsTerminal as _};
+use std::process::ExitCode;
+use terminal::Form;
 
 /// Where a command prints, and how.
 #[derive(Clone)]
@@ -69,14 +73,17 @@ impl Output {
     /// set.
     pub(crate) fn line(&self, line: impl Display) -> Result<(), CliError> {
         // One write for one line, so that lines of a progress bar do not come between.
-        let line = format!("{line}\n");
-        self.written(anstream::stdout().write_all(line.as_bytes()))
+        self.written(terminal::print(&format!("{line}\n")))
     }
 
-    /// Prints bytes exactly as they are.
+    /// Prints bytes exactly as they are; on a terminal, what would steer it is made visible.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
-        let mut stdout = std::io::stdout().lock();
-        self.written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+        self.written(terminal::print_bytes(bytes, Form::Bytes))
+    }
+
+    /// Prints JSON exactly as it is; on a terminal, what would steer it is escaped.
+    pub(crate) fn json_bytes(&self, json: &[u8]) -> Result<(), CliError> {
+        self.written(terminal::print_bytes(json, Form::Json))
     }
 
     fn written(&self, written: std::io::Result<()>) -> Result<(), CliError> {
@@ -92,7 +99,7 @@ impl Output {
             let style = style::DIM;
             let note = text::plain(&note.to_string()).into_owned();
             // A note that nobody can read is no reason to stop.
-            drop(writeln!(anstream::stderr(), "{style}note:{style:#} {note}"));
+            drop(terminal::print_aside(&format!("{style}note:{style:#} {note}\n")));
         }
     }
 
@@ -102,7 +109,7 @@ impl Output {
             let style = style::DIM;
             let remark = text::plain(&remark.to_string()).into_owned();
             // One that nobody can read is no reason to stop.
-            drop(writeln!(anstream::stderr(), "{style}{remark}{style:#}"));
+            drop(terminal::print_aside(&format!("{style}{remark}{style:#}\n")));
         }
     }
 
@@ -117,8 +124,27 @@ pub(crate) fn warn(globals: &Globals, warning: impl Display) {
     if !globals.quiet {
         let (style, warning) = (style::BAD, text::plain(&warning.to_string()).into_owned());
         // A warning that nobody can read is no reason to stop.
-        drop(writeln!(anstream::stderr(), "{style}warning:{style:#} {warning}"));
+        drop(terminal::print_aside(&format!("{style}warning:{style:#} {warning}\n")));
     }
+}
+
+/// Says on stderr what went wrong.
+pub(crate) fn error(error: impl Display) {
+    let (style, error) = (style::BAD, text::plain(&error.to_string()).into_owned());
+    // There is nobody left to tell when stderr is gone.
+    drop(terminal::print_aside(&format!("{style}error:{style:#} {error}\n")));
+}
+
+/// Says that the command line makes no sense, or shows the help that was asked for; gives the exit code.
+pub(crate) fn misused(error: &clap::Error) -> ExitCode {
+    let steers = |arg: OsString| arg.to_string_lossy().contains(text::steers);
+    // There is nobody left to tell when the stream is gone.
+    drop(match error.use_stderr() && std::env::args_os().any(steers) {
+        // An argument that it names would reach the terminal as it is.
+        true => terminal::print_aside(&text::plain(&error.render().to_string())),
+        false => error.print(),
+    });
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// `COLUMNS` where it is set (shells rarely export it, so it was meant), else the terminal's width.

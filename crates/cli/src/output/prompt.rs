@@ -71,7 +71,7 @@ pub(crate) fn print(
         ))?;
     }
     if !prompt.tools.is_empty() {
-        let names: Vec<_> = prompt.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let names: Vec<_> = prompt.tools.iter().map(|tool| text::one_line(&tool.name)).collect();
         let whose = if policy.is_some() { "memory tools" } else { "tools" };
         out.line(style::paint(style::DIM, format!("{whose}: {}", names.join(", "))))?;
     }

@@ -7,24 +7,35 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// The text without anything that would steer a terminal: what was recorded comes from tools and
 /// strangers. Control characters become visible ones; line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| match c {
-        '\n' | '\t' => false,
-        // Marks that reverse the direction of what follows can make a text read as another.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    };
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     // A carriage return in front of a line break says nothing.
     let text = text.replace("\r\n", "\n");
-    let visible = |c: char| match c {
-        c if !steers(c) => c,
-        '\u{7f}' => '\u{2421}',
-        c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}'),
-        _ => '\u{fffd}',
-    };
-    Cow::Owned(text.chars().map(visible).collect())
+    let mut visible = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) { push_mark(&mut visible, c) } else { visible.push(c) }
+    }
+    Cow::Owned(visible)
+}
+
+/// Whether a terminal does something else with a character than to show it.
+pub(crate) fn steers(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Marks that reverse the direction of what follows can make a text read as another.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Shows a character that steers: a control picture where Unicode has one, else its number.
+pub(crate) fn push_mark(text: &mut String, c: char) {
+    match c as u32 {
+        0x7f => text.push('\u{2421}'),
+        n @ 0..0x20 => text.extend(char::from_u32(0x2400 + n)),
+        _ => text.extend(c.escape_unicode()),
+    }
 }
 
 /// The text on one line: runs of white space are one space.
@@ -198,7 +209,11 @@ mod tests {
 
     #[test]
     fn recorded_text_steers_no_terminal() {
-        assert_eq!(plain("a\x1b[31mred\r\n\tb\u{9b}\u{202e}x\x7f"), "a␛[31mred\n\tb��x␡");
+        assert_eq!(
+            plain("a\x1b[31mred\r\n\tb\u{9b}\u{202e}x\x7f"),
+            r"a␛[31mred
+	b\u{9b}\u{202e}x␡"
+        );
         assert!(matches!(plain("plain\n中文"), Cow::Borrowed(_)));
         assert_eq!(one_line(" a\n\n b\tc\u{3000}中 "), "a b c 中");
     }

@@ -149,7 +149,7 @@ impl Board {
         let going = |words: &str, since: Instant| {
             let time = elapsed(now.saturating_duration_since(since));
             let room = width.saturating_sub(text::columns(&time) + 6);
-            let words = text::fit(words, room);
+            let words = text::fit(&text::plain(words), room);
             format!("  {} {words}  {}", paint(style::NAME, spinner), paint(style::DIM, time))
         };
         for (todo, Asked { since, end, .. }) in &self.asked {

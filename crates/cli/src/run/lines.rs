@@ -36,9 +36,10 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
         let lead = if who.is_empty() { String::new() } else { paint(style::NAME, &lead) };
         format!("{} {lead}{words}", paint(style, mark))
     };
-    let line = |sign: &str, style, words: String| vec![mark(sign, style, text::fit(&words, room))];
+    let fit = |words: String| text::fit(&text::plain(&words), room);
+    let line = |sign: &str, style, words: String| vec![mark(sign, style, fit(words))];
     let dim = |sign: &str, words: String| {
-        let words = paint(style::DIM, text::fit(&words, room));
+        let words = paint(style::DIM, fit(words));
         vec![mark(sign, style::DIM, words)]
     };
     match event {

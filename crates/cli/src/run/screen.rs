@@ -5,14 +5,14 @@ use super::lines::{self, Beside};
 use super::meter::Meter;
 use super::record::now;
 use super::speech::Speech;
-use crate::output::{Output, style, text};
+use crate::output::{Output, style, terminal, text};
 use foldback_agent::{AgentEvent, Observer, Piece, Purpose, Written};
 use foldback_core::TodoId;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::convert::Infallible;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -151,7 +151,7 @@ impl Screen {
         drop(board);
         // Somebody may have been asked something meanwhile.
         if let Some(live) = &self.view.lock().live {
-            live.set_message(lines.join("\n"));
+            live.set_message(terminal::styled(&lines.join("\n")).into_owned());
         }
     }
 
@@ -164,10 +164,8 @@ impl Screen {
             live.finish_and_clear();
         }
         view.held.get_or_insert_default();
-        let mut stderr = anstream::stderr().lock();
         // Where it cannot be read there will be no answer either.
-        drop(write!(stderr, "{}", style::paint(style::HEAD, text::plain(question))));
-        drop(stderr.flush());
+        drop(terminal::print_aside(&style::paint(style::HEAD, text::plain(question))));
         Asked(self)
     }
 
@@ -223,8 +221,7 @@ impl Screen {
         if is_anew {
             write_lines([style::paint(style::DIM, ANEW)]);
         }
-        let mut stdout = anstream::stdout().lock();
-        if stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+        if terminal::print(&words).is_err() {
             // They are printed at the end, which fails as it should.
             view.speech = Speech::default();
         }
@@ -244,9 +241,7 @@ impl Screen {
         if !view.speech.end() {
             return false;
         }
-        let mut stdout = anstream::stdout().lock();
-        drop(stdout.write_all(b"\n").and_then(|()| stdout.flush()));
-        drop(stdout);
+        drop(terminal::print("\n"));
         write_lines(view.held.take().unwrap_or_default());
         view.live = self.is_live.then(live);
         true
@@ -269,7 +264,7 @@ impl Screen {
 fn write_lines(lines: impl IntoIterator<Item = String>) {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
     // What nobody can read is no reason to stop.
-    drop(anstream::stderr().write_all(text.as_bytes()));
+    drop(terminal::print_aside(&text));
 }
 
 impl Observer for Screen {

@@ -4,10 +4,9 @@ use super::account::{Account, SummariesAccount};
 use super::record::{RunRecord, RunState};
 use crate::error::CliError;
 use crate::output::table::{Column, Table};
-use crate::output::{Output, style, text};
+use crate::output::{self, Output, text};
 use foldback_core::thousands;
 use serde::Serialize;
-use std::io::Write as _;
 
 /// The lines at the beginning of a run; `billing` says what its input costs.
 pub(super) fn head(record: &RunRecord, billing: &str) -> String {
@@ -98,9 +97,7 @@ pub(crate) fn print_account(account: &Account, out: &Output) {
 
 /// Tells on stderr that there is no answer, for whoever wants nothing but the answer.
 pub(super) fn print_failure(record: &RunRecord) {
-    let (bad, id) = (style::BAD, &record.id);
-    // There is nobody left to tell when stderr is gone.
-    drop(writeln!(anstream::stderr(), "{bad}error:{bad:#} the run {id} is {}", state(record)));
+    output::error(format_args!("the run {} is {}", record.id, state(record)));
 }
 
 fn report(record: &RunRecord) -> ReportLine<'_> {

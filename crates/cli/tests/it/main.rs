@@ -12,6 +12,8 @@ mod shell;
 mod slowly;
 
 mod audit;
+#[cfg(target_os = "linux")]
+mod backup_killed;
 mod bad_input;
 mod bench_gateway;
 #[cfg(feature = "lab")]
@@ -29,11 +31,14 @@ mod chat;
 mod clients;
 mod contract;
 mod corpus;
+mod damage;
 mod demo;
 mod durable;
 mod embedder;
 mod engines;
 mod face;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gateway;
 mod grant;
 mod import_opencode;
@@ -72,5 +77,7 @@ mod search_all_todos;
 mod settings;
 mod settings_model;
 mod settings_roles;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod upkeep;
 mod wrap_beside;

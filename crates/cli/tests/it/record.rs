@@ -114,3 +114,48 @@ fn recording_ends_when_nobody_reads_the_answers() {
     assert!(ran.stderr.contains("1 message recorded"), "{ran:?}");
     assert_eq!(shell.json(&["todos"])[0]["messages"], 1);
 }
+
+/// The greatest memory that a process has held so far, in MB.
+#[cfg(target_os = "linux")]
+fn peak_mb(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1_000
+}
+
+/// R5, S11: a message may have 100 MB; what is longer is never held, and takes under 64 MB beside that.
+#[cfg(target_os = "linux")]
+#[test]
+fn r5_s11_a_line_of_300_mb_is_refused_within_the_memory_of_a_message() {
+    let shell = Shell::new();
+    let mut child = begin(&shell, &["record", "--json", "--lenient", "--todo", "long"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answer = || serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap();
+    writeln!(stdin, "{}", json!({"role": "user", "content": "before"})).unwrap();
+    assert_eq!(answer()["seq"], 0);
+    let before = peak_mb(&child);
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..300 {
+        stdin.write_all(&piece).unwrap();
+    }
+    writeln!(stdin, "\n{}", json!({"role": "user", "content": "behind"})).unwrap();
+    let skipped = answer();
+    assert_eq!(skipped["line"], 2);
+    assert!(skipped["skipped"].as_str().unwrap().contains("100000000 bytes"), "{skipped}");
+    assert_eq!(answer()["seq"], 1);
+    let grown = peak_mb(&child) - before;
+    assert!(grown < 100 + 64, "{grown} MB");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    // Without --lenient it ends there, and does not wait for the rest.
+    let mut child = begin(&shell, &["record", "--todo", "long"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut taken = 0;
+    while taken < 300 && stdin.write_all(&piece).is_ok() {
+        taken += 1;
+    }
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert!(ran.code == 2 && ran.stderr.contains("line 1"), "{ran:?}");
+    assert!(taken < 110, "{taken} MiB were taken");
+}

@@ -51,6 +51,16 @@ pub(crate) enum Failure {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The disk has too little room.
+    #[error("the disk that holds {} is full, {free} bytes are free: {what}", .path.display())]
+    NoRoom {
+        /// The store's folder.
+        path: std::path::PathBuf,
+        /// How many bytes are free.
+        free: u64,
+        /// What took more, and what can be done.
+        what: String,
+    },
     /// The system gave no random bytes for the secret of a store.
     #[error("the secret of the store could not be made: {0}")]
     Random(getrandom::Error),

@@ -85,6 +85,7 @@ impl ErrorKind {
             | Failure::NotChild { .. }
             | Failure::NoParent(_) => Self::NotPermitted,
             Failure::Quota { .. } => Self::Quota,
+            Failure::NoRoom { .. } => Self::Full,
             Failure::Embed(_) => Self::Embedder,
             Failure::Io { .. } | Failure::Random(_) => Self::Io,
             Failure::Internal(_) => Self::Internal,
@@ -125,6 +126,7 @@ fn of_kv(error: &KvError) -> ErrorKind {
         }
         KvError::KeyOutOfRange { .. }
         | KvError::ValueTooLarge { .. }
+        | KvError::Foreign { .. }
         | KvError::UnknownEngine { .. } => ErrorKind::InvalidInput,
         KvError::Locked { .. } | KvError::Busy { .. } => ErrorKind::Locked,
         KvError::Full { .. } => ErrorKind::Full,

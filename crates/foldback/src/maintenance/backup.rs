@@ -1,6 +1,7 @@
 //! A copy of a store.
 
 use super::Maintenance;
+use super::partial_copy::{PartialCopy, failed};
 use crate::Error;
 use crate::audit::AuditLog;
 use foldback_kv::Error as KvError;
@@ -14,27 +15,19 @@ impl Maintenance<'_> {
     /// Only a todo that is forgotten meanwhile may be there by half: its records, and not the files
     /// of its large payloads. `verify` of the copy names those; forget the todo there too.
     ///
+    /// What a backup leaves whose process is killed is removed by the next one to the same place, and by
+    /// [`forget`](Self::forget), [`compact`](Self::compact) and [`repair`](Self::repair) of this store.
+    ///
     /// # Errors
     /// When a file cannot be written; then `dir` holds no store that opens.
     pub fn backup(self, dir: &Path) -> Result<(), Error> {
-        let failed = |doing, path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::from(KvError::Io { doing, path, source })
-        };
         if dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(KvError::NotEmpty { path: dir.to_owned() }.into());
         }
         // The copy gets its name when it is whole.
-        let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        let partial = dir.with_file_name(format!(".{name}.partial-{}", std::process::id()));
-        let copied = self.copy_into(&partial).and_then(|()| {
-            std::fs::rename(&partial, dir).map_err(failed("finish the backup in", dir))
-        });
-        if copied.is_err() {
-            // What is left of a failed copy is of no use; that it cannot be removed is no news.
-            drop(std::fs::remove_dir_all(&partial));
-        }
-        copied?;
+        let partial = PartialCopy::begin(self.memory.dir.as_deref(), dir)?;
+        self.copy_into(partial.folder())?;
+        partial.finish(dir)?;
         let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         let synced = std::fs::File::open(parent).and_then(|folder| folder.sync_all());

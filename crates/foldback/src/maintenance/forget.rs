@@ -1,19 +1,21 @@
 //! A todo that is deleted for good.
 
 use super::Maintenance;
-use crate::{Error, grants};
+use crate::{Error, disk, grants};
 use foldback_core::TodoId;
-use foldback_kv::{Delete, Space};
+use foldback_kv::{Delete, Error as KvError, Space};
 
 impl Maintenance<'_> {
     /// Deletes a todo for good: its messages, blocks, vectors, payloads, indexes, todo list, the
     /// grants that it gave and received, and its name. No
-    /// search finds it from the moment this returns; `compact` takes its bytes from the files.
+    /// search finds it from the moment this returns; `compact` takes its bytes from the files. On a full
+    /// disk the store gives up the room that it keeps back for this.
     ///
     /// # Errors
     /// When there is no such todo, the store fails, or can only be read; then everything is still
-    /// there. When only files could not be removed, of payloads or indexes, the todo is gone all the
-    /// same, and [`repair`](Self::repair) removes them.
+    /// there, but on a full disk some of the todo may be gone: forget it again. When only files could not be
+    /// removed, of payloads, indexes or killed backups, the todo is gone all the same, and
+    /// [`repair`](Self::repair) removes them.
     pub fn forget(self, id: &TodoId) -> Result<(), Error> {
         let memory = self.memory;
         let todo = memory.find(id)?;
@@ -23,7 +25,15 @@ impl Maintenance<'_> {
         delete.extend(
             [Space::Plan, Space::Sent, Space::Parked].map(|space| Delete::todo(space, todo.no())),
         );
-        memory.registry.remove(&todo, delete)?;
+        match memory.registry.remove(&todo, delete.clone()) {
+            Err(KvError::Full { path }) => {
+                if !memory.dir.as_deref().map_or(Ok(false), disk::release_reserve)? {
+                    return Err(KvError::Full { path }.into());
+                }
+                memory.registry.remove(&todo, delete)?;
+            }
+            removed => removed?,
+        }
         foldback_core::failpoint!("foldback.forget.records-gone");
         // From here on nothing new is granted; what was granted meanwhile goes now.
         let grants = memory.sweep_forgotten_grants(todo.no());
@@ -36,8 +46,13 @@ impl Maintenance<'_> {
         let all_todos = memory.all_todos.forget(&todo);
         // What stood beside it in the index over all todos is indexed again.
         memory.indexer.wake(&todo);
+        let copies = self.remove_left_copies();
         grants?;
         payloads?;
+        copies?;
+        if let Some(store) = &memory.dir {
+            disk::make_reserve(store);
+        }
         all_todos?;
         Ok(indexes?)
     }

@@ -5,7 +5,7 @@ use crate::conversations::Conversations;
 use crate::error::Failure;
 use crate::live::Live;
 use crate::memory::Shared;
-use crate::{Error, texts};
+use crate::{Error, ErrorKind, texts};
 use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::Error as BlockError;
 use foldback_core::SeqNo;
@@ -18,16 +18,23 @@ pub(super) struct TodoCheck<'a> {
     pub(super) memory: &'a Arc<Shared>,
     pub(super) todo: &'a Todo,
     pub(super) checkup: &'a mut Checkup,
+    /// Why something could not be looked at, which says nothing of whether it is damaged.
+    pub(super) refused: Option<Error>,
 }
 
 impl TodoCheck<'_> {
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self) -> Result<(), Error> {
+        self.check();
+        self.refused.map_or(Ok(()), Err)
+    }
+
+    fn check(&mut self) {
         self.checkup.todos += 1;
         // What is written meanwhile is left for the next time: first is seen how far everything
         // goes, the blocks before the messages that they are of.
         let (last, len) = match self.ends() {
             Ok(ends) => ends,
-            Err(error) => return self.find(error),
+            Err(error) => return self.fail(error),
         };
         self.messages(len);
         self.envelope();
@@ -38,6 +45,17 @@ impl TodoCheck<'_> {
 
     fn find(&mut self, what: impl Display) {
         self.checkup.findings.push(format!("{}: {what}", self.todo.id()));
+    }
+
+    /// Notes an error: damage is a finding, and what the system refused is not.
+    fn fail(&mut self, error: impl Into<Error>) {
+        let error = error.into();
+        match error.kind() {
+            ErrorKind::Io | ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly => {
+                self.refused.get_or_insert(error);
+            }
+            _ => self.find(error),
+        }
     }
 
     /// The number of the last block, and how many messages there are.
@@ -58,7 +76,7 @@ impl TodoCheck<'_> {
             let Err(error) = rebuilt else { continue };
             // A payload is named once, by `payloads`, however many messages need it.
             if !matches!(error.failure(), Failure::Payloads(PayloadError::Corrupt { .. })) {
-                self.find(error);
+                self.fail(error);
             }
         }
         self.checkup.messages += len;
@@ -68,7 +86,7 @@ impl TodoCheck<'_> {
         let Err(error) = Conversations::of(self.memory).envelope(self.todo.id()) else { return };
         // A damaged record is in the engine's own findings.
         if !matches!(error.failure(), Failure::Kv(_)) {
-            self.find(error);
+            self.fail(error);
         }
     }
 
@@ -81,7 +99,7 @@ impl TodoCheck<'_> {
             let blocks = match self.memory.blocks.blocks(self.todo, after, limit) {
                 Ok(blocks) => blocks,
                 Err(error) => {
-                    self.find(error);
+                    self.fail(error);
                     break;
                 }
             };
@@ -112,7 +130,7 @@ impl TodoCheck<'_> {
                 "the saved state is of {} blocks, and there are {last}",
                 live.blocks
             )),
-            Err(error) => self.find(error),
+            Err(error) => self.fail(error),
         }
     }
 
@@ -123,7 +141,7 @@ impl TodoCheck<'_> {
             let metas = match self.memory.payloads.metas(self.todo, after, STEP) {
                 Ok(metas) => metas,
                 Err(error) => {
-                    self.find(error);
+                    self.fail(error);
                     break;
                 }
             };
@@ -139,7 +157,7 @@ impl TodoCheck<'_> {
                     self.find(found);
                 }
             }
-            Err(error) => self.find(error),
+            Err(error) => self.fail(error),
         }
     }
 }

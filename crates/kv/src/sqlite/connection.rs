@@ -103,16 +103,19 @@ pub(super) fn reading_access(dir: &Path, file: &Path) -> Result<Access, Error> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))
     });
     let Err(error) = asked else { return Ok(Access::Read) };
-    match error.sqlite_error_code() {
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            let pending = std::fs::metadata(log_of(file)).is_ok_and(|log| log.len() > 0);
-            if pending {
+    let is_pending = std::fs::metadata(log_of(file)).is_ok_and(|log| log.len() > 0);
+    match (error.sqlite_error_code(), fault::of(dir, error)) {
+        // There is no room for the log's index either.
+        (_, Error::Full { .. }) if !is_pending => Ok(Access::Frozen),
+        (_, error @ (Error::Io { .. } | Error::Full { .. })) => Err(error),
+        (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => {
+            if is_pending {
                 Err(Error::PendingLog { path: dir.to_owned() })
             } else {
                 Ok(Access::Frozen)
             }
         }
-        _ => Err(fault::of(dir, error)),
+        (_, error) => Err(error),
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use foldback_kv::{Batch, Engine, Error, Expect, FORMAT_VERSION, Key, Mode, Space, open};
+use foldback_kv::{
+    Batch, Engine, Error, Expect, FORMAT_VERSION, Key, Mode, Space, open, repair_format,
+};
 
 use foldback_testkit::engine::check;
 
@@ -309,4 +311,55 @@ fn names_of_engines_go_both_ways() {
     }
     let error = "SQLite".parse::<Engine>().unwrap_err().to_string();
     assert_eq!(error, r#""SQLite" is not an engine; expected sqlite, sled or memory"#);
+}
+
+#[test]
+fn r4_no_flipped_bit_of_the_format_file_opens_anything_else() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        // The last of the spaces came with the last version.
+        let keys = [Space::Message, Space::ALL[Space::ALL.len() - 1]];
+        let keys = keys.map(|space| Key { space, todo: 1, n: 0 });
+        let kv = open(dir, engine, Mode::ReadWrite).unwrap();
+        let put = keys.map(|key| (key, b"here".to_vec())).to_vec();
+        kv.commit(Batch { put, ..Batch::default() }).unwrap();
+        drop(kv);
+        let format = dir.join("FORMAT");
+        let whole = fs::read(&format).unwrap();
+        let (mut opened, mut refused, mut repaired) = (0, 0, 0);
+        for bit in 0..whole.len() * 8 {
+            for (mode, asked) in [Mode::ReadOnly, Mode::ReadWrite]
+                .into_iter()
+                .flat_map(|mode| engines().into_iter().map(move |engine| (mode, engine)))
+            {
+                let mut flipped = whole.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                fs::write(&format, flipped).unwrap();
+                match open(dir, asked, mode) {
+                    Ok(kv) => {
+                        assert_eq!(asked, engine, "bit {bit}");
+                        for key in keys {
+                            assert_eq!(kv.get(key).unwrap(), Some(b"here".to_vec()), "bit {bit}");
+                        }
+                        opened += 1;
+                        continue;
+                    }
+                    Err(_) => refused += 1,
+                }
+                if repair_format(dir).unwrap().is_some() {
+                    assert_eq!(fs::read(&format).unwrap(), whole, "bit {bit}");
+                    repaired += 1;
+                }
+            }
+        }
+        eprintln!("{engine}: {opened} opened, {refused} refused, {repaired} repaired");
+        fs::write(&format, &whole).unwrap();
+        let kv = open(dir, engine, Mode::ReadOnly).unwrap();
+        assert_eq!(kv.get(keys[1]).unwrap(), Some(b"here".to_vec()));
+        assert!(
+            !dir.join(if engine == Engine::Sled { "store.sqlite" } else { "store.sled" }).exists()
+        );
+        assert!(repaired * 100 > refused * 45, "{engine}: {repaired} of {refused}");
+    }
 }

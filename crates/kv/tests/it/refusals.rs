@@ -68,7 +68,7 @@ fn limited(store: &Path) {
         }
     };
     assert!(acknowledged > 3);
-    assert!(matches!(first, Error::Engine { .. }), "{first:?}");
+    assert!(matches!(first, Error::Io { .. }), "{first:?}");
     for _ in 0..2 {
         let second = put(&*kv, acknowledged, 1);
         assert!(matches!(second, Err(Error::Poisoned { .. })), "{second:?}");

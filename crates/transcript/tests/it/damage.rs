@@ -2,6 +2,8 @@
 
 use crate::converted::{comes_back, json, source};
 use foldback_transcript::{Conversations, Error, FindingKind, Limits, MessageLines, read_bytes};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an input gives: `ok` or the error, with the line of each.
 fn given(input: impl AsRef<[u8]>, limits: Limits) -> Vec<(u64, String)> {
@@ -204,4 +206,52 @@ fn messages_go_on_behind_a_damaged_line_where_that_is_asked_for() {
         assert!(one.1.contains(word) && one.1.contains(&format!("line {}", one.0)), "{one:?}");
     }
     assert_eq!(lines().map(|one| one.is_ok()).collect::<Vec<_>>(), [true, false]);
+}
+
+/// A line of `'x'` of so many bytes, then a message, and how many bytes of both were asked for.
+struct LongLine {
+    left: u64,
+    behind: &'static [u8],
+    read: Arc<AtomicU64>,
+}
+
+impl std::io::Read for LongLine {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        buf[..n].fill(b'x');
+        self.left -= n as u64;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        if n > 0 { Ok(n) } else { self.behind.read(buf) }
+    }
+}
+
+#[test]
+fn r5_a_line_longer_than_a_message_is_refused_before_it_is_read() {
+    const MOST: u64 = 1_000_000;
+    let limits = || Limits { message_bytes: MOST, ..Limits::default() };
+    let read = Arc::new(AtomicU64::new(0));
+    let behind = b"\n{\"role\":\"user\",\"content\":\"1\"}\n";
+    let input = || LongLine { left: 50 * MOST, behind, read: read.clone() };
+    let mut strict = MessageLines::from_reader("pipe", input(), limits()).unwrap();
+    let error = strict.next().unwrap().unwrap_err();
+    assert!(matches!(&error, Error::LongLine { place, limit: MOST } if place.line == 1), "{error}");
+    assert!(strict.next().is_none());
+    let (asked, buffers) = (read.swap(0, Ordering::Relaxed), 1 << 17);
+    assert!(asked <= MOST + buffers, "{asked} bytes were read");
+    // Leniently, it goes on behind the line.
+    let mut lenient = MessageLines::from_reader("pipe", input(), limits()).unwrap().lenient();
+    assert!(lenient.next().unwrap().is_err() && lenient.line() == 1);
+    assert!(read.load(Ordering::Relaxed) <= MOST + buffers);
+    assert_eq!((lenient.next().unwrap().unwrap().text().as_ref(), lenient.line()), ("1", 2));
+    assert!(lenient.next().is_none());
+    // One of just the allowed size is a message, with whatever ends its line.
+    for end in ["", "\n", "\r\n"] {
+        let (begin, close) = ("{\"role\":\"user\",\"content\":\"", "\"}");
+        let fill = |n: u64| "y".repeat(usize::try_from(n).unwrap() - begin.len() - close.len());
+        for (bytes, fits) in [(MOST, true), (MOST + 1, false)] {
+            let line = format!("{begin}{}{close}{end}", fill(bytes));
+            let mut read = MessageLines::from_reader("pipe", line.as_bytes(), limits()).unwrap();
+            assert_eq!(read.next().unwrap().is_ok(), fits, "{bytes} {end:?}");
+        }
+    }
 }

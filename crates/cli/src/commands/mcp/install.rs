@@ -5,7 +5,7 @@ use super::client::{Client, Start};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
-use crate::output::{Output, style};
+use crate::output::{Output, style, text};
 use clap::Args;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -94,9 +94,9 @@ impl FileOf {
             out.note(format_args!("{} has it already", path.display()));
             return Ok(Outcome::Done);
         }
-        out.line(style::paint(style::NAME, path.display()))?;
+        out.line(style::paint(style::NAME, text::plain(&path.display().to_string())))?;
         for (sign, line) in changed(before, after) {
-            out.line(format!("{sign} {line}"))?;
+            out.line(format!("{sign} {}", text::plain(line)))?;
         }
         if !self.yes && !agreed()? {
             out.note("nothing was changed");

@@ -4,14 +4,13 @@ use super::refuse_stores;
 use crate::cli::Globals;
 use crate::commands::bench::{Outputs, print};
 use crate::error::{CliError, Outcome};
-use crate::output::Output;
+use crate::output::{Output, terminal, text};
 use clap::Args;
 use foldback_core::Prices;
 use foldback_lab::agent::{Config, POLICIES, measure};
 use foldback_llm::{ChatModel, Retrying};
 use foldback_policies::Policy;
 use foldback_providers::{ModelConfig, ModelFlags, ModelSources, RemoteModel};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,7 +66,8 @@ impl AgentTask {
         let summary_model = self.summary_model.as_deref().map(summary_model).transpose()?;
         let told = |why: &str| {
             // There is nobody left to tell when stderr is gone.
-            drop(writeln!(anstream::stderr(), "a summary is extracted by rule: {why}"));
+            let why = text::plain(why);
+            drop(terminal::print_aside(&format!("a summary is extracted by rule: {why}\n")));
         };
         let prices = Prices::default();
         let found = measure(&Config { policies, services, seed, prices, summary_model, told })?;

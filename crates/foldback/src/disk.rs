@@ -1,0 +1,116 @@
+//! The room of the disk that a store is on, and the little that the store keeps back of it.
+
+use crate::Error;
+use crate::error::Failure;
+use foldback_blockstore::Error as BlockError;
+use foldback_kv::Error as KvError;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// Room that a store keeps back, so that something can be deleted from it on a full disk: to delete takes writing.
+const RESERVE_BYTES: u64 = 1 << 20;
+
+/// It is made where so many times as much is free.
+const ENOUGH: u64 = 4;
+
+const RESERVE: &str = "RESERVE";
+
+/// Makes the reserve of a store where there is none and room for it. Without one, nothing can be deleted once
+/// the disk is full, and that is all.
+pub(crate) fn make_reserve(store: &Path) {
+    let path = store.join(RESERVE);
+    if !path.exists() && free_bytes(store).is_some_and(|free| free >= ENOUGH * RESERVE_BYTES) {
+        // What is not there whole is no room.
+        if fill(&path).is_err() {
+            drop(fs::remove_file(&path));
+        }
+    }
+}
+
+/// Gives up the room that the store in a folder keeps back, for [`forget`](crate::Maintenance::forget), on a disk
+/// that is so full that the store cannot even be opened. It is kept back again once there is room. Says
+/// whether there was any.
+///
+/// # Errors
+/// When its file cannot be removed.
+pub fn release_reserve(store: &Path) -> Result<bool, Error> {
+    let path = store.join(RESERVE);
+    match fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Failure::Io { path, source }.into()),
+    }
+}
+
+/// The error of an index or a file that could not be written; where the disk of the store has hardly any room,
+/// one that names the disk.
+pub(crate) fn named(store: Option<&Path>, error: impl Into<Error>) -> Error {
+    let error = error.into();
+    let is_of_files =
+        matches!(error.failure(), Failure::Blocks(BlockError::Index { .. }) | Failure::Io { .. });
+    let free = store.and_then(free_bytes).filter(|free| is_of_files && *free < LITTLE);
+    match store.zip(free) {
+        Some((path, free)) => no_room(path, free, error.to_string()),
+        None => error,
+    }
+}
+
+/// The error of a compaction; of one for which there was no room, how much it needs.
+pub(crate) fn named_of_compaction(store: &Path, error: KvError) -> Error {
+    let KvError::Full { .. } = error else { return error.into() };
+    let names = fs::read_dir(store).into_iter().flatten().flatten();
+    let engine = names.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"store."));
+    let needed: u64 = engine.map(|entry| bytes_of(&entry.path())).sum();
+    let what = format!(
+        "to compact writes the store anew, which needs up to {needed} bytes, and as many in the folder for \
+         temporary files; make room, or copy the store to another disk by a backup and compact the copy"
+    );
+    no_room(store, free_bytes(store).unwrap_or_default(), what)
+}
+
+fn no_room(path: &Path, free: u64, what: String) -> Error {
+    Failure::NoRoom { path: path.to_owned(), free, what }.into()
+}
+
+/// The bytes of a file, or of the files of a folder.
+fn bytes_of(path: &Path) -> u64 {
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| bytes_of(&entry.path())).sum(),
+        Err(_) => path.metadata().map_or(0, |file| file.len()),
+    }
+}
+
+/// With less than this an index may not be written: its writer takes some megabytes at once.
+const LITTLE: u64 = 4 << 20;
+
+#[cfg(unix)]
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(dir).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+/// Makes the file with real room behind it.
+fn fill(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    allocate(&options.open(path)?)
+}
+
+#[cfg(target_os = "linux")]
+fn allocate(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::FallocateFlags::empty();
+    Ok(rustix::fs::fallocate(file, flags, 0, RESERVE_BYTES)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(mut file: &File) -> io::Result<()> {
+    io::Write::write_all(&mut file, &vec![0x5a; RESERVE_BYTES as usize])
+}
