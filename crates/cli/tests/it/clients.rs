@@ -2,6 +2,8 @@
 //!
 //! `FOLDBACK_CLIENTS` names the folder that `.ci/make_clients` has made; without it the tests say that they are skipped.
 
+mod compaction;
+mod interrupts;
 mod kept_sessions;
 mod looked_up;
 mod recalls;
@@ -110,11 +112,22 @@ fn wrapped_with(
 /// Runs a client by a command that wraps it.
 fn started(
     shell: &Shell,
-    mut command: Command,
+    command: Command,
     program: &PathBuf,
     args: &[&str],
     env: &[(&str, &str)],
 ) -> Ran {
+    Ran::of(starting(shell, command, program, args, env).output().unwrap())
+}
+
+/// A command that wraps a client, in its home and its folder of work.
+fn starting(
+    shell: &Shell,
+    mut command: Command,
+    program: &PathBuf,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> Command {
     let work = shell.path("work");
     command.current_dir(&work).env("PWD", &work).env("HOME", shell.path("home"));
     command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME").env_remove("XDG_STATE_HOME");
@@ -123,7 +136,7 @@ fn started(
     }
     command.envs(env.iter().copied());
     command.arg(program).args(args).stdin(std::process::Stdio::null());
-    Ran::of(command.output().unwrap())
+    command
 }
 
 /// So many files are read before something is asked that stood in the third.

@@ -41,6 +41,8 @@ fn recalls(
     assert!(asks.contains("[memory] Earlier parts"), "{sizes:?} {ran:?}");
     assert!(!asks.contains("ferry is 7302"), "{sizes:?}");
     assert!(hears.contains("ferry is 7302"), "{sizes:?} {hears}");
+    // What the tool answered is not stored once more, as the files are.
+    assert_eq!(shell.json(&["doctor"])["payloads"], FILES, "{ran:?}");
 }
 
 /// GW18: Claude Code.
