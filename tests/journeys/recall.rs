@@ -84,6 +84,51 @@ fn check_gap_loop(memory: &Memory) {
     assert!(export.messages.iter().any(|message| message.text() == loaded), "LV9: exact export");
 }
 
+/// LV9, BS5: what a server of tools answered is recorded as references, in whatever form its client sends it, and what is
+/// no answer is not.
+#[test]
+fn lv9_what_was_answered_elsewhere_is_recorded_as_references() {
+    everywhere(check_answered_elsewhere);
+}
+
+#[track_caller]
+fn check_answered_elsewhere(memory: &Memory) {
+    let id = todo("served");
+    let mut session = memory.session(&id).unwrap();
+    let data: String = (0..900).map(|row| format!("第{row}行 holds {}\n", row * 37)).collect();
+    let read = ToolCall::new("r1", "read", r#"{"path":"data.txt"}"#);
+    session.record(Message::user("Read data.txt.")).unwrap();
+    session.record(Message::calls("", vec![read.clone()])).unwrap();
+    session.record(Message::tool_result(&read.id, &data)).unwrap();
+    let reference = memory.payloads().metas(&memory.find(&id).unwrap(), 0, 1).unwrap().remove(0);
+    let load = serde_json::json!({ "ref": reference.reference().to_string() }).to_string();
+    let answer = memory.call_tool(&id, "load", &load).unwrap();
+    assert!(answer.text.contains("第7行 holds 259"), "{}", answer.text);
+    let result = |call: &ToolCallId, text: &str| {
+        let parts = serde_json::json!([{ "type": "text", "text": text }]);
+        let json = serde_json::json!({ "role": "tool", "tool_call_id": call, "content": parts });
+        Message::from_json(&json.to_string()).unwrap()
+    };
+    // The same answer; one that says something else than it quotes; and what nobody has answered.
+    let forged = answer.text.replace("第7行 holds 259", "第7行 holds 666");
+    for (n, text, is_answer, payloads) in
+        [(1, &answer.text, true, 1), (2, &forged, true, 1), (3, &answer.text, false, 2)]
+    {
+        let call = ToolCall::new(&format!("l{n}"), "mcp__foldback__load", &load);
+        session.record(Message::calls("", vec![call.clone()])).unwrap();
+        if is_answer {
+            let answer = foldback::Answer { text: text.clone(), ..answer.clone() };
+            session.expect_answer(call.id.clone(), answer);
+        }
+        let said = result(&call.id, text);
+        let recorded = session.record(said.clone()).unwrap();
+        let stored = memory.maintenance().doctor().unwrap();
+        assert_eq!((stored.payloads, stored.findings), (payloads, Vec::new()), "{n}");
+        let range = recorded.seq.0..recorded.seq.0 + 1;
+        assert_eq!(memory.messages(&id, range).unwrap(), [said], "{n}");
+    }
+}
+
 #[test]
 fn chinese_questions_find_chinese_blocks_and_names_find_theirs() {
     everywhere(check_questions);

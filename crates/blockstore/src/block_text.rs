@@ -46,7 +46,8 @@ impl<'a> SearchedMessage<'a> {
 }
 
 /// The calls that answers of memory tools belong to: the message that makes one, and which of its calls it
-/// is. Ids may come again, so an answer belongs to the newest call of its id.
+/// is. Ids may come again, so an answer belongs to the newest call of its id. A call of such a tool that is not answered
+/// yet counts as well: whoever searches meanwhile would find the question.
 fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
     let mut newest: BTreeMap<&ToolCallId, (usize, usize)> = BTreeMap::new();
     let mut recalls = BTreeSet::new();
@@ -54,14 +55,25 @@ fn recalls(messages: &[SearchedMessage<'_>]) -> BTreeSet<(usize, usize)> {
         let Some(message) = &searched.message else { continue };
         for (index, call) in message.tool_calls().iter().enumerate() {
             newest.insert(&call.id, (at, index));
+            if is_memory_tool(&call.name) {
+                recalls.insert((at, index));
+            }
         }
-        if searched.stored.recall
-            && let Some(id) = message.tool_call_id()
-        {
-            recalls.extend(newest.get(id));
+        if let Some(call) = message.tool_call_id().and_then(|id| newest.get(id)) {
+            match searched.stored.recall {
+                true => recalls.insert(*call),
+                false => recalls.remove(call),
+            };
         }
     }
     recalls
+}
+
+/// Whether a tool is one of the memory's by its name, in front of which a client may write that of its server.
+fn is_memory_tool(name: &str) -> bool {
+    ["search_block", "load"].iter().any(|tool| {
+        name.strip_suffix(tool).is_some_and(|server| server.is_empty() || server.ends_with('_'))
+    })
 }
 
 /// The payloads of a block whose texts are searched, in the order of its messages, each once. What
@@ -207,6 +219,26 @@ mod tests {
         assert_eq!(terms.iter().filter(|term| *term == "潮汐").count(), 2, "{terms:?}");
         for asked in ["query", "holm", "纠正"] {
             assert!(!terms.iter().any(|term| term == asked), "{asked} in {terms:?}");
+        }
+    }
+
+    #[test]
+    fn lv9_what_the_memory_is_being_asked_is_not_found() {
+        let asked = |name: &str| {
+            let json = format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"{name}","arguments":"{{\"query\":\"holm\"}}"}}}}]}}"#
+            );
+            stored(vec![Piece::Text(json)], Vec::new())
+        };
+        let other = r#"{"role":"tool","tool_call_id":"c","content":"none"}"#.to_owned();
+        let other = stored(vec![Piece::Text(other)], Vec::new());
+        let finds = |messages: &[StoredMessage]| terms(messages).iter().any(|term| term == "holm");
+        for name in ["search_block", "mcp__foldback__search_block", "foldback_load"] {
+            assert!(!finds(&[asked(name)]), "{name}");
+            assert!(finds(&[asked(name), other.clone()]), "{name}: another tool answered");
+        }
+        for name in ["upload", "web_search"] {
+            assert!(finds(&[asked(name)]), "{name}");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::live::Live;
 use crate::recovery::read_open;
 use crate::{Close, Error, Session};
 use foldback_core::{Block, SeqNo};
-use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown};
+use foldback_disclosure::{Arrangement, Billed, CacheAware, LiveView, Names, Shown, recall_note};
 use std::ops::Range;
 
 /// So many branches that are not shown are at hand as they were left: some conversations go on in two at a time.
@@ -113,7 +113,8 @@ impl Session {
                     }
                 }
                 holds_any = true;
-                view.append(Shown::new(open.seq, open.message, open.offloads, None));
+                let note = open.recall.then(|| recall_note(&open.message.text()));
+                view.append(Shown::new(open.seq, open.message, open.offloads, note));
             }
         }
         if let Some(block) = block.filter(|_| holds_any) {

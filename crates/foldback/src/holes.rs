@@ -96,11 +96,16 @@ pub(crate) fn store_recall(
     fragments: &[Fragment],
     recorded_at: i64,
 ) -> Option<StoredMessage> {
-    if !matches!(message.content(), Content::Text(text) if text == answer) {
-        return None;
-    }
     let fields = message.fields();
     let (_, value) = fields.iter().find(|(key, _)| key == "content")?;
+    let value = match message.content() {
+        Content::Text(text) if text == answer => value,
+        Content::Parts(parts) if matches!(&parts[..], [Part::Text(text)] if text == answer) => {
+            let parts: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+            text_of_part(parts.first()?)?
+        }
+        _ => return None,
+    };
     let (start, inside) = inside_literal(message.json(), value)?;
     let escape = Escape::detect(answer, inside)?;
     let json = message.json();

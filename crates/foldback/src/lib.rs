@@ -93,7 +93,7 @@ pub use foldback_blockstore::{
 pub use foldback_chunker::ChunkerConfig;
 pub use foldback_core as core;
 pub use foldback_disclosure::{
-    Answer, Arrangement, Billed, CacheAware, FoldPolicy, Marks, Piece, ViewConfig,
+    Answer, Arrangement, Billed, CacheAware, FoldPolicy, Fragment, Marks, Piece, ViewConfig,
 };
 pub use foldback_embedder as embedder;
 pub use foldback_kv as kv;

@@ -14,7 +14,7 @@ use foldback_core::{
     Block, BlockId, EmbedError, Embedder, Message, Offload, Recorded, Role, SeqNo, StoredMessage,
     ToolCallId, Vectors,
 };
-use foldback_disclosure::Shown;
+use foldback_disclosure::{Fragment, Shown};
 use foldback_kv::{Key, retry};
 use foldback_redaction::Finding;
 use std::sync::Arc;
@@ -287,16 +287,21 @@ impl Session {
     }
 
     /// The stored form of a message that carries the answer of a memory tool, and the note that it
-    /// folds to. Filled again it is the message byte for byte: that is checked here.
+    /// folds to. Filled again it is the message byte for byte: that is checked here. An answer that quotes what is not
+    /// this todo's, or is damaged by now, is kept by value.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
         let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
         if *message.role() != Role::Tool {
             return None;
         }
-        let stored = store_recall(message, &answer.text, &answer.fragments, now)?;
-        let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
-        (filled == *message).then(|| (stored, answer.note.clone()))
+        let by_value = [Fragment::Literal(answer.text.clone())];
+        let stored = [&answer.fragments[..], &by_value].into_iter().find_map(|fragments| {
+            let stored = store_recall(message, &answer.text, fragments, now)?;
+            let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
+            (filled == *message).then_some(stored)
+        });
+        Some((stored?, answer.note.clone()))
     }
 
     pub(crate) fn close_blocks(

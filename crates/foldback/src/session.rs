@@ -6,11 +6,11 @@ use crate::live::Live;
 use crate::memory::Shared;
 use crate::{Close, Error, Grants, Outcome, texts};
 use foldback_core::{
-    Block, BlockId, Budget, ContextError, ContextManager, HandOver, ItemState, Message, PayloadRef,
-    Prompt, Recorded, Reference, SeqNo, SubTasks, TodoId, TodoList, ToolAnswer, ToolCall,
-    ToolCallId, ToolDefinition,
+    Block, BlockId, Budget, Content, ContextError, ContextManager, HandOver, ItemState, Message,
+    PayloadRef, Prompt, Recorded, Reference, SeqNo, Site, Source, SubTasks, TodoId, TodoList,
+    ToolAnswer, ToolCall, ToolCallId, ToolDefinition,
 };
-use foldback_disclosure::{Answer, LiveView, RecallSource, ViewConfig, run_tool};
+use foldback_disclosure::{Answer, Fragment, LiveView, RecallSource, ViewConfig, run_tool};
 use foldback_kv::Todo;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -110,10 +110,42 @@ impl Session {
     pub fn call(&mut self, call: &ToolCall) -> Result<Answer, Error> {
         let answer = run_tool(&self.recall_source(), call)?;
         self.memory.note_tool(self.todo(), call, &answer)?;
-        self.answers.retain(|(id, _)| *id != call.id);
-        self.answers.truncate(MAX_ANSWERS - 1);
-        self.answers.push_front((call.id.clone(), answer.clone()));
+        self.expect_answer(call.id.clone(), answer.clone());
         Ok(answer)
+    }
+
+    /// A call of a memory tool that was answered elsewhere, by [`Memory::call_tool`](crate::Memory::call_tool): what is
+    /// recorded as its result is recorded as [`call`](Self::call)'s answers are, where it is this answer word for word.
+    pub fn expect_answer(&mut self, call: ToolCallId, answer: Answer) {
+        self.answers.retain(|(id, _)| *id != call);
+        self.answers.truncate(MAX_ANSWERS - 1);
+        self.answers.push_front((call, answer));
+    }
+
+    /// The answer of a memory tool that is recorded among these messages as the result of a call, in these very words.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn recorded_answer(
+        &self,
+        range: Range<u64>,
+        call: &ToolCallId,
+        text: &str,
+    ) -> Result<Option<Answer>, Error> {
+        let stored = self.memory.blocks.messages(&self.todo, range.clone())?;
+        for (seq, stored) in range.map(SeqNo).zip(stored).filter(|(_, stored)| stored.recall) {
+            let message = texts::fill(&self.memory, &self.todo, seq, &stored, 0)?;
+            if message.tool_call_id() == Some(call) && message.text() == text {
+                let site = match message.content() {
+                    Content::Parts(_) => Site::Part(0),
+                    Content::Text(_) | Content::Empty => Site::Content,
+                };
+                let source = Source::Message(seq, site);
+                let quote = Fragment::Quote { source, range: 0..text.len() as u64 };
+                return Ok(Some(Answer { fragments: vec![quote], ..Answer::said(text) }));
+            }
+        }
+        Ok(None)
     }
 
     /// Keeps the message in every prompt from now on.

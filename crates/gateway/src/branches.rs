@@ -115,6 +115,12 @@ impl Branches {
         nodes.map(|node| node.recorded.clone()).collect()
     }
 
+    /// What was recorded of each message that stands behind this one on some branch.
+    pub(crate) fn behind(&self, node: Option<u32>) -> impl Iterator<Item = Range<u64>> {
+        let children = self.nodes.iter().filter(move |child| child.parent == node);
+        children.map(|child| child.recorded.clone())
+    }
+
     /// How each message of the branch stands that ends with `tip`.
     pub(crate) fn standing(&self, tip: Option<u32>) -> Vec<Standing> {
         let branch = tip.map(|tip| self.branch(tip)).unwrap_or_default();

@@ -41,6 +41,7 @@ mod ledger;
 mod member;
 mod metrics;
 mod model_answer;
+mod own_answers;
 mod proxy_trial;
 mod reader;
 mod recorder;

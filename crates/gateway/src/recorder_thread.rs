@@ -307,6 +307,7 @@ impl Keeper {
         let answer: Vec<_> =
             answer.flat_map(|answer| answer.messages().unwrap_or_default()).collect();
         self.session.note(member.session.todo(), &answer);
+        member.expect_answers(conversation, &known, &self.session)?;
         let tip = member.record(conversation, &known, &again)?;
         Ok(Some((member, tip)))
     }

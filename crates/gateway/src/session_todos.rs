@@ -1,11 +1,13 @@
 //! The todos of what passes through a gateway, for a server of the memory's tools beside it.
 
+use foldback::{Answer, Fragment};
 use foldback_core::{Message, TodoId};
 use foldback_tool::canonical_json;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// So many calls are remembered. A client carries a call out as soon as it has the answer.
+/// So many calls, and so many answers, are remembered. A client carries a call out as soon as it has the model's answer,
+/// and sends what came of it with the next request.
 const MOST_CALLS: usize = 64;
 
 /// So many todos are known; the others have not been recorded into for long.
@@ -14,7 +16,7 @@ const MOST_TODOS: usize = 1_000;
 /// The names of the tools that read, as they end.
 const TOOLS: [&str; 3] = ["search_block", "list_blocks", "load"];
 
-/// The todos of what passes through a gateway, and which of them called a tool last.
+/// The todos of what passes through a gateway, which of them called a tool last, and what was answered.
 #[derive(Default)]
 pub struct SessionTodos {
     state: Mutex<State>,
@@ -25,6 +27,7 @@ struct State {
     /// The one that was recorded into last stands first.
     todos: Vec<TodoId>,
     calls: VecDeque<Called>,
+    answers: VecDeque<Answer>,
 }
 
 /// A call of a model.
@@ -50,6 +53,32 @@ impl SessionTodos {
             todos.insert(0, caller);
         }
         todos
+    }
+
+    /// Notes what a tool answered: a client's next request holds it.
+    pub fn answered(&self, answer: &Answer) {
+        let answers = &mut self.state.lock().answers;
+        answers.push_front(answer.clone());
+        answers.truncate(MOST_CALLS);
+    }
+
+    /// What a tool answered in these very words, but for white space at the end, which some clients leave out.
+    pub(crate) fn answer_of(&self, text: &str) -> Option<Answer> {
+        let state = self.state.lock();
+        let is_it = |answer: &&Answer| answer.text.trim_end() == text.trim_end();
+        let mut answer = state.answers.iter().find(is_it)?.clone();
+        let end = text.get(text.trim_end().len()..)?;
+        if let Some(Fragment::Literal(last)) = answer.fragments.last_mut() {
+            last.truncate(last.trim_end().len());
+            last.push_str(end);
+        }
+        Some(Answer { text: text.to_owned(), ..answer })
+    }
+
+    /// Whether a tool of this name, as a client calls it, is one of those that read, where the client calls `load` so.
+    pub(crate) fn is_tool(name: &str, load: &str) -> bool {
+        let server = load.strip_suffix("load").unwrap_or(load);
+        name.strip_prefix(server).is_some_and(|tool| TOOLS.contains(&tool))
     }
 
     /// Notes that this was recorded last.

@@ -38,5 +38,5 @@ mod uri;
 
 pub use error::ServeError;
 pub use http::HttpServer;
-pub use scope::{Scope, Todos};
+pub use scope::{Hears, Scope, Todos};
 pub use server::MemoryServer;

@@ -1,5 +1,6 @@
 //! What a server speaks for.
 
+use foldback::Answer;
 use foldback_core::TodoId;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +20,12 @@ pub struct Scope {
     pub(crate) record: bool,
     /// What the tools' descriptions end with.
     pub(crate) mark: String,
+    /// Hears what is answered.
+    pub(crate) hears: Option<Hears>,
 }
+
+/// Hears what a tool answers, before the client does.
+pub type Hears = Arc<dyn Fn(&Answer) + Send + Sync>;
 
 /// Says which todos a call may be about, the likeliest first: of the tool's name and its arguments.
 pub type Todos = Arc<dyn Fn(&str, &str) -> Vec<TodoId> + Send + Sync>;
@@ -65,7 +71,7 @@ impl Scope {
     }
 
     fn of(chosen: Chosen) -> Self {
-        Self { chosen, any_todo: false, record: false, mark: String::new() }
+        Self { chosen, any_todo: false, record: false, mark: String::new(), hears: None }
     }
 
     /// The same; searching and loading reach every todo of the store. It is for the client of the person
@@ -86,6 +92,12 @@ impl Scope {
     #[must_use]
     pub fn with_mark(self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self }
+    }
+
+    /// The same; a program hears what is answered that sees the client's requests, in which the answers come again.
+    #[must_use]
+    pub fn heard_by(self, hears: Hears) -> Self {
+        Self { hears: Some(hears), ..self }
     }
 
     /// Whether it speaks for a session.

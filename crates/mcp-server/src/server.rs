@@ -151,7 +151,12 @@ impl ServerHandler for MemoryServer {
         let arguments = serde_json::Value::Object(arguments).to_string();
         let responses = request.input_responses.as_ref();
         Ok(match self.reply(tool.name, arguments, responses, &context).await? {
-            Reply::Answer(answer, _) if self.scope.is_session() => text(&answer).into(),
+            Reply::Answer(answer, _) if self.scope.is_session() => {
+                if let Some(hears) = &self.scope.hears {
+                    hears(&answer);
+                }
+                text(&answer).into()
+            }
             Reply::Answer(answer, todo) => result(&answer, todo.as_ref()).into(),
             Reply::Ask(request) => request.into(),
         })

@@ -42,8 +42,10 @@ impl Recall {
         let server = HttpServer::bind(address).await;
         let server = server.map_err(|error| CliError::Usage(error.to_string()))?.with_word(&word);
         let url = server.url();
+        let hearing = Arc::clone(&todos);
         let scope = Scope::session(Arc::new(move |tool, arguments| todos.of_call(tool, arguments)))
-            .with_mark(mark);
+            .with_mark(mark)
+            .heard_by(Arc::new(move |answer| hearing.answered(answer)));
         let memory = MemoryServer::new(move || Ok(memory.clone()), scope);
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(async {

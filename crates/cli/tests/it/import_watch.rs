@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The command while it follows the folder `logs`.
-struct Watching<'s> {
+pub(crate) struct Watching<'s> {
     shell: &'s Shell,
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -25,7 +25,7 @@ impl<'s> Watching<'s> {
         Self::of(shell, "logs")
     }
 
-    fn of(shell: &'s Shell, path: &str) -> Self {
+    pub(crate) fn of(shell: &'s Shell, path: &str) -> Self {
         let mut command = shell.command();
         command.arg("--store").arg(shell.store()).args(["--json", "import", "--watch", path]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -35,7 +35,7 @@ impl<'s> Watching<'s> {
 
     /// Waits until a conversation has so many messages; gives the batches up to then.
     #[track_caller]
-    fn until(&mut self, todo: &str, messages: u64) -> Vec<Value> {
+    pub(crate) fn until(&mut self, todo: &str, messages: u64) -> Vec<Value> {
         let mut batches = Vec::new();
         loop {
             let mut line = String::new();
@@ -59,7 +59,7 @@ impl<'s> Watching<'s> {
 
     /// Ends it with Ctrl-C's signal.
     #[track_caller]
-    fn end(self) -> Ran {
+    pub(crate) fn end(self) -> Ran {
         self.signal("-INT");
         let ran = Ran::of(self.child.wait_with_output().unwrap());
         assert_eq!(ran.code, 0, "{ran:?}");

@@ -10,6 +10,7 @@ mod guarding;
 mod histories;
 mod ledger;
 mod mixed_turns;
+mod own_answers;
 mod passing;
 mod played_client;
 mod quota;

@@ -3,7 +3,8 @@
 use foldback::{Memory, MemoryTool, Options};
 use foldback_core::Timestamp;
 use foldback_gateway::{
-    Branches, Gateway, GatewayConfig, Keeping, Ledger, RecallBy, Upstream as Address,
+    Branches, Gateway, GatewayConfig, Keeping, Ledger, RecallBy, Recorder, SessionTodos,
+    Upstream as Address,
 };
 use foldback_testkit::upstream::{Answer, CacheTerms, Said, Seen, Upstream};
 use parking_lot::Mutex;
@@ -21,6 +22,8 @@ pub(crate) struct World {
     pub(crate) client: reqwest::Client,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     pub(crate) ledger: Ledger,
+    /// What a server of tools beside the gateway knows and tells.
+    pub(crate) todos: Arc<SessionTodos>,
     /// The time in milliseconds.
     now: Arc<AtomicI64>,
     config: GatewayConfig,
@@ -72,14 +75,16 @@ impl World {
         let lines = Arc::clone(&log);
         config.log = Arc::new(move |line| lines.lock().push(line.to_owned()));
         change(&mut config);
-        let (url, ledger, stop, served) = served(config.clone()).await;
-        Self { upstream, url, memory, client: client(), log, ledger, now, config, stop, served }
+        let (url, recorder, stop, served) = served(config.clone()).await;
+        let (client, ledger, todos) =
+            (client(), recorder.ledger().clone(), recorder.session_todos());
+        Self { upstream, url, memory, client, log, ledger, todos, now, config, stop, served }
     }
 
     /// Ends the gateway, and starts it again on the same store.
     pub(crate) async fn restart(&mut self) {
-        let (url, ledger, stop, served) = served(self.config.clone()).await;
-        self.ledger = ledger;
+        let (url, recorder, stop, served) = served(self.config.clone()).await;
+        (self.ledger, self.todos) = (recorder.ledger().clone(), recorder.session_todos());
         drop(std::mem::replace(&mut self.stop, stop));
         self.client = client();
         std::mem::replace(&mut self.served, served).await.unwrap();
@@ -130,18 +135,18 @@ impl World {
     }
 }
 
-/// Serves a gateway: its address, its ledger, what ends it, and what waits for that.
-async fn served(config: GatewayConfig) -> (String, Ledger, oneshot::Sender<()>, JoinHandle<()>) {
+/// Serves a gateway: its address, its recorder, what ends it, and what waits for that.
+async fn served(config: GatewayConfig) -> (String, Recorder, oneshot::Sender<()>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let gateway = Gateway::new(config).unwrap();
-    let ledger = gateway.recorder().ledger().clone();
+    let recorder = gateway.recorder().clone();
     let served = tokio::spawn(async {
         let stopped = async { drop(stopped.await) };
         gateway.serve(listener, stopped).await.unwrap();
     });
-    (url, ledger, stop, served)
+    (url, recorder, stop, served)
 }
 
 /// The memory's `load`, as a client of its server declares it.

@@ -63,7 +63,7 @@ pub struct Said {
     pub thought: String,
     /// Its words.
     pub text: String,
-    /// Its calls: id, tool, arguments.
+    /// Its calls: id, tool, arguments; of a tool of the Responses API that takes a text, that text.
     pub calls: Vec<(String, String, Value)>,
 }
 

@@ -24,10 +24,23 @@ pub(super) fn raw(seen: &Seen, said: &Said, bill: Bill<'_>) -> Raw {
         }));
     }
     for (id, name, arguments) in &said.calls {
+        if let Value::String(input) = arguments {
+            output.push(json!({
+                "type": "custom_tool_call", "id": format!("ctc_{id}"), "call_id": id, "name": name, "input": input,
+                "status": "completed",
+            }));
+            continue;
+        }
         output.push(json!({
             "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
             "arguments": arguments.to_string(), "status": "completed",
         }));
+    }
+    // What a client asks for in place of its conversation is a sealed one.
+    let last = body["input"].as_array().and_then(|items| items.last());
+    if last.is_some_and(|last| last["type"] == "compaction_trigger") {
+        let (id, sealed) = (format!("cmp_{}", seen.mark()), format!("sealed {}", said.text));
+        output = vec![json!({ "type": "compaction", "id": id, "encrypted_content": sealed })];
     }
     let (read, written, plain) = bill(&body);
     let tokens = read + written + plain;

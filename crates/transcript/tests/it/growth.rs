@@ -59,7 +59,19 @@ fn an_open_call_is_the_same_call_when_it_is_answered() {
         )
     };
     let result = r#"[{"type":"tool_result","tool_use_id":"c","content":"好"}]"#;
-    let text =
-        [user("u", "null", "\"hi\""), call.to_owned(), user("r", "\"a\"", result)].join("\n");
-    assert_eq!(check(&text), 0, "the log says how the response ended");
+    let first = call
+        .replace("\"uuid\":\"a\"", "\"uuid\":\"t\"")
+        .replace("\"tool_use\"}}", "null}}")
+        .replace(
+            r#"{"type":"tool_use","id":"c","name":"t","input":{}}"#,
+            r#"{"type":"text","text":"看"}"#,
+        );
+    let call = call.to_owned();
+    let behind = call.replace("\"parentUuid\":\"u\"", "\"parentUuid\":\"t\"");
+    let hi = user("u", "null", "\"hi\"");
+    let result = user("r", "\"a\"", result);
+    let text = [&*hi, &first, &behind, &result].join("\n");
+    assert_eq!(check(&text), 1, "the log says on the last line how the response ended");
+    let text = [&*hi, &call, &result].join("\n");
+    assert_eq!(check(&text), 1, "where the first line says it, another call may follow");
 }

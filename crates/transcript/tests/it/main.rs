@@ -14,5 +14,6 @@ mod growing;
 mod growth;
 mod langchain;
 mod opencode;
+mod released_logs;
 mod requests;
 mod round_trip;

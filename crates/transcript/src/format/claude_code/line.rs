@@ -26,8 +26,10 @@ pub(super) struct Line<'r> {
     pub(super) summary: bool,
     /// The response that it is a part of.
     pub(super) response: Option<Cow<'r, str>>,
-    /// Whether it says how its response ended.
-    pub(super) stopped: bool,
+    /// How its response ended, where it says so.
+    pub(super) stopped: Option<Cow<'r, str>>,
+    /// Whether it holds thoughts alone.
+    pub(super) only_thinks: bool,
     pub(super) calls: Vec<Cow<'r, str>>,
     pub(super) answers: Vec<Cow<'r, str>>,
 }
@@ -78,7 +80,8 @@ impl<'r> Line<'r> {
             meta: is("isMeta"),
             summary: is("isCompactSummary"),
             response: None,
-            stopped: false,
+            stopped: None,
+            only_thinks: false,
             calls: Vec::new(),
             answers: Vec::new(),
         };
@@ -108,7 +111,14 @@ impl<'r> Line<'r> {
         }
         if said == Said::Assistant {
             let text = |key: &str| message.as_ref().and_then(|message| message.text(key));
-            (self.response, self.stopped) = (text("id"), text("stop_reason").is_some());
+            (self.response, self.stopped) = (text("id"), text("stop_reason"));
+            let blocks = content.and_then(blocks).unwrap_or_default();
+            let is_thought = |block: &&RawValue| {
+                let kind =
+                    Object::of(block).and_then(|block| block.text("type").map(Cow::into_owned));
+                matches!(kind.as_deref(), Some("thinking" | "redacted_thinking"))
+            };
+            self.only_thinks = !blocks.is_empty() && blocks.iter().all(is_thought);
         }
     }
 

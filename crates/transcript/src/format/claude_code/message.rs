@@ -97,7 +97,7 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
         };
         match line.said {
             Some(Said::Assistant) => {
-                open = Some(line.record.line).filter(|_| !lines.iter().any(|line| line.stopped));
+                open = Some(line.record.line).filter(|_| !is_complete(&lines));
             }
             // Results of its first calls may come before the response is complete.
             Some(Said::User) if !line.answers.is_empty() => {}
@@ -109,6 +109,18 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
         turns.extend(made);
     }
     Messages { drafts: in_order(turns), silent, open }
+}
+
+/// Whether these are all lines of a response. Some versions say on the last one how it ended, others on each of them:
+/// then no call needs to be the last, and a thought is not.
+fn is_complete(lines: &[&Line<'_>]) -> bool {
+    let says = |line: &&Line<'_>| line.stopped.is_some();
+    match (lines.first(), lines.last()) {
+        (Some(first), Some(last)) if says(first) => {
+            first.stopped.as_deref() != Some("tool_use") && !last.only_thinks
+        }
+        _ => lines.iter().any(says),
+    }
 }
 
 /// One message of the model, from all lines of its response; none where they say nothing.
