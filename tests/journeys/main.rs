@@ -19,6 +19,7 @@ mod examples;
 mod golden;
 mod grants;
 mod hand_over;
+mod hostile_queries;
 mod indexes;
 mod injections;
 mod isolation;
