@@ -31,6 +31,7 @@ mod paths;
 mod payload_search;
 mod processes;
 mod provenance;
+mod public_reads;
 mod rebuild;
 mod recall;
 mod reembed;
