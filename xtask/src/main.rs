@@ -1,7 +1,8 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks;
 //! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
-//! recording of the demo.
+//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads what others wrote.
 
+mod fuzz;
 mod picture;
 mod recording;
 mod sizes;
@@ -12,13 +13,28 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    match std::env::args().nth(1).as_deref() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("fuzz") => fuzz(&root, arguments.get(1..).unwrap_or_default()),
         Some("tidy") => tidy(&root),
         Some("picture") => picture(&root),
         Some("recording") => recording(&root),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | picture | recording");
+            eprintln!(
+                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | picture | recording"
+            );
             ExitCode::from(2)
+        }
+    }
+}
+
+fn fuzz(root: &Path, arguments: &[String]) -> ExitCode {
+    match fuzz::run(root, arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("the targets could not be run: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -26,7 +26,7 @@ impl File {
 /// What is not tidy, as `path: what`, in the order of paths.
 pub(crate) fn findings(root: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
-    for folder in ["crates", "tests", "xtask", "distill"] {
+    for folder in ["crates", "tests", "xtask", "distill", "fuzz"] {
         read(root, &root.join(folder), &mut files)?;
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -58,7 +58,8 @@ fn named_by_its_noun(file: &File) -> Option<String> {
 
 /// Lints are set once, at the root.
 fn shared_lints(file: &File) -> Option<String> {
-    let member = file.path.ends_with("/Cargo.toml") && !file.path.starts_with("distill/");
+    let is_outside = ["distill/", "fuzz/"].iter().any(|folder| file.path.starts_with(folder));
+    let member = file.path.ends_with("/Cargo.toml") && !is_outside;
     let shared = file.text.contains("[lints]\nworkspace = true");
     (member && !shared).then(|| "it does not take the workspace's lints".to_owned())
 }

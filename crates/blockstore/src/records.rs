@@ -155,7 +155,7 @@ impl Records {
 
     pub(crate) fn block(&self, todo: &Todo, n: u32) -> Result<Option<Block>, Error> {
         let bytes = self.get(todo, Space::Block, u64::from(n))?;
-        bytes.map(|bytes| read(todo, key(Space::Block, todo, u64::from(n)), &bytes)).transpose()
+        bytes.map(|bytes| read_block(todo, u64::from(n), &bytes)).transpose()
     }
 
     /// The record of a block as it stands in the store.
@@ -176,14 +176,14 @@ impl Records {
             if n != expected {
                 return Err(missing(todo, key(Space::Block, todo, expected)));
             }
-            blocks.push(read(todo, key(Space::Block, todo, n), &bytes)?);
+            blocks.push(read_block(todo, n, &bytes)?);
         }
         Ok(blocks)
     }
 
     pub(crate) fn last_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
         match self.last_block_bytes(todo)? {
-            Some((n, bytes)) => read(todo, key(Space::Block, todo, n), &bytes).map(Some),
+            Some((n, bytes)) => read_block(todo, n, &bytes).map(Some),
             None => Ok(None),
         }
     }
@@ -297,6 +297,19 @@ pub(crate) fn read<T: DeserializeOwned>(todo: &Todo, key: Key, bytes: &[u8]) -> 
         key,
         detail: format!("it cannot be read: {error}"),
     })
+}
+
+/// The block of a record, which has to be the one that stands there.
+fn read_block(todo: &Todo, n: u64, bytes: &[u8]) -> Result<Block, Error> {
+    let key = key(Space::Block, todo, n);
+    let block: Block = read(todo, key, bytes)?;
+    let id = &block.header.block_id;
+    let is_own = id.todo() == todo.id() && block.header.todo_id == *todo.id();
+    if is_own && u64::from(id.n()) == n {
+        return Ok(block);
+    }
+    let detail = format!("it is of {id} of the todo {}", block.header.todo_id);
+    Err(Error::Corrupt { todo: todo.id().clone(), key, detail })
 }
 
 fn missing(todo: &Todo, key: Key) -> Error {

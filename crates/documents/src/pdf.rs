@@ -4,6 +4,8 @@
 //! text and the time; it is read on a thread of its own, and one that breaks down or hangs takes nobody
 //! along.
 
+mod pieces;
+
 use crate::SkipReason;
 use foldback::core::script::is_of_cjk_blocks;
 use lopdf::content::{Content, Operation};
@@ -15,8 +17,16 @@ use std::time::{Duration, Instant};
 /// How long a file is looked at.
 const TIME: Duration = Duration::from_secs(20);
 
-/// To how many bytes one of its streams may unpack.
+/// A file may unpack to this many times its size, and to so many bytes in any case.
+const RATIO: usize = 100;
+const RATIO_FROM: usize = 1 << 20;
+
+/// To how many bytes the content of a page may unpack.
 const UNPACKED: usize = 32 << 20;
+
+/// To how many bytes a stream of objects may unpack, or what tells the characters of a font: objects take many times
+/// as much memory.
+const OBJECTS: usize = 4 << 20;
 
 /// How many pages are read.
 const PAGES: usize = 5_000;
@@ -49,7 +59,9 @@ pub(crate) fn pages(bytes: Vec<u8>) -> Result<Vec<String>, SkipReason> {
 }
 
 fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
-    let options = LoadOptions { max_decompressed_size: Some(UNPACKED), ..LoadOptions::default() };
+    let most = bytes.len().saturating_mul(RATIO).max(RATIO_FROM);
+    let objects = Some(most.min(OBJECTS));
+    let options = LoadOptions { max_decompressed_size: objects, ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options);
     let is_locked = || bytes.windows(8).any(|name| name == b"/Encrypt");
     let document = document.map_err(|_| match is_locked() {
@@ -65,7 +77,7 @@ fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
             return Err(SkipReason::Slow);
         }
         // A page that cannot be read is empty, so that the others keep their numbers.
-        let text = page_text(&document, page, end).unwrap_or_default();
+        let text = page_text(&document, page, most, end).unwrap_or_default();
         size += text.len();
         texts.push(text);
         if size >= TEXT {
@@ -80,19 +92,25 @@ fn read(bytes: &[u8], end: Instant) -> Result<Vec<String>, SkipReason> {
     }
 }
 
-fn page_text(document: &Document, page: ObjectId, end: Instant) -> lopdf::Result<String> {
+/// What a page says, whose content may unpack to so many bytes.
+fn page_text(
+    document: &Document,
+    page: ObjectId,
+    most: usize,
+    end: Instant,
+) -> lopdf::Result<String> {
     let fonts = document.get_page_fonts(page)?;
     let fonts = fonts.into_iter().filter_map(|(name, font)| {
-        Some((name, font.get_font_encoding_with_limit(document, UNPACKED).ok()?))
+        Some((name, font.get_font_encoding_with_limit(document, most.min(OBJECTS)).ok()?))
     });
-    let bytes = document.get_page_content_with_limit(page, UNPACKED)?;
-    let content = Content::decode(&bytes)?;
+    let bytes = document.get_page_content_with_limit(page, most.min(UNPACKED))?;
     let mut writer = Writer { fonts: fonts.collect(), font: None, text: String::new(), at: None };
-    for (n, operation) in content.operations.iter().enumerate() {
-        if (n % 1_024 == 0 && Instant::now() >= end) || writer.text.len() >= TEXT {
+    for piece in pieces::pieces(&bytes) {
+        if Instant::now() >= end || writer.text.len() >= TEXT {
             break;
         }
-        writer.take(operation);
+        let Ok(content) = Content::decode(piece) else { continue };
+        content.operations.iter().for_each(|operation| writer.take(operation));
     }
     Ok(writer.text)
 }

@@ -47,8 +47,12 @@ impl HandOver for TodoHandOver {
         let mut out = Part { out, left: most, written: 0, is_full: false, lines, line: 1 };
         // Of some of its lines the size is not known before they are read.
         out.is_full = out.lines.is_none() && size > most;
-        let noted =
-            memory.note_references(todo.id(), "hand_over", &[reference.clone()], !out.is_full);
+        let noted = memory.note_references(
+            todo.id(),
+            "hand_over",
+            std::slice::from_ref(&reference),
+            !out.is_full,
+        );
         noted.map_err(|error| trouble_with(&shown, error))?;
         if !out.is_full {
             match memory.write_reference(todo, &reference, &mut out) {

@@ -74,6 +74,9 @@ mod embedding;
 mod indexer;
 mod maintenance;
 
+#[cfg(doctest)]
+mod no_read_without_todo;
+
 mod error;
 mod open_block;
 mod options;

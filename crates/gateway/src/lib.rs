@@ -33,6 +33,9 @@ mod exchange;
 mod family;
 mod fold;
 mod forward;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod guard;
 mod headers;

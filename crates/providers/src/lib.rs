@@ -33,6 +33,9 @@ mod diversity;
 mod door;
 mod draft;
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hermes;
 mod json;
 mod late_instruction;

@@ -115,12 +115,12 @@ fn is_told(more: &str) -> bool {
     let last = more.rsplit(['_', '-', '.']).next().unwrap_or_default();
     let small = last.to_ascii_lowercase();
     // `tokenCount`, `secretName`
-    let is_camel = |told: &&str| {
-        small.len() >= told.len()
-            && small.ends_with(*told)
-            && last.as_bytes().get(small.len() - told.len()).is_some_and(u8::is_ascii_uppercase)
+    let is_camel = |told: &str| {
+        let at = small.len().checked_sub(told.len());
+        let begins = at.and_then(|at| last.as_bytes().get(at));
+        small.ends_with(told) && begins.is_some_and(u8::is_ascii_uppercase)
     };
-    TOLD.contains(&small.as_str()) || TOLD.iter().any(|told| is_camel(&told))
+    TOLD.iter().any(|told| small == *told || is_camel(told))
 }
 
 /// What stands behind the sign between name and value.

@@ -7,6 +7,9 @@
 //! - [`generate`] holds proptest strategies for messages and whole conversations.
 //! - [`Random`] makes up numbers and words, the same on every run.
 //! - [`effort`] says how much a long test tries.
+//! - [`hostile_queries`] are questions that mean harm.
+//! - [`memory`] weighs how much memory a piece of work takes.
+//! - [`mutation`] damages bytes as a file or a sender might.
 //! - `cassette`, with the feature of that name, records exchanges with a model and plays them again.
 //! - `upstream`, with the feature of that name, is a model provider of a script, over HTTP.
 //! - `agent`, with the feature of that name, has agents with scripted models, tools and contexts.
@@ -37,11 +40,15 @@ pub mod data;
 mod effort;
 pub mod engine;
 pub mod generate;
+mod hostile;
+pub mod memory;
+pub mod mutation;
 mod random;
 pub mod script;
 #[cfg(feature = "upstream")]
 pub mod upstream;
 
 pub use effort::effort;
+pub use hostile::hostile_queries;
 pub use random::Random;
 pub use script::transcript;

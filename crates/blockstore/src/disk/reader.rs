@@ -86,6 +86,15 @@ impl DiskIndex {
                 return Err(format!("the checksum of {} does not hold", path.display()));
             }
         }
+        // Room is made for what is counted, so it has to be there: every document is a block or a passage, and takes
+        // at least a byte.
+        let held: u64 = metas.segments.iter().map(|segment| u64::from(segment.max_doc())).sum();
+        let files = metas.list_segment_files().into_iter();
+        let bytes = files.filter_map(|path| std::fs::metadata(folder.tantivy().join(path)).ok());
+        let counted = u64::from(manifest.blocks) + u64::from(manifest.passages);
+        if held != counted || held > bytes.map(|file| file.len()).sum() {
+            return Err(format!("it holds {held} documents, and its manifest says {counted}"));
+        }
         let mut gathered = Gathered {
             blocks: vec![None; manifest.blocks as usize],
             passages: vec![None; manifest.passages as usize],

@@ -1,6 +1,6 @@
 //! Texts of blocks and payloads as the indexes take them.
 
-use super::{Records, messages_of};
+use super::{Records, messages_of, read_block};
 use crate::Error;
 use crate::analysis::Analyzer;
 use crate::block_doc::{BlockDoc, PassageDoc};
@@ -130,7 +130,7 @@ impl Records {
         let blocks: BTreeMap<u64, Block> = self
             .scan_around(todo, Space::Block, numbers)?
             .into_iter()
-            .filter_map(|(n, bytes)| Some((n, rmp_serde::from_slice(&bytes).ok()?)))
+            .filter_map(|(n, bytes)| Some((n, read_block(todo, n, &bytes).ok()?)))
             .collect();
         let firsts = blocks.values().map(|block: &Block| block.range.first().0);
         let lasts = blocks.values().map(|block| block.range.last().0 + 1);

@@ -294,3 +294,26 @@ fn r11_an_index_folder_that_cannot_be_used_is_searched_around() {
     assert!(writer.store.maintain(&writer.todo).is_err());
     assert_eq!(numbers(&ask(&writer.store, &writer.todo, "apple", 1)), [1]);
 }
+
+/// R5: an index that counts on more than it holds is passed over, and no room is made for it.
+#[test]
+fn r5_an_index_that_counts_on_more_than_it_holds_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::indexed(dir.path());
+    writer.fill(21, 100);
+    writer.store.maintain(&writer.todo).unwrap();
+    let path = dir.path().join(writer.todo.no().to_string()).join("tantivy/meta.json");
+    let sound = std::fs::read_to_string(&path).unwrap();
+    let begin = sound.find("\"max_doc\":").unwrap() + 10;
+    let end = begin + sound[begin..].find(',').unwrap();
+    for wrong in ["4294967295", "0", "1000000"] {
+        std::fs::write(&path, format!("{}{wrong}{}", &sound[..begin], &sound[end..])).unwrap();
+        let reader = writer.reader(Some(dir.path()), eager());
+        let searcher = reader.searcher(&writer.todo).unwrap();
+        assert_eq!(searcher.blocks_on_disk(), 0, "{wrong} documents");
+        assert!(searcher.blocks() > 30);
+    }
+    std::fs::write(&path, sound).unwrap();
+    let reader = writer.reader(Some(dir.path()), eager());
+    assert!(reader.searcher(&writer.todo).unwrap().blocks_on_disk() > 30);
+}

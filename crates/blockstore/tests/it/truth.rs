@@ -185,3 +185,26 @@ fn a_configuration_without_sense_is_refused() {
     let error = BlockStore::open(foldback_kv::memory(), None, config).err().unwrap();
     assert!(error.to_string().contains("batch_blocks"), "{error}");
 }
+
+/// R5: a block's record that stands in the place of another is damage, of whatever todo it is.
+#[test]
+fn r5_a_block_in_the_place_of_another_is_damage() {
+    let mut writer = Writer::in_memory();
+    writer.lines(&["one", "two", "three"]);
+    let key = |n| Key { space: Space::Block, todo: writer.todo.no(), n };
+    let second = writer.kv.get(key(2)).unwrap().unwrap();
+    for n in [1, 3] {
+        writer
+            .kv
+            .commit(Batch { put: vec![(key(n), second.clone())], ..Batch::default() })
+            .unwrap();
+    }
+    let (store, todo) = (&writer.store, &writer.todo);
+    for n in [1, 3] {
+        let error = store.block(todo, n).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { key, .. } if key.n == u64::from(n)), "{error}");
+    }
+    assert_eq!(store.block(todo, 2).unwrap().unwrap().header.block_id.n(), 2);
+    assert!(store.blocks(todo, 0, 9).is_err() && store.last_block(todo).is_err());
+    assert_eq!(store.blocks(todo, 1, 1).unwrap().len(), 1);
+}

@@ -123,3 +123,32 @@ fn line_of(text: &str, key: &[String]) -> Option<usize> {
 fn line_at(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::of_file;
+    use crate::settings::commented_file;
+    use foldback_testkit::mutation::mutated;
+    use foldback_testkit::{Random, effort};
+
+    /// R5: a settings file of any bytes is read, or refused in a sentence that names it.
+    #[test]
+    fn r5_a_damaged_settings_file_is_read_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("foldback.toml");
+        let seeds = [
+            commented_file().replace("\n# ", "\n").into_bytes(),
+            b"[view]\nfold_policy = \"cache-aware\"\n[models.small]\nname = \"m\"\n".to_vec(),
+            b"[tools]\nmcp = [\"a\", '''b''']\n[agent]\nmax_calls = 1_000\n".to_vec(),
+        ];
+        let (mut random, mut refused) = (Random::new(5), 0);
+        for n in 0..effort(2_000) {
+            std::fs::write(&file, mutated(&mut random, &seeds)).unwrap();
+            if let Err(error) = of_file(&file) {
+                refused += 1;
+                assert!(error.to_string().contains("foldback.toml"), "case {n}: {error}");
+            }
+        }
+        assert!(refused > 100, "only {refused} were refused");
+    }
+}

@@ -189,3 +189,21 @@ fn bs6_a_search_goes_on_beside_a_damaged_payload() {
     assert!(ran.text().contains("a gap at Tuesday"), "{ran:?}");
     assert!(ran.stderr.contains("message 2 cannot be shown"), "{ran:?}");
 }
+
+/// S12: hostile questions are answered or refused in a sentence, as far as a command line can say them.
+#[test]
+fn s12_hostile_queries_are_answered_on_the_command_line() {
+    let shell = Shell::with_quay();
+    // Not more: each is a process of its own.
+    let queries = foldback_testkit::hostile_queries(1_000).into_iter();
+    let sayable = queries.filter(|query| !query.contains('\0') && query.len() < 100_000);
+    for query in sayable.step_by(23) {
+        let ran = shell.run(&["search", "--todo", "quay", "--json", "--", &query]);
+        assert!(matches!(ran.code, 0..=2), "{query:.80}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{query:.80}: {}", ran.stderr);
+        if ran.code == 0 {
+            let hits = ran.json()["hits"].as_array().unwrap().len();
+            assert!(hits <= 20, "{query:.80}: {hits} hits");
+        }
+    }
+}

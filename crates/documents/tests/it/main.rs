@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod bombs;
 mod deep_search;
 mod documents;
 mod extracted;

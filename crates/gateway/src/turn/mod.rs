@@ -4,6 +4,8 @@ mod begun;
 mod calls;
 mod chat;
 mod edits;
+#[cfg(feature = "fuzzing")]
+mod fuzzing;
 mod messages;
 mod parked;
 mod player;
@@ -16,6 +18,8 @@ mod wire;
 
 pub(crate) use calls::{Declaring, LOAD, tools_in};
 pub(crate) use edits::elements;
+#[cfg(feature = "fuzzing")]
+pub(crate) use fuzzing::{declared, looked_through, shown};
 
 use crate::client_message::Facts;
 use crate::fold::Sent;
