@@ -1,12 +1,14 @@
 //! Automation of the project. `cargo run -p xtask -- tidy` checks what no compiler checks;
 //! `cargo run -p xtask -- picture` draws the README's pictures, `cargo run -p xtask -- recording` its
-//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads what others wrote.
+//! recording of the demo; `cargo run -p xtask -- fuzz` feeds damaged bytes to everything that reads what others wrote, and
+//! `cargo run -p xtask -- torture` breaks stores.
 
 mod fuzz;
 mod picture;
 mod recording;
 mod sizes;
 mod tidy;
+mod torture;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,11 +19,12 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("fuzz") => fuzz(&root, arguments.get(1..).unwrap_or_default()),
         Some("tidy") => tidy(&root),
+        Some("torture") => torture(&root, arguments.get(1..).unwrap_or_default()),
         Some("picture") => picture(&root),
         Some("recording") => recording(&root),
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | picture | recording"
+                "usage: cargo run -p xtask -- tidy | fuzz [--seconds N] [TARGET]... | torture [--minutes N] | picture | recording"
             );
             ExitCode::from(2)
         }
@@ -34,6 +37,17 @@ fn fuzz(root: &Path, arguments: &[String]) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("the targets could not be run: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn torture(root: &Path, arguments: &[String]) -> ExitCode {
+    match torture::run(root, arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("no store could be broken: {error}");
             ExitCode::FAILURE
         }
     }

@@ -52,6 +52,7 @@ mod branch;
 mod disk;
 mod holes;
 mod live;
+mod message_vectors;
 mod offload;
 mod parked;
 mod passages;

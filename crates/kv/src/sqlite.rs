@@ -15,6 +15,7 @@ mod erase;
 mod fault;
 mod identity;
 mod log;
+mod loss;
 mod row;
 mod table;
 mod writer;
@@ -35,9 +36,7 @@ use self::connection::{Access, PATIENCE};
 use self::row::{blob, head_record, id, ids, low};
 use self::writer::{Writer, roll_back};
 use crate::folder::{self, SQLITE_FILE};
-use crate::{
-    Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space, record, witness,
-};
+use crate::{Batch, Engine, Error, FORMAT_VERSION, Finding, Key, Kv, Lost, Mode, Space, record};
 
 pub(crate) use self::identity::version_of;
 
@@ -298,22 +297,11 @@ impl Kv for Sqlite {
     }
 
     fn lost(&self) -> Result<Option<Lost>, Error> {
-        // The witness first: what others commit meanwhile is then in the store.
-        let Some(acknowledged) = witness::read(&self.dir)? else { return Ok(None) };
-        // A damaged number is a finding of its own, and says nothing of what is lost.
-        let held = self.read(row::last_commit)?.ok();
-        Ok(held.and_then(|held| acknowledged.lost_by(held)))
+        self.find_loss()
     }
 
     fn accept_loss(&self) -> Result<(), Error> {
-        self.write("its loss was accepted", |writer| {
-            let connection = &writer.connection;
-            table::run(connection, "BEGIN IMMEDIATE", ()).map_err(|error| self.fault(error))?;
-            let held = row::last_commit(connection).map_err(|error| self.fault(error));
-            let accepted = held.and_then(|held| writer.witness.accept(held.unwrap_or_default()));
-            roll_back(connection);
-            accepted
-        })
+        self.witness_what_is_held()
     }
 
     fn compact(&self) -> Result<(), Error> {
@@ -355,14 +343,7 @@ impl Kv for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<Finding>, Error> {
-        // The log first, before a connection of this check brings it in.
-        let log = self.log_damage()?.or_else(|| self.log_at_open.clone());
-        let lost = self.lost()?;
-        // Where a witness knows of no loss, what stands behind the damage was never acknowledged: a power cut lets writes
-        // that nobody waited for reach the disk in another order.
-        let is_known = lost.is_none() && witness::read(&self.dir)?.is_some();
-        let mut findings: Vec<Finding> = log.into_iter().filter(|_| !is_known).collect();
-        findings.extend(lost.map(Finding::Lost));
+        let mut findings = self.check_log()?;
         self.check_engine(&mut findings)?;
         self.check_records(&mut findings)?;
         findings.sort();

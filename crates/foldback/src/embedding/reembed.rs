@@ -7,7 +7,7 @@ use super::EmbeddingProgress;
 use super::stored::{failures, own_model, set_failures};
 use crate::Error;
 use crate::error::Failure;
-use crate::record::{text_of, vectors_of_each, windows_of};
+use crate::message_vectors::{text_of, vectors_of_each, windows_of};
 use crate::texts::{self, Texts};
 use foldback_backend_store::BackendStore;
 use foldback_blockstore::{AllTodos, BlockStore, Error as BlockError};

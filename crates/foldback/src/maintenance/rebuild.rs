@@ -3,7 +3,8 @@
 use crate::error::Failure;
 use crate::live::{Live, Open};
 use crate::memory::Shared;
-use crate::record::{Draft, mean};
+use crate::message_vectors::mean;
+use crate::record::Draft;
 use crate::recovery::readable;
 use crate::{Error, Session};
 use foldback_blockstore::{Error as BlockError, Head};
