@@ -136,19 +136,24 @@ impl CliError {
     /// Whether what is missing is room on a disk, a permission, a store that is free, or anything else that the
     /// same command can do without change once it is there.
     pub(crate) fn is_of_resources(&self) -> bool {
-        if let Self::Memory(error) | Self::Bench(BenchError::Memory(error)) = self
-            && is_resource(error.kind())
-        {
-            return true;
-        }
+        let (mut of_paths, mut refused) = (false, false);
         let mut error: Option<&dyn std::error::Error> = Some(self);
         while let Some(one) = error {
-            if one.downcast_ref().is_some_and(is_refused) {
-                return true;
+            if let Some(io) = one.downcast_ref() {
+                of_paths |= is_of_paths(io);
+                refused |= is_refused(io);
             }
             error = one.source();
         }
-        false
+        let kind = match self {
+            Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => Some(error.kind()),
+            _ => None,
+        };
+        match kind {
+            Some(ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly) => true,
+            Some(ErrorKind::Io) => refused || !of_paths,
+            _ => refused,
+        }
     }
 
     /// Whether the disk of the store is full.
@@ -172,8 +177,15 @@ impl CliError {
     }
 }
 
-fn is_resource(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Full | ErrorKind::Locked | ErrorKind::ReadOnly | ErrorKind::Io)
+/// Whether a path leads to nothing, or to something else than was expected.
+fn is_of_paths(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidInput
+    )
 }
 
 /// Whether the system refused for want of something, rather than because of what it was asked.

@@ -15,35 +15,30 @@ use std::path::Path;
 /// [`Error::ReadOnly`] and [`Error::Full`] when it cannot be written.
 pub fn repair_format(dir: &Path) -> Result<Option<Engine>, Error> {
     let dir = &std::path::absolute(dir).map_err(reading("find", dir))?;
+    let (sqlite, sled) = (dir.join(SQLITE_FILE), dir.join(SLED_FOLDER));
+    let own = || match sqlite.exists() {
+        #[cfg(feature = "sqlite")]
+        true => crate::sqlite::version_of(dir, &sqlite),
+        _ => Ok(None),
+    };
     let damage = match folder::judge(dir) {
         Ok(()) | Err(Error::NotFound { .. }) => return Ok(None),
-        Err(Error::Format { detail, .. }) => detail,
         // Only a database that has its version in itself tells a later one from a damaged number.
-        Err(error @ Error::FormatVersion { .. }) if dir.join(SQLITE_FILE).exists() => {
-            error.to_string()
-        }
+        Err(Error::FormatVersion { .. }) if own()?.is_none() => return Ok(None),
+        Err(error @ Error::FormatVersion { .. }) => error.to_string(),
+        Err(Error::Format { detail, .. }) => detail,
         Err(error) => return Err(error),
     };
     let wrong = |detail: String| Error::Format { path: dir.clone(), detail };
-    let (sqlite, sled) = (dir.join(SQLITE_FILE), dir.join(SLED_FOLDER));
-    let (engine, version) = match (sqlite.exists(), sled.join("db").is_file()) {
-        #[cfg(feature = "sqlite")]
-        (true, false) => match crate::sqlite::version_of(dir, &sqlite)? {
-            Some(version) => (Engine::Sqlite, version),
-            None => {
-                return Err(wrong(format!(
-                    "{damage}, and its {SQLITE_FILE} is not one of a store"
-                )));
-            }
-        },
+    let (engine, version) = match (own()?, sled.join("db").is_file()) {
+        (Some(version), false) => (Engine::Sqlite, version),
         // One tree holds all spaces of all versions.
-        (false, true) => (Engine::Sled, FORMAT_VERSION),
-        (true, true) => {
+        (None, true) if !sqlite.exists() => (Engine::Sled, FORMAT_VERSION),
+        _ => {
             return Err(wrong(format!(
-                "{damage}, and it has both {SQLITE_FILE} and {SLED_FOLDER}"
+                "{damage}, and no single database beside it says that it is a store's"
             )));
         }
-        _ => return Err(wrong(damage)),
     };
     folder::restore(dir, engine, version)?;
     Ok(Some(engine))

@@ -9,6 +9,7 @@ fn turn_back(dir: &Path) {
         let sql = format!("DROP TABLE {}", table_name(&connection, space));
         connection.execute_batch(&sql).unwrap();
     }
+    connection.pragma_update(None, "user_version", 1).unwrap();
     fs::write(dir.join("FORMAT"), "foldback store\nversion 1\nengine sqlite\n").unwrap();
 }
 
