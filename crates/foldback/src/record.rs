@@ -12,8 +12,8 @@ use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, NewMessage};
 use foldback_chunker::{Closed, Event, Input};
 use foldback_core::{
-    Block, BlockId, EmbedError, Embedder, Message, Offload, Recorded, Role, SeqNo, StoredMessage,
-    ToolCallId, Vectors,
+    Block, BlockId, EmbedError, Message, Offload, Recorded, Role, SeqNo, StoredMessage, ToolCallId,
+    Vectors,
 };
 use foldback_disclosure::{Fragment, Shown};
 use foldback_kv::{Key, retry};

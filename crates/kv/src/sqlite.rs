@@ -48,7 +48,7 @@ pub(crate) struct Sqlite {
     file: PathBuf,
     /// How readers may open the file; `Access::Write` for a store that is open for writing.
     access: Access,
-    /// The format version of the file as it was last seen; spaces that came later are empty.
+    /// The file's format version as last seen; spaces that came later are empty.
     format: AtomicU64,
     writer: Mutex<Option<Writer>>,
     readers: Mutex<Vec<Connection>>,
@@ -110,10 +110,6 @@ impl Sqlite {
             store.log_at_open = store.log_damage().unwrap_or(suspected);
         }
         Ok(store)
-    }
-
-    fn fault(&self, error: rusqlite::Error) -> Error {
-        fault::of(&self.dir, error)
     }
 
     /// Opens a connection that reads. In a store that is open for writing it is opened like the

@@ -176,17 +176,7 @@ impl<'a> IndexWriter<'a> {
         let mut known: FxHashSet<u64> =
             index.into_iter().flat_map(|index| index.carried.payloads()).collect();
         let failed = |error: tantivy::TantivyError| self.failed(&error);
-        let (schema, fields) = Fields::schema();
-        // It is opened anew for each run: a handle that outlives another process's writes leaves
-        // files behind that nobody removes.
-        let index = if self.folder.holds_index() {
-            Index::open_in_dir(self.folder.tantivy()).map_err(failed)?
-        } else {
-            let path = self.folder.tantivy();
-            std::fs::create_dir_all(&path)
-                .map_err(|error| index_error(self.folder, "created", &error))?;
-            Index::create_in_dir(path, schema).map_err(failed)?
-        };
+        let (index, fields) = self.open_or_create()?;
         let mut writer =
             index.writer_with_num_threads::<TantivyDocument>(1, WRITER_BYTES).map_err(failed)?;
         if last.saturating_sub(first) >= MAX_BATCH {
@@ -249,6 +239,21 @@ impl<'a> IndexWriter<'a> {
             first = next;
         }
         writer.wait_merging_threads().map_err(failed)
+    }
+
+    /// What is appended to. It is opened anew for each run: a handle that outlives another process's writes leaves
+    /// files behind that nobody removes.
+    fn open_or_create(&self) -> Result<(Index, Fields), Error> {
+        let (schema, fields) = Fields::schema();
+        let path = self.folder.tantivy();
+        let index = if self.folder.holds_index() {
+            Index::open_in_dir(path)
+        } else {
+            std::fs::create_dir_all(&path)
+                .map_err(|error| index_error(self.folder, "created", &error))?;
+            Index::create_in_dir(path, schema)
+        };
+        Ok((index.map_err(|error| self.failed(&error))?, fields))
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> Error {

@@ -6,7 +6,14 @@ use std::path::Path;
 
 use rusqlite::{ErrorCode, ffi};
 
+use super::Sqlite;
 use crate::{Engine, Error};
+
+impl Sqlite {
+    pub(super) fn fault(&self, error: rusqlite::Error) -> Error {
+        of(&self.dir, error)
+    }
+}
 
 /// The error of this crate for one of SQLite's.
 pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {

@@ -89,6 +89,13 @@ impl Disk {
                     self.files[file].change(Change::Length(*length));
                 }
             }
+            Event::Room { fd, end } => {
+                if let Some(file) = self.open.get(fd).and_then(|open| open.file)
+                    && self.files[file].seen.len() < *end
+                {
+                    self.files[file].change(Change::Length(*end));
+                }
+            }
             Event::Sync { fd } => self.sync(*fd),
             Event::Rename { from, to } => {
                 let (Some(from), Some(to)) = (self.path(from), self.path(to)) else { return };

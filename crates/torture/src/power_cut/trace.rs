@@ -41,6 +41,11 @@ pub(super) enum Event {
         fd: i32,
         length: usize,
     },
+    /// Room is taken up to there.
+    Room {
+        fd: i32,
+        end: usize,
+    },
     Sync {
         fd: i32,
     },
@@ -74,6 +79,7 @@ impl fmt::Display for Event {
             Self::Write { fd, at, bytes } => write!(f, "write {} to {fd} at {at:?}", bytes.len()),
             Self::Copy { from, to, count } => write!(f, "copy {count} from {from} to {to}"),
             Self::Length { fd, length } => write!(f, "cut {fd} to {length}"),
+            Self::Room { fd, end } => write!(f, "take room for {fd} up to {end}"),
             Self::Sync { fd } => write!(f, "sync {fd}"),
             Self::Rename { from, to } => {
                 write!(f, "rename {} to {}", from.path.display(), to.path.display())
@@ -167,6 +173,11 @@ impl<'a> Call<'a> {
                 fd().map(|fd| Event::Write { fd, at, bytes })
             }
             "ftruncate" => fd().zip(size(1)).map(|(fd, length)| Event::Length { fd, length }),
+            // The mode is 0: nothing else is asked for here.
+            "fallocate" if self.number(1) == Some(0) => {
+                let end = size(2).zip(size(3)).map(|(from, count)| from + count);
+                fd().zip(end).map(|(fd, end)| Event::Room { fd, end })
+            }
             "fsync" | "fdatasync" => fd().map(|fd| Event::Sync { fd }),
             "rename" | "renameat" | "renameat2" => {
                 self.place(0).zip(self.place(1)).map(|(from, to)| Event::Rename { from, to })
