@@ -71,7 +71,7 @@ impl Fold<'_> {
                 continue;
             }
             let standing = self.standing.get(place)?;
-            if message.is_redacted && !self.is_shown_whole(standing, shown.get(&place)) {
+            if message.is_redacted && !is_shown_whole(standing, place, &shown) {
                 return None;
             }
             let rewriting = self.rewriting(place, place == first, standing.behind != trail, &shown);
@@ -114,18 +114,6 @@ impl Fold<'_> {
         }
         let (last, behind) = (self.conversation.asked().last()?, self.standing.last()?);
         Some(sent.finish(behind.trail.then(last.digest.as_bytes())))
-    }
-
-    /// Whether all of a message is shown as the client sent it.
-    fn is_shown_whole(
-        &self,
-        standing: &Standing,
-        parts: Option<&Vec<(SeqNo, Option<&Arc<Message>>)>>,
-    ) -> bool {
-        parts.is_none_or(|parts| {
-            parts.len() as u64 == standing.recorded.end - standing.recorded.start
-                && parts.iter().all(|(_, instead)| instead.is_none())
-        })
     }
 
     /// Whether a message belongs to a turn that goes on, and has to begin with its thoughts.
@@ -178,6 +166,14 @@ impl Fold<'_> {
             .then(|| stays(&message.messages().unwrap_or_default(), range, parts));
         Rewriting { instead, stays, drops_thinking }
     }
+}
+
+/// Whether all of a message is shown as the client sent it.
+fn is_shown_whole(standing: &Standing, place: usize, shown: &Shown<'_>) -> bool {
+    let recorded = standing.recorded.end - standing.recorded.start;
+    shown.get(&place).is_none_or(|parts| {
+        parts.len() as u64 == recorded && parts.iter().all(|(_, instead)| instead.is_none())
+    })
 }
 
 /// A body on its way: the client's, around other messages.
