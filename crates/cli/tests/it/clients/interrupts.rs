@@ -80,8 +80,8 @@ fn gw17_clients_are_interrupted_and_go_on() {
         let (ran, seen) = wrapped_with(&shell, &program, &args, env, &[], telling);
         assert_eq!(ran.code, 0, "{name}: {ran:?}");
         assert!(ran.text().contains("the tale of it is long"), "{name}: {ran:?}");
-        let asked = seen.iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned());
-        let asked = asked.filter(|body| body.contains("And then?")).next_back().unwrap();
+        let mut asked = seen.iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned());
+        let asked = asked.rfind(|body| body.contains("And then?")).unwrap();
         assert!(asked.contains("Tell me of it."), "{name}: {asked}");
         assert_eq!(shell.todos().len(), 1, "{name}: {:?}", shell.todos());
         let todo = &shell.todos()[0];
