@@ -38,10 +38,7 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
     };
     let fit = |words: String| text::fit(&text::plain(&words), room);
     let line = |sign: &str, style, words: String| vec![mark(sign, style, fit(words))];
-    let dim = |sign: &str, words: String| {
-        let words = paint(style::DIM, fit(words));
-        vec![mark(sign, style::DIM, words)]
-    };
+    let dim = |sign: &str, words| vec![mark(sign, style::DIM, paint(style::DIM, fit(words)))];
     match event {
         AgentEvent::Began { strategy, resumed: true, .. } => {
             dim("·", format!("goes on, {strategy}"))
