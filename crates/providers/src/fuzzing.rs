@@ -70,7 +70,7 @@ pub fn hermes(text: &str, piece: usize) -> Vec<String> {
             (HermesPart::Text(text), _) => told.push((true, text)),
             (HermesPart::Call(call), _) => told.push((false, format!("{call:?}"))),
             (HermesPart::Problem(problem), _) => {
-                told.push((false, format!("{problem}: {problem:?}")))
+                told.push((false, format!("{problem}: {problem:?}")));
             }
         }
     }
